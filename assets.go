@@ -1,0 +1,32 @@
+// Package reverie embeds what the program writes at its first start: the default
+// data files, and the database migrations. It is the only Go file at the root.
+package reverie
+
+import (
+	"embed"
+	"io/fs"
+)
+
+// The pattern names the default files one kind at a time and never data/ as a
+// whole: at build time the owner's own MEMORIES.txt and bot.db may lie there,
+// and a binary must not carry them away.
+//
+//go:embed data/prompts/*.txt
+var data embed.FS
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Data holds the default data files, rooted so that "prompts/BASE_PROMPT.txt" opens.
+var Data fs.FS = rooted(data, "data")
+
+// Migrations holds the database migrations, rooted so that "0001_history.sql" opens.
+var Migrations fs.FS = rooted(migrations, "migrations")
+
+func rooted(f embed.FS, dir string) fs.FS {
+	sub, err := fs.Sub(f, dir)
+	if err != nil {
+		panic("assets: " + err.Error()) // only a malformed dir constant above can cause it
+	}
+	return sub
+}

@@ -1,0 +1,97 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked is in the error of AcquireLock when another process has the folder.
+var ErrLocked = errors.New("the data folder is in use by another process")
+
+const lockName = ".lock"
+
+// Lock is the right to use a data folder alone. The kernel takes it back when
+// the process ends, however it ends, so a crash never leaves a folder locked.
+type Lock struct{ f *os.File }
+
+// AcquireLock takes the lock of dir, making dir (0700) if needed, and writes
+// this process's id into dir/.lock for people to see. It does not wait: a folder
+// that is in use gives an error that is ErrLocked and names the process.
+// The file stays when the lock is released; it means nothing by itself.
+func AcquireLock(dir string) (*Lock, error) {
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("lock data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock data folder: %w", err)
+	}
+	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w%s: stop it first, or use another folder than %s", ErrLocked, holder(f), dir)
+		}
+		return nil, fmt.Errorf("lock data folder %s: %w; its file system may not know locks, use a local disk", dir, err)
+	}
+	// The id is for people; the lock holds without it, even on a full disk.
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return &Lock{f: f}, nil
+}
+
+// Release gives the folder back. A second call does nothing.
+func (l *Lock) Release() error {
+	if l.f == nil {
+		return nil
+	}
+	f := l.f
+	l.f = nil
+	if err := f.Close(); err != nil { // closing is what releases
+		return fmt.Errorf("release data folder: %w", err)
+	}
+	return nil
+}
+
+// holder reads who has the lock, as " (process 123)" or nothing.
+func holder(f *os.File) string {
+	buf := make([]byte, 32)
+	n, _ := f.ReadAt(buf, 0)
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(buf[:n])))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
+}
+
+// Guard waits for the lock file at path and holds it until unlock is called. It
+// keeps two processes of ours from changing one file at the same time; within
+// a process use a mutex as well.
+func Guard(path string) (unlock func(), err error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("guard: %w", err)
+	}
+	if err := flock(f, unix.LOCK_EX); err != nil {
+		return nil, errors.Join(fmt.Errorf("guard %s: %w", path, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil // closing is what releases; nothing was written
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package llm
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// answer collects one streamed answer.
+type answer struct {
+	stream func(string)
+	watch  *watch
+	idle   time.Duration // allowed between two pieces
+
+	think     think
+	calls     callJoiner
+	reasoning []byte // from fields of its own
+	usage     Usage
+	finish    string
+	begun     bool
+	shown     string
+}
+
+// read takes the events up to the end of the answer.
+func (a *answer) read(events *openai.ChatCompletionStream, x *exchange) error {
+	for {
+		raw, err := events.RecvRaw()
+		if err != nil {
+			switch {
+			case a.finish != "": // complete; what is missing is only the count
+				return nil
+			case !errors.Is(err, io.EOF):
+				return err
+			case x.events.done && a.begun: // some servers name no reason
+				a.finish = "stop"
+				return nil
+			case x.events.done:
+				return nil // nothing at all: empty
+			case !x.events.started:
+				return &garbledError{"the answer has no body"}
+			default:
+				return errBroken
+			}
+		}
+		if len(raw) == 0 {
+			continue
+		}
+		var c chunk
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return &garbledError{"an event of the answer is not what it should be: " + excerpt(string(raw), 80)}
+		}
+		if len(c.Error) > 0 && string(c.Error) != "null" {
+			return streamError(c.Error)
+		}
+		a.take(c)
+	}
+}
+
+func (a *answer) take(c chunk) {
+	if c.Usage != nil {
+		a.usage = c.Usage.tokens()
+	}
+	for _, choice := range c.Choices {
+		if choice.Index != 0 {
+			continue
+		}
+		for _, d := range []delta{choice.Delta, choice.Message} {
+			a.reasoning = append(append(a.reasoning, d.ReasoningContent...), d.Reasoning...)
+			a.think.write(string(d.Content + d.Refusal))
+			for _, f := range d.ToolCalls {
+				a.calls.add(f)
+			}
+			if !a.begun && (d.Content+d.Refusal+d.ReasoningContent+d.Reasoning != "" || len(d.ToolCalls) > 0) {
+				a.begun = true
+				a.watch.expect(a.idle, errIdle)
+			}
+		}
+		if choice.FinishReason != "" {
+			a.finish = choice.FinishReason
+			a.watch.expect(afterFinish, errIdle)
+		}
+	}
+	if text := a.think.visible(); a.stream != nil && text != a.shown {
+		a.show(text)
+	}
+}
+
+// show passes the text on. The time the receiver takes is not the server's.
+func (a *answer) show(text string) {
+	a.shown = text
+	a.watch.timer.Stop()
+	a.stream(text)
+	a.watch.alive()
+}
+
+// reply ends the answer.
+func (a *answer) reply() Reply {
+	text, thought := a.think.finish()
+	thought = strings.TrimSpace(strings.TrimSpace(string(a.reasoning)) + "\n\n" + thought)
+	if a.stream != nil && text != a.shown && text != "" {
+		a.show(text)
+	}
+	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: a.usage}
+}
+
+// whyEmpty says why there is nothing in an answer.
+func whyEmpty(r Reply) string {
+	switch {
+	case r.Finish == "length" && r.Reasoning != "":
+		return "the model used all of max_output for thinking: raise llm.models max_output, or choose a model that thinks less"
+	case r.Finish == "length":
+		return "the answer was cut before it began: raise llm.models max_output"
+	case r.Finish == "content_filter":
+		return "the server's content filter held the answer back"
+	default:
+		return "the answer has neither text nor tool calls"
+	}
+}

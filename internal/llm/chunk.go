@@ -1,0 +1,146 @@
+package llm
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// chunk is one event of an answer: the form of the chat protocol and what
+// servers add to it. A whole answer (Message in place of Delta) fits as well.
+type chunk struct {
+	Error   json.RawMessage `json:"error"`
+	Choices []struct {
+		Index        int    `json:"index"`
+		Delta        delta  `json:"delta"`
+		Message      delta  `json:"message"`
+		FinishReason string `json:"finish_reason"`
+	} `json:"choices"`
+	Usage *usage `json:"usage"`
+}
+
+type delta struct {
+	Content          looseText  `json:"content"`
+	Refusal          looseText  `json:"refusal"`
+	ReasoningContent looseText  `json:"reasoning_content"` // DeepSeek, llama.cpp, vLLM
+	Reasoning        looseText  `json:"reasoning"`         // Ollama, OpenRouter
+	ToolCalls        []fragment `json:"tool_calls"`
+}
+
+// fragment is a piece of a tool call.
+type fragment struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Function struct {
+		Name      string    `json:"name"`
+		Arguments looseText `json:"arguments"`
+	} `json:"function"`
+}
+
+// usage adds DeepSeek's word for cached tokens.
+type usage struct {
+	openai.Usage
+	CacheHit int `json:"prompt_cache_hit_tokens"`
+}
+
+func (u *usage) tokens() Usage {
+	t := Usage{Prompt: u.PromptTokens, Cached: u.CacheHit, Output: u.CompletionTokens}
+	if d := u.PromptTokensDetails; d != nil && d.CachedTokens > 0 {
+		t.Cached = d.CachedTokens
+	}
+	return t
+}
+
+// looseText is text that some servers send in another form: a list of text
+// parts, or (for arguments) the object itself instead of its text.
+type looseText string
+
+// UnmarshalJSON takes any JSON value; what it cannot read as text is its JSON.
+func (t *looseText) UnmarshalJSON(b []byte) error {
+	b = bytes.TrimSpace(b)
+	switch {
+	case len(b) == 0 || string(b) == "null":
+		return nil
+	case b[0] == '"':
+		return json.Unmarshal(b, (*string)(t))
+	case b[0] == '[':
+		var parts []struct {
+			Text string `json:"text"`
+		}
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			*t += looseText(p.Text)
+		}
+		return nil
+	default:
+		*t = looseText(b)
+		return nil
+	}
+}
+
+// callJoiner puts tool calls together from their fragments.
+type callJoiner struct {
+	calls []ToolCall
+	slot  map[int]int // the server's index → place in calls
+}
+
+const maxCalls = 128 // in one answer; more is a model gone wild
+
+func (j *callJoiner) add(f fragment) {
+	at, known := len(j.calls)-1, len(j.calls) > 0
+	if f.Index != nil {
+		at, known = j.slot[*f.Index], false
+		_, known = j.slot[*f.Index]
+	}
+	// Some servers number every call 0, or not at all: a new id begins a new
+	// call, and so does a second name after arguments were there.
+	if known {
+		c := j.calls[at]
+		other := f.ID != "" && c.ID != "" && f.ID != c.ID
+		if other && f.Function.Name != "" || f.Index == nil && f.ID == "" && f.Function.Name != "" && c.Arguments != "" {
+			known = false
+		}
+	}
+	if !known {
+		if len(j.calls) == maxCalls {
+			return
+		}
+		at = len(j.calls)
+		j.calls = append(j.calls, ToolCall{})
+		if f.Index != nil {
+			if j.slot == nil {
+				j.slot = map[int]int{}
+			}
+			j.slot[*f.Index] = at
+		}
+	}
+	c := &j.calls[at]
+	if c.ID == "" {
+		c.ID = f.ID
+	}
+	if f.Function.Name != c.Name { // some repeat the whole name in each fragment
+		c.Name += f.Function.Name
+	}
+	c.Arguments += string(f.Function.Arguments)
+}
+
+// finish returns the calls, each with a name and an id of its own.
+func (j *callJoiner) finish() []ToolCall {
+	seen := map[string]bool{}
+	for i := range j.calls {
+		c := &j.calls[i]
+		if c.Name = strings.TrimSpace(c.Name); c.Name == "" {
+			c.Name = "unnamed" // an empty name makes the next request invalid
+		}
+		if c.ID == "" || seen[c.ID] {
+			c.ID = "call_" + strings.ToLower(rand.Text())
+		}
+		seen[c.ID] = true
+	}
+	return j.calls
+}

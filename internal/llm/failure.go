@@ -1,0 +1,260 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// failure is one failed request, judged.
+type failure struct {
+	kind    Kind
+	text    string        // for the operator, secrets taken out
+	again   bool          // the same request may work a little later
+	after   time.Duration // when the server said so
+	loading bool          // the server is still loading the model
+	quirk   quirk         // the same request may work without this
+}
+
+// serverError is an error that the server reported, by status or in the stream.
+type serverError struct {
+	status int // 0 = none (in a stream)
+	code   string
+	text   string
+}
+
+func (e *serverError) Error() string {
+	if e.status == 0 {
+		return "the server reported in its answer: " + e.text
+	}
+	return fmt.Sprintf("the server answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
+}
+
+// streamError reads an error event: an object as usual, or just a text.
+func streamError(raw json.RawMessage) error {
+	text, code := errorFields(raw)
+	e := &serverError{code: code, text: text}
+	if n, err := strconv.Atoi(code); err == nil && n >= 400 && n < 600 {
+		e.status = n
+	}
+	return e
+}
+
+// errorFields finds the message and the code in an error of whatever form.
+func errorFields(raw json.RawMessage) (text, code string) {
+	var object struct {
+		Error   json.RawMessage `json:"error"`
+		Message looseText       `json:"message"`
+		Detail  looseText       `json:"detail"`
+		Code    looseText       `json:"code"`
+		Type    looseText       `json:"type"`
+	}
+	var plain string
+	switch {
+	case json.Unmarshal(raw, &plain) == nil:
+		return plain, ""
+	case json.Unmarshal(raw, &object) != nil:
+		return string(raw), ""
+	case len(object.Error) > 0 && string(object.Error) != "null":
+		return errorFields(object.Error)
+	}
+	text = string(object.Message + object.Detail)
+	if text == "" {
+		text = string(raw)
+	}
+	if code = string(object.Code); code == "" {
+		code = string(object.Type)
+	}
+	return text, code
+}
+
+// judge says what a failed request means. ctx is the request's own.
+func (m *model) judge(ctx context.Context, x *exchange, err error) *failure {
+	f := m.sort(ctx, x, err)
+	f.text = m.clean(f.text)
+	return f
+}
+
+func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
+	if q := localRefusal(err); q != 0 {
+		return &failure{kind: Failed, text: err.Error(), quirk: q}
+	}
+	cause := context.Cause(ctx)
+	if cause == errFirstToken || cause == errIdle || cause == errWhole { //nolint:errorlint // our own values
+		return &failure{kind: TimedOut, text: cause.Error()}
+	}
+	var garbled *garbledError
+	if errors.As(err, &garbled) || errors.Is(err, openai.ErrTooManyEmptyStreamMessages) {
+		return &failure{kind: Garbled, text: err.Error(), again: true}
+	}
+	var server *serverError
+	if errors.As(err, &server) {
+		return sortServer(server, x.header)
+	}
+	if x.status >= 300 {
+		return sortServer(statusError(x, err), x.header)
+	}
+	var inURL *url.Error
+	if errors.As(err, &inURL) { // its text repeats method and address
+		err = inURL.Err
+	}
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), err), again: true}
+}
+
+// statusError makes one form of the two in which go-openai gives errors.
+func statusError(x *exchange, err error) *serverError {
+	e := &serverError{status: x.status, text: err.Error()}
+	var api *openai.APIError
+	var raw *openai.RequestError
+	switch {
+	case errors.As(err, &raw): // the body had another form
+		if e.text = strings.TrimSpace(string(raw.Body)); strings.HasPrefix(e.text, "{") {
+			e.text, e.code = errorFields(raw.Body)
+		}
+		if strings.HasPrefix(e.text, "<") {
+			e.text = "a web page, not an API answer"
+		}
+	case errors.As(err, &api):
+		e.text = api.Message
+		if api.Code != nil {
+			e.code = fmt.Sprint(api.Code)
+		}
+		if api.Type != "" {
+			e.code += " " + api.Type
+		}
+	}
+	if e.text == "" {
+		e.text = "no reason given"
+	}
+	return e
+}
+
+// localRefusal recognises requests that go-openai itself refuses to send to
+// certain models of OpenAI.
+func localRefusal(err error) quirk {
+	switch {
+	case errors.Is(err, openai.ErrReasoningModelMaxTokensDeprecated):
+		return newMaxTokens
+	case errors.Is(err, openai.ErrReasoningModelLimitationsOther), errors.Is(err, openai.ErrReasoningSamplingUnsupported):
+		return noTemperature
+	case errors.Is(err, openai.ErrReasoningToolsRequireResponses):
+		return noTools
+	}
+	return 0
+}
+
+// What servers say, in lower case.
+var (
+	sayTooLarge = []string{
+		"context length", "context_length", "maximum context", "context window", "context size", "exceed_context", "contextlength",
+		"prompt is too long", "prompt too long", "input is too long", "input too long", "too many tokens", "reduce the length",
+		"maximum prompt length", "request too large", "request_too_large", "token limit exceeded", "input length exceeds", "input token count",
+	}
+	sayNoTools = []string{
+		"does not support tools", "not support tool", "tools are not supported", "tools is not supported",
+		"enable-auto-tool-choice", "requires --jinja", "support tool use", "function calling is not",
+	}
+	sayLoading = []string{"loading model", "model is loading", "currently loading"}
+	sayBroke   = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
+)
+
+func says(text string, any []string) bool {
+	for _, s := range any {
+		if strings.Contains(text, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func sortServer(e *serverError, h http.Header) *failure {
+	f := &failure{kind: Failed, text: e.Error()}
+	said := strings.ToLower(e.text + " " + e.code)
+	if q := refusedPart(e.status, said); q != 0 {
+		f.quirk = q
+		return f
+	}
+	switch {
+	case e.status == http.StatusRequestEntityTooLarge, says(said, sayTooLarge):
+		f.kind = TooLarge
+	case e.status == http.StatusUnauthorized, e.status == http.StatusForbidden, e.status == http.StatusPaymentRequired,
+		e.status == http.StatusTooManyRequests && says(said, sayBroke):
+		f.kind = Denied
+	case e.status == http.StatusNotFound:
+		f.kind = NotFound
+	case e.status == http.StatusTooManyRequests:
+		f.kind, f.again, f.after = RateLimited, true, retryAfter(h, time.Now())
+	case e.status == http.StatusRequestTimeout, e.status == http.StatusGatewayTimeout:
+		f.kind, f.again = TimedOut, true
+	case e.status >= 500, e.status == 0:
+		f.again, f.after = true, retryAfter(h, time.Now())
+		f.loading = says(said, sayLoading)
+	case e.status < 400: // a redirect that went nowhere
+		f.kind = Garbled
+	}
+	return f
+}
+
+// refusedPart finds which part of a request a server did not like.
+func refusedPart(status int, said string) quirk {
+	if status < 400 || status == http.StatusTooManyRequests {
+		return 0
+	}
+	switch {
+	case says(said, sayNoTools):
+		return noTools
+	case status >= 500:
+		return 0
+	case strings.Contains(said, "stream_options") || strings.Contains(said, "include_usage"):
+		return noStreamOptions
+	case strings.Contains(said, "max_completion_tokens"): // "use 'max_completion_tokens' instead"
+		return newMaxTokens
+	case strings.Contains(said, "temperature") && (strings.Contains(said, "support") || strings.Contains(said, "deprecated")):
+		return noTemperature
+	}
+	return 0
+}
+
+// retryAfter reads the header in both of its forms; 0 = absent or nonsense.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if s > 0 && s < 1e6 { // NaN and infinity fail both
+			return time.Duration(s * float64(time.Second))
+		}
+		return 0
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return max(0, t.Sub(now))
+	}
+	return 0
+}
+
+// clean takes secrets out of a text and keeps it short.
+func (m *model) clean(text string) string {
+	for _, s := range m.secrets {
+		text = strings.ReplaceAll(text, s, "[secret]")
+	}
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
+	if r := []rune(text); len(r) > 400 {
+		text = string(r[:400]) + "…"
+	}
+	return text
+}
+
+// place is the server's address without a password.
+func (m *model) place() string {
+	u, err := url.Parse(m.BaseURL)
+	if err != nil {
+		return "its server"
+	}
+	return u.Redacted()
+}

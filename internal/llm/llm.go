@@ -1,0 +1,118 @@
+// Package llm asks language models: any server that speaks the OpenAI chat
+// protocol, addressed by role, with retries and failover. It streams, keeps a
+// model's thinking apart from its answer, and turns everything that can go
+// wrong into one of a few kinds of Error that say what to do.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+)
+
+// Role says who speaks in a Message.
+type Role string
+
+// The roles of the chat protocol.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+	Tool      Role = "tool"
+)
+
+// ToolCall is one call a model wants made. Arguments is what the model wrote:
+// usually a JSON object, but it may be broken, and that is for the tool to say.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Message is one message of a conversation.
+type Message struct {
+	Role       Role
+	Content    string
+	ToolCalls  []ToolCall // of an assistant message
+	ToolCallID string     // of a tool message: the call it answers
+}
+
+// ToolSpec describes a tool to the model. Parameters is a JSON schema of an
+// object; empty means that it takes none.
+type ToolSpec struct {
+	Name        string
+	Description string
+	Parameters  json.RawMessage
+}
+
+// Request is what a model is asked.
+type Request struct {
+	Messages []Message
+	Tools    []ToolSpec
+}
+
+// Usage counts tokens as the server reported them; all zero when it did not.
+type Usage struct {
+	Prompt int // tokens of the request
+	Cached int // of these, how many the server took from its cache
+	Output int // tokens of the answer, thinking included
+}
+
+// Reply is a model's whole answer.
+type Reply struct {
+	Text      string     // what people may read; no thinking in it
+	Reasoning string     // what the model thought aloud, for the operator
+	ToolCalls []ToolCall // every one has a name and an ID of its own
+	Finish    string     // "stop", "tool_calls", "length" (the answer was cut) …
+	Usage     Usage
+	Model     string // the configured name of the model that answered
+}
+
+// ModelConfig is one model on one server.
+type ModelConfig struct {
+	Name        string        // how the roles, the log and people call it
+	BaseURL     string        // up to and including /v1
+	APIKey      string        // empty for servers that want none; never logged
+	Model       string        // how the server calls it
+	Window      int           // context window in tokens; 0 = not known
+	MaxOutput   int           // most tokens of one answer; 0 = 2048
+	Timeout     time.Duration // for one whole request; 0 = 300 s
+	Temperature *float32      // nil = the server's own
+}
+
+// Config says which models there are and which of them serves which role.
+type Config struct {
+	Models []ModelConfig
+	Roles  map[string][]string // role → model names, in failover order
+	Log    *slog.Logger        // nil = silent
+
+	Retry      Retry
+	Connect    time.Duration // to reach a server; 0 = 10 s
+	FirstToken time.Duration // until an answer begins; 0 = 120 s, as local servers load the model first
+	Idle       time.Duration // between two pieces of an answer; 0 = 60 s
+}
+
+// Retry says how often a failed request is made again to the same model. The
+// zero value means the defaults.
+type Retry struct {
+	Attempts      int           // tries per model; 0 = 3
+	Base          time.Duration // wait before the second try, times 4 for each more; 0 = 0.5 s
+	Max           time.Duration // longest such wait; 0 = 8 s
+	MaxRetryAfter time.Duration // longest wait that a server may ask for; 0 = 30 s
+
+	// Sleep waits for d or until ctx ends, whose error it then returns.
+	// nil = by the clock. Tests set it.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// LogValue keeps the key out of logs.
+func (c ModelConfig) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("name", c.Name), slog.String("model", c.Model))
+}
+
+// String names the model without its key, for %v.
+func (c ModelConfig) String() string { return c.Name + " (" + c.Model + ")" }
+
+// GoString is String, for %#v.
+func (c ModelConfig) GoString() string { return c.String() }

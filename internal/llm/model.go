@@ -1,0 +1,216 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// model is one configured model and what was learned about it.
+type model struct {
+	ModelConfig
+	cfg     Config // defaults filled in
+	client  *http.Client
+	secrets []string // never to be shown
+
+	mu     sync.Mutex
+	quirks quirk
+}
+
+// minSecret is the length from which a key is taken out of texts: servers that
+// want none are given words like "x", which stand in every sentence.
+const minSecret = 4
+
+func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
+	m := &model{ModelConfig: c, cfg: cfg, client: client}
+	if len(c.APIKey) >= minSecret {
+		m.secrets = append(m.secrets, c.APIKey)
+	}
+	if u, err := url.Parse(c.BaseURL); err == nil && u.User != nil {
+		if p, ok := u.User.Password(); ok && len(p) >= minSecret {
+			m.secrets = append(m.secrets, p, url.QueryEscape(p), url.PathEscape(p))
+		}
+	}
+	return m
+}
+
+func (m *model) window() int {
+	if m.Window > 0 {
+		return m.Window
+	}
+	return defaultWindow
+}
+
+// maxOutput is what is configured; where that or the window is not known, it is
+// at most half of the window, because a request needs room too.
+func (m *model) maxOutput() int {
+	switch {
+	case m.MaxOutput == 0:
+		return min(defaultMaxOutput, m.window()/2)
+	case m.Window == 0:
+		return min(m.MaxOutput, m.window()/2)
+	default:
+		return m.MaxOutput
+	}
+}
+
+func (m *model) known() quirk {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.quirks
+}
+
+// learn remembers a quirk, and tells the operator once.
+func (m *model) learn(q quirk) {
+	m.mu.Lock()
+	known := m.quirks&q != 0
+	m.quirks |= q
+	m.mu.Unlock()
+	if !known {
+		m.cfg.Log.Warn("model "+quirkNames[q], "model", m.Name)
+	}
+}
+
+// ask makes the request, again where that may help, and logs how it went.
+func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
+	begin := time.Now()
+	for try := 1; ; try++ {
+		used := m.known()
+		reply, f := m.once(ctx, req, used, stream)
+		if f == nil {
+			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "model answered", slog.String("model", m.Name),
+				slog.Int("prompt_tokens", reply.Usage.Prompt), slog.Int("cached_tokens", reply.Usage.Cached),
+				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
+				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
+			return reply, nil
+		}
+		if ctx.Err() != nil {
+			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: ctx.Err()}
+		}
+		if f.quirk != 0 && used&f.quirk == 0 { // the same without it; not a failed try
+			m.learn(f.quirk)
+			try--
+			continue
+		}
+		loading := f.loading && time.Since(begin) < m.cfg.FirstToken
+		if !loading && (!f.again || try >= m.attempts(f.kind)) {
+			m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "model failed", slog.String("model", m.Name),
+				slog.String("kind", f.kind.String()), slog.String("error", f.text),
+				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
+			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
+		}
+		if err := m.cfg.Retry.Sleep(ctx, m.wait(try, f.after)); err != nil {
+			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: err}
+		}
+	}
+}
+
+// attempts is how often a request is made. An answer that was empty or garbled
+// is asked for just once more: it will hardly get better.
+func (m *model) attempts(k Kind) int {
+	if k == Empty || k == Garbled {
+		return min(2, m.cfg.Retry.Attempts)
+	}
+	return m.cfg.Retry.Attempts
+}
+
+// wait is how long to wait after a failed try: what the server asked for, or
+// longer each time, within a quarter up or down so that clients do not march in
+// step.
+func (m *model) wait(try int, after time.Duration) time.Duration {
+	r := m.cfg.Retry
+	if after > 0 {
+		return min(after, r.MaxRetryAfter)
+	}
+	d := r.Base
+	for i := 1; i < try && d < r.Max; i++ {
+		d *= 4
+	}
+	d = min(d, r.Max)
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+}
+
+// Why a request was given up before its answer was complete.
+var (
+	errFirstToken = errors.New("the answer did not begin in time")
+	errIdle       = errors.New("the answer stopped in the middle")
+	errWhole      = errors.New("the answer took longer than the model's timeout")
+	errBroken     = errors.New("the connection broke before the answer was complete")
+)
+
+const afterFinish = 5 * time.Second // patience for the token counts after the answer
+
+// once makes one HTTP request. A nil failure means a good answer.
+func (m *model) once(ctx context.Context, req Request, q quirk, stream func(string)) (Reply, *failure) {
+	whole := m.Timeout
+	if whole <= 0 {
+		whole = defaultTimeout
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	wholeTimer := time.AfterFunc(whole, func() { giveUp(errWhole) })
+	defer wholeTimer.Stop()
+	w := &watch{limit: m.cfg.FirstToken, why: errFirstToken, giveUp: giveUp}
+	w.timer = time.AfterFunc(w.limit, w.expired)
+	defer w.timer.Stop()
+
+	x := &exchange{client: m.client, alive: w.alive}
+	oc := openai.DefaultConfig(m.APIKey)
+	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
+	events, err := openai.NewClientWithConfig(oc).CreateChatCompletionStream(ctx, m.build(req, q))
+	if err != nil {
+		return Reply{}, m.judge(ctx, x, err)
+	}
+	defer events.Close()
+	a := answer{stream: stream, watch: w, idle: m.cfg.Idle}
+	a.think.hold = q&thinksFirst != 0
+	if err := a.read(events, x); err != nil {
+		return Reply{}, m.judge(ctx, x, err)
+	}
+	if a.think.lone {
+		m.learn(thinksFirst)
+	}
+	reply := a.reply()
+	reply.Model = m.Name
+	if reply.Text == "" && len(reply.ToolCalls) == 0 {
+		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply), again: reply.Finish != "length"}
+	}
+	return reply, nil
+}
+
+// watch gives a request up when its server stays silent too long.
+type watch struct {
+	timer  *time.Timer
+	giveUp context.CancelCauseFunc
+
+	mu    sync.Mutex
+	limit time.Duration
+	why   error
+}
+
+func (w *watch) alive() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Reset(w.limit)
+}
+
+// expect changes how long the server may stay silent from now on.
+func (w *watch) expect(limit time.Duration, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit, w.why = limit, why
+	w.timer.Reset(limit)
+}
+
+func (w *watch) expired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.giveUp(w.why)
+}

@@ -1,0 +1,148 @@
+package rehearsal
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	aboutRE = regexp.MustCompile(`(?is)^` + lead + `(?:what (?:do|did) (?:you|i|we) (?:know|remember|have|say|tell you)(?: to you)? about|(?:do you )?(?:know|remember)(?: anything| something)? about|tell me (?:more |something |everything )?about|do you (?:know|remember)|remember)\s+(.+?)\s*[?.!]*$`)
+	askRE   = regexp.MustCompile(`(?is)^` + lead + `((?:what|who|whom|whose|where|when|which|how)\b.+?)\s*\?*$`)
+)
+
+// recall answers a question from the lines of the request that it came with.
+func recall(t turn) (reply, bool) {
+	topic, broad := "", false
+	if m := aboutRE.FindStringSubmatch(t.said); m != nil {
+		topic, broad = m[1], true
+	} else if m := askRE.FindStringSubmatch(t.said); m != nil {
+		topic = m[1]
+	} else {
+		return reply{}, false
+	}
+	asked := topics(topic)
+	var found []string
+	switch {
+	case len(asked) > 0:
+		found = search(t.req, asked, broad)
+	case broad: // "about me": all of it
+		found = aboutPeople(t.req)
+	default: // "how are you?"
+		return reply{}, false
+	}
+	name := short(topic, 100)
+	switch len(found) {
+	case 0:
+		return reply{text: fmt.Sprintf("Nothing about “%s” is in what I was given.", name)}, true
+	case 1:
+		return reply{text: fmt.Sprintf("This is in what I was given about “%s”:\n\n> %s", name, found[0])}, true
+	default:
+		return reply{text: fmt.Sprintf("This is in what I was given about “%s”:\n\n> - %s", name, strings.Join(found, "\n> - "))}, true
+	}
+}
+
+const maxFound = 5 // lines quoted
+
+// search finds the lines that hold the most of the words asked for: more than
+// half of them, or half where the question was a broad one.
+func search(req request, asked []string, broad bool) []string {
+	slices.Sort(asked)
+	asked = slices.Compact(asked)
+	best := 1
+	if !broad {
+		best = len(asked)/2 + 1
+	} else {
+		best = max(best, (len(asked)+1)/2)
+	}
+	var found []string
+	for _, l := range sent(req) {
+		has, n := topics(l.text), 0
+		for _, w := range asked {
+			if slices.Contains(has, w) {
+				n++
+			}
+		}
+		switch {
+		case n > best:
+			best, found = n, []string{l.text}
+		case n == best:
+			found = append(found, l.text)
+		}
+	}
+	return newest(found)
+}
+
+// aboutPeople finds what was told about people: all but skills and tasks.
+func aboutPeople(req request) []string {
+	var found []string
+	for _, l := range sent(req) {
+		if l.source != "skills" && l.source != "tasks" {
+			found = append(found, l.text)
+		}
+	}
+	return newest(found)
+}
+
+// newest keeps the last lines, each once, and shortens them. What was said last
+// counts where lines disagree.
+func newest(lines []string) []string {
+	seen := map[string]bool{}
+	var kept []string
+	for _, l := range lines {
+		if f := fold(l); !seen[f] {
+			seen[f] = true
+			kept = append(kept, short(l, 300))
+		}
+	}
+	return kept[max(0, len(kept)-maxFound):]
+}
+
+// sent lists the lines of a request that can hold knowledge: blocks of data
+// wherever they stand, and what people said before. The question itself and
+// earlier ones, and what the model itself said, are not among them. Where the
+// system text has no blocks of data, all its lines are.
+func sent(req request) (lines []line) {
+	last := len(req.Messages) - 1
+	for last > 0 && req.Messages[last].Role != "user" {
+		last--
+	}
+	for i, m := range req.Messages {
+		text := string(m.Content)
+		switch m.Role {
+		case "system", "developer":
+			if data := dataLines(text); len(data) > 0 || strings.Contains(text, "<data") {
+				lines = append(lines, data...)
+				continue
+			}
+			for l := range strings.Lines(text) {
+				if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
+					lines = append(lines, line{text: bare(l)})
+				}
+			}
+		case "user":
+			if i != last {
+				lines = append(lines, statements(said(text))...)
+			}
+			lines = append(lines, dataLines(text)...)
+		case "tool":
+			lines = append(lines, dataLines(text)...)
+		}
+	}
+	return lines
+}
+
+// statements are the lines of a person's message that are not questions. Of
+// "remember that …" only what is to be remembered counts.
+func statements(own string) (lines []line) {
+	if m := rememberRE.FindStringSubmatch(own); m != nil && !strings.HasSuffix(own, "?") {
+		return []line{{text: fact(m[2])}}
+	}
+	for l := range strings.Lines(own) {
+		if l = strings.TrimSpace(l); l != "" && !strings.HasSuffix(l, "?") && !askRE.MatchString(l) && !aboutRE.MatchString(l) {
+			lines = append(lines, line{text: l})
+		}
+	}
+	return lines
+}

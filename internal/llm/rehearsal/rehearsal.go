@@ -1,0 +1,92 @@
+// Package rehearsal is the model that stands in where no language model is
+// connected: for a first try on a bare machine, and for tests. It is a server
+// for the OpenAI chat protocol and an honest one: a handful of fixed rules
+// (rules.go), no understanding, no memory, no state. All it answers comes from
+// the request that it was sent, so what it "knows" proves what the prompt held.
+//
+// The newest message of a person decides. A header line in brackets before it
+// and the program's notes after it are set aside (words.go). It understands:
+//
+//	remember that …                        calls append_memory
+//	what do you know about …?              searches the prompt it was sent
+//	who is …?  what is …?  where …?
+//	remind me to … [tomorrow at 9:00]      calls task
+//	what are my tasks?                     calls task
+//	complete task_…                        calls task
+//	read FILE                              calls read_file
+//	add skill NAME: …                      calls add_skill
+//
+// The first answer of a conversation says that no language model is connected,
+// and how to connect one.
+//
+// For tests a message may hold one of these hooks:
+//
+//	rehearse: empty        an answer with nothing in it
+//	rehearse: garbled      a web page in place of an answer
+//	rehearse: error N      the HTTP status N
+//	rehearse: slow D       waits for the duration D first (3s, 200ms)
+//	rehearse: long N       an answer of N words
+//	rehearse: length       an answer that ends at its limit, in the middle
+//	rehearse: break        a stream that breaks in the middle
+//	rehearse: think        an answer with thinking in both usual forms
+//	rehearse: tools N      calls a harmless tool in N rounds before it answers
+//	rehearse: badargs      a tool call with broken arguments
+package rehearsal
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// ModelName is the one model that the server has.
+const ModelName = "rehearsal"
+
+// Config sets how the rehearsal model speaks.
+type Config struct {
+	Pace time.Duration // between two words when streaming; 0 = none
+	Log  *slog.Logger  // nil = silent
+}
+
+// Handler serves GET /v1/models and POST /v1/chat/completions.
+func Handler(cfg Config) http.Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := server{cfg}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST /v1/chat/completions", s.chat)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, "unknown_url", fmt.Sprintf("Unknown request URL: %s %s", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// Start serves Handler on a free port of the loopback interface until stop is
+// called or ctx ends; baseURL ends in /v1. stop cuts answers that are still
+// streaming, waits for the server to end, and may be called more than once.
+func Start(ctx context.Context, cfg Config) (baseURL string, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("rehearsal: %w", err)
+	}
+	srv := &http.Server{Handler: Handler(cfg), ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() { // ends with srv.Close; stop waits for it
+		defer close(done)
+		if err := srv.Serve(l); err != http.ErrServerClosed && cfg.Log != nil {
+			cfg.Log.Error("rehearsal model stopped", "err", err)
+		}
+	}()
+	shut := sync.OnceFunc(func() {
+		srv.Close()
+		<-done
+	})
+	forget := context.AfterFunc(ctx, shut)
+	return "http://" + l.Addr().String() + "/v1", func() { forget(); shut() }, nil
+}

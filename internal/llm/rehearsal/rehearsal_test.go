@@ -1,0 +1,471 @@
+package rehearsal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+// start serves the rehearsal model and returns a client of it.
+func start(t *testing.T, maxOutput int) (*llm.Models, string) {
+	t.Helper()
+	url, stop, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	m, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "stand-in", BaseURL: url, Model: ModelName, MaxOutput: maxOutput}},
+		Retry:  llm.Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, url
+}
+
+var tools = []llm.ToolSpec{{Name: "append_memory"}, {Name: "task"}, {Name: "add_skill"}, {Name: "read_file"}}
+
+// past is a conversation that has begun, so that the notice is not said again.
+func past(messages ...llm.Message) []llm.Message {
+	begun := []llm.Message{user("hello"), {Role: llm.Assistant, Content: "Hi"}}
+	return append(begun, messages...)
+}
+
+func user(text string) llm.Message { return llm.Message{Role: llm.User, Content: text} }
+
+func ask(t *testing.T, m *llm.Models, messages ...llm.Message) llm.Reply {
+	t.Helper()
+	reply, err := m.Complete(t.Context(), "chat", llm.Request{Messages: messages, Tools: tools}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// act plays the program: it asks, gives each call the result, and asks again.
+func act(t *testing.T, m *llm.Models, result string, messages ...llm.Message) (calls []llm.ToolCall, text string) {
+	t.Helper()
+	for range 100 {
+		r := ask(t, m, messages...)
+		if len(r.ToolCalls) == 0 {
+			return calls, r.Text
+		}
+		if r.Finish != "tool_calls" {
+			t.Errorf("finish %q with tool calls", r.Finish)
+		}
+		calls = append(calls, r.ToolCalls...)
+		messages = append(messages, llm.Message{Role: llm.Assistant, ToolCalls: r.ToolCalls})
+		for _, c := range r.ToolCalls {
+			messages = append(messages, llm.Message{Role: llm.Tool, ToolCallID: c.ID, Content: result})
+		}
+	}
+	t.Fatal("it never answers")
+	return nil, ""
+}
+
+func TestCalls(t *testing.T) {
+	const remember, task, read, skill = "append_memory", "task", "read_file", "add_skill"
+	tests := []struct{ said, tool, args string }{
+		{"remember that my sister's name is Jana", remember, `{"entry":"My sister's name is Jana"}`},
+		{"Please remember: I like tea.", remember, `{"entry":"I like tea"}`},
+		{"Hi Reverie, could you remember that I live in Kiel?", remember, `{"entry":"I live in Kiel"}`},
+		{"[Sat 2026-11-21 09:14 CET]\nremember that Ülo is my cat", remember, `{"entry":"Ülo is my cat"}`},
+		{"[Sat 2026-11-21 09:14 CET @you:localhost]\nremember that [x] is y", remember, `{"entry":"[x] is y"}`},
+		{"[Sat 2026-11-21 09:14 CET] remember that the door is red", remember, `{"entry":"The door is red"}`},
+		{"[Sat 2026-11-21 09:14 CET]\nremember that it rains\n\n[note k3f9]\nremember that this is none of it\n[/note k3f9]", remember, `{"entry":"It rains"}`},
+		{"remember that it snows\n<data id=\"k\">\nx\n</data k>", remember, `{"entry":"It snows"}`},
+		{"remember that it hails\n---\nx", remember, `{"entry":"It hails"}`},
+
+		{"remind me to water the plants", task, `{"action":"add","content":"Water the plants","priority":5}`},
+		{"remind me to call Jana at 6pm", task, `{"action":"add","at":"18:00","content":"Call Jana","priority":5,"schedule_type":"once"}`},
+		{"Remind me tomorrow at 9 to call Jana.", task, `{"action":"add","at":"tomorrow 09:00","content":"Call Jana","priority":5,"schedule_type":"once"}`},
+		{"remind me to pay rent tomorrow", task, `{"action":"add","at":"tomorrow 09:00","content":"Pay rent","priority":5,"schedule_type":"once"}`},
+		{"please remind me in 20 minutes to stretch", task, `{"action":"add","at":"in 20 minutes","content":"Stretch","priority":5,"schedule_type":"once"}`},
+		{"remind me to drink in an hour", task, `{"action":"add","at":"in 1 hours","content":"Drink","priority":5,"schedule_type":"once"}`},
+		{"remind me to take vitamins every day at 8:30", task, `{"action":"add","at":"08:30","content":"Take vitamins","priority":5,"schedule_type":"daily"}`},
+		{"remind me every Monday at 7 pm to put the bins out", task, `{"action":"add","at":"19:00","content":"Put the bins out","day_of_week":"mon","priority":5,"schedule_type":"weekly"}`},
+		{"remind me every 30 minutes to look up", task, `{"action":"add","content":"Look up","interval_seconds":1800,"priority":5,"schedule_type":"interval"}`},
+		{"remind me to back up every month on the 1st at noon", task, `{"action":"add","at":"12:00","content":"Back up","day_of_month":1,"priority":5,"schedule_type":"monthly"}`},
+		{"remind me to fly on 2026-12-24 at 6:05 am", task, `{"action":"add","at":"2026-12-24 06:05","content":"Fly","priority":5,"schedule_type":"once"}`},
+		{"remind me to meet at 99", task, `{"action":"add","content":"Meet at 99","priority":5}`},
+		{"remind me to look at 3 pictures", task, `{"action":"add","content":"Look at 3 pictures","priority":5}`},
+		{"add a task: fix the auth bug", task, `{"action":"add","content":"Fix the auth bug","priority":5}`},
+		{"what are my tasks?", task, `{"action":"list"}`},
+		{"List tasks", task, `{"action":"list"}`},
+		{"complete task #task_abc23xyz", task, `{"action":"complete","reason":"The person says that it is done.","task_id":"task_abc23xyz"}`},
+
+		{"read MEMORIES.txt", read, `{"path":"MEMORIES.txt"}`},
+		{"Please read the file `skills/tea.md`.", read, `{"path":"skills/tea.md"}`},
+		{"add skill tea: How to make tea", skill, `{"documentation":"How to make tea","skill_name":"tea","summary":"How to make tea"}`},
+		{"add skill tea: How to make tea\n1. Boil water.\n2. Wait.", skill, `{"documentation":"1. Boil water.\n2. Wait.","skill_name":"tea","summary":"How to make tea"}`},
+	}
+	m, _ := start(t, 0)
+	for _, tt := range tests {
+		t.Run(tt.said, func(t *testing.T) {
+			calls := ask(t, m, past(user(tt.said))...).ToolCalls
+			if len(calls) != 1 || calls[0].Name != tt.tool || calls[0].ID == "" {
+				t.Fatalf("calls: %+v", calls)
+			}
+			if d := cmp.Diff(tt.args, calls[0].Arguments); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestAfterTheTool(t *testing.T) {
+	m, _ := start(t, 0)
+	tests := []struct{ said, result, want string }{
+		{"remember that I like tea", "stored: I like tea\n\n[note k3f9]\nnew: x\n[/note k3f9]", "I will remember: I like tea."},
+		{"remember that I like tea", "error: the disk is full", "That did not work. The tool `append_memory` says: error: the disk is full"},
+		{"remember that I like tea", `{"error": "no"}`, "That did not work. The tool `append_memory` says: {\"error\": \"no\"}"},
+		{"remind me to call Jana at 18:00", "Added: [P5] #task_abc: Call Jana [18:00]\nThe schedule is kept, but nothing starts by itself yet.",
+			"I noted the task. Added: [P5] #task_abc: Call Jana [18:00]\nIt is kept with its time, but nothing rings by itself yet."},
+		{"remind me to call Jana", "content: is too long", "That did not work. The tool `task` says: content: is too long"},
+		{"complete task_abc", "Completed: [P5] #task_abc: Call Jana", "Completed: [P5] #task_abc: Call Jana"},
+		{"complete task_abc", "task failed: no task #task_abc in this room", "That did not work. The tool `task` says: task failed: no task #task_abc in this room"},
+		{"remember that I like tea", "append_memory failed: the disk is full", "That did not work. The tool `append_memory` says: append_memory failed: the disk is full"},
+		{"remember that I like tea", "Nothing can be remembered in this conversation.", "That did not work. The tool `append_memory` says: Nothing can be remembered in this conversation."},
+		{"read a.txt", "There is no file a.txt.", "That did not work. The tool `read_file` says: There is no file a.txt."},
+		{"list my tasks", "[P5] #task_abc: Call Jana\n[P5] #task_abd: x", "Your tasks:\n\n```\n[P5] #task_abc: Call Jana\n[P5] #task_abd: x\n```"},
+		{"read a.txt", "one\n```\ntwo", "`a.txt` begins:\n\n```\none\n'''\ntwo\n```"},
+		{"read a.txt", strings.Repeat("x\n", 50), "`a.txt` begins:\n\n```\n" + strings.Repeat("x\n", 12) + "…\n```"},
+		{"add skill tea: How", "Skill tea is stored in data/skills/tea.md: How", "The skill `tea` is kept: How"},
+	}
+	for _, tt := range tests {
+		calls, text := act(t, m, tt.result, past(user(tt.said))...)
+		if len(calls) != 1 || text != tt.want {
+			t.Errorf("%s: %d calls, then %q, want %q", tt.said, len(calls), text, tt.want)
+		}
+	}
+}
+
+func TestToolsThatAreNotOffered(t *testing.T) {
+	m, _ := start(t, 0)
+	for _, said := range []string{"remember that I like tea", "remind me to go", "read a.txt", "add skill a: b"} {
+		r, err := m.Complete(t.Context(), "chat", llm.Request{Messages: past(user(said))}, nil)
+		if err != nil || len(r.ToolCalls) > 0 || !strings.Contains(r.Text, "was not offered") {
+			t.Errorf("%s: %+v, %v", said, r, err)
+		}
+	}
+}
+
+func TestRecall(t *testing.T) {
+	system := llm.Message{Role: llm.System, Content: "You keep what a sister says.\n# Memories\n" +
+		"<data id=\"k3f9\" source=\"memories\">\n# heading about a sister\n- My sister's name is Jana\n- My brother's name is Tom\n- The WiFi password is on the fridge\n" +
+		"- My favourite colours are blue and green\n</data k3f9>\nAfter it: a sister, too.\n" +
+		"<data id=\"k3f9\" source=\"skills\">\n- data/skills/flute.md — How to play the flute\n</data k3f9>"}
+	said := []llm.Message{
+		user("[Fri 2026-11-20 10:00 CET]\nmy dog is called Rex"), {Role: llm.Assistant, Content: "A dog! Is the unicorn yours too?"},
+		user("what do you know about the zebra?"), {Role: llm.Assistant, Content: "Nothing."},
+		user("remember that my neighbour is Olga"), {Role: llm.Assistant, Content: "ok"},
+	}
+	tests := []struct{ ask, want string }{ // want "" = nothing found
+		{"what do you know about my sister?", "> My sister's name is Jana"},
+		{"What's my sister's name?", "> My sister's name is Jana"},
+		{"who is Jana", "> My sister's name is Jana"},
+		{"do you remember my sister?", "> My sister's name is Jana"},
+		{"[Sat 2026-11-21 09:14 CET]\nwhat is my favourite colour?", "> My favourite colours are blue and green"},
+		{"where is the wifi password?", "> The WiFi password is on the fridge"},
+		{"what do you know about my dog?", "> my dog is called Rex"},
+		{"who is my neighbour?", "> My neighbour is Olga"},
+		{"what do you know about names?", "> - My sister's name is Jana\n> - My brother's name is Tom"},
+		{"what do you know about the moon?\n\n[note k3f9]\nnew:\n<data id=\"k3f9\">\n- The moon is far\n</data k3f9>\n[/note k3f9]", "> The moon is far"},
+		{"what do you know about me?", "> - My favourite colours are blue and green"},
+		{"what do you know about flutes?", "> data/skills/flute.md — How to play the flute"},
+		{"what is my cousin's name?", ""},
+		{"what do you know about the unicorn?", ""}, // only the model spoke of it
+		{"what do you know about zebras?", ""},      // only a question spoke of it
+		{"what do you know about the moon?\n\n[note k3f9]\nthe moon is for the program\n[/note k3f9]", ""},
+	}
+	m, _ := start(t, 0)
+	for _, tt := range tests {
+		t.Run(tt.ask, func(t *testing.T) {
+			got := ask(t, m, append(append([]llm.Message{system}, said...), user(tt.ask))...).Text
+			switch {
+			case strings.HasSuffix(tt.ask, "about me?") && strings.Contains(got, "flute"):
+				t.Errorf("a skill is not about people: %s", got)
+			case tt.want == "" && (!strings.HasPrefix(got, "Nothing about ") || strings.Contains(got, "\n")):
+				t.Errorf("found something: %s", got)
+			case !strings.Contains(got, tt.want):
+				t.Errorf("got %s\nwant %s", got, tt.want)
+			case tt.want != "" && !strings.HasPrefix(tt.want, "> -") && strings.Count(got, "\n") != 2:
+				t.Errorf("more than the one line: %s", got)
+			}
+		})
+	}
+}
+
+// A system text without blocks of data is searched as a whole.
+func TestRecallWithoutFences(t *testing.T) {
+	m, _ := start(t, 0)
+	got := ask(t, m, llm.Message{Role: llm.System, Content: "# User Memories\n- My sister's name is Jana"}, user("hi"),
+		llm.Message{Role: llm.Assistant, Content: "x"}, user("who is my sister?")).Text
+	if !strings.HasSuffix(got, "> My sister's name is Jana") {
+		t.Error(got)
+	}
+}
+
+func TestNoticeComesFirstAndOnce(t *testing.T) {
+	m, _ := start(t, 0)
+	if got := ask(t, m, user("hello")).Text; !strings.HasPrefix(got, notice+"\n\n") || !strings.HasSuffix(got, "Hello! I heard “hello”, but I only rehearse: without a language model I can say no more about it.") {
+		t.Errorf("first: %s", got)
+	}
+	if got := ask(t, m, past(user("hello again"))...).Text; strings.Contains(got, notice) {
+		t.Errorf("later: %s", got)
+	}
+	calls, text := act(t, m, "stored: I like tea", user("remember that I like tea"))
+	if len(calls) != 1 || text != notice+"\n\nI will remember: I like tea." {
+		t.Errorf("after a tool: %s", text)
+	}
+	for _, want := range []string{"no language model is connected", "ollama", "llama.cpp", "lm studio", "reverie_llm_url", "reverie_llm_key", "reverie_llm_model", "llm.models"} {
+		if !strings.Contains(strings.ToLower(notice), want) {
+			t.Errorf("the notice lacks %q", want)
+		}
+	}
+	if n := strings.Count(notice, "\n") + 1; n < 2 || n > 4 {
+		t.Errorf("the notice has %d lines", n)
+	}
+}
+
+func TestHooks(t *testing.T) {
+	m, _ := start(t, 0)
+	kinds := map[string]llm.Kind{
+		"rehearse: empty": llm.Empty, "rehearse: garbled": llm.Garbled, "Rehearse: error 500": llm.Failed, "rehearse: error 429": llm.RateLimited,
+		"rehearse: error 401": llm.Denied, "rehearse: break": llm.Unreachable,
+	}
+	for said, want := range kinds {
+		_, err := m.Complete(t.Context(), "chat", llm.Request{Messages: past(user(said))}, nil)
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != want {
+			t.Errorf("%s: %v, want %v", said, err, want)
+		}
+	}
+	if got := ask(t, m, past(user("rehearse: long 400"))...); len(strings.Fields(got.Text)) != 400 || got.Finish != "stop" {
+		t.Errorf("long: %d words, %s", len(strings.Fields(got.Text)), got.Finish)
+	}
+	if got := ask(t, m, past(user("rehearse: length"))...); got.Finish != "length" || got.Text == "" {
+		t.Errorf("length: %+v", got)
+	}
+	if got := ask(t, m, past(user("rehearse: slow 1ms"))...); got.Text != "I waited for 1ms first." {
+		t.Errorf("slow: %+v", got)
+	}
+	if got := ask(t, m, past(user("rehearse: think"))...); got.Text != "I thought about it." || got.Reasoning != "rehearsed thinking in a field\n\nrehearsed thinking in a block" {
+		t.Errorf("think: %+v", got)
+	}
+	if calls, text := act(t, m, "none", past(user("rehearse: tools 30"))...); len(calls) != 30 || text != "I called tools in 30 rounds." {
+		t.Errorf("tools: %d calls, %s", len(calls), text)
+	}
+	calls, text := act(t, m, "error: no JSON", past(user("rehearse: badargs"))...)
+	if len(calls) != 1 || json.Valid([]byte(calls[0].Arguments)) || text != "The tool said: error: no JSON" {
+		t.Errorf("badargs: %+v, %s", calls, text)
+	}
+	if got := ask(t, m, past(user("rehearse: opera"))...); !strings.Contains(got.Text, "badargs") {
+		t.Errorf("unknown: %+v", got)
+	}
+}
+
+func TestSlowEndsWithTheClient(t *testing.T) {
+	url, stop, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop() // waits for the server: hangs if it sleeps on
+	ctx, cancel := context.WithCancel(t.Context())
+	m, err := llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "a", BaseURL: url, Model: ModelName}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	context.AfterFunc(t.Context(), cancel)
+	time.AfterFunc(time.Millisecond, cancel)
+	if _, err := m.Complete(ctx, "chat", llm.Request{Messages: past(user("rehearse: slow 10m"))}, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestMaxOutputIsKept(t *testing.T) {
+	m, _ := start(t, 20)
+	got := ask(t, m, past(user("rehearse: long 400"))...)
+	if n := llm.EstimateTokens(got.Text); got.Finish != "length" || n > 20 || n < 10 || got.Usage.Output > 20 {
+		t.Errorf("%d tokens: %+v", n, got)
+	}
+}
+
+// Streamed and whole, the answer is the same, and so it is when asked again.
+func TestStreamedAndWholeAreOne(t *testing.T) {
+	m, url := start(t, 0)
+	for _, said := range []string{"hello", "rehearse: think", "remember that I like tea", "rehearse: long 70", "what do you know about tea?", "rehearse: badargs"} {
+		var drafts []string
+		req := llm.Request{Messages: []llm.Message{user(said)}, Tools: tools}
+		streamed, err := m.Complete(t.Context(), "chat", req, func(text string) { drafts = append(drafts, text) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range drafts {
+			if !strings.HasPrefix(streamed.Text, d) || i > 0 && len(d) <= len(drafts[i-1]) {
+				t.Errorf("%s: draft %d %q does not grow towards %q", said, i, d, streamed.Text)
+			}
+		}
+		if streamed.Usage.Prompt == 0 || streamed.Usage.Output == 0 {
+			t.Errorf("%s: usage %+v", said, streamed.Usage)
+		}
+		body := `{"model":"rehearsal","messages":[{"role":"user","content":[{"type":"text","text":` + quote(t, said) + `}]}],"tools":[` +
+			`{"type":"function","function":{"name":"append_memory"}},{"type":"function","function":{"name":"task"}}]}`
+		status, raw := post(t, url, body)
+		var whole struct {
+			Choices []struct {
+				Message      message
+				FinishReason string `json:"finish_reason"`
+			}
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+				Output int `json:"completion_tokens"`
+			}
+		}
+		if err := json.Unmarshal(raw, &whole); err != nil || status != http.StatusOK || len(whole.Choices) != 1 {
+			t.Fatalf("%s: %d %s", said, status, raw)
+		}
+		c := whole.Choices[0]
+		if said != "rehearse: think" && string(c.Message.Content) != streamed.Text {
+			t.Errorf("%s: whole %q, streamed %q", said, c.Message.Content, streamed.Text)
+		}
+		var calls []llm.ToolCall
+		for _, c := range c.Message.ToolCalls {
+			calls = append(calls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		if d := cmp.Diff(calls, streamed.ToolCalls); d != "" || c.FinishReason != streamed.Finish {
+			t.Errorf("%s: %s %q %q", said, d, c.FinishReason, streamed.Finish)
+		}
+		// The tools' schemas differ in the two requests, and count.
+		if less := streamed.Usage.Prompt - whole.Usage.Prompt; less <= 0 || less > 200 {
+			t.Errorf("%s: usage %+v, %+v: do tools count?", said, whole.Usage, streamed.Usage)
+		}
+		if whole.Usage.Output != streamed.Usage.Output {
+			t.Errorf("%s: usage %+v, %+v", said, whole.Usage, streamed.Usage)
+		}
+		if _, again := post(t, url, body); string(again) != string(raw) {
+			t.Errorf("%s: asked again it answers %s, not %s", said, again, raw)
+		}
+	}
+}
+
+func quote(t *testing.T, s string) string {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func post(t *testing.T, url, body string) (int, []byte) {
+	t.Helper()
+	resp, err := http.Post(url+"/chat/completions", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, raw
+}
+
+func TestRefusals(t *testing.T) {
+	m, url := start(t, 0)
+	tests := []struct {
+		name, body, code string
+		status           int
+	}{
+		{"no JSON", `{"model":`, "invalid_json", 400},
+		{"another model", `{"model":"gpt-9","messages":[{"role":"user","content":"x"}]}`, "model_not_found", 404},
+		{"no messages", `{"model":"rehearsal","messages":[]}`, "empty_array", 400},
+		{"too large", `{"model":"` + strings.Repeat("x", maxRequest) + `"}`, "request_too_large", 413},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, raw := post(t, url, tt.body)
+			var e struct {
+				Error struct{ Message, Type, Code string }
+			}
+			if err := json.Unmarshal(raw, &e); err != nil || status != tt.status || e.Error.Code != tt.code || e.Error.Message == "" || e.Error.Type == "" {
+				t.Errorf("%d %.300s", status, raw)
+			}
+		})
+	}
+	if err := m.Probe(t.Context(), "stand-in"); err != nil {
+		t.Error(err)
+	}
+	resp, err := http.Get(url + "/embeddings")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Error(resp.Status)
+	}
+}
+
+func TestStopEndsIt(t *testing.T) {
+	url, stop, err := Start(t.Context(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	stop()
+	if resp, err := http.Get(url + "/models"); err == nil {
+		resp.Body.Close()
+		t.Error("it still answers")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, stop, err = Start(ctx, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	stop()
+}
+
+// Whatever a person writes, there is an answer, and the header and the notes
+// around their words are never taken for them.
+func FuzzAnswer(f *testing.F) {
+	for _, s := range []string{"hello", "remember that x", "what do you know about x?", "remind me to x every day at 25", "read a.b", "add skill x: y", "[x", "<x", "remind me in 5 minutes", "ſ remember", "tomorrow", "remind me \xff", "remember ÿ"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, words string) {
+		text := "[Sat 2026-11-21 09:14 CET]\n" + words + "\n\n[note k3f9]\nxylophone\n[/note k3f9]"
+		req := request{Model: ModelName, Messages: []message{{Role: "user", Content: content(text)}}}
+		if hookRE.MatchString(words) {
+			return
+		}
+		a := req.cut(answer(req))
+		if a.text == "" && len(a.calls) == 0 {
+			t.Fatal("no answer")
+		}
+		if !strings.Contains(words, "xylophone") && strings.TrimSpace(beforeNotes(words)) != "" && strings.Contains(a.text, "xylophone") {
+			t.Fatalf("the note was taken for their words: %s", a.text)
+		}
+		for _, n := range []string{"append_memory", "task", "add_skill", "read_file"} {
+			req.Tools = append(req.Tools, tool{name: n})
+		}
+		for _, c := range answer(req).calls {
+			if !json.Valid([]byte(c.Function.Arguments)) {
+				t.Fatalf("arguments: %s", c.Function.Arguments)
+			}
+		}
+		if got := strings.Join(splitWords(a.text), ""); got != a.text {
+			t.Fatalf("%q in words is %q", a.text, got)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// rules in the order in which they are tried; the first that fits answers.
+var rules = []func(turn) (reply, bool){
+	hook,
+	remember,
+	listTasks,
+	changeTask,
+	addTask,
+	readFile,
+	addSkill,
+	recall,
+	plain,
+}
+
+// turn is the newest message of a person and what came of it so far.
+type turn struct {
+	req     request
+	said    string   // in the person's own words
+	results []string // of the tools called for it, oldest first
+	first   bool     // nothing in this conversation was answered yet
+}
+
+// notice begins the first answer of every conversation.
+const notice = "**No language model is connected yet.** I am the rehearsal model: a few fixed rules that stand in for one.\n" +
+	"To connect one, start Ollama, llama.cpp or LM Studio on this machine, or set `REVERIE_LLM_URL`, `REVERIE_LLM_KEY` and `REVERIE_LLM_MODEL`; " +
+	"for good, name it under `llm.models` in `config.yaml`.\n" +
+	"Until then, try: *remember that …*, *what do you know about …?*, *remind me to … tomorrow at 9:00*."
+
+// answer answers a request by the rules.
+func answer(req request) reply {
+	t := turnOf(req)
+	var a reply
+	for i, rule := range rules {
+		r, ok := rule(t)
+		if !ok {
+			continue
+		}
+		a = r
+		if hooked := i == 0; t.first && !hooked && len(a.calls) == 0 {
+			a.text = notice + "\n\n" + a.text
+		}
+		break
+	}
+	return a
+}
+
+func turnOf(req request) turn {
+	t := turn{req: req, first: true}
+	newest := -1
+	for i, m := range req.Messages {
+		if m.Role == "user" {
+			newest = i
+		}
+	}
+	for i, m := range req.Messages {
+		switch {
+		case i == newest:
+			t.said = said(string(m.Content))
+		case m.Role == "assistant" && i < newest:
+			t.first = false
+		case m.Role == "tool" && i > newest:
+			t.results = append(t.results, strings.TrimSpace(beforeNote(string(m.Content))))
+		}
+	}
+	return t
+}
+
+// beforeNote is a tool's result without a note of the program after it.
+func beforeNote(result string) string {
+	if i := strings.Index(result, "\n[note "); i >= 0 {
+		return result[:i]
+	}
+	return result
+}
+
+// lead is what people put before a request.
+const lead = `(?:(?:hi|hello|hey|please|and|also|ok|okay|now|then|reverie|just|(?:can|could|would|will) you|i(?:'d like| want) you to)[\s,.!:]+)*`
+
+// use calls a tool and, once its result is there, says what came of it: done
+// for a good result; for a bad one that it failed, with the tool's own words.
+// proof is what a good result holds; it may be empty.
+func (t turn) use(name string, args map[string]any, proof string, done func(result string) string) (reply, bool) {
+	if n := len(t.results); n > 0 {
+		result := t.results[n-1]
+		if isError(name, result) || !strings.Contains(fold(result), fold(proof)) {
+			return reply{text: fmt.Sprintf("That did not work. The tool `%s` says: %s", name, short(result, 400))}, true
+		}
+		return reply{text: done(result)}, true
+	}
+	if !t.offers(name) {
+		return reply{text: fmt.Sprintf("I cannot do that: the tool `%s` was not offered to me.", name)}, true
+	}
+	raw, err := json.Marshal(args) // sorted keys: the same request, the same bytes
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return reply{calls: []call{{Function: function{Name: name, Arguments: string(raw)}}}}, true
+}
+
+func (t turn) offers(name string) bool {
+	return slices.ContainsFunc(t.req.Tools, func(o tool) bool { return o.name == name })
+}
+
+// isError recognises a tool's error by how it begins: the protocol has no
+// mark for it.
+func isError(name, result string) bool {
+	r := strings.TrimPrefix(strings.ToLower(strings.TrimLeft(result, `{" `)), name+" ")
+	for _, begin := range []string{"error", "failed", "took longer", "was stopped", "there is no ", "nothing can be "} {
+		if strings.HasPrefix(r, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+var rememberRE = regexp.MustCompile(`(?is)^(` + lead + `)(?:remember|don't forget)(?:\s+this)?(?:\s*:|\s+that\b)?\s+(.+)$`)
+
+func remember(t turn) (reply, bool) {
+	m := rememberRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	asks := strings.HasSuffix(t.said, "?")
+	if asks && !strings.Contains(strings.ToLower(m[1]), "you") { // "remember my sister?"
+		return reply{}, false
+	}
+	fact := fact(m[2])
+	return t.use("append_memory", map[string]any{"entry": fact}, fact, func(string) string {
+		return "I will remember: " + fact + "."
+	})
+}
+
+// fact is what a person wants to be remembered, in their words.
+func fact(s string) string {
+	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), " .!?")
+	return upperFirst(strings.TrimRight(strings.TrimSuffix(s, " please"), " ,"))
+}
+
+var readRE = regexp.MustCompile(`(?i)^` + lead + `(?:read|open|show(?: me)?)(?: the)?( file)?\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
+
+func readFile(t turn) (reply, bool) {
+	m := readRE.FindStringSubmatch(t.said)
+	if m == nil || m[1] == "" && !strings.ContainsAny(m[2], "./") { // "read Tolstoy"
+		return reply{}, false
+	}
+	return t.use("read_file", map[string]any{"path": m[2]}, "", func(result string) string {
+		return "`" + m[2] + "` begins:\n\n" + beginning(result)
+	})
+}
+
+// beginning is the first lines of a text, as a code block.
+func beginning(text string) string {
+	var kept []string
+	for l := range strings.Lines(text) {
+		l = strings.TrimRight(l, "\n")
+		if strings.HasPrefix(l, "<data") || strings.HasPrefix(l, "</data") {
+			continue
+		}
+		if len(kept) == 12 {
+			kept = append(kept, "…")
+			break
+		}
+		if r := []rune(l); len(r) > 160 {
+			l = string(r[:160]) + "…"
+		}
+		kept = append(kept, strings.ReplaceAll(l, "```", "'''"))
+	}
+	return "```\n" + strings.Join(kept, "\n") + "\n```"
+}
+
+var skillRE = regexp.MustCompile(`(?is)^` + lead + `(?:add|save|create|make)(?: a| the)?(?: new)? skill\s+[\x60"']?([\w-]+)[\x60"']?\s*(?::|\s-)\s*(.+)$`)
+
+func addSkill(t turn) (reply, bool) {
+	m := skillRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	summary, text, more := strings.Cut(strings.TrimSpace(m[2]), "\n")
+	if text = strings.TrimSpace(text); !more || text == "" {
+		text = summary
+	}
+	args := map[string]any{"skill_name": m[1], "summary": strings.TrimSpace(summary), "documentation": text}
+	return t.use("add_skill", args, m[1], func(string) string {
+		return fmt.Sprintf("The skill `%s` is kept: %s", m[1], short(summary, 200))
+	})
+}
+
+// plain answers everything else.
+func plain(t turn) (reply, bool) {
+	if n := len(t.results); n > 0 { // a rule asked for tools, and now the words are gone
+		return reply{text: "A tool said: " + short(t.results[n-1], 400)}, true
+	}
+	if t.said == "" {
+		return reply{text: "Hello! I only rehearse here. Say *remember that …* and I will show what I can do."}, true
+	}
+	greeting := ""
+	if ok := greetRE.MatchString(t.said); ok {
+		greeting = "Hello! "
+	}
+	return reply{text: fmt.Sprintf("%sI heard “%s”, but I only rehearse: without a language model I can say no more about it.", greeting, short(t.said, 200))}, true
+}
+
+var greetRE = regexp.MustCompile(`(?i)^(?:hi|hello|hey|good (?:morning|evening|afternoon|day))\b`)

@@ -1,0 +1,315 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// maxRequest is the largest request that is read.
+const maxRequest = 16 << 20
+
+// request is what a client sends, as far as it matters here.
+type request struct {
+	Model         string    `json:"model"`
+	Messages      []message `json:"messages"`
+	Tools         []tool    `json:"tools"`
+	Stream        bool      `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens           int `json:"max_tokens"`
+	MaxCompletionTokens int `json:"max_completion_tokens"`
+}
+
+// tool is a tool on offer.
+type tool struct {
+	name   string
+	tokens int // of its whole description
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *tool) UnmarshalJSON(b []byte) error {
+	var o struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if err := json.Unmarshal(b, &o); err != nil {
+		return err
+	}
+	*t = tool{o.Function.Name, llm.EstimateTokens(string(b))}
+	return nil
+}
+
+type message struct {
+	Role       string  `json:"role"`
+	Content    content `json:"content"`
+	ToolCalls  []call  `json:"tool_calls"`
+	ToolCallID string  `json:"tool_call_id"`
+}
+
+// content is a text or a list of parts with texts.
+type content string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *content) UnmarshalJSON(b []byte) error {
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if len(b) > 0 && b[0] == '[' {
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			*c += content(p.Text)
+		}
+		return nil
+	}
+	return json.Unmarshal(b, (*string)(c))
+}
+
+type call struct {
+	Index    *int     `json:"index,omitempty"` // in streams only
+	ID       string   `json:"id,omitempty"`
+	Type     string   `json:"type,omitempty"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
+}
+
+// reply is what the rules answer.
+type reply struct {
+	text      string
+	reasoning string
+	calls     []call
+	finish    string // "" = as usual
+
+	delay  time.Duration // before the first word
+	status int           // an HTTP error in place of an answer; 0 = none
+	page   bool          // a web page in place of an answer
+	broken bool          // the stream breaks in the middle
+	pieces []string      // how the text is cut when streaming; nil = by words
+}
+
+type server struct{ cfg Config }
+
+func (s server) models(w http.ResponseWriter, _ *http.Request) {
+	send(w, http.StatusOK, map[string]any{
+		"object": "list",
+		"data":   []any{map[string]any{"id": ModelName, "object": "model", "created": 0, "owned_by": "reverie"}},
+	})
+}
+
+func (s server) chat(w http.ResponseWriter, r *http.Request) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		fail(w, http.StatusRequestEntityTooLarge, "request_too_large", fmt.Sprintf("Request too large: more than %d MiB", maxRequest>>20))
+		return
+	}
+	if err != nil {
+		return // the client is gone
+	}
+	var req request
+	if err := json.Unmarshal(raw, &req); err != nil {
+		fail(w, http.StatusBadRequest, "invalid_json", "We could not parse the JSON body of your request: "+err.Error())
+		return
+	}
+	switch {
+	case req.Model != ModelName:
+		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("The model %q does not exist; this server has %q.", req.Model, ModelName))
+		return
+	case len(req.Messages) == 0:
+		fail(w, http.StatusBadRequest, "empty_array", "Invalid 'messages': empty array.")
+		return
+	}
+	a := req.cut(answer(req))
+	s.cfg.Log.Debug("rehearsal model answers", "messages", len(req.Messages), "words", len(strings.Fields(a.text)), "calls", len(a.calls))
+	if !pause(r, a.delay) {
+		return
+	}
+	switch {
+	case a.status != 0:
+		if a.status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		fail(w, a.status, "rehearsed", fmt.Sprintf("A rehearsed error: %d %s", a.status, http.StatusText(a.status)))
+	case a.page:
+		w.Header().Set("Content-Type", "text/html")
+		io.WriteString(w, "<!DOCTYPE html>\n<html><title>Rehearsed</title><p>This is a web page, not an answer.</html>\n")
+	case req.Stream:
+		s.stream(w, r, req, a)
+	default:
+		whole(w, req, a)
+	}
+}
+
+// cut ends the text at the limit that the client set.
+func (req request) cut(a reply) reply {
+	limit := max(req.MaxTokens, req.MaxCompletionTokens)
+	if limit > 0 && llm.EstimateTokens(a.text) > limit {
+		kept := ""
+		for _, word := range splitWords(a.text) {
+			if llm.EstimateTokens(kept+word) > limit {
+				break
+			}
+			kept += word
+		}
+		a.text, a.pieces, a.finish = kept, nil, "length"
+	}
+	if a.finish == "" {
+		a.finish = "stop"
+		if len(a.calls) > 0 {
+			a.finish = "tool_calls"
+		}
+	}
+	for i := range a.calls {
+		a.calls[i].Type = "function"
+		if a.calls[i].ID == "" { // by its place in the conversation: no state, no chance
+			a.calls[i].ID = "call_" + strconv.Itoa(len(req.Messages)) + "_" + strconv.Itoa(i)
+		}
+	}
+	return a
+}
+
+func (req request) usage(a reply) map[string]any {
+	in, out := 0, llm.EstimateTokens(a.text)+llm.EstimateTokens(a.reasoning)
+	for _, m := range req.Messages {
+		in += llm.EstimateTokens(string(m.Content))
+		for _, c := range m.ToolCalls {
+			in += llm.EstimateTokens(c.Function.Name + c.Function.Arguments)
+		}
+	}
+	for _, t := range req.Tools {
+		in += t.tokens
+	}
+	for _, c := range a.calls {
+		out += llm.EstimateTokens(c.Function.Name + c.Function.Arguments)
+	}
+	return map[string]any{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
+}
+
+func whole(w http.ResponseWriter, req request, a reply) {
+	m := map[string]any{"role": "assistant", "content": a.text}
+	if a.reasoning != "" {
+		m["reasoning_content"] = a.reasoning
+	}
+	if len(a.calls) > 0 {
+		m["tool_calls"] = a.calls
+	}
+	send(w, http.StatusOK, map[string]any{
+		"id": "chatcmpl-rehearsal", "object": "chat.completion", "created": 0, "model": ModelName,
+		"choices": []any{map[string]any{"index": 0, "message": m, "finish_reason": a.finish}},
+		"usage":   req.usage(a),
+	})
+}
+
+// stream sends the answer in events, a word each, and tool calls in fragments.
+func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a reply) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	event := func(choices []any, usage any) {
+		chunk := map[string]any{"id": "chatcmpl-rehearsal", "object": "chat.completion.chunk", "created": 0, "model": ModelName, "choices": choices}
+		if req.StreamOptions.IncludeUsage {
+			chunk["usage"] = usage
+		}
+		b, err := json.Marshal(chunk)
+		if err != nil {
+			panic(err) // maps of strings and numbers always encode
+		}
+		fmt.Fprintf(w, "data: %s\n\n", b)
+		http.NewResponseController(w).Flush()
+	}
+	delta := func(d any, finish any) {
+		event([]any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}, nil)
+	}
+	delta(map[string]any{"role": "assistant", "content": ""}, nil)
+	if a.reasoning != "" {
+		delta(map[string]any{"reasoning_content": a.reasoning}, nil)
+	}
+	pieces := a.pieces
+	if pieces == nil {
+		pieces = splitWords(a.text)
+	}
+	for i, p := range pieces {
+		if a.broken && i == len(pieces)/2 {
+			panic(http.ErrAbortHandler) // the way to break a connection on purpose
+		}
+		if i > 0 && !pause(r, s.cfg.Pace) {
+			return
+		}
+		delta(map[string]any{"content": p}, nil)
+	}
+	for i, c := range a.calls {
+		half := len(c.Function.Arguments) / 2
+		first, rest := c, call{Index: &i}
+		first.Index, first.Function.Arguments = &i, c.Function.Arguments[:half]
+		rest.Function.Arguments = c.Function.Arguments[half:]
+		delta(map[string]any{"tool_calls": []call{first}}, nil)
+		delta(map[string]any{"tool_calls": []call{rest}}, nil)
+	}
+	delta(struct{}{}, a.finish)
+	if req.StreamOptions.IncludeUsage {
+		event([]any{}, req.usage(a))
+	}
+	io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// splitWords cuts a text after each run of white space; joined they are the text.
+func splitWords(s string) (out []string) {
+	for s != "" {
+		i := strings.IndexAny(s, " \n")
+		for i >= 0 && i < len(s) && (s[i] == ' ' || s[i] == '\n') {
+			i++
+		}
+		if i < 0 {
+			i = len(s)
+		}
+		out = append(out, s[:i])
+		s = s[i:]
+	}
+	return out
+}
+
+// pause waits, and reports false when the client has gone away meanwhile.
+func pause(r *http.Request, d time.Duration) bool {
+	if d <= 0 {
+		return r.Context().Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func fail(w http.ResponseWriter, status int, code, text string) {
+	kind := "invalid_request_error"
+	if status >= 500 {
+		kind = "server_error"
+	}
+	send(w, status, map[string]any{"error": map[string]any{"message": text, "type": kind, "param": nil, "code": code}})
+}
+
+func send(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings and numbers always encode
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(b, '\n'))
+}

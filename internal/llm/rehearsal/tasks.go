@@ -1,0 +1,220 @@
+package rehearsal
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var (
+	listRE   = regexp.MustCompile(`(?i)^` + lead + `(?:what are my|what's on my|list|show)(?: me)?(?: all)?(?: my| the)?(?: open)?\s*(?:tasks?|reminders|task list|todos?)(?: list)?\s*[?.!]*$`)
+	changeRE = regexp.MustCompile(`(?i)^` + lead + `(complete|finish|pause|resume|delete)\s+(?:the )?(?:task )?#?(task_\w+)\s*[.!]*$`)
+	remindRE = regexp.MustCompile(`(?is)^` + lead + `(?:remind me|(?:add|create|make)(?: a)?(?: new)? (?:task|reminder)):?\s+(.+?)[\s.!?]*$`)
+)
+
+func listTasks(t turn) (reply, bool) {
+	if !listRE.MatchString(t.said) {
+		return reply{}, false
+	}
+	return t.use("task", map[string]any{"action": "list"}, "", func(result string) string {
+		return "Your tasks:\n\n" + beginning(result)
+	})
+}
+
+func changeTask(t turn) (reply, bool) {
+	m := changeRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	action := strings.ToLower(m[1])
+	if action == "finish" {
+		action = "complete"
+	}
+	args := map[string]any{"action": action, "task_id": m[2]}
+	if action == "complete" {
+		args["reason"] = "The person says that it is done."
+	}
+	return t.use("task", args, m[2], firstLine)
+}
+
+func addTask(t turn) (reply, bool) {
+	m := remindRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	args := map[string]any{"action": "add", "priority": 5}
+	args["content"] = upperFirst(schedule(strings.Join(strings.Fields(m[1]), " "), args))
+	return t.use("task", args, "task_", func(result string) string {
+		text := "I noted the task. " + firstLine(result)
+		if strings.Contains(result, "nothing starts by itself") {
+			text += "\nIt is kept with its time, but nothing rings by itself yet."
+		}
+		return text
+	})
+}
+
+// firstLine is the part of a result that is for people; what follows tells the
+// model what to do.
+func firstLine(result string) string {
+	l, _, _ := strings.Cut(result, "\n")
+	return short(l, 300)
+}
+
+// Time of day, and when something is due, as people write it.
+const (
+	clockPat = `(?:\d{1,2}(?::\d{2})?(?:\s?[ap]\.?m\.?)?(?:\s?o'clock)?|noon|midnight)`
+	atPat    = `(?:\s+at\s+(` + clockPat + `))?`
+	dayPat   = `monday|tuesday|wednesday|thursday|friday|saturday|sunday`
+)
+
+// when has a row for each way of saying when; set reads the match into the
+// task tool's fields and reports false if it is no possible time.
+var when = []struct {
+	pattern string
+	set     func(m []string, args map[string]any) bool
+}{
+	{`every\s+(?:(\d+)\s+)?(minutes?|hours?)`, func(m []string, args map[string]any) bool {
+		n, unit := 1, 60
+		if m[1] != "" {
+			n, _ = strconv.Atoi(m[1]) // digits; too many give a number the tool refuses
+		}
+		if strings.HasPrefix(m[2], "h") {
+			unit = 3600
+		}
+		args["schedule_type"], args["interval_seconds"] = "interval", n*unit
+		return n > 0 && n < 100000
+	}},
+	{`(?:every|each)\s+(?:day|morning)` + atPat, daily},
+	{`daily` + atPat, daily},
+	{`every\s+(` + dayPat + `)s?` + atPat, func(m []string, args map[string]any) bool {
+		args["schedule_type"], args["day_of_week"] = "weekly", m[1][:3]
+		return setAt(args, m[2], "")
+	}},
+	{`every\s+month\s+on\s+the\s+(\d{1,2})(?:st|nd|rd|th)?` + atPat, func(m []string, args map[string]any) bool {
+		day, _ := strconv.Atoi(m[1])
+		args["schedule_type"], args["day_of_month"] = "monthly", day
+		return day >= 1 && day <= 31 && setAt(args, m[2], "")
+	}},
+	{`in\s+(\d{1,4}|an?)\s+(minute|hour|day)s?`, func(m []string, args map[string]any) bool {
+		n := m[1]
+		if n[0] == 'a' {
+			n = "1"
+		}
+		args["schedule_type"], args["at"] = "once", fmt.Sprintf("in %s %ss", n, m[2])
+		return true
+	}},
+	{`tomorrow(?:\s+morning)?` + atPat, func(m []string, args map[string]any) bool {
+		args["schedule_type"] = "once"
+		return setAt(args, m[1], "tomorrow ")
+	}},
+	{`on\s+(\d{4}-\d{2}-\d{2})` + atPat, func(m []string, args map[string]any) bool {
+		args["schedule_type"] = "once"
+		return setAt(args, m[2], m[1]+" ")
+	}},
+	{`(?:today\s+)?at\s+(` + clockPat + `)`, func(m []string, args map[string]any) bool {
+		args["schedule_type"] = "once"
+		return setAt(args, m[1], "")
+	}},
+}
+
+func daily(m []string, args map[string]any) bool {
+	args["schedule_type"] = "daily"
+	return setAt(args, m[1], "")
+}
+
+// setAt sets the time of day; none said means nine in the morning.
+func setAt(args map[string]any, said, before string) bool {
+	clock, ok := "09:00", true
+	if said != "" {
+		clock, ok = clockTime(said)
+	}
+	args["at"] = before + clock
+	return ok
+}
+
+// clockTime turns "6pm", "18", "9:05 am" or "noon" into "18:00" and the like.
+func clockTime(s string) (string, bool) {
+	s = strings.NewReplacer(" ", "", ".", "", "o'clock", "").Replace(s)
+	switch s {
+	case "noon":
+		return "12:00", true
+	case "midnight":
+		return "00:00", true
+	}
+	half := ""
+	if strings.HasSuffix(s, "m") {
+		s, half = s[:len(s)-2], s[len(s)-2:]
+	}
+	hour, minute, _ := strings.Cut(s, ":")
+	h, _ := strconv.Atoi(hour) // at most two digits each
+	m, _ := strconv.Atoi(minute)
+	if half != "" && (h < 1 || h > 12) || h > 23 || m > 59 {
+		return "", false
+	}
+	if half != "" {
+		h %= 12
+	}
+	if half == "pm" {
+		h += 12
+	}
+	return fmt.Sprintf("%02d:%02d", h, m), true
+}
+
+// whenRE, made at its first use, has two expressions for each row of when: the time before the thing to
+// do, and after it.
+var whenRE = sync.OnceValue(func() (res [][2]*regexp.Regexp) {
+	for _, w := range when {
+		res = append(res, [2]*regexp.Regexp{
+			regexp.MustCompile(`(?is)^` + w.pattern + `,?\s+(?:to|that|about)\s+(.+)$`),
+			regexp.MustCompile(`(?is)^(?:(?:to|that|about)\s+)?(.+?),?\s+` + w.pattern + `$`),
+		})
+	}
+	return res
+})
+
+// schedule takes the time out of what a person wants to be reminded of, writes
+// it into args and returns the rest. A time it does not understand stays in the
+// words.
+func schedule(s string, args map[string]any) (content string) {
+	res := whenRE()
+	for i, w := range when {
+		before, after := res[i][0].FindStringSubmatch(s), res[i][1].FindStringSubmatch(s)
+		set := map[string]any{}
+		switch {
+		case before != nil && w.set(lower(before), set):
+			content = before[len(before)-1]
+		case after != nil && w.set(lower(withoutFirst(after)), set):
+			content = after[1]
+		default:
+			continue
+		}
+		for _, k := range []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds"} {
+			if v, ok := set[k]; ok {
+				args[k] = v
+			}
+		}
+		return content
+	}
+	for _, p := range []string{"to ", "that ", "about "} {
+		if strings.HasPrefix(strings.ToLower(s), p) {
+			return s[len(p):]
+		}
+	}
+	return s
+}
+
+// withoutFirst is m without the words to keep, so that the groups of the time
+// begin at 1 in both expressions.
+func withoutFirst(m []string) []string {
+	return append([]string{m[0]}, m[2:]...)
+}
+
+func lower(m []string) []string {
+	out := make([]string, len(m))
+	for i, s := range m {
+		out[i] = strings.ToLower(s)
+	}
+	return out
+}

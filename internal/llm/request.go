@@ -1,0 +1,122 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// quirk is something that a server or model turned out not to understand; once
+// learned, requests do without it.
+type quirk uint8
+
+const (
+	noStreamOptions quirk = 1 << iota // no usage in streams, then
+	noTools                           // the model calls none
+	newMaxTokens                      // wants max_completion_tokens
+	noTemperature                     // only its own
+	thinksFirst                       // sends </think> without <think>
+)
+
+var quirkNames = map[quirk]string{
+	noStreamOptions: "does not know stream_options: no token counts from it",
+	noTools:         "does not support tools: it can answer, but not remember or act. Choose a model with tool support",
+	newMaxTokens:    "wants max_completion_tokens",
+	noTemperature:   "takes no temperature of ours",
+	thinksFirst:     "sends its thinking without an opening tag",
+}
+
+// build writes a request for one model, leaving out what it does not understand.
+func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
+	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true}
+	if q&noStreamOptions == 0 {
+		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
+	}
+	if q&newMaxTokens == 0 {
+		//lint:ignore SA1019 the old name is the only one that local servers know
+		r.MaxTokens = m.maxOutput()
+	} else {
+		r.MaxCompletionTokens = m.maxOutput()
+	}
+	if m.Temperature != nil && q&noTemperature == 0 {
+		// A plain 0 would be left out of the JSON and mean the server's default.
+		r.Temperature = max(*m.Temperature, math.SmallestNonzeroFloat32)
+	}
+	messages := req.Messages
+	if q&noTools != 0 {
+		messages = withoutTools(messages)
+	} else {
+		for _, t := range req.Tools {
+			r.Tools = append(r.Tools, toolOf(t))
+		}
+	}
+	for _, msg := range messages {
+		r.Messages = append(r.Messages, messageOf(msg))
+	}
+	return r
+}
+
+func toolOf(t ToolSpec) openai.Tool {
+	params := t.Parameters
+	if len(params) == 0 {
+		params = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return openai.Tool{Type: openai.ToolTypeFunction, Function: &openai.FunctionDefinition{
+		Name: t.Name, Description: t.Description, Parameters: params,
+	}}
+}
+
+func messageOf(msg Message) openai.ChatCompletionMessage {
+	out := openai.ChatCompletionMessage{Role: string(msg.Role), Content: msg.Content, ToolCallID: msg.ToolCallID}
+	for _, c := range msg.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction,
+			Function: openai.FunctionCall{Name: c.Name, Arguments: sendable(c.Arguments)}})
+	}
+	if out.Content == "" && len(out.ToolCalls) == 0 {
+		out.Content = " " // left out of the JSON it makes the request invalid for many servers
+	}
+	return out
+}
+
+// sendable makes a past call's arguments fit to be sent again. Servers with
+// chat templates (Ollama, llama.cpp) refuse the whole conversation when they are
+// no JSON object, which one bad call of a model would otherwise cause for good.
+func sendable(arguments string) string {
+	if strings.TrimSpace(arguments) == "" {
+		return "{}"
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &object) == nil && object != nil {
+		return arguments
+	}
+	text, err := json.Marshal(map[string]string{"not_json": arguments})
+	if err != nil { // cannot happen for strings
+		return "{}"
+	}
+	return string(text)
+}
+
+// withoutTools tells past tool calls and their results as plain text, for a
+// model whose server accepts neither.
+func withoutTools(messages []Message) []Message {
+	out := make([]Message, 0, len(messages))
+	names := map[string]string{} // call id → tool
+	for _, m := range messages {
+		switch {
+		case m.Role == Tool:
+			m = Message{Role: User, Content: fmt.Sprintf("[Result of the tool %s]\n%s", names[m.ToolCallID], m.Content)}
+		case len(m.ToolCalls) > 0:
+			text := m.Content
+			for _, c := range m.ToolCalls {
+				names[c.ID] = c.Name
+				text += fmt.Sprintf("\n[Called the tool %s with %s]", c.Name, c.Arguments)
+			}
+			m = Message{Role: Assistant, Content: strings.TrimPrefix(text, "\n")}
+		}
+		out = append(out, m)
+	}
+	return out
+}

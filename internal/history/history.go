@@ -1,0 +1,237 @@
+// Package history keeps the transcript of every room: what was said, with the
+// bytes it was sent to the model with, so that a request can be repeated exactly.
+package history
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// ErrKnown is in the error of Append for an event that is stored already.
+var ErrKnown = errors.New("message is known already")
+
+// Message is one line of a transcript.
+type Message struct {
+	ID           int64 // grows with every message, over all rooms; never used twice
+	Room         string
+	Conversation int64 // counts from 1 in each room
+	Role         llm.Role
+	EventID      string // the transport's id; empty for what did not come from there
+	Sender       string
+	Header       string         // time and sender as shown to the model
+	Text         string         // what was said
+	Tail         string         // what the prompt added to this message when it was sent
+	Calls        []llm.ToolCall // of an assistant message
+	CallID       string         // the call a tool message answers
+	At           time.Time      // UTC, to the millisecond
+}
+
+// Content is the message as the model gets it, every time: Header and Text on
+// lines of their own, then Tail after a blank line; empty parts leave no trace.
+func (m Message) Content() string {
+	var b strings.Builder
+	b.Grow(len(m.Header) + len(m.Text) + len(m.Tail) + 3)
+	b.WriteString(m.Header)
+	for _, part := range []struct{ text, before string }{{m.Text, "\n"}, {m.Tail, "\n\n"}} {
+		if part.text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(part.before)
+		}
+		b.WriteString(part.text)
+	}
+	return b.String()
+}
+
+// Store keeps transcripts in the database. Nothing is ever deleted: what is no
+// longer part of a conversation is only no longer loaded. It is safe for
+// concurrent use.
+type Store struct{ db *sql.DB }
+
+// NewStore returns the transcripts in db, which has this package's tables.
+func NewStore(db *sql.DB) *Store { return &Store{db: db} }
+
+const columns = `id, room, conversation, role, event_id, sender, header, text, tail, calls, call_id, at`
+
+// Append stores m at the end of its room's current conversation and sets its ID
+// and Conversation; At is cut to what is stored. If the room has a message with
+// the same EventID (not empty) already, *m becomes that one and the error is
+// ErrKnown: whoever delivers an event twice finds out so.
+func (s *Store) Append(ctx context.Context, m *Message) error {
+	if m.Room == "" {
+		return errors.New("append message: no room given")
+	}
+	calls, err := encode(m.Calls)
+	if err != nil {
+		return err
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id) VALUES (?) ON CONFLICT DO NOTHING`, m.Room); err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	stored, err := scan(tx.QueryRowContext(ctx, `
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, at)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, millis(m.At), m.Room))
+	known := errors.Is(err, sql.ErrNoRows)
+	if known {
+		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
+	}
+	if err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	*m = stored
+	if known {
+		return fmt.Errorf("append message %s: %w", m.EventID, ErrKnown)
+	}
+	return nil
+}
+
+// Load returns the current conversation of room, oldest first, without what was
+// retired. A room that has none gives nothing.
+func (s *Store) Load(ctx context.Context, room string) ([]Message, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
+	if err != nil {
+		return nil, fmt.Errorf("load conversation: %w", err)
+	}
+	defer rows.Close()
+	var all []Message
+	for rows.Next() {
+		m, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("load conversation: %w", err)
+		}
+		all = append(all, m)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("load conversation: %w", err)
+	}
+	return all, nil
+}
+
+// loaded is what Load loads, for a room given twice; as in the index
+// message_by_conversation.
+const loaded = `room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) AND retired = 0`
+
+// StartNew begins a new conversation in room and returns its number. The
+// messages of the earlier ones stay in the database.
+func (s *Store) StartNew(ctx context.Context, room string) (int64, error) {
+	if room == "" {
+		return 0, errors.New("start conversation: no room given")
+	}
+	var n int64
+	err := s.db.QueryRowContext(ctx, `
+		INSERT INTO room (id, conversation) VALUES (?, 1)
+		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("start conversation: %w", err)
+	}
+	return n, nil
+}
+
+// Retire takes the messages after afterID out of the current conversation of
+// room: they stay in the database, known by their EventID, but are no longer
+// loaded.
+func (s *Store) Retire(ctx context.Context, room string, afterID int64) error {
+	if _, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID); err != nil {
+		return fmt.Errorf("retire messages: %w", err)
+	}
+	return nil
+}
+
+// SetTail stores in tx what the prompt adds to message id. It belongs into the
+// transaction that stores whatever else the same request stands on.
+func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string) error {
+	result, err := tx.ExecContext(ctx, `UPDATE message SET tail = ? WHERE id = ?`, tail, id)
+	if err != nil {
+		return fmt.Errorf("set tail: %w", err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		return errors.Join(fmt.Errorf("set tail: there is no message %d", id), err)
+	}
+	return nil
+}
+
+// Rooms lists the rooms that have a transcript, sorted.
+func (s *Store) Rooms(ctx context.Context) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id FROM room ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("list rooms: %w", err)
+	}
+	defer rows.Close()
+	var rooms []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("list rooms: %w", err)
+		}
+		rooms = append(rooms, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list rooms: %w", err)
+	}
+	return rooms, nil
+}
+
+// Count says how many messages Load would return for room.
+func (s *Store) Count(ctx context.Context, room string) (int, error) {
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE `+loaded, room, room).Scan(&n); err != nil {
+		return 0, fmt.Errorf("count messages: %w", err)
+	}
+	return n, nil
+}
+
+func scan(row interface{ Scan(...any) error }) (Message, error) {
+	var m Message
+	var calls string
+	var at int64
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &at)
+	if err != nil {
+		return Message{}, err
+	}
+	if at != 0 {
+		m.At = time.UnixMilli(at).UTC()
+	}
+	if calls != "" {
+		if err := json.Unmarshal([]byte(calls), &m.Calls); err != nil {
+			return Message{}, fmt.Errorf("tool calls of message %d: %w", m.ID, err)
+		}
+	}
+	return m, nil
+}
+
+// millis is a time as stored; 0 is no time.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func encode(calls []llm.ToolCall) (string, error) {
+	if len(calls) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(calls)
+	if err != nil {
+		return "", fmt.Errorf("store tool calls: %w", err)
+	}
+	return string(b), nil
+}

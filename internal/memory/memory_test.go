@@ -1,0 +1,482 @@
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const owner, guest, room = "@me:example.org", "@You:example.org", "!AbC:example.org"
+
+func openAt(t testing.TB, dir string) *Store {
+	t.Helper()
+	s, err := Open(Config{Dir: dir, Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func put(t testing.TB, s *Store, scope Scope, text string) string {
+	t.Helper()
+	path := filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func onDisk(t testing.TB, s *Store, scope Scope) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(s.File(scope))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func texts(t testing.TB, s *Store, scopes ...Scope) string {
+	t.Helper()
+	entries, err := s.Entries(t.Context(), scopes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Text)
+	}
+	return strings.Join(out, "|")
+}
+
+func add(t testing.TB, s *Store, scope Scope, text string) bool {
+	t.Helper()
+	_, added, err := s.Append(t.Context(), scope, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func TestVisibleKeepsPrivateMemoryPrivate(t *testing.T) {
+	if got := Visible(room, guest, true); !cmp.Equal(got, []Scope{Private(guest), Shared}) {
+		t.Errorf("direct chat: %v", got)
+	}
+	for _, s := range Visible(room, owner, false) {
+		if s == Private(owner) {
+			t.Error("a group sees somebody's private memory")
+		}
+	}
+	s := openAt(t, t.TempDir())
+	add(t, s, Private(owner), "canary of the owner")
+	add(t, s, Private(guest), "canary of the guest")
+	add(t, s, Room(room), "about the room")
+	add(t, s, Shared, "for all")
+	if got := texts(t, s, Visible(room, owner, false)...); got != "about the room|for all" {
+		t.Errorf("group sees %q", got)
+	}
+	if got := texts(t, s, Visible(room, guest, true)...); got != "canary of the guest|for all" {
+		t.Errorf("guest sees %q", got)
+	}
+	if got := texts(t, s, Visible("!other:x", owner, false)...); got != "for all" {
+		t.Errorf("another group sees %q", got)
+	}
+}
+
+func TestFile(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	for scope, want := range map[Scope]string{
+		Private(owner): "MEMORIES.txt",
+		Private(guest): "memories/users/@=59ou=3aexample.org.txt",
+		Room(room):     "memories/rooms/!=41b=43=3aexample.org.txt",
+		Shared:         "memories/shared.txt",
+		Private(""):    "",
+		Room(""):       "",
+		"nonsense":     "",
+	} {
+		if got := s.File(scope); got != want {
+			t.Errorf("File(%q) = %q, want %q", scope, got, want)
+		}
+	}
+	nobody, err := Open(Config{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := nobody.File(Private(owner)); got == "MEMORIES.txt" {
+		t.Error("without an owner somebody gets MEMORIES.txt")
+	}
+	if _, _, err := s.Append(t.Context(), "nonsense", "x"); err == nil {
+		t.Error("appended to no scope")
+	}
+	if _, err := s.Entries(t.Context(), "nonsense"); err == nil {
+		t.Error("read no scope")
+	}
+	if _, err := Open(Config{}); err == nil {
+		t.Error("opened no folder")
+	}
+}
+
+func TestAppend(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	me := Private(owner)
+	e, added, err := s.Append(t.Context(), me, "  my sister's\n name is\u2028Jana ")
+	if err != nil || !added || e != (Entry{"my sister's name is Jana", me}) {
+		t.Fatalf("got %+v, %v, %v", e, added, err)
+	}
+	if got := onDisk(t, s, me); !strings.Contains(got, "\nmy sister's name is Jana\n") || !strings.HasPrefix(got, "# ") {
+		t.Errorf("file reads %q", got)
+	}
+	e, added, err = s.Append(t.Context(), me, "My sister's  name is JANA")
+	if err != nil || added || e.Text != "my sister's name is Jana" {
+		t.Errorf("duplicate: %+v, %v, %v", e, added, err)
+	}
+	if !add(t, s, Shared, "my sister's name is Jana") {
+		t.Error("a duplicate in another scope is none")
+	}
+	info, err := os.Stat(filepath.Join(s.dir, "MEMORIES.txt"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	// Another store, as after a restart.
+	if got := texts(t, openAt(t, s.dir), me); got != "my sister's name is Jana" {
+		t.Errorf("after a restart: %q", got)
+	}
+}
+
+func TestAppendRefuses(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	for text, want := range map[string]string{
+		"":                        "empty",
+		" \t\n\u3000":             "empty",
+		"\uFEFF":                  "empty",
+		"a\x00b":                  "U+0000",
+		"a\x1b[31mb":              "U+001B",
+		"a\xffb":                  "UTF-8",
+		strings.Repeat("茶", 2001): "2001 characters",
+	} {
+		if _, added, err := s.Append(t.Context(), Shared, text); err == nil || added || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.10q: added %v, error %v, want %q", text, added, err, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "memories")); err == nil {
+		t.Error("refused text made a file")
+	}
+	if !add(t, s, Shared, strings.Repeat("茶", 2000)) {
+		t.Error("2000 characters are allowed")
+	}
+}
+
+// TestHandWritten holds what people do to text files.
+func TestHandWritten(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	tests := map[string]struct{ file, shows, after string }{
+		"no final newline":  {"one", "one", "one\nnew\n"},
+		"empty":             {"", "", "new\n"},
+		"comments":          {"# mine\n\none\n  # also\n", "one", "# mine\n\none\n  # also\nnew\n"},
+		"windows":           {"one\r\ntwo\r\n", "one|two", "one\r\ntwo\r\nnew\r\n"},
+		"windows, no end":   {"one\r\ntwo", "one|two", "one\r\ntwo\r\nnew\r\n"},
+		"old mac":           {"one\rtwo\r", "one|two", "one\rtwo\rnew\n"},
+		"byte order mark":   {"\ufeffone\n", "one", "\ufeffone\nnew\n"},
+		"mark and comment":  {"\ufeff# x\none\n", "one", "\ufeff# x\none\nnew\n"},
+		"only a mark":       {"\ufeff", "", "\ufeffnew\n"},
+		"not text":          {"a\xff\xfeb\nok\n", "a\uFFFDb|ok", "a\xff\xfeb\nok\nnew\n"},
+		"control character": {"a\x1b[31mb\x00\n\x07\n", "a [31mb", "a\x1b[31mb\x00\n\x07\nnew\n"},
+		"long line":         {long + "\nok\n", long + "|ok", long + "\nok\nnew\n"},
+		"space around":      {"\t one  two \n", "one  two", "\t one  two \nnew\n"},
+		"hash as text":      {`\# one` + "\n" + `\\# two` + "\n" + `\x` + "\n", `# one|\# two|\x`, `\# one` + "\n" + `\\# two` + "\n" + `\x` + "\nnew\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, t.TempDir())
+			put(t, s, Shared, tt.file)
+			if got := texts(t, s, Shared); got != tt.shows {
+				t.Errorf("shows %.80q, want %.80q", got, tt.shows)
+			}
+			add(t, s, Shared, "new")
+			if got := onDisk(t, s, Shared); got != tt.after {
+				t.Errorf("file reads %.80q, want %.80q", got, tt.after)
+			}
+		})
+	}
+}
+
+func TestEntriesFollowEdits(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	path := put(t, s, Shared, "one\n")
+	check := func(want string) {
+		t.Helper()
+		if got := texts(t, s, Shared); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	check("one")
+	// Same length, same inode, the same tick of the clock: only reading tells.
+	for range 100 {
+		put(t, s, Shared, "two\n")
+		check("two")
+		put(t, s, Shared, "six\n")
+		check("six")
+	}
+	// As an editor saves: another file takes the name.
+	if err := os.WriteFile(path+"~", []byte("ten\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
+		t.Fatal(err)
+	}
+	check("ten")
+}
+
+// TestSettledFilesAreNotReadAgain moves the clock on, so that the stamp alone
+// tells, and then looks that a change is still seen.
+func TestSettledFilesAreNotReadAgain(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "one\n")
+	f, err := s.file(Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.now = func() time.Time { return time.Now().Add(time.Hour) }
+	texts(t, s, Shared)
+	if !f.settled || f.data != nil {
+		t.Error("a file that is long unchanged is read every time")
+	}
+	f.entries = []Entry{{Text: "as kept"}}
+	if got := texts(t, s, Shared); got != "as kept" {
+		t.Errorf("read again: %q", got)
+	}
+	put(t, s, Shared, "one and two\n")
+	if got := texts(t, s, Shared); got != "one and two" {
+		t.Errorf("after a change: %q", got)
+	}
+}
+
+// TestUnsettledFilesAreReadAgain: within one tick of the file system's clock the
+// stamp does not tell, and what is kept may be of the moment before.
+func TestUnsettledFilesAreReadAgain(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	f, err := s.file(Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := time.Now()
+	f.now = func() time.Time { return before }
+	put(t, s, Shared, "one\n")
+	texts(t, s, Shared)
+	f.data, f.entries = []byte("old\n"), []Entry{{Text: "old"}}
+	if got := texts(t, s, Shared); got != "one" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "one\ntwo\n")
+	put(t, s, Private(owner), "mine\n")
+	scopes := Visible("", owner, true)
+	first, err := s.Entries(t.Context(), scopes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.Entries(t.Context(), scopes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first) != 3 || &first[0] != &second[0] {
+		t.Error("unchanged files were put together again")
+	}
+	add(t, s, Shared, "three")
+	if len(first) != 3 || first[2].Text != "two" {
+		t.Error("a slice that was handed out changed")
+	}
+	if got := texts(t, s, scopes...); got != "mine|one|two|three" {
+		t.Errorf("got %q", got)
+	}
+	if got := texts(t, s, Shared, Private(owner), Room("!a"), Room("!b"), Room("!c")); got != "one|two|three|mine" {
+		t.Errorf("many scopes: %q", got)
+	}
+}
+
+func TestVanishedFileIsReportedOnceAndHoldsNothing(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := put(t, s, Shared, "one\n")
+	texts(t, s, Shared)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if got := texts(t, s, Shared); got != "" {
+			t.Errorf("got %q", got)
+		}
+	}
+	if n := strings.Count(log.String(), "memory file is gone"); n != 1 {
+		t.Errorf("reported %d times:\n%s", n, log.String())
+	}
+	if !add(t, s, Shared, "two") || texts(t, s, Shared) != "two" {
+		t.Error("the file did not come back")
+	}
+}
+
+func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "one\n")
+	if err := os.MkdirAll(filepath.Join(s.dir, "MEMORIES.txt"), 0o700); err != nil { // a folder in its place
+		t.Fatal(err)
+	}
+	entries, err := s.Entries(t.Context(), Private(owner), Shared)
+	if err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
+		t.Errorf("error %v", err)
+	}
+	if len(entries) != 1 || entries[0].Text != "one" {
+		t.Errorf("the readable file gave %v", entries)
+	}
+	if _, _, err := s.Append(t.Context(), Private(owner), "x"); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") {
+		t.Errorf("append: %v", err)
+	}
+}
+
+// TestEditsAtTheSameMomentAreKept makes a hand edit at each of the two moments
+// at which a careless writer would lose it, in both ways editors save.
+func TestEditsAtTheSameMomentAreKept(t *testing.T) {
+	inPlace := func(t *testing.T, path string) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString("# rewritten\nby hand\nzwei\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	appended := func(t *testing.T, path string) {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString("by hand\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replaced := func(t *testing.T, path string) {
+		if err := os.WriteFile(path+"~", []byte("one\nby hand\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+"~", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := map[string]struct {
+		at   moment
+		edit func(*testing.T, string)
+		want string
+	}{
+		"rewritten before the look": {beforeLook, inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
+		"appended before the look":  {beforeLook, appended, "one\nby hand\nnew\n"},
+		"replaced before the look":  {beforeLook, replaced, "one\nby hand\nnew\n"},
+		"removed before the look":   {beforeLook, func(t *testing.T, path string) { _ = os.Remove(path) }, ""},
+		"rewritten after the look":  {afterLook, inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
+		"appended after the look":   {afterLook, appended, "one\nby hand\nnew\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, t.TempDir())
+			path := put(t, s, Shared, "one\n")
+			f, err := s.file(Shared)
+			if err != nil {
+				t.Fatal(err)
+			}
+			edited := false
+			f.meddle = func(m moment) {
+				if m == tt.at && !edited {
+					edited = true
+					tt.edit(t, path)
+				}
+			}
+			add(t, s, Shared, "new")
+			got := onDisk(t, s, Shared)
+			if tt.want == "" { // a file that is gone begins anew
+				tt.want = string(f.heading()) + "new\n"
+			}
+			if got != tt.want {
+				t.Errorf("file reads %q, want %q", got, tt.want)
+			}
+		})
+	}
+	t.Run("all the time", func(t *testing.T) {
+		s := openAt(t, t.TempDir())
+		path := put(t, s, Shared, "one\n")
+		f, err := s.file(Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.meddle = func(m moment) {
+			if m == beforeLook {
+				appended(t, path)
+			}
+		}
+		if _, _, err := s.Append(t.Context(), Shared, "new"); err == nil || !strings.Contains(err.Error(), "try again later") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestManyWriters: two stores stand for two processes.
+func TestManyWriters(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	for p := range 2 {
+		s := openAt(t, dir)
+		for g := range 3 {
+			wg.Go(func() {
+				for i := range 10 {
+					if _, added, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact %d %d %d", p, g, i)); err != nil || !added {
+						t.Errorf("added %v, %v", added, err)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	if n := strings.Count(texts(t, openAt(t, dir), Shared), "fact"); n != 60 {
+		t.Errorf("%d of 60 facts are there", n)
+	}
+}
+
+func BenchmarkEntries(b *testing.B) {
+	s := openAt(b, b.TempDir())
+	var lines strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&lines, "fact number %d is that something of about a hundred characters was said on some day in some room\n", i)
+	}
+	put(b, s, Private(owner), lines.String())
+	put(b, s, Shared, "one\n")
+	scopes := Visible("", owner, true)
+	run := func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.Entries(b.Context(), scopes...); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("just changed", run)
+	b.Run("unchanged", func(b *testing.B) {
+		time.Sleep(2100 * time.Millisecond) // until the files are settled
+		texts(b, s, scopes...)
+		run(b)
+	})
+}

@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxRunes is the longest entry Append takes.
+const maxRunes = 2000
+
+var bom = []byte("\xef\xbb\xbf")
+
+// parse reads the entries of a file. What people leave in such files is taken as
+// it comes: a byte order mark, any line ending, no newline at the end, lines of
+// any length. Bytes that are no text stay in the file and are shown replaced.
+func parse(data []byte, scope Scope) []Entry {
+	data = bytes.TrimPrefix(data, bom)
+	var entries []Entry
+	for len(data) > 0 {
+		line := data
+		if i := bytes.IndexAny(data, "\n\r"); i >= 0 {
+			line, data = data[:i], data[i+1:]
+		} else {
+			data = nil
+		}
+		if text := show(line); text != "" {
+			entries = append(entries, Entry{Text: text, Scope: scope})
+		}
+	}
+	return entries
+}
+
+// show is the text of one line, or "" for a comment or a blank line.
+func show(line []byte) string {
+	line = bytes.TrimSpace(line)
+	if len(line) == 0 || line[0] == '#' {
+		return ""
+	}
+	text := strings.ToValidUTF8(string(line), "\uFFFD")
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		text = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, text)
+		text = strings.TrimSpace(text)
+	}
+	if isEscaped(text) {
+		text = text[1:]
+	}
+	return text
+}
+
+// An entry that begins with "#" would read as a comment, so it is written with a
+// backslash in front; one that begins with backslashes and "#" gets one more.
+func isEscaped(text string) bool {
+	rest := strings.TrimLeft(text, `\`)
+	return len(rest) < len(text) && strings.HasPrefix(rest, "#")
+}
+
+func toLine(text string) string {
+	if strings.HasPrefix(text, "#") || isEscaped(text) {
+		return `\` + text
+	}
+	return text
+}
+
+// clean makes one line of text as an entry is stored, or says why it cannot be
+// one. The errors are for whoever wrote the text, person or model.
+func clean(text string) (string, error) {
+	if !utf8.ValidString(text) {
+		return "", errors.New("the memory is not valid UTF-8 text: send plain text")
+	}
+	// A byte order mark is invisible and would vanish at the start of a file.
+	text = strings.ReplaceAll(text, "\uFEFF", "")
+	text = strings.Join(strings.Fields(text), " ")
+	if text == "" {
+		return "", errors.New("the memory is empty: state one fact in one sentence")
+	}
+	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return "", fmt.Errorf("the memory holds the control character %U: leave it out", r)
+	}
+	if n := utf8.RuneCountInString(text); n > maxRunes {
+		return "", fmt.Errorf("the memory is %d characters long and at most %d are kept: shorten it, or store several facts one by one", n, maxRunes)
+	}
+	return text, nil
+}
+
+// fold is what duplicates have in common.
+func fold(text string) string {
+	return strings.ToLower(strings.Join(strings.Fields(text), " "))
+}
+
+// withLine is data with line added at its end, in the style of the file: its
+// line ending, and a newline before if the last line has none.
+func withLine(data []byte, line string) []byte {
+	end := "\n"
+	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
+		end = "\r\n"
+	}
+	out := make([]byte, 0, len(data)+len(line)+2*len(end))
+	out = append(out, data...)
+	if n := len(bytes.TrimPrefix(data, bom)); n > 0 && data[len(data)-1] != '\n' && data[len(data)-1] != '\r' {
+		out = append(out, end...)
+	}
+	out = append(out, line...)
+	return append(out, end...)
+}

@@ -1,0 +1,189 @@
+package memory
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// FuzzParse: any file can be read, and adding a line changes nothing before it.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"", "one\ntwo", "\ufeff#x\r\n\r\n\\#y\r", "a\xff\x00b\n", `\\#`} {
+		f.Add([]byte(seed), "new")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, text string) {
+		entries := parse(data, Shared)
+		for _, e := range entries {
+			if e.Text == "" || !utf8.ValidString(e.Text) || strings.ContainsFunc(e.Text, unicode.IsControl) || strings.TrimSpace(e.Text) != e.Text {
+				t.Errorf("entry %q", e.Text)
+			}
+		}
+		text, err := clean(text)
+		if err != nil {
+			return
+		}
+		after := withLine(data, toLine(text))
+		if !strings.HasPrefix(string(after), string(data)) {
+			t.Fatalf("%q became %q", data, after)
+		}
+		got := parse(after, Shared)
+		if len(got) != len(entries)+1 || got[len(got)-1].Text != text {
+			t.Fatalf("%q with %q reads %v", data, text, got)
+		}
+		for i, e := range entries {
+			if got[i] != e {
+				t.Errorf("entry %d became %q", i, got[i].Text)
+			}
+		}
+	})
+}
+
+// FuzzAppend: text a model sends is stored as one readable line or refused.
+func FuzzAppend(f *testing.F) {
+	for _, seed := range []string{"fact", "# no comment", "a\nb", "\ufeff#", "\\", "\\\\#", "\u0085", "茶\u200d"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := openAt(t, t.TempDir())
+		e, added, err := s.Append(t.Context(), Shared, text)
+		if err != nil {
+			return
+		}
+		if got := texts(t, s, Shared); !added || got != e.Text {
+			t.Errorf("%q stored as %q reads %q", text, e.Text, got)
+		}
+		if _, again, err := s.Append(t.Context(), Shared, text); err != nil || again {
+			t.Errorf("%q is no duplicate of itself: %v", text, err)
+		}
+	})
+}
+
+func TestAppendProperties(t *testing.T) {
+	line := rapid.OneOf(
+		rapid.Map(rapid.StringMatching(`[ -~]{0,40}`), func(s string) string { return "# " + s }),
+		rapid.Just(""),
+		rapid.StringMatching(`[a-z#\\][ -~äß茶]{0,60}`),
+	)
+	n := 0
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		s, err := Open(Config{Dir: filepath.Join(dir, strconv.Itoa(n))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Join(rapid.SliceOfN(line, 0, 8).Draw(t, "lines"), rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "ending"))
+		path := filepath.Join(s.dir, filepath.FromSlash(s.File(Shared)))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text := rapid.String().Draw(t, "text")
+		e, added, err := s.Append(t.Context(), Shared, text)
+		if err != nil {
+			if want, cleanErr := clean(text); cleanErr == nil {
+				t.Fatalf("%q was refused: %v", want, err)
+			}
+			return
+		}
+		entries, err := s.Entries(t.Context(), Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, got := range entries {
+			if got == e {
+				found++
+			}
+		}
+		if found == 0 || added && found != 1 {
+			t.Fatalf("%q is there %d times in %v", e.Text, found, entries)
+		}
+		after, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(string(after), before) {
+			t.Fatalf("%q became %q", before, after)
+		}
+	})
+}
+
+// unescape shows that escape loses nothing.
+func unescape(t *rapid.T, name string) string {
+	var b []byte
+	for i := 0; i < len(name); i++ {
+		if name[i] != '=' {
+			b = append(b, name[i])
+			continue
+		}
+		v, err := strconv.ParseUint(name[i+1:i+3], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, byte(v))
+		i += 2
+	}
+	return string(b)
+}
+
+func TestEscapeProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
+		if id == "" {
+			return
+		}
+		name := escape(id)
+		if name != strings.ToLower(name) || strings.ContainsAny(name, "/\\: ") || strings.HasPrefix(name, ".") || !utf8.ValidString(name) {
+			t.Fatalf("escape(%q) = %q", id, name)
+		}
+		if len(name) > maxName {
+			t.Fatalf("%d bytes", len(name))
+		}
+		if !strings.Contains(name, "~") {
+			if got := unescape(t, name); got != id {
+				t.Fatalf("%q came back as %q", id, got)
+			}
+		}
+	})
+}
+
+func TestEscape(t *testing.T) {
+	for id, want := range map[string]string{
+		"@me:example.org": "@me=3aexample.org",
+		"!AbC":            "!=41b=43",
+		"..":              "=2e.",
+		".hidden":         "=2ehidden",
+		"../../etc":       "=2e.=2f..=2fetc",
+		"a=b~c":           "a=3db=7ec",
+		"ä\x00\xff":       "=c3=a4=00=ff",
+	} {
+		if got := escape(id); got != want {
+			t.Errorf("escape(%q) = %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestEscapeTellsLongIdsApart(t *testing.T) {
+	seen := map[string]string{}
+	for i := range 100 {
+		id := fmt.Sprintf("!%s%d:example.org", strings.Repeat("Ä", 200), i)
+		name := escape(id)
+		if other, ok := seen[name]; ok {
+			t.Fatalf("%q and %q share %q", id, other, name)
+		}
+		if len(name) > maxName || strings.Contains(name, "=~") {
+			t.Errorf("name %q", name)
+		}
+		seen[name] = id
+	}
+}

@@ -1,0 +1,316 @@
+package skill
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func put(t testing.TB, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, dir, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func list(t testing.TB, l *Library) string {
+	t.Helper()
+	skills, err := l.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, s := range skills {
+		out = append(out, s.Name+"="+s.Summary)
+	}
+	return strings.Join(out, "|")
+}
+
+func TestList(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "skills")
+	l := Open(dir)
+	if got := list(t, l); got != "" {
+		t.Errorf("no folder: %q", got)
+	}
+	put(t, dir, "water.md", "How to water\n\ntext")
+	put(t, dir, "Build.md", "\ufeff\r\n## How to  build\r\nmore\r\n")
+	put(t, dir, "cook/SKILL.md", "---\nname: cook\ndescription: \"How to cook: well\"\n---\n# Cook\n")
+	put(t, dir, "front.md", "---\nname: front\n---\n# After it\n")
+	put(t, dir, "both.md", "the file")
+	put(t, dir, "both/SKILL.md", "the folder")
+	put(t, dir, "empty.md", "")
+	put(t, dir, "raw.md", "a\xff\x1b[1mb\n")
+	put(t, dir, "long.md", strings.Repeat("茶", 5000))
+	put(t, dir, "notes/other.md", "no skill")
+	put(t, dir, "readme.txt", "no skill")
+	put(t, dir, ".water.md.1", "an earlier version")
+	want := []Skill{
+		{"Build", "How to build", "data/skills/Build.md"},
+		{"both", "the file", "data/skills/both.md"},
+		{"cook", "How to cook: well", "data/skills/cook/SKILL.md"},
+		{"empty", "", "data/skills/empty.md"},
+		{"front", "After it", "data/skills/front.md"},
+		{"long", strings.Repeat("茶", 299) + "…", "data/skills/long.md"},
+		{"raw", "a\uFFFD [1mb", "data/skills/raw.md"},
+		{"water", "How to water", "data/skills/water.md"},
+	}
+	got, err := l.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListFollowsEdits(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			l := Open(dir)
+			l.now = func() time.Time { return time.Now().Add(ahead) }
+			step := func(want string) {
+				t.Helper()
+				if got := list(t, l); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+			step("")
+			put(t, dir, "a.md", "one")
+			step("a=one")
+			put(t, dir, "a.md", "two and more") // in place: the folder does not change
+			step("a=two and more")
+			put(t, dir, "b/SKILL.md", "b")
+			step("a=two and more|b=b")
+			if err := os.Remove(filepath.Join(dir, "b", "SKILL.md")); err != nil {
+				t.Fatal(err)
+			}
+			step("a=two and more")
+			put(t, dir, "b/SKILL.md", "back") // in a folder that stayed
+			step("a=two and more|b=back")
+			if err := os.Rename(filepath.Join(dir, "a.md"), filepath.Join(dir, "c.md")); err != nil {
+				t.Fatal(err)
+			}
+			step("b=back|c=two and more")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			step("")
+		})
+	}
+}
+
+// TestUnsettledFilesAreReadAgain: within one tick of the file system's clock a
+// stamp does not tell, and what is kept may be of the moment before.
+func TestUnsettledFilesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(dir)
+	before := time.Now()
+	l.now = func() time.Time { return before }
+	put(t, dir, "a.md", "one")
+	list(t, l)
+	l.files[0].summary, l.skills = "old", nil
+	if got := list(t, l); got != "a=one" {
+		t.Errorf("got %q", got)
+	}
+	l.files, l.skills = nil, nil
+	if got := list(t, l); got != "a=one" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestUnchangedLibraryGivesTheSameSlice(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a.md", "one")
+	l := Open(dir)
+	first, _ := l.List()
+	second, _ := l.List()
+	if len(first) != 1 || &first[0] != &second[0] {
+		t.Error("made again")
+	}
+	put(t, dir, "a.md", "two")
+	if got := list(t, l); got != "a=two" || first[0].Summary != "one" {
+		t.Errorf("got %q, and the old slice reads %q", got, first[0].Summary)
+	}
+}
+
+func TestOddFilesAreLeftOutAndReportedOnce(t *testing.T) {
+	dir := t.TempDir()
+	outside := t.TempDir()
+	put(t, outside, "secret.md", "secret")
+	put(t, dir, "ok.md", "fine")
+	put(t, dir, "what is this?.md", "odd")
+	put(t, dir, "-dash.md", "odd")
+	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	l := Open(dir)
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 3 {
+		if got := list(t, l); got != "ok=fine" {
+			t.Errorf("got %q", got)
+		}
+	}
+	if n := strings.Count(log.String(), "left out"); n != 4 {
+		t.Errorf("%d reports for 4 files:\n%s", n, log.String())
+	}
+}
+
+func TestAdd(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "skills")
+	l := Open(dir)
+	s, replaced, err := l.Add("water-plants", "# How to\nwater ", "\n1. Take a can.\r\n2. Pour.\n\n")
+	want := Skill{"water-plants", "How to water", "data/skills/water-plants.md"}
+	if err != nil || replaced || s != want {
+		t.Fatalf("%+v, %v, %v", s, replaced, err)
+	}
+	if got := read(t, dir, "water-plants.md"); got != "How to water\n\n1. Take a can.\n2. Pour.\n" {
+		t.Errorf("file reads %q", got)
+	}
+	if got := list(t, l); got != "water-plants=How to water" {
+		t.Errorf("listed %q", got)
+	}
+	for i, text := range []string{"two", "two", "three"} { // the same once more keeps no version
+		if _, replaced, err := l.Add("water-plants", "v", text); err != nil || !replaced {
+			t.Errorf("%d: replaced %v, %v", i, replaced, err)
+		}
+	}
+	if got := read(t, dir, ".water-plants.md.1") + read(t, dir, ".water-plants.md.2"); got != "How to water\n\n1. Take a can.\n2. Pour.\nv\n\ntwo\n" {
+		t.Errorf("earlier versions read %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".water-plants.md.3")); err == nil {
+		t.Error("a version too many")
+	}
+	put(t, dir, "cook/SKILL.md", "by hand")
+	s, replaced, err = l.Add("cook", "better", "text")
+	if err != nil || !replaced || s.Path != "data/skills/cook/SKILL.md" || read(t, dir, "cook/.SKILL.md.1") != "by hand" {
+		t.Errorf("folder form: %+v, %v, %v", s, replaced, err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "water-plants.md")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info, err)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "skills")
+	l := Open(dir)
+	for _, tt := range []struct{ name, summary, text, want string }{
+		{"", "s", "d", "name"},
+		{"../x", "s", "d", "name"},
+		{"a/b", "s", "d", "name"},
+		{"a.md", "s", "d", "name"},
+		{".hidden", "s", "d", "name"},
+		{"-x", "s", "d", "name"},
+		{"ключ", "s", "d", "name"},
+		{"a\nb", "s", "d", "name"},
+		{strings.Repeat("x", 65), "s", "d", "name"},
+		{"a", " ## ", "d", "summary is missing"},
+		{"a", strings.Repeat("x", 301), "d", "summary is 301"},
+		{"a", "s", " \n", "documentation is missing"},
+		{"a", "s", "a\x00b", "zero byte"},
+		{"a", "s", "a\xffb", "UTF-8"},
+		{"a", "s", strings.Repeat("x", maxText), "split it"},
+	} {
+		if _, _, err := l.Add(tt.name, tt.summary, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q %.10q: %v, want %q", tt.name, tt.summary, err, tt.want)
+		}
+	}
+	entries, err := os.ReadDir(parent)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("refused skills left %v, %v", entries, err)
+	}
+}
+
+func TestAddDoesNotFollowLinksOut(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, "theirs.md", "theirs")
+	if err := os.Symlink(filepath.Join(outside, "theirs.md"), filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, outside, "SKILL.md", "theirs")
+	for _, name := range []string{"link", "folder"} {
+		if _, _, err := Open(dir).Add(name, "s", "ours"); err == nil {
+			t.Errorf("%s: written through a link", name)
+		}
+	}
+	if got := read(t, outside, "theirs.md") + read(t, outside, "SKILL.md"); got != "theirstheirs" {
+		t.Errorf("outside reads %q", got)
+	}
+}
+
+func FuzzSummarize(f *testing.F) {
+	for _, seed := range []string{"", "# x\n", "---\ndescription: 'y'\n---\n", "---", "\ufeff\r\n###\n a\x00", "description: z"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, head []byte) {
+		if got := summarize(head); got != tidy(got) || len([]rune(got)) > maxSummary {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+func FuzzAdd(f *testing.F) {
+	f.Add("name", "summary", "text")
+	f.Add("..", "# ---", "---\ndescription: x\n---")
+	f.Fuzz(func(t *testing.T, name, summary, text string) {
+		parent := t.TempDir()
+		dir := filepath.Join(parent, "skills")
+		l := Open(dir)
+		s, _, err := l.Add(name, summary, text)
+		if err != nil {
+			return
+		}
+		if got := list(t, l); got != s.Name+"="+s.Summary {
+			t.Errorf("%q %q is listed as %q", name, summary, got)
+		}
+		if _, err := os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func BenchmarkList50(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 50 {
+		put(b, dir, fmt.Sprintf("skill-%02d.md", i), "How to do this\n\n"+strings.Repeat("text\n", 500))
+	}
+	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
+		b.Run(name, func(b *testing.B) {
+			l := Open(dir)
+			l.now = func() time.Time { return time.Now().Add(ahead) }
+			for b.Loop() {
+				if _, err := l.List(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package task
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Schedule says when a task falls due. Which fields belong to it depends on
+// Type; Validate tells. After Validate, At is RFC 3339 with its zone for "once"
+// and HH:MM, in the configured zone, for the others.
+type Schedule struct {
+	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly or interval
+	At              string `json:"at,omitempty"`               // when, or at which time of day
+	DayOfWeek       string `json:"day_of_week,omitempty"`      // mon to sun
+	DayOfMonth      int    `json:"day_of_month,omitempty"`     // 1 to 31; a shorter month has no such day
+	IntervalSeconds int    `json:"interval_seconds,omitempty"` // 60 or more
+	WindowStart     string `json:"window_start,omitempty"`     // HH:MM; for interval: only from then …
+	WindowEnd       string `json:"window_end,omitempty"`       // … until then, perhaps past midnight
+}
+
+const (
+	once     = "once"
+	daily    = "daily"
+	weekly   = "weekly"
+	monthly  = "monthly"
+	interval = "interval"
+)
+
+var days = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
+
+// A reminder more often than this is a flood, and one further off a mistake.
+const (
+	minInterval = 60
+	maxInterval = 366 * 24 * 60 * 60
+	maxYears    = 10
+)
+
+// Validate checks the schedule and returns it in its final form; times without
+// a zone are in loc. Whatever is missing, superfluous or not understood is an
+// error with an example, never a guess. A schedule in its final form comes back
+// as it is, in any loc.
+func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
+	s.Type = norm(s.Type)
+	s.At = strings.TrimSpace(s.At)
+	s.DayOfWeek = norm(s.DayOfWeek)
+	s.WindowStart, s.WindowEnd = strings.TrimSpace(s.WindowStart), strings.TrimSpace(s.WindowEnd)
+	rule, ok := rules[s.Type]
+	if !ok {
+		return s, fmt.Errorf(`schedule_type %q is not known: use once, daily, weekly, monthly or interval, for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
+	}
+	if err := s.onlyFields(rule); err != nil {
+		return s, err
+	}
+	var err error
+	switch s.Type {
+	case once:
+		s.At, err = parseOnce(s.At, now, loc)
+	case interval:
+		err = s.validInterval()
+	default:
+		s.At, err = clock("at", s.At, rule.example)
+		if err == nil && s.Type == weekly {
+			s.DayOfWeek, err = weekday(s.DayOfWeek)
+		}
+		if err == nil && s.Type == monthly && (s.DayOfMonth < 1 || s.DayOfMonth > 31) {
+			err = fmt.Errorf("day_of_month must be a whole number from 1 to 31, not %d, for example %s", s.DayOfMonth, rule.example)
+		}
+	}
+	return s, err
+}
+
+func norm(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
+
+// rule says which fields a type has, with an example to learn from.
+type rule struct {
+	fields  []string
+	example string
+}
+
+var rules = map[string]rule{
+	once:     {[]string{"at"}, `{"schedule_type": "once", "at": "2027-03-14 09:00"}; at may also be "18:30", "tomorrow 09:00" or "in 20 minutes"`},
+	daily:    {[]string{"at"}, `{"schedule_type": "daily", "at": "09:00"}`},
+	weekly:   {[]string{"at", "day_of_week"}, `{"schedule_type": "weekly", "day_of_week": "mon", "at": "09:00"}`},
+	monthly:  {[]string{"at", "day_of_month"}, `{"schedule_type": "monthly", "day_of_month": 1, "at": "09:00"}`},
+	interval: {[]string{"interval_seconds", "window_start", "window_end"}, `{"schedule_type": "interval", "interval_seconds": 3600, "window_start": "08:00", "window_end": "20:00"}`},
+}
+
+// onlyFields refuses a field that the type has no use for: to drop it silently
+// would promise something that never happens.
+func (s Schedule) onlyFields(r rule) error {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"at", s.At != ""},
+		{"day_of_week", s.DayOfWeek != ""},
+		{"day_of_month", s.DayOfMonth != 0},
+		{"interval_seconds", s.IntervalSeconds != 0},
+		{"window_start", s.WindowStart != ""},
+		{"window_end", s.WindowEnd != ""},
+	} {
+		if f.set && !slices.Contains(r.fields, f.name) {
+			return fmt.Errorf("%s does not go with schedule_type %q, which takes %s: leave it out, for example %s", f.name, s.Type, strings.Join(r.fields, ", "), r.example)
+		}
+	}
+	return nil
+}
+
+func (s *Schedule) validInterval() error {
+	example := rules[interval].example
+	if s.IntervalSeconds < minInterval || s.IntervalSeconds > maxInterval {
+		return fmt.Errorf("interval_seconds must be a whole number from %d to %d, not %d, for example %s", minInterval, maxInterval, s.IntervalSeconds, example)
+	}
+	if s.WindowStart == "" && s.WindowEnd == "" {
+		return nil
+	}
+	if s.WindowStart == "" || s.WindowEnd == "" {
+		return fmt.Errorf("window_start and window_end belong together: give both or none, for example %s", example)
+	}
+	var err error
+	if s.WindowStart, err = clock("window_start", s.WindowStart, example); err != nil {
+		return err
+	}
+	if s.WindowEnd, err = clock("window_end", s.WindowEnd, example); err != nil {
+		return err
+	}
+	if s.WindowStart == s.WindowEnd {
+		return fmt.Errorf("window_start and window_end are both %s, which leaves no time: make them differ, or leave both out, for example %s", s.WindowStart, example)
+	}
+	return nil
+}
+
+var clockForm = regexp.MustCompile(`^([01]?[0-9]|2[0-3]):([0-5][0-9])$`)
+
+// clock reads a time of day and nothing else: "7am" or "18.30" is an error, not
+// nine o'clock.
+func clock(field, text, example string) (string, error) {
+	if text == "" {
+		return "", fmt.Errorf("%s is missing: give a time of day as HH:MM (24 hours), for example %s", field, example)
+	}
+	m := clockForm.FindStringSubmatch(text)
+	if m == nil {
+		return "", fmt.Errorf("%s %q is not a time of day: write HH:MM (24 hours), for example %s", field, text, example)
+	}
+	return fmt.Sprintf("%02s:%s", m[1], m[2]), nil
+}
+
+func weekday(text string) (string, error) {
+	for i, d := range days {
+		if text == d || text == norm(fullDay(i)) {
+			return d, nil
+		}
+	}
+	if text == "" {
+		return "", fmt.Errorf("day_of_week is missing: use one of %s, for example %s", strings.Join(days, ", "), rules[weekly].example)
+	}
+	return "", fmt.Errorf("day_of_week %q is not known: use one of %s, for example %s", text, strings.Join(days, ", "), rules[weekly].example)
+}
+
+// fullDay is the name of days[i].
+func fullDay(i int) string { return time.Weekday((i + 1) % 7).String() }
+
+// String is the schedule for people: "daily at 09:00".
+func (s Schedule) String() string {
+	switch s.Type {
+	case once:
+		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
+			return t.Format("once on 2006-01-02 at 15:04")
+		}
+		return "once at " + s.At
+	case daily:
+		return "daily at " + s.At
+	case weekly:
+		day := s.DayOfWeek
+		if i := slices.Index(days, day); i >= 0 {
+			day = fullDay(i)
+		}
+		return "weekly on " + day + " at " + s.At
+	case monthly:
+		return fmt.Sprintf("monthly on day %d at %s", s.DayOfMonth, s.At)
+	case interval:
+		text := "every " + span(s.IntervalSeconds)
+		if s.WindowStart != "" {
+			text += " from " + s.WindowStart + " to " + s.WindowEnd
+		}
+		return text
+	}
+	return s.Type
+}
+
+// span names seconds in the largest unit that fits evenly.
+func span(seconds int) string {
+	for _, u := range []struct {
+		name string
+		size int
+	}{{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}} {
+		if n := seconds / u.size; n*u.size == seconds && n > 0 {
+			if n == 1 {
+				return u.name
+			}
+			return strconv.Itoa(n) + " " + u.name + "s"
+		}
+	}
+	return strconv.Itoa(seconds) + " seconds"
+}

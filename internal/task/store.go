@@ -1,0 +1,327 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrNotFound is in the error for a task that does not exist in the room that
+// was asked for; whether it exists in another one is nobody's business.
+var ErrNotFound = errors.New("no such task")
+
+// Store keeps tasks in the database. It is safe for concurrent use, also by
+// several processes.
+type Store struct {
+	db  *sql.DB
+	now func() time.Time
+
+	mu   sync.Mutex
+	kept map[string]list // by room: the open tasks
+}
+
+// list is what List returned, and the Version it holds for.
+type list struct {
+	version int64
+	tasks   []Task
+}
+
+// maxKept bounds the kept lists; beyond it they are read anew.
+const maxKept = 256
+
+// NewStore returns the tasks in db, which has this package's tables. now tells
+// the time; nil means the clock.
+func NewStore(db *sql.DB, now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now
+	}
+	return &Store{db: db, now: now, kept: map[string]list{}}
+}
+
+const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed`
+
+// Add stores t as a new active task and returns it as stored, with its ID. Room
+// and Content are required; a Schedule must come out of Validate. The ID,
+// Status, Reason and times of t are not looked at.
+func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
+	if t.Room == "" {
+		return Task{}, errors.New("add task: no room given")
+	}
+	now := s.now()
+	var err error
+	if t.Content, err = checkContent(t.Content); err != nil {
+		return Task{}, err
+	}
+	if t.Priority == 0 {
+		t.Priority = defaultPriority
+	}
+	if err := checkPriority(t.Priority); err != nil {
+		return Task{}, err
+	}
+	if t.Prompt, err = checkPrompt(t.Prompt); err != nil {
+		return Task{}, err
+	}
+	if err := checkSchedule(t.Schedule, now); err != nil {
+		return Task{}, err
+	}
+	schedule, err := encode(t.Schedule)
+	if err != nil {
+		return Task{}, err
+	}
+	for range 5 { // an ID that is taken is as good as impossible; five are
+		row := s.db.QueryRowContext(ctx, `
+			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated)
+			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
+			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli())
+		added, err := scan(row)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return Task{}, fmt.Errorf("add task: %w", err)
+		}
+		return added, nil
+	}
+	return Task{}, errors.New("add task: found no free id")
+}
+
+// Update changes what p names of an open (active or paused) task and returns the
+// task as it is then.
+func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, error) {
+	if p == (Patch{}) {
+		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
+	}
+	if p.ClearSchedule && p.Schedule != nil {
+		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
+	}
+	now := s.now()
+	var content, prompt, schedule any // nil leaves the column as it is
+	if p.Content != nil {
+		text, err := checkContent(*p.Content)
+		if err != nil {
+			return Task{}, err
+		}
+		content = text
+	}
+	if p.Priority != nil {
+		if err := checkPriority(*p.Priority); err != nil {
+			return Task{}, err
+		}
+	}
+	if p.Prompt != nil {
+		text, err := checkPrompt(*p.Prompt)
+		if err != nil {
+			return Task{}, err
+		}
+		prompt = text
+	}
+	if p.Schedule != nil || p.ClearSchedule {
+		if err := checkSchedule(p.Schedule, now); err != nil {
+			return Task{}, err
+		}
+		text, err := encode(p.Schedule)
+		if err != nil {
+			return Task{}, err
+		}
+		schedule = text
+	}
+	// A new schedule begins anew: when it is due next is for the scheduler.
+	return s.change(ctx, now, room, id, "updated", []Status{Active, Paused}, `
+		content = coalesce(?, content), priority = coalesce(?, priority), prompt = coalesce(?, prompt),
+		background = coalesce(?, background), next_due = CASE WHEN ? IS NULL THEN next_due END, schedule = coalesce(?, schedule)`,
+		content, p.Priority, prompt, p.Background, schedule, schedule)
+}
+
+// Complete marks an open task as done. reason says what was achieved and is
+// required.
+func (s *Store) Complete(ctx context.Context, room, id, reason string) (Task, error) {
+	reason, err := oneLine("reason", reason, maxReason)
+	if err != nil {
+		return Task{}, err
+	}
+	if reason == "" {
+		return Task{}, fmt.Errorf(`a task is completed with a reason: say in a sentence what was done, for example "The user says the plants are watered"`)
+	}
+	now := s.now()
+	return s.change(ctx, now, room, id, "completed", []Status{Active, Paused},
+		`status = 'completed', reason = ?, completed = ?, next_due = NULL`, reason, now.UnixMilli())
+}
+
+// Pause keeps an active task from falling due.
+func (s *Store) Pause(ctx context.Context, room, id string) (Task, error) {
+	return s.change(ctx, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', next_due = NULL`)
+}
+
+// Resume makes a paused task active again.
+func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
+	return s.change(ctx, s.now(), room, id, "resumed", []Status{Paused}, `status = 'active'`)
+}
+
+// Delete takes a task away. Its row stays, for those who look into the database.
+func (s *Store) Delete(ctx context.Context, room, id string) (Task, error) {
+	return s.change(ctx, s.now(), room, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
+}
+
+// change applies set to the task id of room if its status is one of from. Room
+// and status are conditions of the one statement that changes it, so no race
+// and no forgotten check can touch another room's task.
+func (s *Store) change(ctx context.Context, now time.Time, room, id, done string, from []Status, set string, args ...any) (Task, error) {
+	id = bareID(id)
+	allowed := make([]string, len(from))
+	args = append(args, now.UnixMilli(), id, room)
+	for i, status := range from {
+		allowed[i] = "?"
+		args = append(args, status)
+	}
+	t, err := scan(s.db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND room = ? AND status IN (`+
+		strings.Join(allowed, ", ")+`) RETURNING `+columns, args...))
+	switch {
+	case err == nil:
+		return t, nil
+	case !errors.Is(err, sql.ErrNoRows):
+		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
+	}
+	return Task{}, s.refusal(ctx, room, id, done)
+}
+
+// refusal says why the task could not be changed.
+func (s *Store) refusal(ctx context.Context, room, id, done string) error {
+	t, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status <> 'deleted'`, id, room))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
+	case err != nil:
+		return fmt.Errorf("find task #%s: %w", id, err)
+	case t.Status == Completed:
+		return fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
+	}
+	return fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
+}
+
+// Version is a number that grows with every change of any task, made by whatever
+// program. As long as it is the same, so is every List.
+//
+// It is a row kept by triggers rather than PRAGMA data_version: that one changes
+// with every commit to the whole database, so each message stored would look
+// like a change of the tasks.
+func (s *Store) Version(ctx context.Context) (int64, error) {
+	var n int64
+	if err := s.db.QueryRowContext(ctx, `SELECT n FROM task_change`).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read task version: %w", err)
+	}
+	return n, nil
+}
+
+// List returns the tasks of room in one state, or with status "" the open ones
+// (active and paused), ordered by priority, then age, then ID. The caller may
+// change the slice, but not a Schedule in it. The open ones are kept, so that
+// asking again costs one small query.
+func (s *Store) List(ctx context.Context, room string, status Status) ([]Task, error) {
+	switch status {
+	case "":
+		return s.open(ctx, room)
+	case All:
+		return s.query(ctx, `status <> 'deleted'`, room)
+	case Active, Paused, Completed, Deleted:
+		return s.query(ctx, `status = ?`, room, status)
+	}
+	return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
+}
+
+func (s *Store) open(ctx context.Context, room string) ([]Task, error) {
+	// Read before the tasks: a change in between makes the list look older than
+	// it is, which costs a reading; the other way round it would stay wrong.
+	version, err := s.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	kept, ok := s.kept[room]
+	s.mu.Unlock()
+	if ok && kept.version == version {
+		return slices.Clone(kept.tasks), nil
+	}
+	tasks, err := s.query(ctx, `status IN ('active', 'paused')`, room) // as in the index task_open
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.kept) >= maxKept {
+		clear(s.kept)
+	}
+	s.kept[room] = list{version, slices.Clone(tasks)}
+	return tasks, nil
+}
+
+func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY priority, created, id`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	defer rows.Close()
+	var tasks []Task
+	for rows.Next() {
+		t, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("list tasks: %w", err)
+		}
+		tasks = append(tasks, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list tasks: %w", err)
+	}
+	return tasks, nil
+}
+
+func scan(row interface{ Scan(...any) error }) (Task, error) {
+	var t Task
+	var schedule string
+	var created, updated int64
+	var completed sql.NullInt64
+	err := row.Scan(&t.ID, &t.Room, &t.User, &t.Content, &t.Priority, &t.Status, &schedule, &t.Prompt, &t.Background,
+		&t.Reason, &created, &updated, &completed)
+	if err != nil {
+		return Task{}, err
+	}
+	t.Created, t.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if completed.Valid {
+		t.Completed = time.UnixMilli(completed.Int64).UTC()
+	}
+	if schedule != "" {
+		t.Schedule = &Schedule{}
+		if err := json.Unmarshal([]byte(schedule), t.Schedule); err != nil {
+			return Task{}, fmt.Errorf("schedule of task #%s: %w", t.ID, err)
+		}
+	}
+	return t, nil
+}
+
+func encode(s *Schedule) (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	b, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("store schedule: %w", err)
+	}
+	return string(b), nil
+}
+
+// The alphabet has no 0, 1, 8, 9: what is left is hard to misread.
+var ids = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+func newID() string {
+	b := make([]byte, 5)
+	rand.Read(b) // never fails
+	return "task_" + ids.EncodeToString(b)
+}

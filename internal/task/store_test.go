@@ -1,0 +1,339 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+const here, there = "!here:example.org", "!there:example.org"
+
+type clockwork struct{ t time.Time }
+
+func (c *clockwork) now() time.Time {
+	c.t = c.t.Add(time.Second)
+	return c.t
+}
+
+func newStore(t testing.TB) *Store {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return NewStore(db, (&clockwork{at(t)}).now)
+}
+
+func add(t testing.TB, s *Store, task Task) Task {
+	t.Helper()
+	got, err := s.Add(t.Context(), task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func contents(t testing.TB, s *Store, room string, status Status) string {
+	t.Helper()
+	tasks, err := s.List(t.Context(), room, status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, task := range tasks {
+		out = append(out, task.Content)
+	}
+	return strings.Join(out, "|")
+}
+
+func TestAdd(t *testing.T) {
+	s := newStore(t)
+	schedule := &Schedule{Type: "daily", At: "09:00"}
+	got := add(t, s, Task{Room: here, User: "@me:x", Content: " Fix\n auth  bug ", Priority: 2, Schedule: schedule, Prompt: "Look\nat it", Background: true})
+	if !regexp.MustCompile(`^task_[a-z2-7]{8}$`).MatchString(got.ID) {
+		t.Errorf("id %q", got.ID)
+	}
+	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
+	want := Task{ID: got.ID, Room: here, User: "@me:x", Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
+		Prompt: "Look\nat it", Background: true, Created: now, Updated: now}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	listed, err := s.List(t.Context(), here, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Task{want}, listed); diff != "" {
+		t.Error(diff)
+	}
+	if got, want := got.Line(), "[P2] #"+got.ID+": Fix auth bug [background] [daily at 09:00]"; got != want {
+		t.Errorf("line %q, want %q", got, want)
+	}
+	if plain := add(t, s, Task{Room: here, Content: "x"}); plain.Priority != 5 || plain.Schedule != nil {
+		t.Errorf("got %+v", plain)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	s := newStore(t)
+	for _, tt := range []struct {
+		in   Task
+		want string
+	}{
+		{Task{Content: "x"}, "no room"},
+		{Task{Room: here, Content: " \n "}, "content is missing"},
+		{Task{Room: here, Content: strings.Repeat("茶", 1001)}, "1001 characters"},
+		{Task{Room: here, Content: "a\x00"}, "U+0000"},
+		{Task{Room: here, Content: "x", Priority: 11}, "from 1 (most urgent) to 10"},
+		{Task{Room: here, Content: "x", Priority: -1}, "from 1 (most urgent) to 10"},
+		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "daily"}}, "at is missing"},
+		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
+		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
+	} {
+		if _, err := s.Add(t.Context(), tt.in); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %q", tt.in, err, tt.want)
+		}
+	}
+	if got := contents(t, s, here, All); got != "" {
+		t.Errorf("stored %q", got)
+	}
+	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
+}
+
+func TestListOrderAndStates(t *testing.T) {
+	s := newStore(t)
+	add(t, s, Task{Room: here, Content: "later", Priority: 7})
+	add(t, s, Task{Room: here, Content: "first", Priority: 1})
+	paused := add(t, s, Task{Room: here, Content: "second", Priority: 3})
+	add(t, s, Task{Room: here, Content: "third", Priority: 3})
+	done := add(t, s, Task{Room: here, Content: "done", Priority: 1})
+	gone := add(t, s, Task{Room: here, Content: "gone", Priority: 1})
+	add(t, s, Task{Room: there, Content: "elsewhere", Priority: 1})
+	must := func(_ Task, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.Pause(t.Context(), here, paused.ID))
+	must(s.Complete(t.Context(), here, done.ID, "it works"))
+	must(s.Delete(t.Context(), here, gone.ID))
+	for status, want := range map[Status]string{
+		"": "first|second|third|later", Active: "first|third|later", Paused: "second", Completed: "done", Deleted: "gone",
+		All: "first|done|second|third|later",
+	} {
+		if got := contents(t, s, here, status); got != want {
+			t.Errorf("List(%q) = %q, want %q", status, got, want)
+		}
+	}
+	if _, err := s.List(t.Context(), here, "open"); err == nil || !strings.Contains(err.Error(), "active, paused, completed or all") {
+		t.Errorf("unknown status: %v", err)
+	}
+}
+
+func TestTransitions(t *testing.T) {
+	s := newStore(t)
+	ctx := t.Context()
+	task := add(t, s, Task{Room: here, Content: "x"})
+	step := func(got Task, err error) func(status Status, wantErr string) {
+		return func(status Status, wantErr string) {
+			t.Helper()
+			switch {
+			case wantErr == "" && (err != nil || got.Status != status):
+				t.Errorf("got %q, %v; want %q", got.Status, err, status)
+			case wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)):
+				t.Errorf("error %v, want %q", err, wantErr)
+			}
+		}
+	}
+	step(s.Resume(ctx, here, task.ID))("", "active already")
+	step(s.Pause(ctx, here, "#"+task.ID))(Paused, "")
+	step(s.Pause(ctx, here, task.ID))("", "paused already")
+	step(s.Resume(ctx, here, " #"+strings.ToUpper(task.ID)+" "))(Active, "")
+	step(s.Complete(ctx, here, task.ID, " \n"))("", "with a reason")
+	got, err := s.Complete(ctx, here, task.ID, "the user said so")
+	step(got, err)(Completed, "")
+	if got.Reason != "the user said so" || !got.Completed.Equal(got.Updated) {
+		t.Errorf("completed: %+v", got)
+	}
+	step(s.Complete(ctx, here, task.ID, "again"))("", "completed already (the user said so)")
+	step(s.Pause(ctx, here, task.ID))("", "completed already")
+	step(s.Resume(ctx, here, task.ID))("", "completed already")
+	step(s.Delete(ctx, here, task.ID))(Deleted, "")
+	step(s.Delete(ctx, here, task.ID))("", "no task #"+task.ID+" in this room")
+}
+
+func TestUpdate(t *testing.T) {
+	s := newStore(t)
+	ctx := t.Context()
+	old := add(t, s, Task{Room: here, Content: "old", Schedule: &Schedule{Type: "daily", At: "09:00"}, Prompt: "p", Background: true})
+	content, priority, off := "new", 1, false
+	got, err := s.Update(ctx, here, old.ID, Patch{Content: &content, Priority: &priority, Background: &off})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := old
+	want.Content, want.Priority, want.Background, want.Updated = "new", 1, false, got.Updated
+	if diff := cmp.Diff(want, got); diff != "" || !got.Updated.After(old.Updated) {
+		t.Errorf("updated %v\n%s", got.Updated, diff)
+	}
+	got, err = s.Update(ctx, here, old.ID, Patch{Schedule: &Schedule{Type: "weekly", DayOfWeek: "mon", At: "10:00"}})
+	if err != nil || got.Schedule.String() != "weekly on Monday at 10:00" || got.Content != "new" {
+		t.Errorf("new schedule: %+v, %v", got, err)
+	}
+	if got, err = s.Update(ctx, here, old.ID, Patch{ClearSchedule: true}); err != nil || got.Schedule != nil {
+		t.Errorf("cleared schedule: %+v, %v", got, err)
+	}
+	empty, eleven := " ", 11
+	for want, p := range map[string]Patch{
+		"nothing to update":       {},
+		"content is missing":      {Content: &empty},
+		"priority 11":             {Priority: &eleven},
+		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
+		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
+	} {
+		if _, err := s.Update(ctx, here, old.ID, p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := s.Complete(ctx, here, old.ID, "done"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(ctx, here, old.ID, Patch{Content: &content}); err == nil || !strings.Contains(err.Error(), "completed already") {
+		t.Errorf("completed task: %v", err)
+	}
+}
+
+// TestOtherRoomsDoNotExist: every way to change a task fails from another room
+// just as for a task that never was, and changes nothing.
+func TestOtherRoomsDoNotExist(t *testing.T) {
+	s := newStore(t)
+	task := add(t, s, Task{Room: here, Content: "mine"})
+	content := "stolen"
+	for name, try := range map[string]func(ctx context.Context, room, id string) (Task, error){
+		"update": func(ctx context.Context, room, id string) (Task, error) {
+			return s.Update(ctx, room, id, Patch{Content: &content})
+		},
+		"complete": func(ctx context.Context, room, id string) (Task, error) { return s.Complete(ctx, room, id, "ha") },
+		"pause":    s.Pause, "resume": s.Resume, "delete": s.Delete,
+	} {
+		_, err := try(t.Context(), there, task.ID)
+		_, never := try(t.Context(), there, "task_zzzzzzzz")
+		if !errors.Is(err, ErrNotFound) || !errors.Is(never, ErrNotFound) ||
+			strings.ReplaceAll(err.Error(), task.ID, "X") != strings.ReplaceAll(never.Error(), "task_zzzzzzzz", "X") {
+			t.Errorf("%s: %v / %v", name, err, never)
+		}
+	}
+	listed, err := s.List(t.Context(), here, All)
+	if err != nil || !cmp.Equal(listed, []Task{task}) {
+		t.Errorf("the task is now %+v, %v", listed, err)
+	}
+}
+
+// TestListSeesForeignWriters: another process has its own store and connection.
+func TestListSeesForeignWriters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bot.db")
+	var stores [2]*Store
+	for i := range stores {
+		db, err := store.Open(t.Context(), path, reverie.Migrations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		stores[i] = NewStore(db, nil)
+	}
+	ours, theirs := stores[0], stores[1]
+	if got := contents(t, ours, here, ""); got != "" {
+		t.Fatal(got)
+	}
+	task := add(t, theirs, Task{Room: here, Content: "one"})
+	if got := contents(t, ours, here, ""); got != "one" {
+		t.Errorf("after their add: %q", got)
+	}
+	if _, err := theirs.Delete(t.Context(), here, task.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, ours, here, ""); got != "" {
+		t.Errorf("after their delete: %q", got)
+	}
+	before, err := ours.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := theirs.db.Exec(`INSERT INTO room (id) VALUES ('!r')`); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := ours.Version(t.Context()); err != nil || after != before {
+		t.Errorf("a write that is no task changed the version: %d, %d, %v", before, after, err)
+	}
+}
+
+func TestListIsTheCallers(t *testing.T) {
+	s := newStore(t)
+	add(t, s, Task{Room: here, Content: "one"})
+	for range 3 {
+		tasks, err := s.List(t.Context(), here, "")
+		if err != nil || tasks[0].Content != "one" {
+			t.Fatalf("%+v, %v", tasks, err)
+		}
+		tasks[0].Content = "scribbled"
+	}
+}
+
+// TestListUsesItsIndex looks at SQLite's plan: a sort or a scan would grow with
+// every task ever made.
+func TestListUsesItsIndex(t *testing.T) {
+	s := newStore(t)
+	for where, index := range map[string]string{`status IN ('active', 'paused')`: "task_open", `status = 'completed'`: "task_by_status"} {
+		rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY priority, created, id`, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		var plan strings.Builder
+		for rows.Next() {
+			var a, b, c int
+			var detail string
+			if err := rows.Scan(&a, &b, &c, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan.WriteString(detail + "\n")
+		}
+		if !strings.Contains(plan.String(), index) || strings.Contains(plan.String(), "TEMP B-TREE") {
+			t.Errorf("%s: %s", where, plan.String())
+		}
+	}
+}
+
+func BenchmarkList50(b *testing.B) {
+	s := newStore(b)
+	for i := range 50 {
+		add(b, s, Task{Room: here, Content: fmt.Sprintf("task number %d", i), Schedule: &Schedule{Type: "daily", At: "09:00"}})
+	}
+	b.Run("unchanged", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := s.List(b.Context(), here, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("changed", func(b *testing.B) {
+		for b.Loop() {
+			clear(s.kept)
+			if _, err := s.List(b.Context(), here, ""); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

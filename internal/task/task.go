@@ -1,0 +1,138 @@
+// Package task keeps what was promised: tasks with a priority, a state and
+// perhaps a schedule, each belonging to one room.
+package task
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Status is the state of a task.
+type Status string
+
+// The states of a task. All is for List only.
+const (
+	Active    Status = "active"
+	Paused    Status = "paused"
+	Completed Status = "completed"
+	Deleted   Status = "deleted"
+	All       Status = "all" // active, paused and completed
+)
+
+// The priorities, 1 being the most urgent.
+const (
+	minPriority     = 1
+	maxPriority     = 10
+	defaultPriority = 5
+)
+
+// Limits in characters.
+const (
+	maxContent = 1000
+	maxReason  = 1000
+	maxPrompt  = 8000
+)
+
+// Task is one thing to do or to be reminded of.
+type Task struct {
+	ID         string // "task_" and eight characters; Add makes it
+	Room       string // the only room it exists in
+	User       string // who asked for it
+	Content    string // one line
+	Priority   int    // 1 (most urgent) to 10; Add reads 0 as 5
+	Status     Status
+	Schedule   *Schedule // nil: none. Not to be changed in place
+	Prompt     string    // what the model is asked when it falls due; may be empty
+	Background bool      // when due, work on it out of sight
+	Reason     string    // why it was completed
+
+	Created, Updated time.Time // UTC, to the millisecond
+	Completed        time.Time // zero until completed
+}
+
+// Line is the task as prompts and lists show it:
+//
+//	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
+func (t Task) Line() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
+	if t.Status == Paused || t.Status == Completed || t.Status == Deleted {
+		b.WriteString(" [" + string(t.Status) + "]")
+	}
+	if t.Background {
+		b.WriteString(" [background]")
+	}
+	if t.Schedule != nil {
+		b.WriteString(" [" + t.Schedule.String() + "]")
+	}
+	return b.String()
+}
+
+// Patch says what Update changes; a nil field stays as it is.
+type Patch struct {
+	Content       *string
+	Priority      *int
+	Schedule      *Schedule // replaces the whole schedule
+	ClearSchedule bool      // removes the schedule; Schedule must be nil then
+	Prompt        *string
+	Background    *bool
+}
+
+// oneLine folds white space and checks the length of the named text.
+func oneLine(name, text string, limit int) (string, error) {
+	return bounded(name, strings.Join(strings.Fields(text), " "), limit)
+}
+
+func bounded(name, text string, limit int) (string, error) {
+	if !utf8.ValidString(text) {
+		return "", fmt.Errorf("%s is not valid UTF-8 text", name)
+	}
+	if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[i:])
+		return "", fmt.Errorf("%s holds the control character %U: leave it out", name, r)
+	}
+	if n := utf8.RuneCountInString(text); n > limit {
+		return "", fmt.Errorf("%s is %d characters long and at most %d are allowed: shorten it", name, n, limit)
+	}
+	return text, nil
+}
+
+func checkContent(text string) (string, error) {
+	text, err := oneLine("content", text, maxContent)
+	if err == nil && text == "" {
+		err = fmt.Errorf(`content is missing: say what is to be done, for example "Water the plants"`)
+	}
+	return text, err
+}
+
+func checkPriority(p int) error {
+	if p < minPriority || p > maxPriority {
+		return fmt.Errorf("priority %d is not allowed: use a whole number from %d (most urgent) to %d, for example %d", p, minPriority, maxPriority, defaultPriority)
+	}
+	return nil
+}
+
+func checkPrompt(text string) (string, error) {
+	return bounded("prompt", strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")), maxPrompt)
+}
+
+// checkSchedule refuses one that did not come out of Validate: what is stored
+// must mean the same to whoever reads it later.
+func checkSchedule(s *Schedule, now time.Time) error {
+	if s == nil {
+		return nil
+	}
+	same, err := s.Validate(now, time.UTC)
+	if err == nil && same != *s {
+		err = fmt.Errorf("the schedule %q is not in its final form: validate it first", s.String())
+	}
+	return err
+}
+
+// bareID takes the forms people and models write: "#task_x", "task_x".
+func bareID(id string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.TrimSpace(id), "#"))
+}

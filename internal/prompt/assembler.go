@@ -1,0 +1,217 @@
+// Package prompt fills the model's window: contributors gather what belongs into
+// a prompt, a layout says where it stands, a budget what stays, and a report
+// what became of it. layout.go is the map.
+//
+// In the stable layout a conversation is cut into epochs. Within one, every
+// request is the request before plus new bytes at its end, so that a server that
+// keeps its last prompt has little to read: the prefix is rendered once, and what
+// is new travels in the tail of the newest message, which stays as it was sent.
+package prompt
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/task"
+)
+
+// Config is what an Assembler works with. Layout, Log, Location, Name and
+// SeedLanguage have defaults, KnownTools may be nil; the rest must be set.
+type Config struct {
+	Layout       Layout // "" = Stable
+	DB           *sql.DB
+	Dir          string         // the data folder
+	Defaults     fs.FS          // built-in data files, for those that are missing
+	Name         string         // how the assistant is called; "" = Reverie
+	Location     *time.Location // nil = UTC
+	SeedLanguage string         // of SEED_*.txt; "" = en
+	Memory       *memory.Store
+	Tasks        *task.Store
+	Skills       *skill.Library
+	History      *history.Store
+	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
+	Log          *slog.Logger
+}
+
+// Assembler makes prompts. It is safe for concurrent use; rooms do not wait
+// for each other.
+type Assembler struct {
+	cfg      Config
+	rows     []contributor
+	files    *files
+	deadline time.Duration // for each contributor
+	nonce    func() string
+
+	mu       sync.Mutex // for what is below
+	rooms    map[string]*room
+	core     coreCache
+	skills   skillCache
+	clock    *content
+	memories map[string]*memoryCache // by scopes
+	tasks    map[string]*taskCache   // by room
+	logged   string                  // the problems that were logged last
+}
+
+// room is what the assembler remembers of a room between two requests. All of
+// it can be lost.
+type room struct {
+	mu       sync.Mutex
+	loaded   bool
+	epoch    *epoch // as stored
+	nonce    string // for the conversation nonceFor, until an epoch with it is stored
+	nonceFor int64
+	last     []llm.Message       // the last request
+	sent     []sentMessage       // parallel to the last history
+	rendered map[string]rendered // by section
+	hashed   string              // a prefix, and its hash
+	hashName string
+}
+
+// New returns an Assembler.
+func New(cfg Config) (*Assembler, error) {
+	if cfg.Layout == "" {
+		cfg.Layout = Stable
+	}
+	rows, ok := layouts[cfg.Layout]
+	if !ok {
+		return nil, fmt.Errorf("prompt: unknown layout %q; there are %s and %s", cfg.Layout, Stable, Classic)
+	}
+	if cfg.DB == nil || cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.History == nil {
+		return nil, errors.New("prompt: a store is missing in the configuration")
+	}
+	if cfg.SeedLanguage == "" {
+		cfg.SeedLanguage = "en"
+	}
+	if !isName(cfg.SeedLanguage) {
+		return nil, fmt.Errorf("prompt: %q is no language code; write en, de, fr …", cfg.SeedLanguage)
+	}
+	if cfg.Name == "" {
+		cfg.Name = "Reverie"
+	}
+	if cfg.Location == nil {
+		cfg.Location = time.UTC
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Assembler{
+		cfg: cfg, rows: rows, files: newFiles(cfg.Dir, cfg.Defaults), deadline: 2 * time.Second,
+		nonce: func() string { return strings.ToLower(rand.Text()[:4]) },
+		rooms: map[string]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
+	}, nil
+}
+
+// Header is the first line of a person's message as the model reads it: the
+// local time, and in shared rooms who wrote it.
+func (a *Assembler) Header(now time.Time, sender string, shared bool) string {
+	at := now.In(a.cfg.Location).Format("Mon 2006-01-02 15:04 MST")
+	if !shared {
+		return "[" + at + "]"
+	}
+	return "[" + at + ", " + strings.NewReplacer("[", "(", "]", ")").Replace(oneLine(sender, 255)) + "]"
+}
+
+// Assemble makes the prompt for a turn. It only reads. It fails with a
+// *TooLargeError when what must be sent does not fit, and with an ordinary
+// error when the database cannot be read; a contributor's failure is reported
+// and the rest goes on.
+func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
+	n := len(t.History)
+	if !t.Preview && (n == 0 || t.History[n-1].Role == llm.Assistant) {
+		return Prompt{}, errors.New("prompt: there is no message to answer")
+	}
+	rm := a.room(t.Room)
+	rm.mu.Lock()
+	defer rm.mu.Unlock()
+	if !rm.loaded {
+		e, err := loadEpoch(ctx, a.cfg.DB, t.Room)
+		if err != nil {
+			return Prompt{}, err
+		}
+		rm.epoch, rm.loaded = e, true
+	}
+	r := newRequest(a, &t, rm)
+	if err := r.gather(ctx); err != nil {
+		return Prompt{}, err
+	}
+	d, err := r.draft()
+	if err != nil {
+		return Prompt{}, err
+	}
+	a.logProblems(r.problems)
+	return r.finish(d), nil
+}
+
+// Commit makes p what was sent: the epoch and the newest message's tail are
+// stored in one transaction. It is called just before p is sent.
+func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
+	c := p.commit
+	if c == nil {
+		return errors.New("prompt: a preview cannot be sent")
+	}
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	if c.saveEpoch || c.setTail {
+		tx, err := a.cfg.DB.BeginTx(ctx, nil)
+		if err != nil {
+			return fmt.Errorf("prompt: commit: %w", err)
+		}
+		defer tx.Rollback() // does nothing after Commit
+		if c.saveEpoch {
+			if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
+				return err
+			}
+		}
+		if c.setTail {
+			if err := a.cfg.History.SetTail(ctx, tx, c.newest, c.tail); err != nil {
+				return fmt.Errorf("prompt: commit: %w", err)
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			return fmt.Errorf("prompt: commit: %w", err)
+		}
+	}
+	c.room.epoch, c.room.last = c.epoch, c.sent
+	return nil
+}
+
+func (a *Assembler) room(id string) *room {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	rm := a.rooms[id]
+	if rm == nil {
+		rm = &room{rendered: map[string]rendered{}}
+		a.rooms[id] = rm
+	}
+	return rm
+}
+
+// logProblems logs problems when they differ from the last ones, rather than
+// with every request.
+func (a *Assembler) logProblems(problems []Problem) {
+	var b strings.Builder
+	for _, p := range problems {
+		b.WriteString(p.String() + "\n")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b.String() == a.logged {
+		return
+	}
+	a.logged = b.String()
+	for _, p := range problems {
+		a.cfg.Log.Warn("prompt problem", "file", p.File, "line", p.Line, "problem", p.Text)
+	}
+}

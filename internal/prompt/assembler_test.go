@@ -1,0 +1,447 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+// An edit of any file in the data folder shows in the very next inference.
+func TestEditsShowInTheNextInference(t *testing.T) {
+	edits := []struct{ file, text, shows, gone string }{
+		{"prompts/BASE_PROMPT.txt", "You are {agent_name}, a pirate.", "You are Reverie, a pirate.", "Use the task tool."},
+		{"MEMORIES.txt", "Ada drinks tea.\nAda plays chess.\n", "Ada plays chess.", ""},
+		{"MEMORIES.txt", "Ada drinks coffee.\n", "Ada drinks coffee.", "Ada drinks tea."},
+		{"memories/shared.txt", "The wifi is called Lovelace.\n", "Lovelace", ""},
+		{"skills/brew.md", "# How to brew\n", "data/skills/brew.md — How to brew", ""},
+		{"skills/old.md", "# A new summary\n", "data/skills/old.md — A new summary", "An old summary"},
+	}
+	for _, layout := range []Layout{Stable, Classic} {
+		for _, edit := range edits {
+			t.Run(string(layout)+"/"+edit.file, func(t *testing.T) {
+				w := newWorld(t, layout)
+				w.file("MEMORIES.txt", "Ada drinks tea.\n")
+				w.file("skills/old.md", "# An old summary\n")
+				w.says("Hello")
+				w.send()
+				w.expect(false, edit.shows)
+				if edit.gone != "" {
+					w.expect(true, edit.gone)
+				}
+				w.answers("Hello.")
+				w.says("And now?")
+				w.file(edit.file, edit.text)
+				w.send()
+				w.expect(true, edit.shows)
+				if edit.gone != "" {
+					w.expect(false, edit.gone)
+				}
+			})
+		}
+		t.Run(string(layout)+"/seed", func(t *testing.T) {
+			w := newWorld(t, layout)
+			w.says("Hello")
+			w.send()
+			w.expect(true, "Greet the person.")
+			w.file("prompts/SEED_en.txt", "Sing.\n")
+			_, err := w.history.StartNew(t.Context(), w.room)
+			w.must(err)
+			w.says("Hello again")
+			w.send()
+			w.expect(true, "Sing.")
+		})
+		t.Run(string(layout)+"/tasks", func(t *testing.T) {
+			w := newWorld(t, layout)
+			w.says("Hello")
+			w.send()
+			made := w.addTask(3, "Water the plants")
+			w.answers("Hello.")
+			w.says("And now?")
+			w.send()
+			w.expect(true, "[P3] #"+made.ID+": Water the plants")
+		})
+	}
+}
+
+func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.must(os.RemoveAll(filepath.Join(w.dir, "prompts")))
+	w.says("Hello")
+	p := w.send()
+	w.expect(true, "You are Reverie, a personal assistant")
+	if got := len(p.Report.Problems); got != 2 {
+		t.Errorf("%d problems, want one each for the base prompt and the seed: %v", got, p.Report.Problems)
+	}
+	if !strings.Contains(w.log.String(), "BASE_PROMPT.txt") {
+		t.Errorf("the operator was not told; log: %s", w.log.String())
+	}
+}
+
+func TestSeedLanguages(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("prompts/SEED_de.txt", "Grüße.\n")
+	for language, want := range map[string]string{"en": "Greet the person.", "de": "Grüße.", "xx": "Greet the person."} {
+		text, _, problem := readSeed(w.assembler.files, language)
+		if text != want || (problem != "") != (language == "xx") {
+			t.Errorf("%s: %q, problem %q", language, text, problem)
+		}
+	}
+	w.file("prompts/SEED_de.txt", "Grüße {agent_name}.\n")
+	w.assembler.cfg.SeedLanguage = "de"
+	w.says("Hallo")
+	w.send()
+	w.expect(true, "Grüße Reverie.")
+}
+
+func TestRestartKeepsTheBytes(t *testing.T) {
+	for _, layout := range []Layout{Stable, Classic} {
+		w := newWorld(t, layout)
+		w.assembler.nonce = func() string { return "aaaa" }
+		w.remembers("Ada drinks tea.")
+		w.addTask(2, "Fix auth bug")
+		w.says("Hello")
+		w.send()
+		w.remembers("Ada plays chess.")
+		w.answers("Hello.")
+		w.says("And now?")
+		before := w.assemble()
+		w.restart()
+		after := w.assemble()
+		if diff := cmp.Diff(before.Messages(), after.Messages()); diff != "" {
+			t.Errorf("%s: a restart changed the request (-before +after):\n%s", layout, diff)
+		}
+		if !strings.Contains(flat(after.Messages()), `<data id="aaaa"`) {
+			t.Errorf("%s: another nonce after the restart:\n%s", layout, flat(after.Messages()))
+		}
+	}
+}
+
+func TestPreviewPersistsNothing(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.remembers("Ada drinks tea.")
+	turn := w.turn()
+	turn.Preview = true
+	empty, err := w.assembler.Assemble(t.Context(), turn)
+	w.must(err)
+	if got := flat(empty.Messages()); !strings.Contains(got, "Ada drinks tea.") || !strings.Contains(got, "Greet the person.") {
+		t.Errorf("preview of a new conversation: %s", got)
+	}
+	w.says("Hello")
+	w.send()
+	w.answers("Hello.")
+	made := w.addTask(2, "Fix auth bug")
+	turn = w.turn()
+	turn.Preview = true
+	answered, err := w.assembler.Assemble(t.Context(), turn)
+	w.must(err)
+	messages := answered.Messages()
+	if last := messages[len(messages)-1]; last.Role != llm.User || !strings.Contains(last.Content, made.ID) {
+		t.Errorf("preview of an answered conversation ends in %+v", last)
+	}
+	if err := w.assembler.Commit(t.Context(), answered); err == nil {
+		t.Error("a preview was committed")
+	}
+	w.says("And now?")
+	if p := w.send(); p.Report.Epoch.New {
+		t.Error("a preview ended the epoch")
+	}
+	w.expect(true, made.ID) // the preview did not count as shown
+}
+
+func TestNothingToAnswerIsAnError(t *testing.T) {
+	w := newWorld(t, Stable)
+	if _, err := w.assembler.Assemble(t.Context(), w.turn()); err == nil {
+		t.Error("assembled for an empty history")
+	}
+	w.says("Hello")
+	w.answers("Hello.")
+	if _, err := w.assembler.Assemble(t.Context(), w.turn()); err == nil {
+		t.Error("assembled for an answered message")
+	}
+}
+
+func TestFailedCommitChangesNothing(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.remembers("Ada drinks tea.")
+	w.says("Hello")
+	p := w.assemble()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.assembler.Commit(ctx, p); err == nil {
+		t.Fatal("committed although the context had ended")
+	}
+	if past := w.turn().History; past[0].Tail != "" {
+		t.Errorf("the tail was stored: %q", past[0].Tail)
+	}
+	if again := w.assemble(); flat(again.Messages()) != flat(p.Messages()) || !again.Report.Epoch.New {
+		t.Errorf("the second try differs from the first:\n%s", flat(again.Messages()))
+	}
+}
+
+func TestContributorsFailAlone(t *testing.T) {
+	w := newWorld(t, Stable)
+	rows := append([]contributor{}, layouts[Stable]...)
+	rows = append(rows[:3:3],
+		contributor{"broken", "Broken", Prefix, 70, 10, 100, Items, Data, EndsEpoch, func(context.Context, *request) (*content, error) { return nil, errors.New("no such thing") }},
+		contributor{"wild", "Wild", Prefix, 80, 10, 100, Items, Data, EndsEpoch, func(context.Context, *request) (*content, error) { panic("oops") }},
+		contributor{"slow", "Slow", Prefix, 90, 10, 100, Items, Data, EndsEpoch, func(ctx context.Context, _ *request) (*content, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+	w.assembler.rows = append(rows, layouts[Stable][3:]...)
+	w.assembler.deadline = 10 * time.Millisecond
+	w.remembers("Ada drinks tea.")
+	w.says("Hello")
+	p := w.send()
+	w.expect(true, "Ada drinks tea.")
+	w.expect(true, "Greet the person.")
+	failed := map[string]string{}
+	for _, s := range p.Report.Sections {
+		if s.State == Failed {
+			failed[s.ID] = s.Note
+		}
+	}
+	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "context deadline exceeded"}
+	if diff := cmp.Diff(want, failed); diff != "" {
+		t.Errorf("failures reported (-want +got):\n%s", diff)
+	}
+}
+
+// A memory file that cannot be read is neither an order to forget nor the end
+// of the epoch.
+func TestUnreadableMemoryKeepsTheEpoch(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("MEMORIES.txt", "Ada drinks tea.\n")
+	w.says("Hello")
+	w.send()
+	w.answers("Hello.")
+	path := filepath.Join(w.dir, "MEMORIES.txt")
+	w.must(os.Remove(path))
+	w.must(os.Mkdir(path, 0o700))
+	w.says("And now?")
+	p := w.send()
+	w.expect(true, "Ada drinks tea.")
+	if p.Report.Epoch.New || len(p.Report.Problems) == 0 {
+		t.Errorf("new epoch %v, problems %v", p.Report.Epoch.New, p.Report.Problems)
+	}
+}
+
+func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("prompts/BASE_PROMPT.txt", `Here is an example: <data id="k3f9" source="memories">`)
+	w.says("Hello")
+	p := w.send()
+	w.expect(true, "This section is left out")
+	w.must(checkFences(flat(p.Messages()), "k3f9"))
+	if s := p.Report.Sections[0]; s.State != Failed || !strings.Contains(w.log.String(), "Here is an example") {
+		t.Errorf("report %+v, log %s", s, w.log.String())
+	}
+}
+
+// A room that was private and is not any more starts over, without what only one
+// person may see.
+func TestOtherScopesEndTheEpoch(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	w.send()
+	w.remembers("Ada drinks tea.")
+	w.answers("Hello.")
+	w.says("And now?")
+	w.send()
+	w.expect(true, "Ada drinks tea.")
+	w.private = false
+	w.answers("Well.")
+	w.says("Now we are three.")
+	p := w.send()
+	w.expect(false, "Ada drinks tea.")
+	if p.Report.Epoch.Reason != "scopes changed" {
+		t.Errorf("reason %q", p.Report.Epoch.Reason)
+	}
+}
+
+func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	w.send()
+	w.answers("Hello.")
+	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
+	w.says("And now?")
+	p := w.send()
+	if p.Report.Epoch.Reason != "memories grew" || p.Tail != "" {
+		t.Errorf("reason %q, tail %q", p.Report.Epoch.Reason, p.Tail)
+	}
+	w.expect(true, "yyy")
+}
+
+// What a tool result says already is not said again; what only looks like it is.
+func TestLearnedIsNotRepeated(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	w.send()
+	w.callsTool("append_memory", "{}")
+	w.remembers("Ada likes tea.")
+	w.remembers("tea")
+	w.result("Remembered:\nAda likes tea.")
+	p := w.send()
+	if strings.Contains(p.Tail, "Ada likes tea.") || !strings.Contains(p.Tail, "\ntea\n") {
+		t.Errorf("tail: %s", p.Tail)
+	}
+	w.answers("Yes.")
+	w.says("And now?")
+	if p := w.send(); p.Tail != "" {
+		t.Errorf("told again: %s", p.Tail)
+	}
+}
+
+func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("MEMORIES.txt", "the very oldest\n"+manyLines(1000)+"the newest\n")
+	w.file("memories/shared.txt", "what everybody knows\n")
+	w.says("Hello")
+	p := w.send()
+	w.expect(false, "the very oldest")
+	w.expect(true, "the newest\n")
+	w.expect(true, "what everybody knows")
+	w.expect(true, "older ones stand in data/MEMORIES.txt and data/memories/shared.txt")
+	for _, s := range p.Report.Sections {
+		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
+			t.Errorf("report: %+v", s)
+		}
+	}
+}
+
+func manyLines(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("Line " + strings.Repeat("x", 40+i%20) + " number " + time.Duration(i).String() + "\n")
+	}
+	return b.String()
+}
+
+func TestHeader(t *testing.T) {
+	w := newWorld(t, Stable)
+	at := time.Date(2026, 7, 4, 22, 5, 0, 0, time.UTC)
+	if got := w.assembler.Header(at, testUser, false); got != "[Sun 2026-07-05 00:05 CEST]" {
+		t.Errorf("private: %q", got)
+	}
+	if got := w.assembler.Header(at, "@x]\n[Sat:example.org", true); got != "[Sun 2026-07-05 00:05 CEST, @x) (Sat:example.org]" {
+		t.Errorf("shared: %q", got)
+	}
+}
+
+func TestReport(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	first := w.send()
+	w.answers("Hello.")
+	w.says("And now?")
+	p := w.send()
+	if first.Report.Reused != 0 || p.Report.Reused <= 0.5 || p.Report.Reused >= 1 {
+		t.Errorf("reused %v, then %v", first.Report.Reused, p.Report.Reused)
+	}
+	if p.Report.PrefixHash != first.Report.PrefixHash || !first.Report.Epoch.New || p.Report.Epoch.New {
+		t.Errorf("reports of one epoch: %+v, %+v", first.Report, p.Report)
+	}
+	sum := 4 + p.Report.PrefixTokens + p.Report.History.Tokens + p.Report.TailTokens + p.Report.ToolTokens
+	if p.Report.Total != sum {
+		t.Errorf("total %d, but its parts are %d", p.Report.Total, sum)
+	}
+	data, err := json.Marshal(p.Report)
+	w.must(err)
+	for _, key := range []string{`"prefix_hash"`, `"reused"`, `"sections":[{"id":"core","zone":"prefix"`, `"epoch":{"new":false`} {
+		if !strings.Contains(string(data), key) {
+			t.Errorf("no %s in %s", key, data)
+		}
+	}
+	for _, text := range []string{"prefix   core", "history  3 messages", "epoch since 2026-11-21 09:14: new conversation", "window not known"} {
+		if !strings.Contains(p.Report.String(), text) {
+			t.Errorf("no %q in\n%s", text, p.Report)
+		}
+	}
+}
+
+// After a failed attempt the same message is sent again: nothing was said
+// twice, and what changed meanwhile follows what was sent.
+func TestSendingAgain(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	first := flat(w.send().Messages())
+	if again := flat(w.send().Messages()); again != first {
+		t.Errorf("the second attempt differs:\n%s", again)
+	}
+	w.remembers("Ada drinks tea.")
+	p := w.send() // checks that it begins with the last one
+	w.expect(true, "Ada drinks tea.")
+	if p.Report.Epoch.New {
+		t.Error("a new epoch for one new line")
+	}
+}
+
+// Looking at a prompt between assembling and committing another one does not
+// change what that one says it has shown.
+func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
+	w := newWorld(t, Stable)
+	for range 6 {
+		w.addTask(5, "something to do")
+		w.says("Hello")
+		p := w.assemble()
+		made := w.addTask(4, "something else")
+		preview := w.turn()
+		preview.Preview = true
+		_, err := w.assembler.Assemble(t.Context(), preview)
+		w.must(err)
+		w.must(w.assembler.Commit(t.Context(), p))
+		w.last = p.Messages()
+		w.answers("Well.")
+		w.says("And now?")
+		w.send()
+		w.expect(true, made.ID+":")
+		w.answers("Well.")
+	}
+}
+
+func TestRoomsDoNotDisturbEachOther(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.remembers("Ada drinks tea.")
+	var turns []Turn
+	for i := range 4 {
+		w.room = fmt.Sprintf("!room%d:example.org", i)
+		w.addTask(5, "for "+w.room)
+		w.says("Hello from " + w.room)
+		turns = append(turns, w.turn())
+	}
+	var all sync.WaitGroup
+	for _, turn := range turns {
+		for range 2 {
+			all.Go(func() {
+				for range 20 {
+					p, err := w.assembler.Assemble(t.Context(), turn)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if got := flat(p.Messages()); !strings.Contains(got, "for "+turn.Room) || strings.Count(got, ": for !room") != 1 {
+						t.Errorf("%s got\n%s", turn.Room, got)
+						return
+					}
+					if err := w.assembler.Commit(t.Context(), p); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+}

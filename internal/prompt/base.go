@@ -1,0 +1,205 @@
+package prompt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
+// next one, and the tools that it is about.
+type baseSection struct {
+	name string
+	line int      // of the marker; 0 for the text before the first one
+	any  []string // at least one of these tools, unless empty
+	all  []string // every one of these
+	not  []string // none of these
+	text string   // without surrounding blank lines; may be empty
+}
+
+// on reports whether the section belongs into a prompt with these tools.
+func (s baseSection) on(tools []string) bool {
+	has := func(name string) bool { return slices.Contains(tools, name) }
+	for _, name := range s.all {
+		if !has(name) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(s.not, has) && (len(s.any) == 0 || slices.ContainsFunc(s.any, has))
+}
+
+// parseBase cuts a base prompt at its markers, lines like
+//
+//	<!-- section: NAME requires: a, b -->
+//
+// "requires" means any of the named tools, "all" every one, "not" none of them;
+// "requires: always", or no condition at all, means that the section is always on.
+// Text before the first marker is always on too. No text is ever lost: a marker
+// that cannot be understood becomes a Problem, and what follows it is always on.
+// known are the tools there are; nil means that names are not checked.
+func parseBase(text string, known []string) ([]baseSection, []Problem) {
+	var problems []Problem
+	sections := []baseSection{{name: "preamble"}}
+	var body []string
+	flush := func() {
+		sections[len(sections)-1].text = trimBlankLines(body)
+		body = nil
+	}
+	for i, line := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+		inside, after, ok := cutMarker(line)
+		if !ok {
+			if strings.Contains(line, "<!-- section:") {
+				problems = append(problems, Problem{Line: i + 1, Text: "a section marker must stand at the start of its line; this one is read as text"})
+			}
+			body = append(body, line)
+			continue
+		}
+		flush()
+		s, err := parseMarker(inside)
+		if err != nil {
+			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf(
+				"section marker not understood (%v); the text after it is always on. Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
+			s = baseSection{name: "unnamed"}
+		}
+		s.line = i + 1
+		for _, name := range unknownNames(s, known) {
+			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf("section %s names an unknown tool %q", s.name, name)})
+		}
+		sections = append(sections, s)
+		if strings.TrimSpace(after) != "" {
+			body = append(body, after)
+		}
+	}
+	flush()
+	return sections, problems
+}
+
+// cutMarker reports whether line is meant as a section marker, and returns what
+// stands inside it and what follows it on the line.
+func cutMarker(line string) (inside, after string, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \t\ufeff"), "<!--")
+	if !ok {
+		return "", "", false
+	}
+	rest = strings.TrimLeft(rest, " \t")
+	const word = "section"
+	if len(rest) < len(word) || !strings.EqualFold(rest[:len(word)], word) {
+		return "", "", false
+	}
+	rest = rest[len(word):]
+	if rest != "" && !strings.ContainsRune(" \t:", rune(rest[0])) && !strings.HasPrefix(rest, "-->") {
+		return "", "", false // <!-- sections … -->: an ordinary comment
+	}
+	inside, after, closed := strings.Cut(rest, "-->")
+	if !closed {
+		inside += " \x00" // no name may hold it, so parseMarker says what is wrong
+	}
+	return inside, after, true
+}
+
+// parseMarker reads what stands between "section" and "-->".
+func parseMarker(inside string) (baseSection, error) {
+	if strings.HasSuffix(inside, "\x00") {
+		return baseSection{}, fmt.Errorf("no --> on the same line")
+	}
+	rest, ok := strings.CutPrefix(strings.TrimLeft(inside, " \t"), ":")
+	if !ok {
+		return baseSection{}, fmt.Errorf("no colon after section")
+	}
+	words := strings.Fields(rest)
+	if len(words) == 0 || !isName(words[0]) {
+		return baseSection{}, fmt.Errorf("no section name")
+	}
+	s := baseSection{name: words[0]}
+	clause, list := "", map[string]string{}
+	for _, w := range words[1:] {
+		if key, first, ok := strings.Cut(w, ":"); ok {
+			if _, twice := list[key]; twice {
+				return s, fmt.Errorf("%s: stands twice", key)
+			}
+			clause, w = key, first
+		} else if clause == "" {
+			if w == "always" {
+				clause = "requires"
+			} else {
+				return s, fmt.Errorf("%q is no condition", w)
+			}
+		}
+		list[clause] += " " + w
+	}
+	return s, s.setConditions(list)
+}
+
+// setConditions takes the lists of tool names of a marker.
+func (s *baseSection) setConditions(list map[string]string) error {
+	for _, c := range []struct {
+		key string
+		to  *[]string
+	}{{"requires", &s.any}, {"all", &s.all}, {"not", &s.not}} {
+		text, ok := list[c.key]
+		if !ok {
+			continue
+		}
+		delete(list, c.key)
+		for _, name := range strings.Split(text, ",") {
+			name = strings.TrimSpace(name)
+			if name == "" {
+				continue // a comma too many does no harm
+			}
+			if !isName(name) {
+				return fmt.Errorf("%q is no tool name; names are separated by commas", name)
+			}
+			*c.to = append(*c.to, name)
+		}
+		if len(*c.to) == 0 {
+			return fmt.Errorf("%s: names no tool", c.key)
+		}
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("only requires:, all: and not: are conditions")
+	}
+	if slices.Contains(s.any, "always") {
+		if len(s.any) > 1 {
+			return fmt.Errorf("always must stand alone")
+		}
+		s.any = nil
+	}
+	return nil
+}
+
+// unknownNames lists the tools a section names that do not exist.
+func unknownNames(s baseSection, known []string) []string {
+	if known == nil {
+		return nil
+	}
+	var out []string
+	for _, list := range [][]string{s.any, s.all, s.not} {
+		for _, name := range list {
+			if !slices.Contains(known, name) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// isName reports whether s can be the name of a section or a tool.
+func isName(s string) bool {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '.') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// trimBlankLines joins lines, without the blank ones at both ends.
+func trimBlankLines(lines []string) string {
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
+	}
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), " \t")
+}

@@ -1,0 +1,120 @@
+package prompt
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+func TestParseBase(t *testing.T) {
+	tools := []string{"append_memory", "task", "read_file"}
+	tests := []struct {
+		name, text string
+		on         string // the sections that are on, by their texts
+		problems   []string
+	}{
+		{"text before the first marker", "hello\n<!-- section: a requires: shell -->\nsh\n", "hello", []string{"2 section a names an unknown tool \"shell\""}},
+		{"any of", "<!-- section: a requires: add_skill,task -->\nA", "A", nil},
+		{"blanks around commas", "<!-- section: a requires: add_skill , add_skill2, task -->\nA", "A", []string{`1 section a names an unknown tool "add_skill2"`}},
+		{"none of them there", "<!-- section: a requires: add_skill -->\nA", "", nil},
+		{"always", "<!-- section: a requires: always -->\nA\n<!--section: b always-->\nB\n<!-- section: c -->\nC", "A|B|C", nil},
+		{"all", "<!-- section: a all: task,read_file -->\nA\n<!-- section: b all: task, add_skill -->\nB", "A", nil},
+		{"not", "<!-- section: a not: task -->\nA\n<!-- section: b requires: read_file not: add_skill -->\nB", "B", nil},
+		{"no list", "<!-- section: a requires: -->\nA", "A", []string{"1 section marker not understood (requires: names no tool)"}},
+		{"no name", "<!-- section: -->\nA", "A", []string{"1 section marker not understood (no section name)"}},
+		{"unknown condition", "x\n<!-- section: a needs: task -->\nA", "x|A", []string{"2 section marker not understood (only requires:"}},
+		{"names without commas", "<!-- section: a requires: task read_file -->\nA", "A", []string{`1 section marker not understood ("task read_file" is no tool name`}},
+		{"not closed", "<!-- section: a requires: add_skill\nA", "A", []string{"1 section marker not understood (no -->"}},
+		{"no colon", "<!-- section a -->\nA", "A", []string{"1 section marker not understood (no colon"}},
+		{"twice", "<!-- section: a requires: task requires: task -->\nA", "A", []string{"1 section marker not understood (requires: stands twice"}},
+		{"text behind the marker", "<!-- section: a requires: task --> A\nB", "A\nB", nil},
+		{"marker inside a line", "see <!-- section: a -->\nA", "see <!-- section: a -->\nA", []string{"1 a section marker must stand at the start of its line"}},
+		{"ordinary comments are text", "<!-- sections come next -->\nA", "<!-- sections come next -->\nA", nil},
+		{"windows line ends", "<!-- section: a requires: task -->\r\nA\r\nB\r\n", "A\nB", nil},
+	}
+	known := append(tools, "add_skill")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			sections, problems := parseBase(tt.text, known)
+			var on []string
+			for _, s := range sections {
+				if s.text != "" && s.on(tools) {
+					on = append(on, strings.TrimSpace(s.text))
+				}
+			}
+			if got := strings.Join(on, "|"); got != tt.on {
+				t.Errorf("sections on: %q, want %q", got, tt.on)
+			}
+			if len(problems) != len(tt.problems) {
+				t.Fatalf("problems: %v, want %v", problems, tt.problems)
+			}
+			for i, p := range problems {
+				if got := strings.TrimPrefix(Problem{File: "f", Line: p.Line, Text: p.Text}.String(), "f:"); !strings.HasPrefix(strings.Replace(got, ":", "", 1), tt.problems[i]) {
+					t.Errorf("problem %q, want %q", got, tt.problems[i])
+				}
+			}
+		})
+	}
+}
+
+// TestDefaultBase holds the shipped prompt to its promises: no problems, and
+// short enough for small models.
+func TestDefaultBase(t *testing.T) {
+	text, err := os.ReadFile("../../data/prompts/BASE_PROMPT.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := []string{"append_memory", "task", "add_skill", "read_file"}
+	sections, problems := parseBase(string(text), tools)
+	if len(problems) > 0 {
+		t.Errorf("problems: %v", problems)
+	}
+	var names []string
+	for _, s := range sections[1:] {
+		names = append(names, s.name)
+	}
+	if diff := cmp.Diff([]string{"core", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}, names); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+	if n := llm.EstimateTokens(coreContent(sections, tools, "Reverie").lines[0]); n > 650 {
+		t.Errorf("the shipped base prompt is %d tokens, more than 650", n)
+	}
+	if c := coreContent(sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
+		t.Errorf("without tools: %s", c.lines[0])
+	}
+}
+
+func FuzzBasePrompt(f *testing.F) {
+	for _, s := range []string{
+		"", "hello", "<!-- section: core requires: always -->\nA\n\n<!-- section: b requires: x, y -->\n  B\n",
+		"<!-- section: a requires: x y -->\n", "<!-- section", "<!--section:a all:x not:y--> tail", "a\r\nb <!-- section: c -->", "<!-- section: a requires: \x00 -->",
+		"<!-- section: a :: -->\nx", "\ufeff<!-- section: a -->\n", "<!-- section: a requires: x requires: y -->\nz",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		sections, problems := parseBase(text, []string{"task"})
+		var want, got []string
+		for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
+			if _, after, ok := cutMarker(line); ok {
+				line = after
+			}
+			want = append(want, strings.Fields(line)...)
+		}
+		for _, s := range sections {
+			got = append(got, strings.Fields(s.text)...)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("text lost (-want +got):\n%s", diff)
+		}
+		for _, p := range problems {
+			if p.Line < 1 || p.Line > strings.Count(text, "\n")+1 || p.Text == "" {
+				t.Errorf("problem without a place or a text: %+v", p)
+			}
+		}
+	})
+}

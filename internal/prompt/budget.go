@@ -1,0 +1,110 @@
+package prompt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// TooLargeError means that what must be sent does not fit into the model's
+// window. All numbers are tokens, by estimate.
+type TooLargeError struct {
+	Needed int // instructions and the newest turn
+	Room   int // what the window leaves for them
+	Window int
+	Output int // reserved for the answer
+	Tools  int // taken by the descriptions of the tools
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("prompt: %d tokens must be sent, but the window of %d leaves room for %d (%d are for the answer, %d for tools)",
+		e.Needed, e.Window, max(e.Room, 0), e.Output, e.Tools)
+}
+
+// Calm is the sentence for the person who wrote the message.
+func (e *TooLargeError) Calm() string {
+	return fmt.Sprintf("This is more than the model can read at once: about %d tokens, and there is room for %d. "+
+		"A shorter message, or !new for a fresh conversation, will work; a model with a larger window helps for good.", e.Needed, max(e.Room, 0))
+}
+
+// demand is what wants to be in a request, in tokens.
+type demand struct {
+	room     int // for all of it
+	sections []need
+	turns    []int // whole turns, oldest first
+	batch    bool  // turns must go: the history has outgrown its room
+}
+
+type need struct {
+	id     string
+	keep   int
+	tokens int
+	whole  bool // all or nothing
+}
+
+// grant is what may be in it.
+type grant struct {
+	sections []int // tokens, as in demand
+	leave    int   // so many of the oldest turns stay out
+}
+
+// useful is the fewest tokens that a shrunk section is kept for.
+const useful = 40
+
+// fit decides what a request holds. Must-keeps and the newest turn always
+// stay, or the error says that they cannot. The sections of the lowest keep
+// give way for them first. Older turns are left out in one batch, down to half
+// of the room that is left for history, so that it does not happen again soon.
+// When ok is false, needed says how many tokens must be sent.
+func fit(d demand) (g grant, needed int, ok bool) {
+	sum := 0
+	order := make([]int, len(d.sections))
+	for i, s := range d.sections {
+		g.sections = append(g.sections, s.tokens)
+		order[i] = i
+		sum += s.tokens
+	}
+	newest := 0
+	if n := len(d.turns); n > 0 {
+		newest = d.turns[n-1]
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		a, b := d.sections[i], d.sections[j]
+		return cmp.Or(cmp.Compare(a.keep, b.keep), cmp.Compare(a.id, b.id))
+	})
+	for _, i := range order {
+		s := d.sections[i]
+		over := sum + newest - d.room
+		if over <= 0 || s.keep >= Must {
+			break
+		}
+		left := s.tokens - over
+		if left < useful || s.whole {
+			left = 0
+		}
+		g.sections[i] = left
+		sum -= s.tokens - left
+	}
+	if sum+newest > d.room {
+		return g, sum + newest, false
+	}
+	g.leave = leaveOut(d.turns, d.room-sum, d.batch)
+	return g, sum + newest, true
+}
+
+// leaveOut says how many of the oldest turns must go.
+func leaveOut(turns []int, room int, batch bool) int {
+	total := 0
+	for _, t := range turns {
+		total += t
+	}
+	if total <= room && !batch {
+		return 0
+	}
+	leave := 0
+	for leave < len(turns)-1 && total > room/2 {
+		total -= turns[leave]
+		leave++
+	}
+	return leave
+}

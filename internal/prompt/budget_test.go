@@ -1,0 +1,96 @@
+package prompt
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func drawDemand(t *rapid.T) demand {
+	d := demand{room: rapid.IntRange(-100, 5000).Draw(t, "room"), batch: rapid.Bool().Draw(t, "batch")}
+	for i := range rapid.IntRange(0, 6).Draw(t, "sections") {
+		d.sections = append(d.sections, need{
+			id: string(rune('a' + i)), keep: rapid.SampledFrom([]int{10, 50, 50, 80, Must}).Draw(t, "keep"),
+			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), whole: rapid.Bool().Draw(t, "whole"),
+		})
+	}
+	d.turns = rapid.SliceOfN(rapid.IntRange(1, 800), 0, 12).Draw(t, "turns")
+	return d
+}
+
+func TestFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDemand(t)
+		g, needed, ok := fit(d)
+		newest, musts := 0, 0
+		if n := len(d.turns); n > 0 {
+			newest = d.turns[n-1]
+		}
+		for _, s := range d.sections {
+			if s.keep >= Must {
+				musts += s.tokens
+			}
+		}
+		if ok != (musts+newest <= d.room) {
+			t.Fatalf("fits: %v, with %d must-keeps, a turn of %d and room for %d", ok, musts, newest, d.room)
+		}
+		if !ok {
+			if needed <= d.room {
+				t.Fatalf("%d needed is not more than the room, %d", needed, d.room)
+			}
+			return
+		}
+		if g.leave != 0 && g.leave >= len(d.turns) {
+			t.Fatalf("%d of %d turns left out: the newest must stay", g.leave, len(d.turns))
+		}
+		sum, untouched := 0, true
+		for i, s := range d.sections {
+			got := g.sections[i]
+			sum += got
+			untouched = untouched && got == s.tokens
+			switch {
+			case got < 0 || got > s.tokens:
+				t.Fatalf("section %s of %d tokens was granted %d", s.id, s.tokens, got)
+			case s.keep >= Must && got != s.tokens:
+				t.Fatalf("must-keep %s was cut", s.id)
+			case s.whole && got != 0 && got != s.tokens:
+				t.Fatalf("section %s was cut, but it is all or nothing", s.id)
+			}
+			for j, other := range d.sections { // the lower keep gives way first
+				if other.keep < s.keep && got < s.tokens && g.sections[j] > 0 {
+					t.Fatalf("%s (keep %d) was cut before %s (keep %d)", s.id, s.keep, other.id, other.keep)
+				}
+			}
+		}
+		history := 0
+		for _, n := range d.turns[min(g.leave, len(d.turns)):] {
+			history += n
+		}
+		if sum+history > d.room {
+			t.Fatalf("%d + %d tokens granted, %d there", sum, history, d.room)
+		}
+		if g.leave > 0 && g.leave < len(d.turns)-1 && history > (d.room-sum)/2 {
+			t.Fatalf("left out %d turns, and the history still takes %d of %d", g.leave, history, d.room-sum)
+		}
+		if total := history + left(d.turns, g.leave); untouched && !d.batch && total+sum <= d.room && g.leave > 0 {
+			t.Fatalf("left out %d turns although all fits", g.leave)
+		}
+	})
+}
+
+func left(turns []int, n int) (sum int) {
+	for _, t := range turns[:n] {
+		sum += t
+	}
+	return sum
+}
+
+func TestTooLargeErrorSpeaksCalmly(t *testing.T) {
+	var err error = &TooLargeError{Needed: 9000, Room: 5000, Window: 8192, Output: 2048, Tools: 1144}
+	var large *TooLargeError
+	if !errors.As(err, &large) || !strings.Contains(large.Calm(), "9000") || !strings.Contains(large.Calm(), "!new") {
+		t.Errorf("calm: %q", large.Calm())
+	}
+}

@@ -1,0 +1,392 @@
+package prompt
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// A draft is what a request comes to before it is a Prompt.
+type draft struct {
+	epoch    *epoch // as it is once this is sent
+	fresh    bool   // it begins here
+	stale    bool   // the newest message's tail, if it has one, is from before it
+	prefix   string
+	stored   []SectionReport // the prefix's sections, when it is reused
+	sections []*Section      // those that were rendered now
+	history  []llm.Message
+	turns    []turn
+	skipped  int    // messages of the history that are left out
+	kept     string // the newest message's tail, if it was sent before and stays
+	tail     string
+}
+
+// turn is a user message and all that follows it up to the next one.
+type turn struct {
+	start  int // index in draft.history
+	tokens int
+}
+
+// Tokens that the frame around a section, a message and a tail takes.
+const (
+	sectionFrame = 8
+	messageFrame = 4
+	tailFrame    = 16
+)
+
+// space is what the window has for prefix, history and tail, in tokens.
+func (r *request) space() int {
+	if r.turn.Window <= 0 {
+		return 1 << 30
+	}
+	return r.turn.Window - r.turn.MaxOutput - r.turn.ToolTokens - messageFrame
+}
+
+// draft goes on with the room's epoch if it can, and begins a new one if not.
+func (r *request) draft() (*draft, error) {
+	old := r.room.epoch
+	reason := r.ended(old)
+	if reason == "" {
+		e := *old
+		if d := r.compose(&e, false); d.tokens() <= r.space() {
+			return d, nil
+		}
+		reason = outgrown
+	}
+	return r.begin(old, reason)
+}
+
+// outgrown is the reason of an epoch that begins because the history did not
+// fit any more.
+const outgrown = "history"
+
+// begin starts a new epoch, in which everything is shown anew and fits.
+func (r *request) begin(old *epoch, reason string) (*draft, error) {
+	e := &epoch{conversation: r.conversation, layout: r.a.cfg.Layout, key: r.key(nil), since: r.newest,
+		started: r.turn.Now, reason: reason, nonce: r.nonce(old)}
+	if old != nil && old.conversation == r.conversation {
+		e.first = old.first
+	}
+	for i, c := range r.contents {
+		if c != nil && r.rows[i].Change == LinesEnd {
+			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
+		}
+	}
+	for try := 0; ; try++ {
+		begun := *e
+		d := r.compose(&begun, true)
+		g, needed, ok := fit(r.demand(d, reason == outgrown))
+		if !ok {
+			return nil, &TooLargeError{Needed: needed, Room: r.space(), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: r.turn.ToolTokens}
+		}
+		if r.squeeze(d, g, try) {
+			continue
+		}
+		d.leave(g.leave)
+		if len(d.history) > 0 {
+			begun.first = r.turn.History[d.skipped].ID
+		}
+		if !r.rebuilt {
+			begun.prefix = d.prefix
+			begun.sections = reports(d.sections, Prefix)
+		}
+		return d, nil
+	}
+}
+
+func (r *request) demand(d *draft, batch bool) demand {
+	want := demand{room: r.space() - tailFrame, batch: batch}
+	for _, s := range d.sections {
+		n := need{id: s.ID, keep: s.Keep, tokens: s.Tokens, whole: s.Shrink == None}
+		if c := r.contents[s.row]; len(c.lines) == 0 {
+			n.keep = Must // only the program's few words: nothing to shrink
+		}
+		want.sections = append(want.sections, n)
+	}
+	for _, t := range d.turns {
+		want.turns = append(want.turns, t.tokens)
+	}
+	return want
+}
+
+// squeeze takes characters from the rows of the sections that were granted less
+// than they took, and reports whether there were any. The third time they go.
+func (r *request) squeeze(d *draft, g grant, try int) (again bool) {
+	for i, s := range d.sections {
+		if g.sections[i] >= s.Tokens {
+			continue
+		}
+		again = true
+		most := utf8.RuneCountInString(s.Text) * g.sections[i] / s.Tokens * 9 / 10
+		if most >= r.most[s.row] || try >= 2 {
+			most = 0
+		}
+		r.most[s.row] = most
+	}
+	return again
+}
+
+// compose makes a request of the epoch e, which is the caller's to change.
+func (r *request) compose(e *epoch, fresh bool) *draft {
+	d := &draft{epoch: e, fresh: fresh, stale: fresh, prefix: e.prefix, stored: e.sections}
+	if r.newest != 0 && r.newest < e.since { // a retry took back the message that the epoch began with
+		e.since, d.stale = r.newest, true
+	}
+	if fresh || r.rebuilt {
+		d.stored, d.prefix = nil, r.composePrefix(d)
+	}
+	r.composeTail(d)
+	r.composeHistory(d)
+	return d
+}
+
+// divider stands between two sections of the prefix.
+const divider = "\n\n---\n\n"
+
+func (r *request) composePrefix(d *draft) string {
+	var parts []string
+	for i := range r.rows {
+		row, c := &r.rows[i], r.contents[i]
+		if row.Zone != Prefix || c == nil || len(c.lines) == 0 && c.lead == "" {
+			continue
+		}
+		s := r.section(i, c, d.epoch.nonce)
+		d.sections = append(d.sections, s)
+		if s.Text != "" {
+			parts = append(parts, "# "+row.Title+"\n"+s.Text)
+		}
+	}
+	return strings.Join(parts, divider)
+}
+
+// composeTail finds what is new for the newest message, and notes in the epoch
+// that it has been shown.
+func (r *request) composeTail(d *draft) {
+	var parts []string
+	e := d.epoch
+	e.shown = e.shown[:len(e.shown):len(e.shown)] // others may hold it
+	for i := range r.rows {
+		row, c := &r.rows[i], r.contents[i]
+		if row.Zone != Tail || c == nil {
+			continue
+		}
+		c, records := r.news(e, row, c)
+		e.shown = append(e.shown, records...)
+		if c == nil {
+			continue
+		}
+		s := r.section(i, c, e.nonce)
+		d.sections = append(d.sections, s)
+		if s.Text == "" {
+			continue
+		}
+		if row.Title != "" {
+			parts = append(parts, row.Title+":")
+		}
+		parts = append(parts, s.Text)
+	}
+	if len(parts) > 0 {
+		d.tail = openNote(e.nonce) + "\n" + strings.Join(parts, "\n") + "\n" + closeNote(e.nonce)
+	}
+}
+
+// news returns the part of c that the newest message must carry, if any, and
+// the records of what the model will have seen then.
+func (r *request) news(e *epoch, row *contributor, c *content) (*content, []shown) {
+	past := r.turn.History
+	if row.Change == NewLines {
+		var records []shown
+		var untold []int
+		for _, i := range e.unseen(c, past) {
+			if in := r.told(c.lines[i]); in != 0 {
+				records = append(records, shown{Source: c.source, Message: in, Lines: []uint64{c.ids[i]}})
+			} else {
+				untold = append(untold, i)
+			}
+		}
+		if len(untold) == 0 {
+			return nil, records
+		}
+		c = c.only(untold)
+		return c, append(records, shown{Source: c.source, Message: r.newest, Lines: c.ids})
+	}
+	hash, before := e.lastShown(c.source, past)
+	switch {
+	case before && (hash == c.hash || row.Change == Once):
+		return nil, nil
+	case !before && len(c.lines) == 0:
+		return nil, nil
+	}
+	return c, []shown{{Source: c.source, Message: r.newest, Hash: c.hash}}
+}
+
+// told returns the message, among the tool results that no request has carried
+// yet, in which line stands verbatim: as a line, in quotes, or after a colon.
+func (r *request) told(line string) int64 {
+	past := r.turn.History
+	for i := len(past) - 1; i >= 0 && past[i].Role == llm.Tool; i-- {
+		text := past[i].Text
+		for at := 0; ; {
+			n := strings.Index(text[at:], line)
+			if n < 0 {
+				break
+			}
+			before, after := text[:at+n], text[at+n+len(line):]
+			if endsAny(before, "", "\n", `"`, "“", "`", ": ", "- ") && startsAny(after, "\n", `"`, "”", "`", ".") {
+				return past[i].ID
+			}
+			at += n + 1
+		}
+	}
+	return 0
+}
+
+func endsAny(s, whole string, ends ...string) bool {
+	for _, e := range ends {
+		if strings.HasSuffix(s, e) {
+			return true
+		}
+	}
+	return s == whole
+}
+
+func startsAny(s string, starts ...string) bool {
+	for _, e := range starts {
+		if strings.HasPrefix(s, e) {
+			return true
+		}
+	}
+	return s == ""
+}
+
+// rendered is a section that was made before, and from what.
+type rendered struct {
+	content *content
+	most    int
+	nonce   string
+	section *Section
+}
+
+// section renders row i, or takes it as it was rendered last.
+func (r *request) section(i int, c *content, nonce string) *Section {
+	row := &r.rows[i]
+	last := r.room.rendered[row.ID]
+	if last.content != c || last.most != r.most[i] || last.nonce != nonce {
+		s := render(row, c, r.most[i], nonce)
+		s.row = i
+		if s.State == Failed {
+			r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.lines, "\n"))
+		}
+		last = rendered{content: c, most: r.most[i], nonce: nonce, section: s}
+		r.room.rendered[row.ID] = last
+	}
+	return last.section
+}
+
+// nonce of the conversation: the stored one, or a new one that stays the same
+// until it is stored.
+func (r *request) nonce(old *epoch) string {
+	if old != nil && old.conversation == r.conversation {
+		return old.nonce
+	}
+	if r.room.nonce == "" || r.room.nonceFor != r.conversation {
+		r.room.nonce, r.room.nonceFor = r.a.nonce(), r.conversation
+	}
+	return r.room.nonce
+}
+
+// sentMessage is a message of the history as it is sent, and what it was made of.
+type sentMessage struct {
+	id                 int64
+	header, text, tail string
+	nonce              string
+	message            llm.Message
+	tokens             int
+}
+
+// composeHistory makes the messages from e.first on, each as it was sent
+// before. What looks like a fence of ours in them is broken up; tails from before the
+// epoch are left out, for the epoch shows all that they said.
+func (r *request) composeHistory(d *draft) {
+	past := r.turn.History
+	e := d.epoch
+	if len(r.room.sent) > len(past) {
+		r.room.sent = r.room.sent[:len(past)]
+	}
+	d.history = make([]llm.Message, 0, len(past)+1) // and the tail of a preview
+	for i := range past {
+		m := &past[i]
+		if i == len(r.room.sent) {
+			r.room.sent = append(r.room.sent, sentMessage{})
+		}
+		if m.ID < e.first {
+			d.skipped++
+			continue
+		}
+		tail := m.Tail
+		if m.ID < e.since || d.stale && m.ID == r.newest {
+			tail = ""
+		}
+		s := &r.room.sent[i]
+		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce {
+			*s = sendMessage(m, tail, e.nonce)
+		}
+		if m.Role == llm.User || len(d.turns) == 0 {
+			d.turns = append(d.turns, turn{start: len(d.history)})
+		}
+		d.turns[len(d.turns)-1].tokens += s.tokens
+		d.history = append(d.history, s.message)
+		if m.ID == r.newest {
+			d.kept = tail
+		}
+	}
+}
+
+func sendMessage(m *history.Message, tail, nonce string) sentMessage {
+	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, tail: tail, nonce: nonce}
+	sent := *m
+	sent.Tail = tail
+	if strings.Contains(m.Text, nonce) {
+		sent.Text = breakUp(m.Text)
+	}
+	s.message = llm.Message{Role: m.Role, Content: sent.Content(), ToolCalls: m.Calls, ToolCallID: m.CallID}
+	s.tokens = messageFrame + llm.EstimateTokens(s.message.Content)
+	for _, c := range m.Calls {
+		s.tokens += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
+	}
+	return s
+}
+
+// leave takes the n oldest turns out.
+func (d *draft) leave(n int) {
+	if n == 0 {
+		return
+	}
+	start := d.turns[n].start
+	d.skipped += start
+	d.history = d.history[start:]
+	d.turns = d.turns[n:]
+	for i := range d.turns {
+		d.turns[i].start -= start
+	}
+}
+
+// tokens of prefix, history and tail.
+func (d *draft) tokens() int {
+	n := 0
+	for _, s := range d.stored {
+		n += s.Tokens
+	}
+	for _, s := range d.sections {
+		n += s.Tokens
+	}
+	for _, t := range d.turns {
+		n += t.tokens
+	}
+	if d.tail != "" {
+		n += tailFrame
+	}
+	return n
+}

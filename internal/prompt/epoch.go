@@ -1,0 +1,261 @@
+package prompt
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// An epoch is a stretch of a conversation in which every request is the one
+// before plus new bytes at its end. It never changes once made: what is shown
+// later makes a new one from it.
+type epoch struct {
+	conversation int64
+	layout       Layout
+	key          string
+	prefix       string
+	sections     []SectionReport
+	shown        []shown
+	nonce        string
+	first, since int64 // message IDs: older messages, and tails of older messages, are left out
+	started      time.Time
+	reason       string
+
+	// compare's answer for the content it was asked about last
+	compared *content
+	gone     bool
+	fresh    []int
+}
+
+// shown says that the model has seen something, and in which message.
+type shown struct {
+	Source  string   `json:"source"`
+	Message int64    `json:"message,omitempty"` // 0: in the prefix
+	Hash    string   `json:"hash,omitempty"`    // of the whole content
+	Lines   []uint64 `json:"lines,omitempty"`   // of single lines
+}
+
+// compare says how c differs from what has been shown of its source: whether a
+// line is gone, and which lines (indices) are not known to stand in the prefix.
+func (e *epoch) compare(c *content) (gone bool, fresh []int) {
+	if e.compared == c {
+		return e.gone, e.fresh
+	}
+	inPrefix := map[uint64]bool{}
+	for _, s := range e.shown {
+		if s.Source != c.source {
+			continue
+		}
+		for _, id := range s.Lines {
+			if _, ok := c.has[id]; !ok {
+				gone = true
+			}
+			if s.Message == 0 {
+				inPrefix[id] = true
+			}
+		}
+	}
+	for i, id := range c.ids {
+		if !inPrefix[id] {
+			fresh = append(fresh, i)
+		}
+	}
+	e.compared, e.gone, e.fresh = c, gone, fresh
+	return gone, fresh
+}
+
+// unseen returns the lines of c (indices) that stand neither in the prefix nor
+// in a message that the model still gets.
+func (e *epoch) unseen(c *content, past []history.Message) []int {
+	_, fresh := e.compare(c)
+	if len(fresh) == 0 {
+		return nil
+	}
+	seen := map[uint64]bool{}
+	for _, s := range e.shown {
+		if s.Source == c.source && e.stands(s, past) {
+			for _, id := range s.Lines {
+				seen[id] = true
+			}
+		}
+	}
+	var out []int
+	for _, i := range fresh {
+		if !seen[c.ids[i]] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// lastShown returns the hash of the content of source that the model saw last.
+func (e *epoch) lastShown(source string, past []history.Message) (hash string, ok bool) {
+	for i := len(e.shown) - 1; i >= 0; i-- {
+		if s := e.shown[i]; s.Source == source && s.Hash != "" && e.stands(s, past) {
+			return s.Hash, true
+		}
+	}
+	return "", false
+}
+
+// stands reports whether the model still gets what was shown. A retried turn
+// takes messages out of the history, and what they showed with them.
+func (e *epoch) stands(s shown, past []history.Message) bool {
+	if s.Message == 0 {
+		return true
+	}
+	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int {
+		switch {
+		case m.ID < id:
+			return -1
+		case m.ID > id:
+			return 1
+		}
+		return 0
+	})
+	return found && s.Message >= e.since
+}
+
+// ended says why the epoch e cannot go on for the request r, or "".
+func (r *request) ended(e *epoch) string {
+	switch {
+	case e == nil || e.conversation != r.conversation:
+		return "new conversation"
+	case e.layout != r.a.cfg.Layout:
+		return "layout changed"
+	case e.key != r.key(e):
+		return changedKey(e.key, r.key(e))
+	case checkFences(e.prefix, e.nonce) != nil:
+		return "stored prefix is damaged"
+	}
+	for i := range r.rows {
+		row, c := &r.rows[i], r.contents[i]
+		if c == nil || r.errs[i] != nil { // what cannot be read is not gone
+			continue
+		}
+		switch row.Change {
+		case LinesEnd:
+			if gone, _ := e.compare(c); gone {
+				return c.source + " edited"
+			}
+		case NewLines:
+			if new := e.unseen(c, r.turn.History); len(new) > 0 {
+				if _, over := shrink(row.Shrink, c.only(new), row.Max); over != "" {
+					return c.source + " grew"
+				}
+			}
+			if _, fresh := e.compare(c); len(fresh) > 0 && r.byPerson() && r.day(e.started) != r.day(r.turn.Now) {
+				return "new day"
+			}
+		}
+	}
+	return ""
+}
+
+// byPerson reports whether a person's message is to be answered, rather than a
+// tool's result: in the middle of a turn, no epoch ends for the date's sake.
+func (r *request) byPerson() bool {
+	n := len(r.turn.History)
+	return n > 0 && r.turn.History[n-1].Role == llm.User
+}
+
+func (r *request) day(t time.Time) string { return t.In(r.a.cfg.Location).Format(time.DateOnly) }
+
+// key joins the hashes of everything whose change ends an epoch. A source that
+// could not be read counts as unchanged since the epoch old, which may be nil.
+func (r *request) key(old *epoch) string {
+	if r.rebuilt {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
+	for i := range r.rows {
+		if r.rows[i].Change != EndsEpoch {
+			continue
+		}
+		hash := "none"
+		switch {
+		case r.errs[i] != nil && old != nil:
+			hash = keyPart(old.key, r.rows[i].ID)
+		case r.errs[i] != nil:
+			hash = "failed"
+		case r.contents[i] != nil:
+			hash = r.contents[i].hash
+		}
+		b.WriteString(" " + r.rows[i].ID + "=" + hash)
+	}
+	return b.String()
+}
+
+func keyPart(key, name string) string {
+	for part := range strings.FieldsSeq(key) {
+		if k, v, _ := strings.Cut(part, "="); k == name {
+			return v
+		}
+	}
+	return "none"
+}
+
+// changedKey names what differs between two keys.
+func changedKey(old, new string) string {
+	var names []string
+	for part := range strings.FieldsSeq(new) {
+		if name, hash, _ := strings.Cut(part, "="); keyPart(old, name) != hash {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "sources changed"
+	}
+	return strings.Join(names, ", ") + " changed"
+}
+
+// loadEpoch reads the room's epoch; nil if it has none that can be read.
+func loadEpoch(ctx context.Context, db *sql.DB, room string) (*epoch, error) {
+	var e epoch
+	var sections, shown string
+	var started int64
+	err := db.QueryRowContext(ctx, `SELECT conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason
+		FROM prompt_epoch WHERE room = ?`, room).Scan(&e.conversation, &e.layout, &e.key, &e.prefix, &sections, &shown,
+		&e.nonce, &e.first, &e.since, &started, &e.reason)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("prompt: read epoch: %w", err)
+	}
+	if json.Unmarshal([]byte(sections), &e.sections) != nil || json.Unmarshal([]byte(shown), &e.shown) != nil || e.nonce == "" {
+		return nil, nil // costs one new epoch, no more
+	}
+	e.started = time.UnixMilli(started)
+	return &e, nil
+}
+
+// saveEpoch writes the room's epoch.
+func saveEpoch(ctx context.Context, tx *sql.Tx, room string, e *epoch) error {
+	sections, err := json.Marshal(e.sections)
+	if err != nil {
+		return fmt.Errorf("prompt: save epoch: %w", err)
+	}
+	shown, err := json.Marshal(e.shown)
+	if err != nil {
+		return fmt.Errorf("prompt: save epoch: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
+		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
+		e.started.UnixMilli(), e.reason)
+	if err != nil {
+		return fmt.Errorf("prompt: save epoch: %w", err)
+	}
+	return nil
+}

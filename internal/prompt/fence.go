@@ -1,0 +1,94 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fences say whose words stand in a prompt. Both kinds carry the conversation's
+// nonce, which people do not see, so that nobody can open or close one by
+// writing its delimiter:
+//
+//	<data id="k3f9" source="memories">   other people's words
+//	</data k3f9>
+//	[note k3f9]                          the program's own words in the tail
+//	[/note k3f9]
+
+func openData(nonce, source string) string {
+	return `<data id="` + nonce + `" source="` + source + `">`
+}
+func closeData(nonce string) string { return "</data " + nonce + ">" }
+func openNote(nonce string) string  { return "[note " + nonce + "]" }
+func closeNote(nonce string) string { return "[/note " + nonce + "]" }
+
+// breakUp changes the first character of everything in s that looks like a
+// fence, with or without a nonce, so that it no longer does.
+func breakUp(s string) string {
+	if !strings.ContainsAny(s, "<[") {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == '<' && looksLike(s[i+1:], "data"):
+			b.WriteString("‹")
+		case s[i] == '[' && looksLike(s[i+1:], "note"):
+			b.WriteString("(")
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+// looksLike reports whether s goes on like an opening or closing fence.
+func looksLike(s, word string) bool {
+	s = strings.TrimLeft(s, " \t/\\")
+	return len(s) >= len(word) && strings.EqualFold(s[:len(word)], word)
+}
+
+// checkFences reports what is wrong with the fences of nonce in s: each block must be
+// closed exactly once, data may stand in a note, and nothing else may nest.
+func checkFences(s, nonce string) error {
+	data, note := false, false
+	for at := 0; ; {
+		i := strings.Index(s[at:], nonce)
+		if i < 0 {
+			break
+		}
+		before := s[:at+i]
+		at += i + len(nonce)
+		var err error
+		switch {
+		case strings.HasSuffix(before, `<data id="`):
+			err = flip(&data, true, "data")
+		case strings.HasSuffix(before, "</data "):
+			err = flip(&data, false, "data")
+		case strings.HasSuffix(before, "[note "):
+			err = flip(&note, true, "note")
+		case strings.HasSuffix(before, "[/note "):
+			err = flip(&note, false, "note")
+		default:
+			continue
+		}
+		if data && err == nil && !strings.HasSuffix(before, `<data id="`) {
+			err = fmt.Errorf("a note begins or ends inside data")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if data || note {
+		return fmt.Errorf("a block is not closed")
+	}
+	return nil
+}
+
+// flip opens or closes a block.
+func flip(open *bool, to bool, what string) error {
+	if *open == to {
+		return fmt.Errorf("a %s block is opened or closed twice", what)
+	}
+	*open = to
+	return nil
+}

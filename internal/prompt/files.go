@@ -1,0 +1,134 @@
+package prompt
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// maxFile is the most bytes that a prompt file may have.
+const maxFile = 1 << 20
+
+// A text is what a file said at one time. It never changes, so two equal
+// pointers mean an unchanged file.
+type text struct {
+	text    string
+	exists  bool // on disk or among the defaults
+	problem string
+}
+
+// files reads prompt files from the data folder. A file is looked at each time
+// and read again only when its time, size or identity changed.
+type files struct {
+	dir      string // the data folder
+	defaults fs.FS  // what stands in for a missing file
+
+	mu    sync.Mutex
+	known map[string]*file
+}
+
+type file struct {
+	info    fs.FileInfo // nil: it could not be read when last looked
+	missing bool
+	text    *text
+}
+
+func newFiles(dir string, defaults fs.FS) *files {
+	return &files{dir: dir, defaults: defaults, known: map[string]*file{}}
+}
+
+// read returns what the file called name (slashes, relative to the data folder)
+// says now. A missing file reads as its built-in default, an unreadable one as it
+// was when it could last be read.
+func (f *files) read(name string) *text {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	path := filepath.Join(f.dir, filepath.FromSlash(name))
+	info, err := os.Stat(path)
+	known := f.known[name]
+	if err == nil && known != nil && known.info != nil && unchanged(info, known.info) {
+		return known.text
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if known == nil || !known.missing {
+			known = &file{missing: true, text: f.builtin(name)}
+		}
+	case err != nil:
+		known = f.keep(name, known, err)
+	default:
+		var data []byte
+		if data, err = readFile(path, info); err != nil {
+			known = f.keep(name, known, err)
+		} else {
+			known = &file{info: info, text: clean(data)}
+		}
+	}
+	f.known[name] = known
+	return known.text
+}
+
+// keep answers for a file that is there but cannot be read.
+func (f *files) keep(name string, known *file, err error) *file {
+	if known != nil && known.info == nil && !known.missing {
+		return known // as before
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err // the name stands beside the problem already
+	}
+	t := text{problem: fmt.Sprintf("cannot be read (%v)", err)}
+	if known != nil && !known.missing {
+		t.text, t.exists = known.text.text, true
+		t.problem += "; what it said before is used"
+	} else if old := f.builtin(name); old.exists {
+		t.text, t.exists = old.text, true
+		t.problem += "; the built-in text is used"
+	}
+	return &file{text: &t}
+}
+
+// builtin answers for a file that is missing.
+func (f *files) builtin(name string) *text {
+	if f.defaults == nil {
+		return &text{problem: "is missing"}
+	}
+	data, err := fs.ReadFile(f.defaults, name)
+	if err != nil {
+		return &text{problem: "is missing"}
+	}
+	t := clean(data)
+	return &text{text: t.text, exists: true, problem: "is missing; the built-in text is used"}
+}
+
+func readFile(path string, info fs.FileInfo) ([]byte, error) {
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("larger than %d bytes", maxFile)
+	}
+	return os.ReadFile(path)
+}
+
+func unchanged(a, b fs.FileInfo) bool {
+	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
+}
+
+// clean makes text of what an editor wrote.
+func clean(data []byte) *text {
+	t := &text{exists: true}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !utf8.Valid(data) {
+		t.problem = "is not valid UTF-8; the broken characters are replaced"
+		data = bytes.ToValidUTF8(data, []byte("\ufffd"))
+	}
+	t.text = strings.ReplaceAll(string(data), "\r\n", "\n")
+	return t
+}

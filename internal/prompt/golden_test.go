@@ -1,0 +1,159 @@
+package prompt
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"reverie/internal/llm"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// TestGolden plays each turn script of testdata in both layouts and compares
+// every request with the one that stands in the file.
+func TestGolden(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, layout := range []Layout{Stable, Classic} {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar")+"/"+string(layout), func(t *testing.T) {
+				got := play(t, layout, archive)
+				if again := play(t, layout, archive); again != got {
+					t.Errorf("the same script gave other bytes (-first +second):\n%s", cmp.Diff(got, again))
+				}
+				want := entry(archive, "want."+string(layout))
+				if *update {
+					want.Data = []byte(got)
+					return
+				}
+				if diff := cmp.Diff(string(want.Data), got); diff != "" {
+					t.Errorf("requests differ (-want +got); if that is meant, run go test -update:\n%s", diff)
+				}
+			})
+		}
+		if *update {
+			if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// entry finds a file of an archive, or adds it.
+func entry(a *txtar.Archive, name string) *txtar.File {
+	for i := range a.Files {
+		if a.Files[i].Name == name {
+			return &a.Files[i]
+		}
+	}
+	a.Files = append(a.Files, txtar.File{Name: name})
+	return &a.Files[len(a.Files)-1]
+}
+
+// play runs the archive's script and returns what was sent.
+func play(t *testing.T, layout Layout, a *txtar.Archive) string {
+	w := newWorld(t, layout)
+	for _, f := range a.Files {
+		if name, ok := strings.CutPrefix(f.Name, "data/"); ok {
+			w.file(name, string(f.Data))
+		}
+	}
+	var out strings.Builder
+	for line := range strings.SplitSeq(strings.TrimSpace(string(entry(a, "script").Data)), "\n") {
+		verb, rest, _ := strings.Cut(line, " ")
+		step(w, a, verb, rest, &out)
+	}
+	return out.String()
+}
+
+// step runs one line of a script.
+func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
+	switch verb {
+	case "", "#":
+	case "at": // local time
+		at, err := time.ParseInLocation("2006-01-02 15:04", rest, w.zone)
+		w.must(err)
+		w.now = at
+	case "user":
+		w.says(rest)
+	case "reply":
+		w.answers(rest)
+	case "call":
+		name, args, _ := strings.Cut(rest, " ")
+		w.callsTool(name, args)
+	case "result":
+		w.result(rest)
+	case "remember":
+		w.remembers(rest)
+	case "task":
+		priority, text, _ := strings.Cut(rest, " ")
+		n, err := strconv.Atoi(priority)
+		w.must(err)
+		w.addTask(n, text)
+	case "done":
+		_, err := w.tasks.Complete(w.t.Context(), w.room, rest, "it is done")
+		w.must(err)
+	case "write": // FILE as the archive's ENTRY
+		name, from, _ := strings.Cut(rest, " ")
+		w.file(name, string(entry(a, from).Data))
+	case "remove":
+		w.must(os.Remove(filepath.Join(w.dir, rest)))
+	case "tools":
+		w.tools = strings.Split(rest, ",")
+	case "window":
+		n, err := strconv.Atoi(rest)
+		w.must(err)
+		w.window = n
+	case "new":
+		_, err := w.history.StartNew(w.t.Context(), w.room)
+		w.must(err)
+	case "retry":
+		past := w.turn().History
+		for i := len(past) - 1; i >= 0; i-- {
+			if past[i].Role == llm.User {
+				w.must(w.history.Retire(w.t.Context(), w.room, past[i].ID))
+				w.last = nil
+				break
+			}
+		}
+	case "restart":
+		w.restart()
+	case "send":
+		before := flat(w.last)
+		p := w.send()
+		show(out, rest, before, flat(w.last), p.Report)
+	case "report":
+		out.WriteString("##### report\n" + w.assemble().Report.String() + "\n\n")
+	default:
+		w.t.Fatalf("unknown step %q", verb)
+	}
+}
+
+// show writes a request; what it begins with in common with the one before is
+// left out if that is all of the one before.
+func show(out *strings.Builder, name, before, now string, r Report) {
+	fmt.Fprintf(out, "##### request: %s", name)
+	if r.Epoch.New {
+		fmt.Fprintf(out, " (new epoch: %s)", r.Epoch.Reason)
+	}
+	out.WriteString("\n")
+	if rest, ok := strings.CutPrefix(now, before); ok && before != "" {
+		now = "(all of the last request, and then)" + rest
+	}
+	out.WriteString(now + "\n\n")
+}

@@ -1,0 +1,75 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"reverie/internal/memory"
+)
+
+// longest is the most characters of one remembered line that a prompt carries.
+const longest = 2000
+
+// memoryCache holds what the memory said of some scopes last.
+type memoryCache struct {
+	entries []memory.Entry
+	content *content
+}
+
+// gatherMemories gathers what is remembered in the scopes of the turn, one
+// line each. Where room is short, the oldest lines of every scope go first.
+func gatherMemories(ctx context.Context, r *request) (*content, error) {
+	if r.memories != nil { // two rows of a layout ask
+		return r.memories, r.memoryErr
+	}
+	a := r.a
+	entries, err := a.cfg.Memory.Entries(ctx, r.turn.Scopes...)
+	if err != nil && len(entries) == 0 {
+		return nil, err
+	}
+	key := fmt.Sprint(r.turn.Scopes)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.memories[key]
+	if c == nil || !sameEntries(c.entries, entries) {
+		c = &memoryCache{entries: entries, content: memoryContent(entries, a.memoryFiles(r.turn.Scopes))}
+		a.memories[key] = c
+	}
+	r.memories, r.memoryErr = c.content, err // the entries of the files that could be read
+	return c.content, err
+}
+
+// sameEntries reports whether a and b are the same slice. The store returns
+// the same one until a file changes, and never changes one.
+func sameEntries(a, b []memory.Entry) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+func (a *Assembler) memoryFiles(scopes []memory.Scope) string {
+	var names []string
+	for _, s := range scopes {
+		names = append(names, "data/"+a.cfg.Memory.File(s))
+	}
+	return strings.Join(names, " and ")
+}
+
+func memoryContent(entries []memory.Entry, files string) *content {
+	c := content{source: "memories", rest: "older ones stand in " + files}
+	after := map[memory.Scope]int{} // entries that follow in the same scope
+	for _, e := range entries {
+		after[e.Scope]++
+	}
+	seen := make(map[string]bool, len(entries))
+	for _, e := range entries {
+		after[e.Scope]--
+		line := oneLine(e.Text, longest)
+		if line == "" || seen[line] {
+			continue
+		}
+		seen[line] = true
+		c.lines = append(c.lines, line)
+		c.ranks = append(c.ranks, after[e.Scope])
+	}
+	return newContent(c)
+}

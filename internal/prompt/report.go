@@ -1,0 +1,276 @@
+package prompt
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// Report says what a prompt is made of and how it came about. All sizes are
+// tokens, by estimate.
+type Report struct {
+	Layout       Layout          `json:"layout"`
+	Sections     []SectionReport `json:"sections"`
+	PrefixHash   string          `json:"prefix_hash"`
+	PrefixTokens int             `json:"prefix_tokens"`
+	History      HistoryReport   `json:"history"`
+	TailTokens   int             `json:"tail_tokens"`
+	ToolTokens   int             `json:"tool_tokens"`
+	Total        int             `json:"total_tokens"`
+	Window       int             `json:"window"` // 0: not known
+	MaxOutput    int             `json:"max_output"`
+	Epoch        EpochReport     `json:"epoch"`
+	Reused       float64         `json:"reused"` // share of these bytes that the room's last request began with
+	Problems     []Problem       `json:"problems"`
+}
+
+// SectionReport says what became of one section.
+type SectionReport struct {
+	ID     string `json:"id"`
+	Zone   Zone   `json:"zone"`
+	Tokens int    `json:"tokens"`
+	State  State  `json:"state"`
+	Note   string `json:"note,omitempty"`
+}
+
+// HistoryReport counts the messages of the conversation.
+type HistoryReport struct {
+	Messages int `json:"messages"`
+	LeftOut  int `json:"left_out"` // older ones that found no room
+	Tokens   int `json:"tokens"`
+}
+
+// EpochReport says since when the prefix is as it is, and why it began.
+type EpochReport struct {
+	New     bool      `json:"new"` // it begins with this request
+	Started time.Time `json:"started"`
+	Reason  string    `json:"reason"`
+}
+
+// Problem is something in a file that its owner should look at.
+type Problem struct {
+	File string `json:"file,omitempty"` // relative to the data folder
+	Line int    `json:"line,omitempty"`
+	Text string `json:"problem"`
+}
+
+func (p Problem) String() string {
+	switch {
+	case p.File == "":
+		return p.Text
+	case p.Line == 0:
+		return p.File + ": " + p.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// String is the report as a table for people.
+func (r Report) String() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "zone\tsection\ttokens\tstate\tnote\n")
+	zone := Prefix
+	history := func() {
+		note := ""
+		if r.History.LeftOut > 0 {
+			note = fmt.Sprintf("%d older messages left out", r.History.LeftOut)
+		}
+		fmt.Fprintf(w, "history\t%d messages\t%d\tkept\t%s\n", r.History.Messages, r.History.Tokens, note)
+	}
+	for _, s := range r.Sections {
+		if s.Zone == Tail && zone == Prefix {
+			history()
+		}
+		zone = s.Zone
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", s.Zone, s.ID, s.Tokens, s.State, s.Note)
+	}
+	if zone == Prefix {
+		history()
+	}
+	fmt.Fprintf(w, "tools\t\t%d\t\t\n", r.ToolTokens)
+	w.Flush()
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	b.Reset()
+	b.WriteString(strings.Join(lines, "\n"))
+	window := "window not known"
+	if r.Window > 0 {
+		window = fmt.Sprintf("window %d, of it %d for the answer", r.Window, r.MaxOutput)
+	}
+	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f %% of it as in the last request\n",
+		r.Total, window, r.Layout, r.PrefixHash, 100*r.Reused)
+	since := "since " + r.Epoch.Started.Format("2006-01-02 15:04")
+	if r.Epoch.New {
+		since = "begins here"
+	}
+	fmt.Fprintf(&b, "epoch %s: %s\n", since, r.Epoch.Reason)
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "problem: %s\n", p)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// LogValue is the report in one line.
+func (r Report) LogValue() slog.Value {
+	attrs := []slog.Attr{
+		slog.Int("total", r.Total), slog.Int("prefix", r.PrefixTokens), slog.Int("history", r.History.Tokens),
+		slog.Int("left_out", r.History.LeftOut), slog.Int("tail", r.TailTokens), slog.String("prefix_hash", r.PrefixHash),
+		slog.String("reused", fmt.Sprintf("%.2f", r.Reused)),
+	}
+	if r.Epoch.New {
+		attrs = append(attrs, slog.String("new_epoch", r.Epoch.Reason))
+	}
+	for _, s := range r.Sections {
+		if s.State != Kept {
+			attrs = append(attrs, slog.String(s.ID, string(s.State)+": "+s.Note))
+		}
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// reports returns what is to be said of the sections of one zone.
+func reports(sections []*Section, zone Zone) []SectionReport {
+	var out []SectionReport
+	for _, s := range sections {
+		if s.Zone == zone {
+			out = append(out, SectionReport{ID: s.ID, Zone: s.Zone, Tokens: s.Tokens, State: s.State, Note: s.Note})
+		}
+	}
+	return out
+}
+
+// finish makes a Prompt of a draft.
+func (r *request) finish(d *draft) Prompt {
+	p := Prompt{Layout: r.a.cfg.Layout, Prefix: d.prefix, History: d.history, Tail: d.tail}
+	sent := p.Messages()
+	p.Report = r.report(d, sent)
+	if r.turn.Preview {
+		return p
+	}
+	old := r.room.epoch
+	p.commit = &commit{
+		room: r.room, roomID: r.turn.Room, epoch: d.epoch, newest: r.newest, sent: sent,
+		saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
+		tail:      joinTail(d.kept, d.tail),
+	}
+	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
+	return p
+}
+
+func (r *request) report(d *draft, sent []llm.Message) Report {
+	rep := Report{
+		Layout: r.a.cfg.Layout, PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
+		Reused: reused(r.room.last, sent), Problems: r.problems,
+		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
+	}
+	made := append(reports(d.sections, Prefix), d.stored...)
+	made = append(made, reports(d.sections, Tail)...)
+	for i := range r.rows {
+		rep.Sections = append(rep.Sections, r.reportRow(i, made)...)
+	}
+	for _, s := range rep.Sections {
+		if s.Zone == Prefix {
+			rep.PrefixTokens += s.Tokens
+		} else {
+			rep.TailTokens += s.Tokens
+		}
+	}
+	if d.tail != "" {
+		rep.TailTokens += tailFrame
+	}
+	for _, t := range d.turns {
+		rep.History.Tokens += t.tokens
+	}
+	rep.Total = messageFrame + rep.PrefixTokens + rep.History.Tokens + rep.TailTokens + rep.ToolTokens
+	return rep
+}
+
+// reportRow returns what is to be said of row i, if anything.
+func (r *request) reportRow(i int, made []SectionReport) []SectionReport {
+	row, err := &r.rows[i], r.errs[i]
+	for _, s := range made {
+		if s.ID != row.ID {
+			continue
+		}
+		if err != nil {
+			s.Note = fmt.Sprintf("as rendered earlier; now: %v", err)
+		}
+		return []SectionReport{s}
+	}
+	if err != nil {
+		return []SectionReport{{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}}
+	}
+	return nil
+}
+
+// hash is a short name for a prefix.
+func (rm *room) hash(prefix string) string {
+	if rm.hashed != prefix || rm.hashName == "" {
+		sum := sha256.Sum256([]byte(prefix))
+		rm.hashed, rm.hashName = prefix, hex.EncodeToString(sum[:6])
+	}
+	return rm.hashName
+}
+
+// reused is the share of now's bytes that last begins with.
+func reused(last, now []llm.Message) float64 {
+	all, same, going := 0, 0, true
+	for i := range now {
+		n := size(now[i])
+		all += n
+		if !going {
+			continue
+		}
+		if i >= len(last) || last[i].Role != now[i].Role {
+			going = false
+			continue
+		}
+		if going = equal(last[i], now[i]); going {
+			same += n
+		} else {
+			same += common(last[i].Content, now[i].Content)
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(same) / float64(all)
+}
+
+func size(m llm.Message) int {
+	n := len(m.Content)
+	for _, c := range m.ToolCalls {
+		n += len(c.Name) + len(c.Arguments)
+	}
+	return n
+}
+
+func equal(a, b llm.Message) bool {
+	if a.Content != b.Content || len(a.ToolCalls) != len(b.ToolCalls) {
+		return false
+	}
+	for i := range a.ToolCalls {
+		if a.ToolCalls[i] != b.ToolCalls[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// common is the length of the longest common prefix.
+func common(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

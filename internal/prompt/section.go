@@ -1,0 +1,226 @@
+package prompt
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+)
+
+// content is what a contributor gathered. It never changes once made, and a
+// contributor returns the same pointer for as long as its source says the same:
+// that is how everything after it knows that there is nothing to do.
+type content struct {
+	source string   // what it is, in a word: names the fence, and what was shown of it
+	lead   string   // the program's words before the lines; stands even without lines
+	lines  []string // what the source says
+	ranks  []int    // which lines go first where room is short: the highest; nil = the last
+	rest   string   // where to find the lines that are left out
+	none   string   // what a tail says when there are no lines any more
+	hash   string   // of all the above
+
+	ids []uint64       // hash of each line
+	has map[uint64]int // id → index
+}
+
+// newContent completes c.
+func newContent(c content) *content {
+	h := fnv.New64a()
+	h.Write([]byte(c.lead))
+	c.has = make(map[uint64]int, len(c.lines))
+	c.ids = make([]uint64, len(c.lines))
+	for i, l := range c.lines {
+		c.ids[i] = lineID(l)
+		c.has[c.ids[i]] = i
+		h.Write([]byte{'\n'})
+		h.Write([]byte(l))
+	}
+	c.hash = strconv.FormatUint(h.Sum64(), 36)
+	return &c
+}
+
+// only returns a content of the lines with these indices, in this order.
+func (c *content) only(index []int) *content {
+	part := content{source: c.source, lead: c.lead, rest: c.rest}
+	for _, i := range index {
+		part.lines = append(part.lines, c.lines[i])
+		if c.ranks != nil {
+			part.ranks = append(part.ranks, c.ranks[i])
+		}
+	}
+	return newContent(part)
+}
+
+func lineID(line string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, without an allocation per line
+	h := uint64(offset)
+	for i := 0; i < len(line); i++ {
+		h = (h ^ uint64(line[i])) * prime
+	}
+	return h
+}
+
+// State says what became of a section.
+type State string
+
+// The states of a section.
+const (
+	Kept    State = "kept"
+	Shrunk  State = "shrunk"  // a part is left out; the note says how much
+	Dropped State = "dropped" // no room at all
+	Failed  State = "failed"  // its source could not be read, or it broke its fence
+)
+
+// Section is a contributor's share of one prompt.
+type Section struct {
+	ID     string
+	Zone   Zone
+	Order  int
+	Keep   int
+	Max    int // characters
+	Shrink Shrink
+	Trust  Trust
+	Text   string // as sent, with its fence, without its title
+	Tokens int
+	State  State
+	Note   string
+
+	row int // in the layout
+}
+
+// render makes the section of a row from its content, in at most most
+// characters of the source's own words.
+func render(row *contributor, c *content, most int, nonce string) *Section {
+	s := &Section{ID: row.ID, Zone: row.Zone, Order: row.Order, Keep: row.Keep, Max: most,
+		Shrink: row.Shrink, Trust: row.Trust, State: Kept}
+	body, note := shrink(row.Shrink, c, most)
+	if note != "" {
+		s.State, s.Note = Shrunk, note
+	}
+	var parts []string
+	if c.lead != "" {
+		parts = append(parts, c.lead)
+	}
+	if body != "" {
+		if row.Trust == Data {
+			body = openData(nonce, c.source) + "\n" + breakUp(body) + "\n" + closeData(nonce)
+		}
+		parts = append(parts, body)
+	}
+	if note != "" && body != "" {
+		if c.rest != "" {
+			note += "; " + c.rest
+		}
+		parts = append(parts, "("+note+")")
+	}
+	if len(c.lines) == 0 && c.none != "" && row.Zone == Tail {
+		parts = append(parts, c.none)
+	}
+	s.Text = strings.Join(parts, "\n")
+	if body == "" && len(c.lines) > 0 {
+		s.State, s.Text = Dropped, ""
+	}
+	if err := checkFences(s.Text, nonce); err != nil {
+		s.State, s.Note = Failed, err.Error()
+		s.Text = "(This section is left out: its text could not be told apart from the program's own. The operator's log says why.)"
+	}
+	if s.Text != "" {
+		s.Tokens = sectionFrame + llm.EstimateTokens(s.Text)
+	}
+	return s
+}
+
+// shrink returns the lines of c in at most most characters, and a note on what
+// was left out, if anything was.
+func shrink(way Shrink, c *content, most int) (body, note string) {
+	size := len(c.lines) - 1 // the newlines
+	for _, l := range c.lines {
+		size += utf8.RuneCountInString(l)
+	}
+	if size <= most {
+		return strings.Join(c.lines, "\n"), ""
+	}
+	switch way {
+	case Items:
+		lines := keepLines(c, most)
+		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.lines))
+	case TailCut:
+		cut := cutTail(strings.Join(c.lines, "\n"), most)
+		return cut, fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(cut), size)
+	default:
+		return "", fmt.Sprintf("%d characters are more than the %d there is room for", size, most)
+	}
+}
+
+// keepLines returns the lines of the lowest ranks that fit in most characters,
+// in their order.
+func keepLines(c *content, most int) []string {
+	rank := func(i int) int {
+		if c.ranks == nil {
+			return i
+		}
+		return c.ranks[i]
+	}
+	byRank := make([]int, len(c.lines))
+	for i := range byRank {
+		byRank[i] = i
+	}
+	slices.SortStableFunc(byRank, func(i, j int) int { return rank(i) - rank(j) })
+	size, n := -1, 0
+	for _, i := range byRank {
+		size += utf8.RuneCountInString(c.lines[i]) + 1
+		if size > most {
+			break
+		}
+		n++
+	}
+	kept := byRank[:n]
+	slices.Sort(kept)
+	lines := make([]string, n)
+	for at, i := range kept {
+		lines[at] = c.lines[i]
+	}
+	return lines
+}
+
+// cutTail returns the first most characters of s, or less, so that it ends with
+// a line if one ends in the second half.
+func cutTail(s string, most int) string {
+	if most <= 0 {
+		return ""
+	}
+	n := 0
+	for i := range s {
+		if n == most {
+			s = s[:i]
+			break
+		}
+		n++
+	}
+	if i := strings.LastIndexByte(s, '\n'); i > len(s)/2 {
+		s = s[:i]
+	}
+	return s
+}
+
+// oneLine makes one line of other people's text: white space and control
+// characters become single blanks. Text of more than most characters is cut.
+func oneLine(s string, most int) string {
+	plain := len(s) <= most
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] >= ' ' && s[i] != 0x7f
+	}
+	if plain {
+		return s
+	}
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	if utf8.RuneCountInString(s) > most {
+		s = string([]rune(s)[:most]) + "…"
+	}
+	return s
+}

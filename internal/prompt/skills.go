@@ -1,0 +1,40 @@
+package prompt
+
+import (
+	"context"
+	"slices"
+
+	"reverie/internal/skill"
+)
+
+// skillCache holds the table of contents of the skills that were there last.
+type skillCache struct {
+	skills  []skill.Skill
+	content *content
+}
+
+// gatherSkills gathers the skills' table of contents. Its first line stands even
+// when there are none.
+func gatherSkills(_ context.Context, r *request) (*content, error) {
+	skills, err := r.a.cfg.Skills.List()
+	if err != nil {
+		return nil, err
+	}
+	a := r.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := &a.skills
+	if c.content != nil && slices.Equal(c.skills, skills) {
+		return c.content, nil
+	}
+	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
+	for _, s := range skills {
+		line := "- " + oneLine(s.Path, 200)
+		if s.Summary != "" {
+			line += " — " + oneLine(s.Summary, 200)
+		}
+		toc.lines = append(toc.lines, line)
+	}
+	c.skills, c.content = slices.Clone(skills), newContent(toc)
+	return c.content, nil
+}

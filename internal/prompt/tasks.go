@@ -1,0 +1,50 @@
+package prompt
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"reverie/internal/task"
+)
+
+// taskCache holds the tasks of a room as they were last.
+type taskCache struct {
+	tasks   []task.Task
+	content *content
+}
+
+// gatherTasks gathers the room's open tasks, most urgent first.
+func gatherTasks(ctx context.Context, r *request) (*content, error) {
+	tasks, err := r.a.cfg.Tasks.List(ctx, r.turn.Room, "")
+	if err != nil {
+		return nil, err
+	}
+	a := r.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.tasks[r.turn.Room]
+	if c == nil || !slices.EqualFunc(c.tasks, tasks, sameTask) {
+		c = &taskCache{tasks: tasks, content: taskContent(tasks)}
+		a.tasks[r.turn.Room] = c
+	}
+	return c.content, nil
+}
+
+// sameTask reports whether two tasks read the same.
+func sameTask(a, b task.Task) bool {
+	return a.ID == b.ID && a.Content == b.Content && a.Priority == b.Priority && a.Status == b.Status && a.Updated.Equal(b.Updated) &&
+		(a.Schedule == nil) == (b.Schedule == nil) && (a.Schedule == nil || *a.Schedule == *b.Schedule)
+}
+
+func taskContent(tasks []task.Task) *content {
+	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
+	for _, t := range tasks {
+		line := oneLine(t.Line(), 500)
+		if t.Status == task.Paused && !strings.Contains(line, "paused") {
+			line += " (paused)"
+		}
+		c.lines = append(c.lines, line)
+	}
+	return newContent(c)
+}

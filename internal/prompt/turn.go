@@ -1,0 +1,73 @@
+package prompt
+
+import (
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// Turn is what a session knows when it needs a prompt.
+type Turn struct {
+	Room       string
+	User       string            // whose message is answered
+	Scopes     []memory.Scope    // whose memories may be shown; the first is where new ones go
+	Shared     bool              // more than one person is in the room
+	Tools      []string          // the names of the tools that are offered
+	ToolTokens int               // what their descriptions take
+	Now        time.Time         //
+	Window     int               // tokens the model can read and write together; 0 = not known, nothing is left out
+	MaxOutput  int               // tokens reserved for the answer
+	History    []history.Message // oldest first; the last one is the user message or tool result to be answered
+	Preview    bool              // only to look at: the history may be empty or answered already
+}
+
+// Prompt is one request to a model, ready to be committed and sent.
+type Prompt struct {
+	Layout  Layout
+	Prefix  string        // the system text
+	History []llm.Message // as sent before, and the newest message
+	Tail    string        // what is new beside it; belongs to the newest message
+	Report  Report
+
+	commit *commit // nil: a preview
+}
+
+// commit is what sending a prompt changes.
+type commit struct {
+	room      *room
+	roomID    string
+	epoch     *epoch
+	saveEpoch bool
+	newest    int64
+	tail      string // all of the newest message's tail
+	setTail   bool
+	sent      []llm.Message
+}
+
+// Messages returns the whole request.
+func (p Prompt) Messages() []llm.Message {
+	out := make([]llm.Message, 0, len(p.History)+2)
+	if p.Prefix != "" {
+		out = append(out, llm.Message{Role: llm.System, Content: p.Prefix})
+	}
+	out = append(out, p.History...)
+	if p.Tail == "" {
+		return out
+	}
+	newest := &out[len(out)-1]
+	if newest.Role != llm.User && newest.Role != llm.Tool { // a preview: nobody has written yet
+		return append(out, llm.Message{Role: llm.User, Content: p.Tail})
+	}
+	newest.Content = joinTail(newest.Content, p.Tail)
+	return out
+}
+
+// joinTail puts a tail behind what stands before it, as history.Message.Content does.
+func joinTail(before, tail string) string {
+	if before == "" || tail == "" {
+		return before + tail
+	}
+	return before + "\n\n" + tail
+}

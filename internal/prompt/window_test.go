@@ -1,0 +1,108 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"reverie/internal/llm"
+)
+
+// When the history outgrows the window, the oldest whole turns go in one batch
+// and the prompt then grows again for a while.
+func TestHistoryIsLeftOutInBatches(t *testing.T) {
+	for _, layout := range []Layout{Stable, Classic} {
+		w := newWorld(t, layout)
+		w.window = 3000
+		epochs, began, leftOut := 0, 0, 0
+		for i := range 40 {
+			w.addTask(5, "one more thing to do") // so that tails are a good part of what is sent
+			if len(w.turn().History) > 0 && i%4 == 0 {
+				_, err := w.tasks.Complete(t.Context(), w.room, fmt.Sprintf("task_%d", w.numbered), "it is done")
+				w.must(err)
+			}
+			w.says(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))
+			p := w.send()
+			if p.Report.Epoch.New {
+				epochs++
+				if epochs > 1 && i-began < 2 {
+					t.Errorf("%s: an epoch of %d turns only", layout, i-began)
+				}
+				if epochs > 1 && p.Report.History.LeftOut <= leftOut {
+					t.Errorf("%s: an epoch began for the history's sake, but nothing was left out", layout)
+				}
+				leftOut = p.Report.History.LeftOut
+				began = i
+			}
+			if limit := w.window - w.maxOutput; p.Report.Total > limit {
+				t.Fatalf("%s: %d tokens are sent, %d fit", layout, p.Report.Total, limit)
+			}
+			past := w.turn().History
+			if len(p.History)+p.Report.History.LeftOut != len(past) {
+				t.Fatalf("%s: %d messages sent and %d left out, of %d", layout, len(p.History), p.Report.History.LeftOut, len(past))
+			}
+			if p.History[0].Role != llm.User {
+				t.Fatalf("%s: the history begins with a message of the %s", layout, p.History[0].Role)
+			}
+			for _, m := range p.History { // every result comes after its call
+				if m.Role == llm.Tool && !strings.Contains(flat(p.History), "→ "+m.ToolCallID+" ") {
+					t.Fatalf("%s: %s without its call", layout, m.ToolCallID)
+				}
+			}
+			w.callsTool("read_file", "{}")
+			w.result(strings.Repeat("the file says so. ", 10))
+			w.send()
+			w.answers(strings.Repeat("it is this. ", 20))
+		}
+		if epochs < 3 {
+			t.Errorf("%s: %d epochs; the window was never full", layout, epochs)
+		}
+	}
+}
+
+// A small window takes from the sections that matter least, not from the
+// message that is to be answered.
+func TestSmallWindowShrinksSections(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("MEMORIES.txt", manyLines(100)+"the newest\n")
+	for i := range 40 {
+		w.file(fmt.Sprintf("skills/skill%02d.md", i), "# A skill for this and that\n")
+	}
+	w.window = 1900
+	w.says("Hello")
+	p := w.send()
+	if p.Report.Total > w.window-w.maxOutput {
+		t.Errorf("%d tokens are sent", p.Report.Total)
+	}
+	w.expect(true, "Hello")
+	w.expect(true, "You are Reverie.")
+	w.expect(true, "the newest")
+	states := map[string]State{}
+	for _, s := range p.Report.Sections {
+		states[s.ID] = s.State
+	}
+	if states["core"] != Kept || states["memories"] != Shrunk || states["skills"] == Kept {
+		t.Errorf("states: %v", states)
+	}
+}
+
+func TestTooLargeIsAnError(t *testing.T) {
+	for _, layout := range []Layout{Stable, Classic} {
+		w := newWorld(t, layout)
+		w.window = 1500
+		w.says(strings.Repeat("word ", 3000))
+		_, err := w.assembler.Assemble(t.Context(), w.turn())
+		var large *TooLargeError
+		if !errors.As(err, &large) {
+			t.Fatalf("%s: %v", layout, err)
+		}
+		if large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900 {
+			t.Errorf("%s: %+v", layout, large)
+		}
+		_, err = w.history.StartNew(t.Context(), w.room)
+		w.must(err)
+		w.says("Hello")
+		w.send() // a shorter message works
+	}
+}

@@ -1,0 +1,206 @@
+package prompt
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie"
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/store"
+	"reverie/internal/task"
+)
+
+const (
+	testRoom = "!room:example.org"
+	testUser = "@ada:example.org" // the owner: what she is told stands in MEMORIES.txt
+)
+
+// world is a data folder, a database and an assembler over them, with a clock
+// that moves a second with every message.
+type world struct {
+	t       testing.TB
+	dir     string
+	db      *sql.DB
+	now     time.Time
+	zone    *time.Location
+	layout  Layout
+	room    string
+	private bool
+
+	memory    *memory.Store
+	tasks     *task.Store
+	skills    *skill.Library
+	history   *history.Store
+	assembler *Assembler
+	log       bytes.Buffer
+
+	tools             []string
+	window, maxOutput int
+	calls, numbered   int           // tool calls and tasks so far
+	sent              Prompt        // the last one
+	last              []llm.Message // its messages
+}
+
+func newWorld(t testing.TB, layout Layout) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), layout: layout, room: testRoom, private: true, maxOutput: 500,
+		now: time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC), tools: []string{"append_memory", "task", "add_skill", "read_file"}}
+	var err error
+	w.zone, err = time.LoadLocation("Europe/Berlin")
+	w.must(err)
+	w.db, err = store.Open(t.Context(), filepath.Join(w.dir, "bot.db"), reverie.Migrations)
+	w.must(err)
+	t.Cleanup(func() { w.db.Close() })
+	w.file("prompts/BASE_PROMPT.txt", "<!-- section: core requires: always -->\nYou are {agent_name}.\n\n<!-- section: tasks requires: task -->\nUse the task tool.\n")
+	w.file("prompts/SEED_en.txt", "Greet the person.\n")
+	w.restart()
+	return w
+}
+
+// restart makes everything anew but for the files and the database.
+func (w *world) restart() {
+	w.t.Helper()
+	var err error
+	w.memory, err = memory.Open(memory.Config{Dir: w.dir, Owner: testUser})
+	w.must(err)
+	w.tasks = task.NewStore(w.db, func() time.Time { return w.now })
+	w.skills = skill.Open(filepath.Join(w.dir, "skills"))
+	w.history = history.NewStore(w.db)
+	w.assembler, err = New(Config{
+		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone,
+		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
+		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+	w.must(err)
+	w.assembler.nonce = func() string { return "k3f9" }
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// file writes a file of the data folder as an editor would.
+func (w *world) file(name, text string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, filepath.FromSlash(name))
+	w.must(os.MkdirAll(filepath.Dir(path), 0o700))
+	w.must(os.WriteFile(path+"~", []byte(text), 0o600))
+	w.must(os.Rename(path+"~", path))
+}
+
+func (w *world) add(m history.Message) history.Message {
+	w.t.Helper()
+	m.Room, m.At = w.room, w.now
+	w.must(w.history.Append(w.t.Context(), &m))
+	w.now = w.now.Add(time.Second)
+	return m
+}
+
+func (w *world) says(text string) history.Message {
+	return w.add(history.Message{Role: llm.User, Sender: testUser, Text: text, Header: w.assembler.Header(w.now, testUser, !w.private)})
+}
+
+func (w *world) answers(text string) { w.add(history.Message{Role: llm.Assistant, Text: text}) }
+
+func (w *world) callsTool(name, args string) {
+	w.calls++
+	w.add(history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: fmt.Sprintf("call_%d", w.calls), Name: name, Arguments: args}}})
+}
+
+func (w *world) result(text string) {
+	w.add(history.Message{Role: llm.Tool, CallID: fmt.Sprintf("call_%d", w.calls), Text: text})
+}
+
+func (w *world) remembers(text string) {
+	w.t.Helper()
+	_, _, err := w.memory.Append(w.t.Context(), w.scopes()[0], text)
+	w.must(err)
+}
+
+func (w *world) addTask(priority int, text string) task.Task {
+	w.t.Helper()
+	made, err := w.tasks.Add(w.t.Context(), task.Task{Room: w.room, User: testUser, Content: text, Priority: priority})
+	w.must(err)
+	w.now = w.now.Add(time.Second)
+	w.numbered++
+	id := fmt.Sprintf("task_%d", w.numbered) // the store's are random
+	_, err = w.db.Exec(`UPDATE task SET id = ? WHERE id = ?`, id, made.ID)
+	w.must(err)
+	made.ID = id
+	return made
+}
+
+func (w *world) scopes() []memory.Scope { return memory.Visible(w.room, testUser, w.private) }
+
+func (w *world) turn() Turn {
+	w.t.Helper()
+	past, err := w.history.Load(context.Background(), w.room)
+	w.must(err)
+	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
+		Window: w.window, MaxOutput: w.maxOutput, History: past}
+}
+
+func (w *world) assemble() Prompt {
+	w.t.Helper()
+	p, err := w.assembler.Assemble(context.Background(), w.turn())
+	w.must(err)
+	return p
+}
+
+// send assembles and commits. It fails the test when a request of the stable
+// layout is not the one before plus new bytes, unless a new epoch says why.
+func (w *world) send() Prompt {
+	w.t.Helper()
+	p := w.assemble()
+	now := p.Messages()
+	if w.layout == Stable && !p.Report.Epoch.New && !strings.HasPrefix(flat(now), flat(w.last)) {
+		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
+	}
+	w.must(w.assembler.Commit(context.Background(), p))
+	past, err := w.history.Load(context.Background(), w.room)
+	w.must(err)
+	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
+		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
+	}
+	w.sent, w.last = p, now
+	return p
+}
+
+// flat is a request as one string, without anything behind the newest message.
+func flat(messages []llm.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&b, "=== %s", m.Role)
+		if m.ToolCallID != "" {
+			fmt.Fprintf(&b, " of %s", m.ToolCallID)
+		}
+		b.WriteString("\n" + m.Content)
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, "\n→ %s %s(%s)", c.ID, c.Name, c.Arguments)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// expect says whether the newest request holds a text.
+func (w *world) expect(holds bool, text string) {
+	w.t.Helper()
+	if strings.Contains(flat(w.last), text) != holds {
+		w.t.Errorf("%q in the request: want %v; it reads\n%s", text, holds, flat(w.last))
+	}
+}

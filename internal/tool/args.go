@@ -1,0 +1,342 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// field is one argument of a tool, read from a struct field's tags:
+//
+//	json  its name
+//	doc   what the model is told about it
+//	enum  the only values, separated by commas
+//	rule  required; min=N, max=N; unset0 (0 means: not given)
+//
+// The Go type is string (empty = not given), int (0 = not given) or *bool.
+type field struct {
+	name, doc string
+	enum      []string
+	required  bool
+	unset0    bool
+	min, max  int
+	kind      reflect.Kind
+	index     int
+}
+
+// fieldsOf reads the arguments of a tool from its struct. It panics over a
+// mistake in the tags: the catalog is built at start, so every test sees it.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
+		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() {
+			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int or *bool")
+		}
+		if enum := sf.Tag.Get("enum"); enum != "" {
+			f.enum = strings.Split(enum, ",")
+		}
+		for rule := range strings.SplitSeq(sf.Tag.Get("rule"), ",") {
+			key, value, _ := strings.Cut(rule, "=")
+			n, err := strconv.Atoi(value)
+			switch {
+			case key == "":
+			case key == "required":
+				f.required = true
+			case key == "unset0":
+				f.unset0 = true
+			case key == "min" && err == nil:
+				f.min = n
+			case key == "max" && err == nil:
+				f.max = n
+			default:
+				panic("tool: " + t.Name() + "." + sf.Name + ": unknown rule " + rule)
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// schemaOf writes the JSON schema of an object with fields, in their order:
+// the same bytes every time, or local servers would compute the prompt anew.
+func schemaOf(fields []field) json.RawMessage {
+	var b bytes.Buffer
+	var required []string
+	b.WriteString(`{"type":"object","properties":{`)
+	for i, f := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(quoted(f.name))
+		b.WriteString(`:{"type":"` + map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean"}[f.kind] + `"`)
+		if f.enum != nil {
+			b.WriteString(`,"enum":`)
+			b.Write(quoted(f.enum))
+		}
+		if f.min != math.MinInt {
+			fmt.Fprintf(&b, `,"minimum":%d`, f.min)
+		}
+		if f.max != math.MaxInt {
+			fmt.Fprintf(&b, `,"maximum":%d`, f.max)
+		}
+		b.WriteString(`,"description":`)
+		b.Write(quoted(f.doc))
+		b.WriteByte('}')
+		if f.required {
+			required = append(required, f.name)
+		}
+	}
+	b.WriteByte('}')
+	if required != nil {
+		b.WriteString(`,"required":`)
+		b.Write(quoted(required))
+	}
+	b.WriteString(`,"additionalProperties":false}`)
+	return b.Bytes()
+}
+
+func quoted(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("tool: schema: " + err.Error()) // strings and lists of them always marshal
+	}
+	return b
+}
+
+// faults is everything wrong with the arguments of one call, a sentence each.
+type faults []string
+
+func (f faults) Error() string { return strings.Join(f, "; ") }
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// maxFaultsShown keeps a refusal short, whatever the model sent.
+const maxFaultsShown = 12
+
+func (f faults) refuse(e entry) refusal {
+	var b strings.Builder
+	b.WriteString(e.name + " was not run. Change this and call it again:\n")
+	for i, text := range f {
+		if i == maxFaultsShown {
+			fmt.Fprintf(&b, "- and %d more\n", len(f)-i)
+			break
+		}
+		b.WriteString("- " + text + "\n")
+	}
+	b.WriteString("A valid example: " + e.example)
+	return refusal(b.String())
+}
+
+// decode fills the struct dst from what a model wrote, and returns everything
+// wrong with it. Slips that leave no doubt are accepted: no arguments at all as
+// "" or null, the object inside a JSON string or a code fence, null or "" for
+// something left out, "5" or 5.0 for 5, "true" for true, Add for add.
+func decode(raw string, fields []field, dst reflect.Value) faults {
+	names, values, err := members(raw)
+	if err != nil {
+		return faults{err.Error()}
+	}
+	var found faults
+	seen := map[string]bool{}
+	for i, name := range names {
+		at := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		switch {
+		case at < 0:
+			found.add("%s: there is no such argument; remove it. There are: %s", clip(name), fieldNames(fields))
+		case seen[name]:
+			found.add("%s: is there twice; send it once", name)
+		default:
+			if fault := fields[at].set(values[i], dst.Field(fields[at].index)); fault != "" {
+				found.add("%s: %s", name, fault)
+			}
+		}
+		seen[name] = true
+	}
+	for _, f := range fields {
+		if f.required && dst.Field(f.index).IsZero() && !slices.ContainsFunc(found, func(s string) bool { return strings.HasPrefix(s, f.name+": ") }) {
+			found.add("%s: is missing; send %s", f.name, f.wanted())
+		}
+	}
+	return found
+}
+
+func fieldNames(fields []field) string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	return strings.Join(names, ", ")
+}
+
+// members takes the JSON object in raw apart, in the order it was written.
+func members(raw string) (names []string, values []json.RawMessage, err error) {
+	raw = unwrap(raw)
+	if raw == "" || raw == "null" {
+		return nil, nil, nil
+	}
+	dec := json.NewDecoder(strings.NewReader(raw))
+	if start, err := dec.Token(); err != nil {
+		return nil, nil, explainJSON(err)
+	} else if start != json.Delim('{') {
+		return nil, nil, fmt.Errorf("the arguments must be one JSON object in braces, not %s", kindOf([]byte(raw)))
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, nil, explainJSON(err)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, nil, explainJSON(err)
+		}
+		names, values = append(names, name.(string)), append(values, value) // the decoder lets only strings be keys
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, nil, explainJSON(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("something follows after the JSON object; send one object only, and call the tool once for each thing")
+	}
+	return names, values, nil
+}
+
+// unwrap removes what small models put around the object.
+func unwrap(raw string) string {
+	raw = strings.TrimSpace(strings.TrimPrefix(raw, "\uFEFF"))
+	if fenced, ok := strings.CutPrefix(raw, "```"); ok {
+		if body, ok := strings.CutSuffix(fenced, "```"); ok {
+			raw = strings.TrimSpace(strings.TrimPrefix(body, "json"))
+		}
+	}
+	var inner string
+	if strings.HasPrefix(raw, `"`) && json.Unmarshal([]byte(raw), &inner) == nil {
+		if inner = strings.TrimSpace(inner); inner == "" || inner[0] == '{' {
+			return inner
+		}
+	}
+	return raw
+}
+
+func explainJSON(err error) error {
+	var syntax *json.SyntaxError
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short")
+	}
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("the arguments are not valid JSON (%v, near character %d); send one JSON object", err, syntax.Offset)
+	}
+	return fmt.Errorf("the arguments are not valid JSON (%v); send one JSON object", err)
+}
+
+// set puts one value into v. It returns what is wrong with it, or "".
+func (f field) set(raw json.RawMessage, v reflect.Value) string {
+	if string(raw) == "null" || f.kind != reflect.String && string(raw) == `""` {
+		return ""
+	}
+	var text string
+	isText := json.Unmarshal(raw, &text) == nil && raw[0] == '"'
+	switch f.kind {
+	case reflect.String:
+		if !isText {
+			return "is " + kindOf(raw) + "; send " + f.wanted()
+		}
+		return f.setText(text, v)
+	case reflect.Int:
+		number := string(raw)
+		if isText {
+			number = strings.TrimSpace(text)
+		}
+		return f.setNumber(number, raw, v)
+	default:
+		if !isText {
+			text = string(raw)
+		}
+		yes, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(text)))
+		if err != nil || len(strings.TrimSpace(text)) < len("true") { // ParseBool also knows 1 and t
+			return "is " + kindOf(raw) + "; send " + f.wanted()
+		}
+		v.Set(reflect.ValueOf(&yes))
+		return ""
+	}
+}
+
+func (f field) setText(text string, v reflect.Value) string {
+	if f.enum == nil {
+		if strings.TrimSpace(text) != "" {
+			v.SetString(text)
+		}
+		return ""
+	}
+	word := strings.ToLower(strings.TrimSpace(text))
+	if word != "" && !slices.Contains(f.enum, word) {
+		return clip(text) + " is not possible; send " + f.wanted()
+	}
+	v.SetString(word)
+	return ""
+}
+
+func (f field) setNumber(number string, raw json.RawMessage, v reflect.Value) string {
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53 {
+		return "is " + kindOf(raw) + "; send " + f.wanted()
+	}
+	if n == 0 && f.unset0 {
+		return ""
+	}
+	if n < float64(f.min) || n > float64(f.max) {
+		return "is out of range; send " + f.wanted()
+	}
+	v.SetInt(int64(n))
+	return ""
+}
+
+// wanted says what a good value is.
+func (f field) wanted() string {
+	switch {
+	case f.enum != nil:
+		return "one of " + strings.Join(f.enum, ", ")
+	case f.kind == reflect.Pointer:
+		return "true or false"
+	case f.kind == reflect.String:
+		return `text in "quotes"`
+	case f.min != math.MinInt && f.max != math.MaxInt:
+		return fmt.Sprintf("a whole number from %d to %d", f.min, f.max)
+	case f.min != math.MinInt:
+		return fmt.Sprintf("a whole number of at least %d", f.min)
+	}
+	return "a whole number"
+}
+
+// kindOf says what a JSON value is, without repeating a long one.
+func kindOf(raw []byte) string {
+	switch raw[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "the text " + clip(strings.Trim(string(raw), `"`))
+	case 't', 'f':
+		return "true or false"
+	}
+	return "the number " + clip(string(raw))
+}
+
+// clip quotes what a model sent, shortened, so that it can be named in an answer.
+func clip(s string) string {
+	const most = 40
+	if utf8.RuneCountInString(s) > most {
+		s = s[:runeIndex(s, most)] + "…"
+	}
+	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
+}

@@ -1,0 +1,128 @@
+package tool
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+type sampleArgs struct {
+	Text  string `json:"text" doc:"d"`
+	Pick  string `json:"pick" enum:"add,list" doc:"d"`
+	Count int    `json:"count" rule:"min=1,max=10" doc:"d"`
+	Day   int    `json:"day" rule:"min=1,unset0" doc:"d"`
+	Flag  *bool  `json:"flag" doc:"d"`
+}
+
+// TestDecode is the list of everything that is accepted although it is not
+// what was asked for, and of what is not.
+func TestDecode(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		raw    string
+		want   sampleArgs
+		faults []string
+	}{
+		{raw: ``}, {raw: ` `}, {raw: `null`}, {raw: `{}`}, {raw: `""`}, {raw: `"{}"`},
+		{raw: `{"text":"a","pick":"add","count":5,"day":3,"flag":true}`, want: sampleArgs{"a", "add", 5, 3, &yes}},
+		{raw: `"{\"text\":\"a \\\"b\\\"\"}"`, want: sampleArgs{Text: `a "b"`}},
+		{raw: "```json\n{\"text\":\"a\"}\n```", want: sampleArgs{Text: "a"}},
+		{raw: "```\n{\"text\":\"a\"}```", want: sampleArgs{Text: "a"}},
+		{raw: "\uFEFF{\"text\":\"a\"}\n", want: sampleArgs{Text: "a"}},
+		{raw: `{"text":null,"pick":null,"count":null,"flag":null}`},
+		{raw: `{"text":"","pick":"","count":"","day":"","flag":""}`},
+		{raw: `{"count":"5"}`, want: sampleArgs{Count: 5}},
+		{raw: `{"count":5.0}`, want: sampleArgs{Count: 5}},
+		{raw: `{"count":" 5.0 "}`, want: sampleArgs{Count: 5}},
+		{raw: `{"day":0}`},
+		{raw: `{"flag":"True"}`, want: sampleArgs{Flag: &yes}},
+		{raw: `{"flag":"false"}`, want: sampleArgs{Flag: &no}},
+		{raw: `{"pick":" Add "}`, want: sampleArgs{Pick: "add"}},
+		{raw: `{"text":"  kept as it is "}`, want: sampleArgs{Text: "  kept as it is "}},
+
+		{raw: `{"count":0}`, faults: []string{"count: is out of range; send a whole number from 1 to 10"}},
+		{raw: `{"count":11}`, faults: []string{"count: is out of range; send a whole number from 1 to 10"}},
+		{raw: `{"count":"five"}`, faults: []string{`count: is the text "five"; send a whole number from 1 to 10`}},
+		{raw: `{"count":2.5}`, faults: []string{`count: is the number "2.5"; send a whole number from 1 to 10`}},
+		{raw: `{"count":"NaN"}`, faults: []string{`count: is the text "NaN"; send a whole number from 1 to 10`}},
+		{raw: `{"text":5}`, faults: []string{`text: is the number "5"; send text in "quotes"`}},
+		{raw: `{"text":["a"]}`, faults: []string{`text: is a list; send text in "quotes"`}},
+		{raw: `{"flag":1}`, faults: []string{`flag: is the number "1"; send true or false`}},
+		{raw: `{"pick":"remove"}`, faults: []string{`pick: "remove" is not possible; send one of add, list`}},
+		{raw: `{"text":"a","text":"b"}`, want: sampleArgs{Text: "a"}, faults: []string{"text: is there twice; send it once"}},
+		{raw: `{"Text":"a"}`, faults: []string{`"Text": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
+		{raw: `{"arguments":{"text":"a"}}`, faults: []string{`"arguments": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
+		{raw: `{"text":1,"count":99,"x":2}`, faults: []string{`text: is the number "1"; send text in "quotes"`,
+			"count: is out of range; send a whole number from 1 to 10", `"x": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
+		{raw: `{"text":"a"`, faults: []string{"the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short"}},
+		{raw: `{"text":"a"}{"text":"b"}`, faults: []string{"something follows after the JSON object; send one object only, and call the tool once for each thing"}},
+		{raw: `{"text":"a"}}`, faults: []string{"something follows after the JSON object; send one object only, and call the tool once for each thing"}},
+		{raw: `"hello"`, faults: []string{`the arguments must be one JSON object in braces, not the text "hello"`}},
+		{raw: `[{"text":"a"}]`, faults: []string{"the arguments must be one JSON object in braces, not a list"}},
+		{raw: `{text: "a"}`, faults: []string{"the arguments are not valid JSON (invalid character 't', near character 1); send one JSON object"}},
+	} {
+		var got sampleArgs
+		found := decode(c.raw, fieldsOf(reflect.TypeFor[sampleArgs]()), reflect.ValueOf(&got).Elem())
+		if diff := cmp.Diff(c.faults, []string(found)); diff != "" {
+			t.Errorf("%s: faults (-want +got):\n%s", c.raw, diff)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", c.raw, diff)
+		}
+	}
+}
+
+// TestFieldsRefusesMistakes: a mistake in a tool's tags shows at start, not in a chat.
+func TestFieldsRefusesMistakes(t *testing.T) {
+	for _, v := range []any{
+		struct {
+			X string `json:"x" rule:"requird"`
+		}{},
+		struct {
+			X []string `json:"x"`
+		}{},
+		struct {
+			X int `json:"x" rule:"min=one"`
+		}{},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%T was accepted", v)
+				}
+			}()
+			fieldsOf(reflect.TypeOf(v))
+		}()
+	}
+}
+
+// FuzzArguments: whatever a model writes, every tool answers, in words, and
+// nothing breaks.
+func FuzzArguments(f *testing.F) {
+	for i, e := range catalog {
+		f.Add(i, e.example)
+	}
+	for i := range catalog {
+		for _, raw := range []string{``, `{`, `"{\"path\": \"../bot.db\"}"`, "```json\n{}\n```", `{"action":"add","content":"x","schedule_type":"once","at":"in 5 minutes"}`,
+			`{"path":"data/skills/\u0000"}`, `{"path":"skills","offset":"9223372036854775807","limit":1}`, `{"entry":"\ud800"}`, `{"a":1,"a":[[[]]]}`, "\xff", `{"action":"list","status":"all"}`} {
+			f.Add(i, raw)
+		}
+	}
+	w := newWorkshop(f)
+	f.Fuzz(func(t *testing.T, which int, raw string) {
+		e := catalog[uint(which)%uint(len(catalog))]
+		res := w.Run(t.Context(), direct(), llm.ToolCall{ID: "1", Name: e.name, Arguments: raw})
+		if strings.TrimSpace(res.Content) == "" || !utf8.ValidString(res.Content) || utf8.RuneCountInString(res.Content) > MaxResult {
+			t.Errorf("%s(%q): %q", e.name, raw, res.Content)
+		}
+		if strings.Contains(w.log.String(), "panicked") {
+			t.Fatalf("%s(%q) panicked: %s", e.name, raw, w.log.String())
+		}
+		w.log.Reset()
+	})
+}

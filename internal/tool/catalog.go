@@ -1,0 +1,60 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"reflect"
+	"strings"
+)
+
+// What the model is told about each tool.
+var (
+	//go:embed append_memory.md
+	appendMemoryText string
+	//go:embed task.md
+	taskText string
+	//go:embed add_skill.md
+	addSkillText string
+	//go:embed read_file.md
+	readFileText string
+)
+
+// catalog is all the tools, in the order in which the model sees them: name,
+// description, an example of good arguments, and what it does.
+var catalog = []entry{
+	define("append_memory", appendMemoryText, `{"entry": "Ada's sister Jana lives in Brno."}`, (*Set).appendMemory),
+	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
+	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
+	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
+}
+
+// entry is one tool of the catalog.
+type entry struct {
+	name        string
+	description string
+	example     string // valid arguments, shown when a model sent bad ones
+	fields      []field
+	schema      json.RawMessage
+	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
+}
+
+// define makes an entry of a function over typed arguments: the struct A, with
+// its tags, is the only place that says what the arguments are. Errors that the
+// function returns go to the model; faults among them in the form of a list.
+func define[A any](name, text, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
+	e := entry{name: name, description: strings.TrimSpace(text), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
+	e.schema = schemaOf(e.fields)
+	e.run = func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error) {
+		var a A
+		if found := decode(arguments, e.fields, reflect.ValueOf(&a).Elem()); len(found) > 0 {
+			return "", found.refuse(e)
+		}
+		text, err := run(s, ctx, scope, a)
+		if found, ok := err.(faults); ok { // not wrapped: only tools themselves make them
+			return "", found.refuse(e)
+		}
+		return text, err
+	}
+	return e
+}

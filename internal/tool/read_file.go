@@ -1,0 +1,249 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+)
+
+type readFileArgs struct {
+	Path   string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
+	Offset int    `json:"offset" rule:"min=1,unset0" doc:"First line to show; 1 if left out."`
+	Limit  int    `json:"limit" rule:"min=1,unset0" doc:"Most lines to show."`
+}
+
+// readableFolders are the folders of the data folder that a model may read.
+// The list is closed: keys, the database and other people's memories lie beside them.
+var readableFolders = []string{"skills", "prompts", "personas"}
+
+const (
+	maxFileSize  = 4 << 20         // bytes; more is no text anybody wrote by hand
+	maxShown     = MaxResult - 500 // characters; the rest is for the lines around the text
+	maxListed    = 200             // entries of a folder
+	nothingToSee = "is empty"
+)
+
+// readFile shows a text file, or what is in a folder.
+func (s *Set) readFile(_ context.Context, scope Scope, a readFileArgs) (string, error) {
+	name, ok := cleanPath(a.Path)
+	if !ok {
+		return "", s.refuseFile(scope, a.Path)
+	}
+	if name == "." {
+		return s.readable(scope), nil
+	}
+	f, err := s.openFile(scope, name)
+	switch {
+	case errors.Is(err, errNotReadable):
+		return "", s.refuseFile(scope, a.Path)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", refusal(fmt.Sprintf("There is no file %s. %s", clip(a.Path), s.readable(scope)))
+	case err != nil:
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		return listFolder(f, name)
+	}
+	if !info.Mode().IsRegular() {
+		return "", s.refuseFile(scope, a.Path)
+	}
+	return showFile(f, name, a.Offset, a.Limit)
+}
+
+var errNotReadable = errors.New("not among what may be read")
+
+func (s *Set) refuseFile(scope Scope, asked string) refusal {
+	return refusal(fmt.Sprintf("%s cannot be read. %s", clip(asked), s.readable(scope)))
+}
+
+// readable tells the model what it may read here.
+func (s *Set) readable(scope Scope) string {
+	var names []string
+	for _, dir := range readableFolders {
+		names = append(names, "data/"+dir+"/")
+	}
+	for _, file := range s.memoryFiles(scope) {
+		names = append(names, "data/"+file)
+	}
+	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
+}
+
+func (s *Set) memoryFiles(scope Scope) []string {
+	var files []string
+	for _, m := range scope.Memory {
+		if file := s.cfg.Memory.File(m); file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// cleanPath turns what a model wrote into a path relative to the data folder.
+// It refuses, rather than repairs, everything that tries to go elsewhere.
+func cleanPath(p string) (string, bool) {
+	p = strings.TrimSpace(p)
+	if strings.ContainsFunc(p, unicode.IsControl) || strings.ContainsAny(p, "\\:") || strings.HasPrefix(p, "/") {
+		return "", false
+	}
+	p = strings.TrimPrefix(p, "./")
+	if p == "data" {
+		p = "."
+	}
+	p = strings.TrimPrefix(p, "data/")
+	for part := range strings.SplitSeq(p, "/") {
+		// A name that begins with a dot is hidden: older versions, locks, the way up.
+		if strings.HasPrefix(part, ".") && p != "." {
+			return "", false
+		}
+	}
+	return path.Clean(p), true
+}
+
+// openFile opens name if it is among what scope may read. Links count as what
+// they are: one inside a readable folder must stay inside it, and a memory
+// file must be a file.
+func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
+	data, err := os.OpenRoot(s.cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer data.Close()
+	top, rest, _ := strings.Cut(name, "/")
+	switch {
+	case slices.Contains(readableFolders, top):
+		if info, err := data.Lstat(top); err != nil {
+			return nil, err
+		} else if !info.IsDir() {
+			return nil, errNotReadable
+		}
+		folder, err := data.OpenRoot(top)
+		if err != nil {
+			return nil, err
+		}
+		defer folder.Close()
+		if rest == "" {
+			rest = "."
+		}
+		return openPlain(folder, rest, folder.Stat)
+	case slices.Contains(s.memoryFiles(scope), name):
+		// No component may be a link: the next one's memories lie beside it.
+		for i := range len(name) {
+			if name[i] == '/' {
+				if info, err := data.Lstat(name[:i]); err != nil {
+					return nil, err
+				} else if !info.IsDir() {
+					return nil, errNotReadable
+				}
+			}
+		}
+		return openPlain(data, name, data.Lstat)
+	}
+	return nil, errNotReadable
+}
+
+// openPlain opens a regular file or folder. It never waits: a pipe put there
+// would otherwise hold the turn for ever.
+func openPlain(root *os.Root, name string, stat func(string) (fs.FileInfo, error)) (*os.File, error) {
+	info, err := stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, errNotReadable // os.Root refuses links that lead out with an error of no public kind
+	}
+	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+func listFolder(f *os.File, name string) (string, error) {
+	entries, err := f.ReadDir(-1)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if e.IsDir() {
+			names = append(names, e.Name()+"/")
+		} else {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) == 0 {
+		return "data/" + name + " " + nothingToSee + ".", nil
+	}
+	slices.Sort(names)
+	note := ""
+	if n := len(names); n > maxListed {
+		names, note = names[:maxListed], fmt.Sprintf("\n[the first %d of %d]", maxListed, n)
+	}
+	return "data/" + name + "/ holds:\n" + strings.Join(names, "\n") + note, nil
+}
+
+// showFile shows the lines of f from offset on, as many as limit and the size
+// of a result allow.
+func showFile(f *os.File, name string, offset, limit int) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(data) > maxFileSize:
+		return "", refusal(fmt.Sprintf("data/%s is too large to be shown (more than %d MiB).", name, maxFileSize>>20))
+	case bytes.IndexByte(data, 0) >= 0 || !utf8.Valid(data):
+		return "", refusal(fmt.Sprintf("data/%s is no text file and cannot be shown.", name))
+	case len(bytes.TrimSpace(data)) == 0:
+		return "data/" + name + " " + nothingToSee + ".", nil
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(string(data), "\r\n", "\n"), "\uFEFF"), "\n")
+	lines := strings.Split(text, "\n")
+	first := max(offset, 1)
+	if first > len(lines) {
+		return "", faults{fmt.Sprintf("offset: data/%s has only %d lines; send a smaller number", name, len(lines))}
+	}
+	shown, last := takeLines(lines, first, limit)
+	head := fmt.Sprintf("data/%s, lines %d–%d of %d:\n\n", name, first, last, len(lines))
+	if last < len(lines) {
+		return fmt.Sprintf("%s%s\n\n[%d more lines: read on with offset %d]", head, shown, len(lines)-last, last+1), nil
+	}
+	return head + shown, nil
+}
+
+// takeLines joins lines from the first on (counted from 1), at least one, and
+// says which was the last.
+func takeLines(lines []string, first, limit int) (text string, last int) {
+	var b strings.Builder
+	size := 0
+	for last = first - 1; last < len(lines) && (limit == 0 || last-first+1 < limit); last++ {
+		line := lines[last]
+		n := utf8.RuneCountInString(line) + 1
+		if size+n > maxShown {
+			if size > 0 {
+				break
+			}
+			line = line[:runeIndex(line, maxShown)] + " [line cut here]"
+		}
+		if size > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(line)
+		size += n
+	}
+	return b.String(), last
+}

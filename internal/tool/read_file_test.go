@@ -1,0 +1,188 @@
+package tool
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"reverie/internal/memory"
+)
+
+const canary = "CANARY-4711"
+
+func put(t testing.TB, dir, name, text string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func asked(p string) string { return string(quoted(map[string]string{"path": p})) }
+
+func TestReadFile(t *testing.T) {
+	w := newWorkshop(t)
+	put(t, w.dir, "skills/tea.md", "How to make tea\r\n\r\nBoil water.\n")
+	put(t, w.dir, "prompts/BASE_PROMPT.txt", "You are Reverie.")
+	put(t, w.dir, "prompts/planning/tier1.txt", "Plan.")
+	put(t, w.dir, "personas/calm.md", "Be calm.")
+	put(t, w.dir, "skills/empty.md", "\n")
+	put(t, w.dir, "personas/.calm.md.1", "older")
+	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
+
+	for p, want := range map[string]string{
+		"data/skills/tea.md":              "data/skills/tea.md, lines 1–3 of 3:\n\nHow to make tea\n\nBoil water.",
+		"skills/tea.md":                   "Boil water.",
+		"./skills/tea.md":                 "Boil water.",
+		"./data/skills/tea.md":            "Boil water.",
+		" data/skills//tea.md ":           "Boil water.",
+		"data/prompts/planning/tier1.txt": "Plan.",
+		"personas/calm.md":                "Be calm.",
+		"data/MEMORIES.txt":               "Jana is my sister.",
+		"data/skills/empty.md":            "is empty",
+		"data/skills":                     "data/skills/ holds:\nempty.md\ntea.md",
+		"data/skills/":                    "empty.md\ntea.md",
+		"prompts":                         "BASE_PROMPT.txt\nplanning/",
+		"personas":                        "data/personas/ holds:\ncalm.md",
+		"data":                            "What may be read: data/skills/, data/prompts/, data/personas/, data/MEMORIES.txt",
+		".":                               "What may be read",
+	} {
+		wants(t, w.ok(t, direct(), "read_file", asked(p)), want)
+	}
+	for _, p := range []string{"data/skills/coffee.md", "skills/tea.md/x", "data/memories/shared.txt"} {
+		wants(t, w.bad(t, direct(), "read_file", asked(p)), p, "What may be read: data/skills/")
+	}
+}
+
+// TestReadFileRefuses: whatever the path looks like, nothing comes out but what is on the list.
+func TestReadFileRefuses(t *testing.T) {
+	w := newWorkshop(t)
+	outside := t.TempDir()
+	put(t, outside, "passwd", canary)
+	for _, name := range []string{"bot.db.txt", "matrix/account.json", "config.yaml", "secrets/key", ".lock", ".defaults", "skills/.tea.md.1", "skills/.git/config",
+		"memories/users/eve.txt", "memories/rooms/other.txt", "MEMORIES.txt.bak", "SKILLS/x.md", "Prompts/x.txt", "skills.md", "skillsx/a.md"} {
+		put(t, w.dir, name, canary)
+	}
+	put(t, w.dir, "skills/binary.md", "ELF\x00"+canary)
+	put(t, w.dir, "skills/latin1.md", "caf\xe9 "+canary)
+	put(t, w.dir, "skills/huge.md", strings.Repeat(canary+"\n", maxFileSize/len(canary)))
+	links := map[string]string{
+		"skills/out.md": filepath.Join(outside, "passwd"), "skills/outdir": outside, "skills/up.md": "../config.yaml", "skills/updir": "..",
+		"skills/loop.md": "loop.md", "skills/dots.md": "../../data/config.yaml",
+	}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(w.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("matrix", filepath.Join(w.dir, "personas")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{
+		"../passwd", "data/../config.yaml", "skills/../config.yaml", "skills/../../data/config.yaml", "skills/./../config.yaml", "..", "data/..", "skills/..",
+		outside + "/passwd", w.dir + "/config.yaml", w.dir + "/skills/huge.md", "/etc/passwd", "//etc/passwd", "/data/skills/binary.md", "file:///etc/passwd", "C:\\secret", "skills\\..\\config.yaml",
+		"bot.db", "data/bot.db", "bot.db.txt", "matrix/account.json", "config.yaml", "data/config.yaml", "data/data/config.yaml", "secrets/key", ".lock", "data/.lock", ".defaults", "./.lock",
+		"skills/.tea.md.1", "skills/.git/config", "skills/.git", "memories/users/eve.txt", "memories/rooms/other.txt", "memories/users", "memories", "MEMORIES.txt.bak", "memories.TXT",
+		"SKILLS/x.md", "Prompts/x.txt", "skills.md", "skillsx/a.md", "skills/binary.md", "skills/latin1.md", "skills/huge.md", "skills/x\x00.md", "skills\x00/../config.yaml", "skills/a\nb",
+		"skills/out.md", "skills/outdir/passwd", "skills/outdir", "skills/up.md", "skills/updir/config.yaml", "skills/updir", "skills/loop.md", "skills/dots.md", "skills/pipe.md",
+		"personas/account.json", "personas", "MEMORIES.txt", "data/MEMORIES.txt", "%2e%2e/config.yaml", "skills/%2e%2e/config.yaml", "~/config.yaml", "$HOME", "/proc/self/environ",
+	}
+	for _, p := range paths {
+		got := w.bad(t, direct(), "read_file", asked(p))
+		if strings.Contains(got, canary) || strings.Contains(got, outside) && !strings.HasPrefix(p, "/") {
+			t.Errorf("%q: %s", p, got)
+		}
+	}
+}
+
+// TestReadFileMemories: a room reads its own memory file and the shared one, nobody else's.
+func TestReadFileMemories(t *testing.T) {
+	w := newWorkshop(t)
+	stranger := direct()
+	stranger.User, stranger.Room = "@eve:example.org", "!eve:example.org"
+	stranger.Memory = memoryOf(stranger)
+	w.ok(t, direct(), "append_memory", `{"entry": "the owner's secret"}`)
+	w.ok(t, group(), "append_memory", `{"entry": "the group's plan"}`)
+	w.ok(t, stranger, "append_memory", `{"entry": "the stranger's wish"}`)
+	files := map[string]Scope{}
+	for _, s := range []Scope{direct(), group(), stranger} {
+		files[w.cfg.Memory.File(s.Memory[0])] = s
+	}
+	if len(files) != 3 {
+		t.Fatalf("not three files: %v", files)
+	}
+	for file, home := range files {
+		for _, s := range []Scope{direct(), group(), stranger} {
+			if s.Room == home.Room {
+				wants(t, w.ok(t, s, "read_file", asked("data/"+file)), "lines 1–")
+			} else if got := w.bad(t, s, "read_file", asked("data/"+file)); strings.Contains(got, "the owner's") || strings.Contains(got, "the group's") || strings.Contains(got, "the stranger's") {
+				t.Errorf("%s reads %s: %s", s.Room, file, got)
+			}
+		}
+	}
+	if got := w.ok(t, group(), "read_file", asked("data")); strings.Contains(got, "MEMORIES.txt") {
+		t.Errorf("a group is offered private memories: %s", got)
+	}
+}
+
+func TestReadFileLines(t *testing.T) {
+	w := newWorkshop(t)
+	var b strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&b, "line %d äöü\n", i+1)
+	}
+	put(t, w.dir, "skills/long.md", b.String())
+	put(t, w.dir, "skills/wide.md", "first\n"+strings.Repeat("語", 40_000)+"\nlast\n")
+
+	first := w.ok(t, direct(), "read_file", `{"path": "skills/long.md"}`)
+	wants(t, first, "data/skills/long.md, lines 1–", " of 3000:\n\nline 1 äöü\n", "more lines: read on with offset ")
+	if strings.Contains(first, "[cut here") {
+		t.Error("a page is larger than a result")
+	}
+	// Following the notes shows every line exactly once.
+	next, all := 1, 0
+	for range 20 {
+		page := w.ok(t, direct(), "read_file", fmt.Sprintf(`{"path": "skills/long.md", "offset": %d}`, next))
+		all += strings.Count(page, "\nline ")
+		_, rest, more := strings.Cut(page, "read on with offset ")
+		if !more {
+			break
+		}
+		if _, err := fmt.Sscanf(rest, "%d", &next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all != 3000 {
+		t.Errorf("%d lines in all pages", all)
+	}
+	some := w.ok(t, direct(), "read_file", `{"path": "skills/long.md", "offset": "2999", "limit": 1}`)
+	if want := "data/skills/long.md, lines 2999–2999 of 3000:\n\nline 2999 äöü\n\n[1 more lines: read on with offset 3000]"; some != want {
+		t.Errorf("got %q, want %q", some, want)
+	}
+	wants(t, w.bad(t, direct(), "read_file", `{"path": "skills/long.md", "offset": 3001}`), "has only 3000 lines")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md"}`), "lines 1–1 of 3", "offset 2")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 2}`), "[line cut here]", "offset 3")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "skills/wide.md", "offset": 3}`), "lines 3–3 of 3:\n\nlast")
+}
+
+func TestReadFolderOfMany(t *testing.T) {
+	w := newWorkshop(t)
+	for i := range maxListed + 5 {
+		put(t, w.dir, fmt.Sprintf("skills/s%03d.md", i), "x")
+	}
+	wants(t, w.ok(t, direct(), "read_file", asked("skills")), "s000.md", fmt.Sprintf("[the first %d of %d]", maxListed, maxListed+5))
+}
+
+func memoryOf(s Scope) []memory.Scope { return memory.Visible(s.Room, s.User, s.Private) }

@@ -1,0 +1,199 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"reverie/internal/task"
+)
+
+type taskArgs struct {
+	Action          string `json:"action" rule:"required" enum:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
+	Content         string `json:"content" doc:"What is to be done."`
+	TaskID          string `json:"task_id" doc:"Which task, such as task_ab12cd34."`
+	Reason          string `json:"reason" doc:"complete: how it ended."`
+	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out."`
+	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out."`
+	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,none" doc:"When; none removes a schedule."`
+	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00, tomorrow 09:00, in 20 minutes."`
+	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun."`
+	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31."`
+	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Seconds between two times."`
+	WindowStart     string `json:"window_start" doc:"interval: not before, HH:MM."`
+	WindowEnd       string `json:"window_end" doc:"interval: not after, HH:MM."`
+	Prompt          string `json:"ai_prompt" doc:"What you are to do at that time; without it, the person is reminded."`
+	Background      *bool  `json:"background" doc:"Do it without showing the steps."`
+}
+
+// scheduleArgs are the arguments that make up a schedule.
+var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds", "window_start", "window_end"}
+
+// taskUses says which arguments an action uses, besides action itself.
+var taskUses = map[string][]string{
+	"add":      append([]string{"content", "priority", "ai_prompt", "background"}, scheduleArgs...),
+	"update":   append([]string{"task_id", "content", "priority", "ai_prompt", "background"}, scheduleArgs...),
+	"complete": {"task_id", "reason"},
+	"pause":    {"task_id"},
+	"resume":   {"task_id"},
+	"delete":   {"task_id"},
+	"list":     {"status"},
+}
+
+// task does one thing with the tasks of the asking room; those of other rooms
+// do not exist for it.
+func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
+	schedule, err := s.checkTask(scope, a)
+	if err != nil {
+		return "", err
+	}
+	text, err := s.doTask(ctx, scope, a, schedule)
+	if err != nil {
+		return "", err
+	}
+	if unused := a.unused(); len(unused) > 0 {
+		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
+	}
+	return text, nil
+}
+
+// checkTask finds everything that is missing for an action, and reads the
+// schedule; nil when none was given.
+func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
+	var found faults
+	given, uses := a.given(), taskUses[a.Action]
+	if a.Action == "add" && a.Content == "" {
+		found.add("content: is missing; send what is to be done")
+	}
+	if slices.Contains(uses, "task_id") && a.TaskID == "" {
+		found.add("task_id: is missing; send the id of the task, such as task_ab12cd34 (action list shows them)")
+	}
+	if a.Action == "complete" && a.Reason == "" {
+		found.add("reason: is missing; send a sentence that says how it ended")
+	}
+	if a.Action == "update" && !slices.ContainsFunc(given, func(name string) bool { return name != "task_id" && slices.Contains(uses, name) }) {
+		found.add("update needs something to change: content, priority, ai_prompt, background or a schedule")
+	}
+	var schedule *task.Schedule
+	if slices.Contains(uses, "schedule_type") {
+		switch parts := slices.DeleteFunc(given, func(name string) bool { return !slices.Contains(scheduleArgs[1:], name) }); {
+		case a.ScheduleType == "" && len(parts) > 0:
+			found.add("schedule_type: is missing, and %s alone is no schedule; send the whole schedule", strings.Join(parts, ", "))
+		case a.ScheduleType == "none" && len(parts) > 0:
+			found.add("schedule_type: none means no schedule, but there is %s; remove one of the two", strings.Join(parts, ", "))
+		case a.ScheduleType != "" && a.ScheduleType != "none":
+			valid, err := a.schedule().Validate(scope.Now, s.cfg.Location)
+			if err != nil {
+				found.add("%v", err)
+			}
+			schedule = &valid
+		}
+	}
+	if len(found) > 0 {
+		return nil, found
+	}
+	return schedule, nil
+}
+
+func (a taskArgs) schedule() task.Schedule {
+	return task.Schedule{
+		Type: a.ScheduleType, At: a.At, DayOfWeek: a.DayOfWeek, DayOfMonth: a.DayOfMonth,
+		IntervalSeconds: a.IntervalSeconds, WindowStart: a.WindowStart, WindowEnd: a.WindowEnd,
+	}
+}
+
+func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *task.Schedule) (string, error) {
+	var t task.Task
+	var err error
+	done := ""
+	switch a.Action {
+	case "list":
+		return s.listTasks(ctx, scope, a.Status)
+	case "add":
+		done = "Added"
+		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt}
+		if t.Priority == 0 {
+			t.Priority = 5
+		}
+		t.Background = a.Background != nil && *a.Background
+		t, err = s.cfg.Tasks.Add(ctx, t)
+	case "update":
+		done = "Changed"
+		t, err = s.cfg.Tasks.Update(ctx, scope.Room, a.TaskID, a.patch(schedule))
+	case "complete":
+		done = "Completed"
+		t, err = s.cfg.Tasks.Complete(ctx, scope.Room, a.TaskID, a.Reason)
+	case "pause":
+		done = "Paused"
+		t, err = s.cfg.Tasks.Pause(ctx, scope.Room, a.TaskID)
+	case "resume":
+		done = "Active again"
+		t, err = s.cfg.Tasks.Resume(ctx, scope.Room, a.TaskID)
+	case "delete":
+		done = "Deleted"
+		t, err = s.cfg.Tasks.Delete(ctx, scope.Room, a.TaskID)
+	}
+	if err != nil {
+		return "", err
+	}
+	text := done + ": " + t.Line()
+	if schedule != nil {
+		text += "\n" + notYet
+	}
+	return text, nil
+}
+
+// notYet keeps the model from promising what this release does not do.
+const notYet = "The schedule is kept and shown, but nothing starts by itself at that time yet. Tell the person so."
+
+func (a taskArgs) patch(schedule *task.Schedule) task.Patch {
+	p := task.Patch{Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
+	if a.Content != "" {
+		p.Content = &a.Content
+	}
+	if a.Priority != 0 {
+		p.Priority = &a.Priority
+	}
+	if a.Prompt != "" {
+		p.Prompt = &a.Prompt
+	}
+	return p
+}
+
+func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string, error) {
+	tasks, err := s.cfg.Tasks.List(ctx, scope.Room, task.Status(status))
+	if err != nil {
+		return "", err
+	}
+	var lines []string
+	for _, t := range tasks {
+		line := t.Line()
+		if t.Prompt != "" {
+			line += " → " + t.Prompt
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) == 0 {
+		return "There are no such tasks in this room.", nil
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// given lists the arguments that were sent, by name, in the order of the struct.
+func (a taskArgs) given() []string {
+	v := reflect.ValueOf(a)
+	var names []string
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			names = append(names, v.Type().Field(i).Tag.Get("json"))
+		}
+	}
+	return names
+}
+
+// unused lists the arguments that were sent in vain: said, never silently dropped.
+func (a taskArgs) unused() []string {
+	return slices.DeleteFunc(a.given(), func(name string) bool { return name == "action" || slices.Contains(taskUses[a.Action], name) })
+}

@@ -1,0 +1,76 @@
+package tool
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var taskID = regexp.MustCompile(`task_[a-z0-9]+`)
+
+func TestTask(t *testing.T) {
+	w := newWorkshop(t)
+	here := direct()
+	added := w.ok(t, here, "task", `{"action": "add", "content": "Water the plants", "priority": "2", "schedule_type": "daily", "at": "9:00"}`)
+	wants(t, added, "Added: [P2] #task_", "Water the plants [daily at 09:00]", notYet)
+	id := taskID.FindString(added)
+	plain := w.ok(t, here, "task", `{"action": "add", "content": "Call Jana", "ai_prompt": "Say hello"}`)
+	wants(t, plain, "[P5]")
+	if strings.Contains(plain, notYet) {
+		t.Error("a task without a schedule speaks of one")
+	}
+
+	list := w.ok(t, here, "task", `{"action": "list"}`)
+	wants(t, list, "[P2] #"+id, "Call Jana → Say hello")
+	if strings.Index(list, "Water") > strings.Index(list, "Jana") {
+		t.Errorf("not in the order of priority:\n%s", list)
+	}
+	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "#`+id+`", "content": "Water all plants", "priority": 1, "schedule_type": "none"}`), "Changed: [P1] #"+id+": Water all plants")
+	if list := w.ok(t, here, "task", `{"action":"list"}`); strings.Contains(list, "daily") {
+		t.Errorf("schedule_type none kept the schedule: %s", list)
+	}
+	wants(t, w.ok(t, here, "task", `{"action": "pause", "task_id": "`+id+`"}`), "Paused: ", "[paused]")
+	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "paused"}`), id)
+	wants(t, w.ok(t, here, "task", `{"action": "resume", "task_id": "`+id+`", "priority": 3}`), "Active again: [P1]", "(resume does not use: priority.)")
+	wants(t, w.ok(t, here, "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Done by hand"}`), "Completed: ")
+	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "completed"}`), "Water all plants")
+	wants(t, w.ok(t, here, "task", `{"action": "list", "status": "all"}`), "Water all plants", "Call Jana")
+	wants(t, w.ok(t, here, "task", `{"action": "delete", "task_id": "`+taskID.FindString(plain)+`"}`), "Deleted: ")
+	wants(t, w.ok(t, here, "task", `{"action": "list"}`), "There are no such tasks")
+}
+
+func TestTaskTeaches(t *testing.T) {
+	w := newWorkshop(t)
+	for raw, want := range map[string][]string{
+		`{"action": "add"}`:                                {"- content: is missing"},
+		`{"action": "update"}`:                             {"- task_id: is missing", "- update needs something to change"},
+		`{"action": "complete"}`:                           {"- task_id: is missing", "- reason: is missing"},
+		`{"action": "pause"}`:                              {"- task_id: is missing"},
+		`{"action": "add", "content": "x", "at": "09:00"}`: {"- schedule_type: is missing, and at alone is no schedule"},
+		`{"action": "add", "content": "x", "schedule_type": "daily", "at": "noonish"}`:          {"noonish", "HH:MM"},
+		`{"action": "add", "schedule_type": "weekly", "at": "09:00"}`:                           {"- content: is missing", "- day_of_week"},
+		`{"action": "add", "content": "x", "schedule_type": "none", "at": "09:00"}`:             {"none means no schedule"},
+		`{"action": "add", "content": "x", "schedule_type": "interval", "interval_seconds": 5}`: {"interval_seconds: is out of range; send a whole number of at least 60"},
+		`{"action": "complete", "task_id": "task_zzzzzzzz", "reason": "done"}`:                  {"no task #task_zzzzzzzz in this room"},
+		`{"action": "add", "content": "x", "schedule_type": "once", "at": "2020-01-01 10:00"}`:  {"past"},
+	} {
+		wants(t, w.bad(t, direct(), "task", raw), want...)
+	}
+	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "There are no such tasks") // and nothing was stored on the way
+}
+
+// TestTaskStaysInItsRoom: the tasks of one room do not exist in another.
+func TestTaskStaysInItsRoom(t *testing.T) {
+	w := newWorkshop(t)
+	id := taskID.FindString(w.ok(t, direct(), "task", `{"action": "add", "content": "a secret errand"}`))
+	if got := w.ok(t, group(), "task", `{"action": "list", "status": "all"}`); strings.Contains(got, "secret") {
+		t.Errorf("another room sees it: %s", got)
+	}
+	for _, action := range []string{"update", "complete", "pause", "resume", "delete"} {
+		got := w.bad(t, group(), "task", `{"action": "`+action+`", "task_id": "`+id+`", "content": "x", "reason": "y"}`)
+		if wants(t, got, "no task #"+id+" in this room"); strings.Contains(got, "secret") {
+			t.Errorf("%s: %s", action, got)
+		}
+	}
+	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "a secret errand")
+}

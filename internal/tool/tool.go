@@ -1,0 +1,197 @@
+// Package tool is what the model can do besides talking: a set of tools, each
+// one Go file and one text that describes it to the model. The set checks the
+// arguments a model wrote, runs the tool within what the asking room may see,
+// and always answers in words the model can act on.
+//
+// catalog.go lists the tools; adding one is a file of its own and a line there.
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/task"
+)
+
+// Scope is on whose behalf a tool runs and what it may touch. It comes from
+// the session, never from the model.
+type Scope struct {
+	Room    string
+	User    string // who asked
+	Private bool   // nobody else reads this room
+	// Memory is what may be read here; new entries go to the first.
+	Memory []memory.Scope
+	Now    time.Time
+}
+
+// Result answers one call. Content is plain text for the model, never empty,
+// at most MaxResult characters. Failed says that the call did not do its work;
+// Content then says what to do instead.
+type Result struct {
+	Content string
+	Failed  bool
+}
+
+// MaxResult is the most characters of a Result.
+const MaxResult = 16_000
+
+// callLimit is how long one call may take.
+const callLimit = 30 * time.Second
+
+// Config is what the tools work on. Everything but Location (nil = UTC) and
+// Log (nil = silent) is needed.
+type Config struct {
+	Memory   *memory.Store
+	Tasks    *task.Store
+	Skills   *skill.Library
+	Dir      string // the data folder
+	Location *time.Location
+	Log      *slog.Logger
+}
+
+// Set is the tools, ready to run. It is safe for concurrent use.
+type Set struct {
+	cfg   Config
+	log   *slog.Logger
+	tools []entry
+	limit time.Duration
+}
+
+// New returns the set of all tools in the catalog.
+func New(cfg Config) (*Set, error) {
+	return newSet(cfg, catalog)
+}
+
+func newSet(cfg Config, tools []entry) (*Set, error) {
+	if cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.Dir == "" {
+		return nil, errors.New("tools: memory, tasks, skills and the data folder are all needed")
+	}
+	if cfg.Location == nil {
+		cfg.Location = time.UTC
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Set{cfg: cfg, log: cfg.Log, tools: tools, limit: callLimit}, nil
+}
+
+// Specs describes the tools to the model, in the catalog's order, every time
+// in the same bytes.
+func (s *Set) Specs() []llm.ToolSpec {
+	specs := make([]llm.ToolSpec, len(s.tools))
+	for i, t := range s.tools {
+		specs[i] = llm.ToolSpec{Name: t.name, Description: t.description, Parameters: t.schema}
+	}
+	return specs
+}
+
+// Names lists the tools in the catalog's order.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.tools))
+	for i, t := range s.tools {
+		names[i] = t.name
+	}
+	return names
+}
+
+// Run runs one call. It always returns a Result: bad arguments, failures and
+// even panics become words for the model, and details go to the log.
+func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
+	began := time.Now()
+	text, err := s.run(ctx, scope, call)
+	res := Result{Content: text}
+	if err != nil {
+		res = Result{Content: s.explain(ctx, scope, call.Name, err), Failed: true}
+	}
+	res.Content = capText(res.Content, MaxResult)
+	s.log.Debug("tool", "tool", call.Name, "room", scope.Room, "failed", res.Failed, "took", time.Since(began).Round(time.Millisecond))
+	return res
+}
+
+func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
+	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
+	if at < 0 {
+		return "", refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(s.Names(), ", ")))
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("tool panicked", "tool", call.Name, "room", scope.Room, "panic", p, "stack", string(debug.Stack()))
+			err = errPanic
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	return s.tools[at].run(s, ctx, scope, call.Arguments)
+}
+
+// refusal is an error whose text is meant for the model as it stands.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+var errPanic = errors.New("a fault in the program")
+
+// explain tells the model about an error: what happened, and what to do next.
+func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) string {
+	var said refusal
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &said):
+		return string(said)
+	case ctx.Err() != nil:
+		return name + " was stopped before it was done. Do not count on its having happened."
+	case errors.Is(err, context.DeadlineExceeded):
+		s.log.Warn("tool took too long", "tool", name, "room", scope.Room, "limit", s.limit, "err", err)
+		return fmt.Sprintf("%s took longer than %v and was stopped. Try it once more; if it fails again, say so to the person.", name, s.limit)
+	case errors.Is(err, errPanic), errors.As(err, &path), errors.As(err, &link):
+		// Paths of this machine and the program's insides are the operator's business.
+		s.log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)
+		return name + " failed: something on the assistant's own machine does not work, and the operator's log says what. " +
+			"Tell the person that it was not done; calling it again will hardly help."
+	}
+	s.log.Warn("tool failed", "tool", name, "room", scope.Room, "err", err)
+	return name + " failed: " + err.Error()
+}
+
+// capText makes text valid UTF-8, non-empty, and at most limit characters
+// long, cut at a line if one ends nearby.
+func capText(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if strings.TrimSpace(text) == "" {
+		return "Done; there is nothing to show."
+	}
+	total := utf8.RuneCountInString(text)
+	if total <= limit {
+		return text
+	}
+	note := fmt.Sprintf("\n[cut here: this is the beginning of %d characters]", total)
+	keep := text[:runeIndex(text, limit-utf8.RuneCountInString(note))]
+	if end := strings.LastIndexByte(keep, '\n'); end > len(keep)*3/4 {
+		keep = keep[:end]
+	}
+	return keep + note
+}
+
+// runeIndex is the byte offset of the n-th character of s.
+func runeIndex(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}

@@ -1,0 +1,284 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	reverie "reverie"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/store"
+	"reverie/internal/task"
+)
+
+const owner = "@ada:example.org"
+
+// workshop is a set over real stores in a folder of its own.
+type workshop struct {
+	*Set
+	dir string
+	log strings.Builder
+}
+
+func newWorkshop(t testing.TB) *workshop {
+	t.Helper()
+	w := &workshop{dir: filepath.Join(t.TempDir(), "data")}
+	db, err := store.Open(t.Context(), filepath.Join(w.dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	mem, err := memory.Open(memory.Config{Dir: w.dir, Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Set, err = New(Config{
+		Memory: mem, Tasks: task.NewStore(db, func() time.Time { return noon }), Skills: skill.Open(filepath.Join(w.dir, "skills")),
+		Dir: w.dir, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// direct is the owner's own chat, group a room with others in it.
+func direct() Scope {
+	return Scope{Room: "!dm:example.org", User: owner, Private: true, Memory: memory.Visible("!dm:example.org", owner, true), Now: noon}
+}
+
+func group() Scope {
+	return Scope{Room: "!group:example.org", User: owner, Memory: memory.Visible("!group:example.org", owner, false), Now: noon}
+}
+
+func (w *workshop) call(t testing.TB, scope Scope, name, arguments string) Result {
+	t.Helper()
+	return w.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+}
+
+// ok runs a call that must succeed, and bad one that must be refused.
+func (w *workshop) ok(t testing.TB, scope Scope, name, arguments string) string {
+	t.Helper()
+	res := w.call(t, scope, name, arguments)
+	if res.Failed {
+		t.Fatalf("%s %s: %s", name, arguments, res.Content)
+	}
+	return res.Content
+}
+
+func (w *workshop) bad(t testing.TB, scope Scope, name, arguments string) string {
+	t.Helper()
+	res := w.call(t, scope, name, arguments)
+	if !res.Failed {
+		t.Fatalf("%s %s was accepted: %s", name, arguments, res.Content)
+	}
+	return res.Content
+}
+
+func wants(t testing.TB, text string, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(text, p) {
+			t.Errorf("missing %q in:\n%s", p, text)
+		}
+	}
+}
+
+// TestCatalog holds for every tool, also those to come.
+func TestCatalog(t *testing.T) {
+	w := newWorkshop(t)
+	again := newWorkshop(t)
+	if !reflect.DeepEqual(w.Specs(), again.Specs()) {
+		t.Error("two sets describe the tools in different bytes")
+	}
+	total := 0
+	for i, spec := range w.Specs() {
+		t.Run(spec.Name, func(t *testing.T) {
+			e := catalog[i]
+			if len(spec.Description) < 40 || strings.TrimSpace(spec.Description) != spec.Description {
+				t.Errorf("description %q", spec.Description)
+			}
+			var schema struct {
+				Type                 string
+				Properties           map[string]struct{ Type, Description string }
+				Required             []string
+				AdditionalProperties *bool
+			}
+			if err := json.Unmarshal(spec.Parameters, &schema); err != nil {
+				t.Fatal(err)
+			}
+			if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+				t.Errorf("schema %s", spec.Parameters)
+			}
+			if len(schema.Properties) != len(e.fields) {
+				t.Errorf("%d properties for %d arguments", len(schema.Properties), len(e.fields))
+			}
+			for _, f := range e.fields {
+				p, ok := schema.Properties[f.name]
+				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean"}[f.kind] {
+					t.Errorf("%s: property %+v", f.name, p)
+				}
+				if f.required != slices.Contains(schema.Required, f.name) {
+					t.Errorf("%s: required differs", f.name)
+				}
+			}
+			w.badArguments(t, e)
+			if res := w.call(t, direct(), e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
+				t.Errorf("its own example is refused: %s", res.Content)
+			}
+		})
+		total += len(spec.Name) + len(spec.Description) + len(spec.Parameters)
+	}
+	if total > 6000 {
+		t.Errorf("the tools take %d bytes of every prompt", total)
+	}
+}
+
+// badArguments: whatever is wrong, the answer names the argument and the remedy, and shows an example.
+func (w *workshop) badArguments(t *testing.T, e entry) {
+	for _, raw := range []string{`{`, `{"a": `, `[1]`, `7`, `"text"`, `true`, `{"x": 1} {"x": 2}`, `{'entry': 'x'}`, `<tool>`, `{"no_such": 1}`} {
+		wants(t, w.bad(t, direct(), e.name, raw), e.name+" was not run", "A valid example: "+e.example)
+	}
+	for _, f := range e.fields {
+		wrong := []string{`[]`, `{}`}
+		switch f.kind {
+		case reflect.String:
+			wrong = append(wrong, `1`, `true`)
+		case reflect.Int:
+			wrong = append(wrong, `1.5`, `"many"`, `true`, `-1`, `1e99`, `"1e99"`)
+		default:
+			wrong = append(wrong, `1`, `"perhaps"`, `"t"`)
+		}
+		if f.enum != nil {
+			wrong = append(wrong, `"no such"`)
+		}
+		for _, v := range wrong {
+			wants(t, w.bad(t, direct(), e.name, `{"`+f.name+`": `+v+`}`), "\n- "+f.name+": ", f.wanted())
+		}
+		if f.required {
+			for _, raw := range []string{``, `{}`, `null`, `{"` + f.name + `": null}`, `{"` + f.name + `": ""}`, `{"` + f.name + `": "  "}`} {
+				wants(t, w.bad(t, direct(), e.name, raw), "\n- "+f.name+": is missing")
+			}
+		}
+	}
+}
+
+func TestUnknownTool(t *testing.T) {
+	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, task, add_skill, read_file")
+}
+
+func TestAppendMemory(t *testing.T) {
+	w := newWorkshop(t)
+	got := w.ok(t, direct(), "append_memory", `{"entry": "  My sister's   name is Jana.\n", "source": "user_explicit"}`)
+	if want := "Remembered, in this person's private memory:\nMy sister's name is Jana."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	wants(t, w.ok(t, direct(), "append_memory", `{"entry": "my sister's name is jana."}`), "known already", "\nMy sister's name is Jana.")
+	wants(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")
+
+	file, err := os.ReadFile(filepath.Join(w.dir, "MEMORIES.txt"))
+	if err != nil || strings.Count(string(file), "Jana") != 1 || strings.Contains(string(file), "Mondays") {
+		t.Errorf("MEMORIES.txt (%v): %s", err, file)
+	}
+	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+strings.Repeat("x", 2001)+`"}`), "append_memory failed", "shorten")
+	nowhere := direct()
+	nowhere.Memory = nil
+	wants(t, w.bad(t, nowhere, "append_memory", `{"entry": "x"}`), "Nothing can be remembered")
+}
+
+func TestAddSkill(t *testing.T) {
+	w := newWorkshop(t)
+	got := w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Boil water."}`)
+	wants(t, got, "data/skills/tea.md", "How to make tea")
+	wants(t, w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Warm the pot first."}`), "replaces", "copy")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/tea.md"}`), "Warm the pot first.")
+	for _, name := range []string{"../evil", "a/b", ".hidden", "a b", "x\u0000"} {
+		w.bad(t, direct(), "add_skill", string(quoted(map[string]string{"skill_name": name, "summary": "s", "documentation": "d"})))
+	}
+}
+
+type noArgs struct {
+	Word string `json:"word" doc:"Anything."`
+}
+
+// trial is a set with one tool that does what run says.
+func trial(t *testing.T, w *workshop, run func(context.Context) (string, error)) *Set {
+	t.Helper()
+	s, err := newSet(w.cfg, []entry{define("trial", "For a test.", `{}`, func(_ *Set, ctx context.Context, _ Scope, _ noArgs) (string, error) { return run(ctx) })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestRunGuards(t *testing.T) {
+	w := newWorkshop(t)
+	lost := &fs.PathError{Op: "open", Path: "/secret/place", Err: errors.New("input/output error")}
+	for name, c := range map[string]struct {
+		run  func(context.Context) (string, error)
+		want string
+		ok   bool
+	}{
+		"panic":        {func(context.Context) (string, error) { panic("boom /secret/place") }, "operator's log", false},
+		"system error": {func(context.Context) (string, error) { return "", lost }, "operator's log", false},
+		"lesson":       {func(context.Context) (string, error) { return "", errors.New("write it shorter") }, "trial failed: write it shorter", false},
+		"empty":        {func(context.Context) (string, error) { return " \n", nil }, "Done", true},
+		"not text":     {func(context.Context) (string, error) { return "a\xffb", nil }, "a\uFFFDb", true},
+		"long":         {func(context.Context) (string, error) { return strings.Repeat("日本\n", 9000), nil }, "[cut here: this is the beginning of 27000 characters]", true},
+		"long line":    {func(context.Context) (string, error) { return strings.Repeat("日", 20000), nil }, "beginning of 20000 characters]", true},
+		"long error":   {func(context.Context) (string, error) { return "", errors.New(strings.Repeat("x", 20000)) }, "characters]", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			res := trial(t, w, c.run).Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
+			wants(t, res.Content, c.want)
+			if res.Failed == c.ok || strings.Contains(res.Content, "/secret") {
+				t.Errorf("result %+v", res)
+			}
+			if n := utf8.RuneCountInString(res.Content); n > MaxResult || !utf8.ValidString(res.Content) {
+				t.Errorf("%d characters", n)
+			}
+		})
+	}
+	wants(t, w.log.String(), "boom", "/secret/place") // the operator gets what the model does not
+}
+
+func TestRunLimits(t *testing.T) {
+	w := newWorkshop(t)
+	waits := trial(t, w, func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() })
+	waits.limit = time.Millisecond
+	res := waits.Run(t.Context(), direct(), llm.ToolCall{Name: "trial"})
+	if wants(t, res.Content, "took longer than"); !res.Failed {
+		t.Error("not failed")
+	}
+	waits.limit = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	res = waits.Run(ctx, direct(), llm.ToolCall{Name: "trial"})
+	if wants(t, res.Content, "was stopped"); !res.Failed {
+		t.Error("not failed")
+	}
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	if _, err := New(Config{Dir: "data"}); err == nil {
+		t.Error("a set without stores was made")
+	}
+}

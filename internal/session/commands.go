@@ -1,0 +1,187 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// command is one word people can say with a "!" before it. It answers with
+// Markdown; commands never call the model, but for !retry.
+type command struct {
+	name, help string
+	run        func(s *Session, ctx context.Context, in Inbound, args string) (string, error)
+}
+
+// commands lists what the bot understands, in the order !help shows it.
+func commands() []command {
+	return []command{
+		{"help", "this list", (*Session).help},
+		{"new", "start a new conversation; what I was told to remember stays", (*Session).startNew},
+		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
+		{"status", "how I am: model, connection, this conversation", (*Session).status},
+		{"tasks", "the open tasks of this room", (*Session).listTasks},
+		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
+		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
+		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
+	}
+}
+
+var commandForm = regexp.MustCompile(`(?s)^!([A-Za-z]+)(?:\s+(.*))?$`)
+
+// parseCommand recognises "!name arguments". A "!" followed by anything but a
+// letter is ordinary text.
+func parseCommand(text string) (name, args string, ok bool) {
+	m := commandForm.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return "", "", false
+	}
+	return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
+}
+
+func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
+	if name == "retry" {
+		return s.retry(ctx, in)
+	}
+	for _, c := range commands() {
+		if c.name != name {
+			continue
+		}
+		text, err := c.run(s, ctx, in, args)
+		if err != nil {
+			return err
+		}
+		return s.notice(ctx, in, text)
+	}
+	return s.notice(ctx, in, fmt.Sprintf("I do not know `!%s`. `!help` lists what I understand.", oneLine(name, 30)))
+}
+
+func (s *Session) help(context.Context, Inbound, string) (string, error) {
+	var b strings.Builder
+	b.WriteString("Just write to me. Besides that I understand:\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(&b, "- `!%s`: %s\n", c.name, c.help)
+	}
+	return b.String(), nil
+}
+
+func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
+	if _, err := s.cfg.History.StartNew(ctx, s.room); err != nil {
+		return "", err
+	}
+	return "A new conversation starts here. What I was told to remember, and the tasks, are kept.", nil
+}
+
+// retry answers the last message of a person anew. What the model had said or
+// done since is set aside, not deleted.
+func (s *Session) retry(ctx context.Context, in Inbound) error {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(past) {
+		if m.Role != llm.User {
+			continue
+		}
+		if err := s.cfg.History.Retire(ctx, s.room, m.ID); err != nil {
+			return err
+		}
+		return s.respond(ctx, in)
+	}
+	return s.notice(ctx, in, "There is nothing to try again yet: this conversation has no message of yours.")
+}
+
+func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, error) {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	entries, err := s.cfg.Memory.Entries(ctx, s.scopes(in)...)
+	if err != nil {
+		return "", err
+	}
+	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+	if err != nil {
+		return "", err
+	}
+	window, out := s.cfg.Models.Window("chat")
+	lines := []string{
+		fmt.Sprintf("Awake for %s.", s.cfg.Now().Sub(s.began).Round(time.Second)),
+		fmt.Sprintf("Models for chat, in order: %s (window %d tokens, of which %d for the answer).", strings.Join(s.cfg.Models.Role("chat"), ", "), window, out),
+		fmt.Sprintf("This conversation: %d messages. I remember %d things here; %d open tasks.", len(past), len(entries), len(tasks)),
+	}
+	if s.cfg.Status != nil {
+		lines = append(lines, s.cfg.Status(ctx)...)
+	}
+	return "- " + strings.Join(lines, "\n- "), nil
+}
+
+func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, error) {
+	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+	if err != nil {
+		return "", err
+	}
+	if len(tasks) == 0 {
+		return "No open tasks in this room.", nil
+	}
+	var b strings.Builder
+	for _, t := range tasks {
+		b.WriteString("- " + t.Line() + "\n")
+	}
+	return b.String(), nil
+}
+
+func (s *Session) listMemory(ctx context.Context, in Inbound, _ string) (string, error) {
+	var b strings.Builder
+	for _, scope := range s.scopes(in) {
+		entries, err := s.cfg.Memory.Entries(ctx, scope)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "**%s** (%d)\n\n", s.cfg.Memory.File(scope), len(entries))
+		const most = 50
+		for _, e := range entries[max(0, len(entries)-most):] {
+			b.WriteString("- " + oneLine(e.Text, 300) + "\n")
+		}
+		if n := len(entries) - most; n > 0 {
+			fmt.Fprintf(&b, "- … and %d older ones in the file\n", n)
+		}
+		b.WriteString("\n")
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	t := s.promptTurn(in, past)
+	t.Preview = true
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	return "```\n" + p.Report.String() + "\n```\n`bot prompt` on my machine shows the words.", nil
+}
+
+func (s *Session) whoami(_ context.Context, in Inbound, _ string) (string, error) {
+	role := "allowed to talk to me"
+	if slices.Contains(s.cfg.Owners, in.Sender) {
+		role = "an owner"
+	}
+	where := "This is a room with others: I use only what was said to me in this room, and what is shared with everybody."
+	if in.Private {
+		where = "This is a direct chat: I use what you told me in private, and what is shared with everybody."
+	}
+	files := make([]string, 0, 2)
+	for _, scope := range s.scopes(in) {
+		files = append(files, "`"+s.cfg.Memory.File(scope)+"`")
+	}
+	return fmt.Sprintf("You are %s, %s. %s (%s)", in.Sender, role, where, strings.Join(files, ", ")), nil
+}

@@ -1,0 +1,184 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+)
+
+// Config is what the sessions work with. All stores are shared by all rooms;
+// the scopes a turn may see are decided here, in code, from who is in the room.
+type Config struct {
+	DB        *sql.DB
+	Models    *llm.Models
+	Prompt    *prompt.Assembler
+	Tools     *tool.Set
+	History   *history.Store
+	Memory    *memory.Store
+	Tasks     *task.Store
+	Transport Transport
+
+	Owners   []string
+	Location *time.Location
+	MaxRound int              // model calls within one turn; 0 = 25
+	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
+	Now      func() time.Time // nil = time.Now
+	Log      *slog.Logger
+	// Status returns lines the transport adds to !status; may be nil.
+	Status func(ctx context.Context) []string
+}
+
+// ErrStopping is returned by Deliver once the end was asked for. The message
+// stays with the transport, which delivers it again at the next start.
+var ErrStopping = errors.New("session: stopping")
+
+// Manager keeps one Session per room and hands each message to its lane.
+type Manager struct {
+	cfg        Config
+	specs      []llm.ToolSpec
+	toolTokens int
+	began      time.Time
+	start      chan *Session
+
+	mu       sync.Mutex
+	rooms    map[string]*Session
+	stopping bool
+}
+
+// New returns a manager; nothing happens before Run.
+func New(cfg Config) *Manager {
+	if cfg.MaxRound == 0 {
+		cfg.MaxRound = 25
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 10 * time.Second
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Location == nil {
+		cfg.Location = time.Local
+	}
+	m := &Manager{cfg: cfg, specs: cfg.Tools.Specs(), began: cfg.Now(), start: make(chan *Session, 16), rooms: map[string]*Session{}}
+	for _, s := range m.specs {
+		m.toolTokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
+	}
+	return m
+}
+
+// Deliver takes a message into its room's lane and returns at once. Messages
+// of one room are answered in the order they were delivered.
+func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
+	m.mu.Lock()
+	if m.stopping {
+		m.mu.Unlock()
+		return ErrStopping
+	}
+	s, known := m.rooms[in.Room]
+	if !known {
+		s = newSession(m, in.Room)
+		m.rooms[in.Room] = s
+	}
+	s.push(in)
+	m.mu.Unlock()
+	if known {
+		return nil
+	}
+	select {
+	case m.start <- s:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Run runs a goroutine per room until ctx ends, then lets running turns finish
+// within the grace period. What is still waiting then is not acknowledged, so
+// the transport delivers it again at the next start.
+func (m *Manager) Run(ctx context.Context) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		m.mu.Lock()
+		m.stopping = true
+		m.mu.Unlock()
+		time.AfterFunc(m.cfg.Grace, cancel)
+	})
+	defer stop()
+	var rooms errgroup.Group
+	for {
+		select {
+		case s := <-m.start:
+			rooms.Go(func() error { s.Run(ctx, work); return nil })
+		case <-ctx.Done():
+			return rooms.Wait()
+		}
+	}
+}
+
+// Preview assembles the prompt that the next message in room would get,
+// without changing anything. An unknown room is shown as a new direct
+// conversation with the first owner.
+func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
+	in := Inbound{Room: room, Private: true, At: m.cfg.Now()}
+	if len(m.cfg.Owners) > 0 {
+		in.Sender = m.cfg.Owners[0]
+	}
+	err := m.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&in.Sender, &in.Private)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return prompt.Prompt{}, fmt.Errorf("session: read room: %w", err)
+	}
+	s := newSession(m, room)
+	past, err := m.cfg.History.Load(ctx, room)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	t := s.promptTurn(in, past)
+	t.Preview = true
+	return m.cfg.Prompt.Assemble(ctx, t)
+}
+
+// Rooms lists the rooms that have been talked in, the latest first.
+func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
+	rows, err := m.cfg.DB.QueryContext(ctx, `SELECT room FROM session ORDER BY heard_at DESC, room`)
+	if err != nil {
+		return nil, fmt.Errorf("session: list rooms: %w", err)
+	}
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var r string
+		if err := rows.Scan(&r); err != nil {
+			return nil, fmt.Errorf("session: list rooms: %w", err)
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// remember keeps who talks in the room, for prompts built while nobody does.
+func (m *Manager) remember(ctx context.Context, in Inbound) error {
+	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at`,
+		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
+	if err != nil {
+		return fmt.Errorf("session: remember room: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,399 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+	"reverie/internal/skill"
+	"reverie/internal/store"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+)
+
+// room is a transport that remembers what was said, as a homeserver would:
+// saying the same ID again changes the message, it does not add one.
+type room struct {
+	mu      sync.Mutex
+	order   []string
+	final   map[string]Outgoing
+	handled chan string
+	onSay   func(Outgoing)
+}
+
+func newRoom() *room { return &room{final: map[string]Outgoing{}, handled: make(chan string, 100)} }
+
+func (r *room) Say(_ context.Context, _ string, m Outgoing) error {
+	if r.onSay != nil {
+		r.onSay(m)
+	}
+	if m.Draft {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.final[m.ID]; !known {
+		r.order = append(r.order, m.ID)
+	}
+	r.final[m.ID] = m
+	return nil
+}
+
+func (r *room) Typing(context.Context, string, bool) {}
+
+func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
+
+func (r *room) said(id string) Outgoing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.final["re:"+id]
+}
+
+func (r *room) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.order)
+}
+
+// script is a model server that gives its answers in order and keeps the
+// requests. An answer that starts with "{" is a tool call's arguments for
+// append_memory; "500" is a server error.
+type script struct {
+	mu       sync.Mutex
+	answers  []string
+	forever  string // given when answers has run out
+	requests []string
+	block    chan struct{} // when set, an answer waits for it
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.requests = append(s.requests, string(body))
+	answer := s.forever
+	if len(s.answers) > 0 {
+		answer, s.answers = s.answers[0], s.answers[1:]
+	}
+	block, n := s.block, len(s.requests)
+	s.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if answer == "500" {
+		http.Error(w, `{"error":{"message":"upstream detail"}}`, http.StatusInternalServerError)
+		return
+	}
+	delta := map[string]any{"role": "assistant", "content": answer}
+	finish := "stop"
+	if strings.HasPrefix(answer, "{") {
+		delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"index": 0, "id": fmt.Sprintf("call_%d", n), "type": "function",
+			"function": map[string]any{"name": "append_memory", "arguments": answer},
+		}}}
+		finish = "tool_calls"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, c := range []any{
+		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta}}},
+		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": finish}}},
+	} {
+		b, _ := json.Marshal(c)
+		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func (s *script) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.requests...)
+}
+
+const owner = "@owner:example.org"
+
+// world is a manager with everything real but the transport and the model.
+type world struct {
+	*Manager
+	room   *room
+	script *script
+	dir    string
+	stop   func()
+}
+
+func newWorld(t *testing.T, dir string, answers ...string) *world {
+	t.Helper()
+	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
+	server := httptest.NewServer(w.script)
+	t.Cleanup(server.Close)
+	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000}},
+		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mem, err := memory.Open(memory.Config{Dir: dir, Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
+	tools, err := tool.New(tool.Config{Memory: mem, Tasks: tasks, Skills: skills, Dir: dir, Location: time.UTC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	assembler, err := prompt.New(prompt.Config{Layout: "stable", DB: db, Dir: dir, Defaults: reverie.Data, Name: "Reverie", Location: time.UTC,
+		SeedLanguage: "en", Memory: mem, Tasks: tasks, Skills: skills, History: past, KnownTools: tools.Names()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
+		Transport: w.room, Owners: []string{owner}, Location: time.UTC, MaxRound: 4, Grace: 100 * time.Millisecond})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = w.Run(ctx) }()
+	w.stop = func() { cancel(); <-done }
+	t.Cleanup(w.stop)
+	return w
+}
+
+// say delivers one direct message of the owner and waits until it is handled.
+func (w *world) say(t *testing.T, id, text string) Outgoing {
+	t.Helper()
+	return w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()})
+}
+
+func (w *world) deliver(t *testing.T, in Inbound) Outgoing {
+	t.Helper()
+	if err := w.Deliver(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-w.room.handled:
+		if got != in.ID {
+			t.Fatalf("handled %s, want %s", got, in.ID)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%s not handled", in.ID)
+	}
+	return w.room.said(in.ID)
+}
+
+func TestTurn(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"entry":"likes tea"}`, "I will remember that.")
+	if got := w.say(t, "$1", "I like tea"); got.Text != "I will remember that." || got.Notice || got.ReplyTo != "$1" {
+		t.Errorf("answer = %+v", got)
+	}
+	asked := w.script.asked()
+	if len(asked) != 2 || !strings.Contains(asked[1], "likes tea") {
+		t.Fatalf("%d requests; the second must carry the tool's result", len(asked))
+	}
+	entries, err := w.cfg.Memory.Entries(t.Context(), memory.Private(owner))
+	if err != nil || len(entries) != 1 || entries[0].Text != "likes tea" {
+		t.Errorf("memory = %v, %v", entries, err)
+	}
+}
+
+// TestRedelivered: a transport that delivers a message again, as after a
+// crash, gets the same reply and costs no second model call.
+func TestRedelivered(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "first", "second")
+	w.say(t, "$1", "hello")
+	if got := w.say(t, "$1", "hello"); got.Text != "first" {
+		t.Errorf("second delivery says %q", got.Text)
+	}
+	if n := w.room.count(); n != 1 {
+		t.Errorf("%d replies to one message", n)
+	}
+	if n := len(w.script.asked()); n != 1 {
+		t.Errorf("%d model calls for one message", n)
+	}
+}
+
+// TestInterruptedInTool: the program died while a tool ran. The next start
+// takes the turn up where it stands and tells the model that the result is
+// unknown, instead of running everything again.
+func TestInterruptedInTool(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir, "taken up")
+	for _, m := range []history.Message{
+		{Role: llm.User, EventID: "$1", Sender: owner, Text: "remember tea"},
+		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
+	} {
+		m.Room, m.At = "!dm", time.Now()
+		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := w.say(t, "$1", "remember tea"); got.Text != "taken up" {
+		t.Errorf("answer = %q", got.Text)
+	}
+	asked := w.script.asked()
+	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
+		t.Errorf("requests = %v", asked)
+	}
+}
+
+func TestRoundLimit(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.forever = `{"entry":"again"}`
+	got := w.say(t, "$1", "go on for ever")
+	if !got.Notice || !strings.Contains(got.Text, "never came to an answer") {
+		t.Errorf("answer = %+v", got)
+	}
+	asked := w.script.asked()
+	if len(asked) != 4 {
+		t.Fatalf("%d rounds, want the limit of 4", len(asked))
+	}
+	if strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
+		t.Error("only the last round goes without tools")
+	}
+}
+
+func TestModelDownAndRetry(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "500", "back again")
+	got := w.say(t, "$1", "are you there?")
+	if !got.Notice || !strings.Contains(got.Text, "!retry") || strings.Contains(got.Text, "upstream") {
+		t.Errorf("notice = %+v", got)
+	}
+	if got := w.say(t, "$2", "!retry"); got.Text != "back again" || got.Notice {
+		t.Errorf("retry = %+v", got)
+	}
+	asked := w.script.asked()
+	if n := strings.Count(asked[len(asked)-1], "are you there?"); n != 1 {
+		t.Errorf("the retried request holds the question %d times", n)
+	}
+}
+
+// TestPanic: what panics costs one message, not the room.
+func TestPanic(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	var once sync.Once
+	w.room.onSay = func(m Outgoing) {
+		if !m.Notice && !m.Draft {
+			once.Do(func() { panic("boom") })
+		}
+	}
+	if got := w.say(t, "$1", "hello"); !got.Notice || strings.Contains(got.Text, "boom") {
+		t.Errorf("after a panic = %+v", got)
+	}
+	if got := w.say(t, "$2", "hello again"); got.Text != "fine" {
+		t.Errorf("next message = %+v", got)
+	}
+}
+
+// TestPrivateStaysPrivate: what the owner told in a direct chat is nowhere in
+// what a model is sent for a room with others.
+func TestPrivateStaysPrivate(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"entry":"canary-7431 is my secret"}`, "ok", "answer in the group")
+	w.say(t, "$1", "remember my secret")
+	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "what is my secret?"})
+	asked := w.script.asked()
+	if strings.Contains(asked[len(asked)-1], "canary-7431") {
+		t.Error("private memory entered a room with other people")
+	}
+	for _, c := range []string{"!memory", "!prompt", "!status", "!tasks"} {
+		if got := w.deliver(t, Inbound{ID: "$" + c, Room: "!group", Sender: owner, Text: c}); strings.Contains(got.Text, "canary") {
+			t.Errorf("%s shows private memory to the group", c)
+		}
+	}
+	if got := w.say(t, "$3", "!memory"); !strings.Contains(got.Text, "canary-7431") {
+		t.Errorf("!memory in the direct chat = %q", got.Text)
+	}
+}
+
+func TestNewConversation(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.say(t, "$1", "the word is wombat")
+	if got := w.say(t, "$2", "!new"); !got.Notice {
+		t.Errorf("!new = %+v", got)
+	}
+	w.say(t, "$3", "hello")
+	asked := w.script.asked()
+	if strings.Contains(asked[len(asked)-1], "wombat") {
+		t.Error("the old conversation reached the new one")
+	}
+	if got := w.say(t, "$4", "!retry"); got.Text != "fine" {
+		t.Errorf("retry = %+v", got)
+	}
+}
+
+// TestStop: a message in hand at the end is not acknowledged, so that it is
+// delivered again, and nothing new is taken.
+func TestStop(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.block = make(chan struct{})
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	for len(w.script.asked()) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	w.stop()
+	if err := w.Deliver(context.Background(), Inbound{ID: "$2", Room: "!dm"}); err != ErrStopping {
+		t.Errorf("Deliver after the end = %v", err)
+	}
+	if len(w.room.handled) != 0 || w.room.count() != 0 {
+		t.Error("an interrupted message was acknowledged or answered")
+	}
+}
+
+func TestCommands(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	for _, c := range []struct{ text, want string }{
+		{"!help", "`!retry`"},
+		{"!HELP", "`!retry`"},
+		{"!whoami", "an owner"},
+		{"!tasks", "No open tasks"},
+		{"!memory", "MEMORIES.txt"},
+		{"!status", "Models for chat, in order: local"},
+		{"!prompt", "window"},
+		{"!retry", "nothing to try again"},
+		{"!frobnicate now", "I do not know `!frobnicate`"},
+		{"!!", "fine"}, // not a command: the model answers
+	} {
+		got := w.say(t, "$"+c.text, c.text)
+		if !strings.Contains(got.Text, c.want) {
+			t.Errorf("%s = %q; want %q in it", c.text, got.Text, c.want)
+		}
+		if got.Notice != strings.HasPrefix(c.text, "!") && c.text != "!!" {
+			t.Errorf("%s: notice = %v", c.text, got.Notice)
+		}
+	}
+}
+
+func FuzzParseCommand(f *testing.F) {
+	for _, s := range []string{"!help", "!new now", "! ", "!!", "!é", "!x\ny", "help"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		name, _, ok := parseCommand(s)
+		if ok && (name == "" || strings.ContainsAny(name, " \n!")) {
+			t.Errorf("parseCommand(%q) = %q", s, name)
+		}
+	})
+}

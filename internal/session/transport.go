@@ -1,0 +1,40 @@
+package session
+
+import (
+	"context"
+	"time"
+)
+
+// Inbound is one message that passed the gate and waits for its answer.
+type Inbound struct {
+	ID         string    // the transport's own id; the same ID is answered once
+	Room       string    // the conversation it belongs to
+	Sender     string    // who wrote it
+	SenderName string    // how that person is called in the room; may be empty
+	Text       string    // what they wrote, a mention of the bot already removed
+	Private    bool      // a direct chat: the sender's private memory may be used
+	At         time.Time // when the server says it was sent
+}
+
+// Outgoing is one message of ours. Its ID names it for good: saying the same ID
+// again changes what the message reads, it never makes a second one.
+type Outgoing struct {
+	ID      string // stable: derived from the message it answers
+	Text    string // Markdown, all of it so far
+	Notice  bool   // a status or an error rather than an answer
+	Draft   bool   // more will come; the transport may thin drafts out
+	ReplyTo string // the inbound ID it answers, or empty
+}
+
+// Transport carries replies out of a session. The matrix client and the
+// terminal of `bot chat` are its two implementations.
+type Transport interface {
+	// Say makes the message m.ID in room read m.Text. A final message
+	// (Draft false) is durable before Say returns; drafts are best effort.
+	Say(ctx context.Context, room string, m Outgoing) error
+	// Typing shows or hides that an answer is being written. Best effort.
+	Typing(ctx context.Context, room string, on bool)
+	// Handled records that the inbound message id needs no more work, so
+	// that it is not delivered again after a restart.
+	Handled(ctx context.Context, id string) error
+}

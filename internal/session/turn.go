@@ -1,0 +1,199 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// turn answers one message of a person: the session hears it, the assembler
+// reads the history, the model answers, tools act, the reply leaves.
+func (s *Session) turn(ctx context.Context, in Inbound) error {
+	answered, err := s.hear(ctx, in)
+	if err != nil {
+		return err
+	}
+	if answered != "" { // the program died between the answer and its delivery
+		return s.say(ctx, in, answered)
+	}
+	return s.respond(ctx, in)
+}
+
+// respond answers the newest person's message of the history.
+func (s *Session) respond(ctx context.Context, in Inbound) error {
+	s.cfg.Transport.Typing(ctx, s.room, true)
+	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+	reply, err := s.rounds(ctx, in)
+	if err != nil {
+		return err
+	}
+	text := reply.Text
+	if reply.Finish == "length" {
+		text += "\n\n_(cut off: the model reached its output limit)_"
+	}
+	answer := history.Message{Room: s.room, Role: llm.Assistant, Text: text, At: s.cfg.Now()}
+	if err := s.cfg.History.Append(ctx, &answer); err != nil {
+		return err
+	}
+	return s.say(ctx, in, text)
+}
+
+func (s *Session) say(ctx context.Context, in Inbound, text string) error {
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in), Text: text, ReplyTo: in.ID})
+}
+
+// hear stores the message. A message that was stored before an interruption
+// is not stored twice; if it already has its answer, hear returns that.
+func (s *Session) hear(ctx context.Context, in Inbound) (answer string, err error) {
+	at := in.At
+	if at.IsZero() {
+		at = s.cfg.Now()
+	}
+	msg := history.Message{
+		Room: s.room, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
+		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
+	}
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	if err := s.closeOpenCalls(ctx, past); err != nil {
+		return "", err
+	}
+	err = s.cfg.History.Append(ctx, &msg)
+	if !errors.Is(err, history.ErrKnown) {
+		return "", err
+	}
+	for _, m := range past {
+		if m.ID > msg.ID && m.Role == llm.Assistant && len(m.Calls) == 0 {
+			return m.Text, nil
+		}
+	}
+	return "", nil
+}
+
+// closeOpenCalls gives every tool call that an interruption left without a
+// result one that says so: a model must see each call answered, and nobody
+// can know whether the tool had acted. Only the newest calls can be open.
+func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) error {
+	done := map[string]bool{}
+	for i := len(past) - 1; i >= 0; i-- {
+		if past[i].Role == llm.Tool {
+			done[past[i].CallID] = true
+			continue
+		}
+		for _, c := range past[i].Calls {
+			if done[c.ID] {
+				continue
+			}
+			row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, At: s.cfg.Now(),
+				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
+			if err := s.cfg.History.Append(ctx, &row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// errRounds means that the model kept calling tools and never answered.
+var errRounds = errors.New("session: no answer within the limit of tool rounds")
+
+// rounds asks the model, runs the tools it calls and asks again, until it
+// answers in words. In the last round it is offered no tools, so that it must.
+func (s *Session) rounds(ctx context.Context, in Inbound) (llm.Reply, error) {
+	for round := 1; ; round++ {
+		last := round >= s.cfg.MaxRound
+		reply, err := s.infer(ctx, in, last)
+		if err != nil || len(reply.ToolCalls) == 0 {
+			return reply, err
+		}
+		if last {
+			return reply, errRounds
+		}
+		if err := s.act(ctx, in, reply); err != nil {
+			return reply, err
+		}
+	}
+}
+
+// infer makes one request: the prompt is assembled from the files as they are
+// now, what is new in it is committed, and only then it is sent.
+func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, error) {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past))
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
+		return llm.Reply{}, err
+	}
+	s.log.Info("prompt", "message", in.ID, "report", p.Report)
+	req := llm.Request{Messages: p.Messages(), Tools: s.specs}
+	if last {
+		req.Tools = nil
+	}
+	var draft func(string)
+	if in.Private { // in shared rooms half an answer only makes noise
+		draft = func(text string) {
+			if strings.TrimSpace(text) == "" {
+				return
+			}
+			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+				s.log.Debug("draft not shown", "err", err)
+			}
+		}
+	}
+	return s.cfg.Models.Complete(ctx, "chat", req, draft)
+}
+
+// act stores the model's calls, runs them in order and stores each result as
+// soon as it is there.
+func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
+	calls := history.Message{Room: s.room, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now()}
+	if err := s.cfg.History.Append(ctx, &calls); err != nil {
+		return err
+	}
+	for _, c := range reply.ToolCalls {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		result := s.cfg.Tools.Run(ctx, s.toolScope(in), c)
+		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, At: s.cfg.Now()}
+		if err := s.cfg.History.Append(ctx, &row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calm is the one sentence a person reads when a message could not be
+// answered. The full error is in the operator's log.
+func calm(err error, ref string) string {
+	const kept = " Your message is kept: `!retry` tries again."
+	var model *llm.Error
+	var large *prompt.TooLargeError
+	switch {
+	case errors.As(err, &model):
+		return model.Calm() + kept
+	case errors.As(err, &large):
+		return large.Calm()
+	case errors.Is(err, errRounds):
+		return "The model kept calling tools and never came to an answer, so I stopped it." + kept
+	default:
+		return fmt.Sprintf("Something went wrong on my side; the reason is in my log (reference %s).", ref) + kept
+	}
+}
+
+// reference is a short code that ties a sentence in a room to a line in the log.
+func reference() string { return strings.ToLower(rand.Text()[:6]) }

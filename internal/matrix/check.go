@@ -1,0 +1,154 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/id"
+)
+
+// maxSkew is how far two clocks may be apart before it is worth a word.
+const maxSkew = 2 * time.Minute
+
+// Finding is one thing that a check looked at.
+type Finding struct {
+	OK     bool   `json:"ok"`
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK
+}
+
+// Check looks at everything a bot account needs and changes nothing: it does
+// not log in, because that would make a device. cfg.DB may be nil; then the
+// crypto store is not looked at.
+func Check(ctx context.Context, cfg Config) []Finding {
+	var out []Finding
+	good := func(format string, args ...any) {
+		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
+	}
+	bad := func(remedy, format string, args ...any) {
+		out = append(out, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if err := cfg.check(); err != nil {
+		bad("correct the matrix section of the configuration", "%v", err)
+		return out
+	}
+	cli, err := newMautrix(cfg)
+	if err != nil {
+		bad("correct matrix.homeserver", "%v", err)
+		return out
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var skew time.Duration
+	cli.ResponseHook = func(_ *http.Request, resp *http.Response, _ error, _ time.Duration) {
+		if resp == nil {
+			return
+		}
+		if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+			skew = time.Since(t)
+		}
+	}
+	versions, err := cli.Versions(ctx)
+	if err != nil {
+		bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
+		return out
+	}
+	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, versions.GetLatest())
+	if skew.Abs() > maxSkew {
+		bad("set the clock of this machine or of the homeserver", "the clocks here and on the homeserver are %s apart", skew.Abs().Round(time.Second))
+	}
+
+	acc, err := loadAccount(cfg.dir("account.json"))
+	switch {
+	case err != nil:
+		bad("see there", "%v", err)
+		return out
+	case acc == nil && cfg.Password == "" && cfg.Token == "":
+		bad("set matrix.password or matrix.access_token", "nobody has logged in yet, and there is nothing to log in with")
+		return out
+	case acc == nil:
+		good("not logged in yet: the first start does that and makes a device")
+		return out
+	}
+	return append(out, checkAccount(ctx, cfg, cli, acc)...)
+}
+
+func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account) (out []Finding) {
+	good := func(format string, args ...any) {
+		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
+	}
+	bad := func(remedy, format string, args ...any) {
+		out = append(out, Finding{What: fmt.Sprintf(format, args...), Remedy: remedy})
+	}
+	if strings.HasPrefix(cfg.User, "@") && cfg.User != acc.UserID.String() {
+		bad("give each account a data folder of its own", "the data folder belongs to %s, the configuration says %s", acc.UserID, cfg.User)
+	}
+	cli.UserID, cli.DeviceID, cli.AccessToken = acc.UserID, acc.DeviceID, acc.AccessToken
+	if cfg.Token != "" {
+		cli.AccessToken = cfg.Token
+	}
+	me, err := cli.Whoami(ctx)
+	switch {
+	case errors.Is(err, mautrix.MUnknownToken) && cfg.Password != "":
+		good("the access token is no longer valid; the next start logs in again with the password")
+		return out
+	case errors.Is(err, mautrix.MUnknownToken):
+		bad("configure a new matrix.access_token for device "+acc.DeviceID.String()+", or a matrix.password", "the access token is no longer valid")
+		return out
+	case err != nil:
+		bad("try again; if it stays, ask who runs the homeserver", "the homeserver does not say who we are: %v", err)
+		return out
+	case me.DeviceID != acc.DeviceID:
+		bad("use the access token of device "+acc.DeviceID.String()+", or start with an empty data folder", "the access token belongs to device %s, the data folder to %s", me.DeviceID, acc.DeviceID)
+	default:
+		good("logged in as %s, device %s", me.UserID, me.DeviceID)
+	}
+	if cfg.DB != nil {
+		switch device, err := storedDevice(ctx, cfg.DB); {
+		case err != nil:
+			bad("see whether bot.db is a good database", "the crypto store cannot be read: %v", err)
+		case device != acc.DeviceID.String():
+			bad("put bot.db and "+cfg.dir("account.json")+" of the same device together", "the crypto store belongs to device %q, the account to %s", device, acc.DeviceID)
+		default:
+			good("crypto store is there")
+		}
+	}
+	for _, name := range []string{"pickle.key", "recovery.key"} {
+		switch info, err := os.Stat(cfg.dir(name)); {
+		case err != nil:
+			bad("put it back from a backup", "%s is not there", cfg.dir(name))
+		case info.Mode().Perm()&0o077 != 0:
+			bad("chmod 600 "+cfg.dir(name), "%s can be read by others", cfg.dir(name))
+		default:
+			good("%s is there", cfg.dir(name))
+		}
+	}
+	return append(out, checkSigned(ctx, cli, acc))
+}
+
+// checkSigned asks the homeserver whether others see the device as signed.
+func checkSigned(ctx context.Context, cli *mautrix.Client, acc *account) Finding {
+	const remedy = "start the bot with matrix.password set, or verify the device in another client of this account"
+	keys, err := cli.QueryKeys(ctx, &mautrix.ReqQueryKeys{DeviceKeys: mautrix.DeviceKeysRequest{acc.UserID: mautrix.DeviceIDList{}}})
+	if err != nil {
+		return Finding{What: fmt.Sprintf("the homeserver does not tell the device's keys: %v", err), Remedy: "try again"}
+	}
+	device, ok := keys.DeviceKeys[acc.UserID][acc.DeviceID]
+	if !ok {
+		return Finding{What: fmt.Sprintf("the homeserver holds no keys of device %s", acc.DeviceID), Remedy: "start the bot: it says what to do"}
+	}
+	signer, ok := keys.SelfSigningKeys[acc.UserID]
+	if !ok {
+		return Finding{What: "the account has no identity, so other clients warn about the bot's messages", Remedy: remedy}
+	}
+	if _, ok := device.Signatures[acc.UserID][id.NewKeyID(id.KeyAlgorithmEd25519, signer.FirstKey().String())]; !ok {
+		return Finding{What: fmt.Sprintf("device %s is not cross-signed, so other clients warn about the bot's messages", acc.DeviceID), Remedy: remedy}
+	}
+	return Finding{OK: true, What: "the device is cross-signed"}
+}

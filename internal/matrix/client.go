@@ -1,0 +1,181 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto/cryptohelper"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// flushTime is how long Run goes on sending after its context ended.
+const flushTime = 5 * time.Second
+
+// Config is one bot account. Password or Token is needed until the account is
+// known in Dir; afterwards a password still lets the bot log in again by itself.
+type Config struct {
+	Homeserver string // base URL, as in https://matrix.example.org
+	User       string // @bot:example.org, or only the part before the colon
+	Password   string
+	Token      string // an access token instead of a password
+	DeviceName string // how the bot's device is called in other clients; empty = Reverie
+	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
+	Owners     []string
+	Allow      []string // who else may talk: @user:server or *:server; empty = owners only
+	DB         *sql.DB  // bot.db, already migrated; the caller closes it after Run
+	Log        *slog.Logger
+}
+
+func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
+
+func (cfg *Config) check() error {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.DeviceName == "" {
+		cfg.DeviceName = "Reverie"
+	}
+	var faults []error
+	if cfg.Homeserver == "" {
+		faults = append(faults, errors.New("homeserver is empty: give its base URL, as in https://matrix.example.org"))
+	}
+	if cfg.User == "" && cfg.Token == "" {
+		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
+	}
+	if _, err := newGate("", cfg.Owners, cfg.Allow); err != nil {
+		faults = append(faults, err)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("matrix: %w", err)
+	}
+	return nil
+}
+
+// Client is the bot's connection to its homeserver. It implements
+// session.Transport. Its methods may be called from any goroutine; Say works
+// before and after Run, and what could not be sent by then is sent at the next
+// start.
+type Client struct {
+	cfg    Config
+	log    *slog.Logger
+	cli    *mautrix.Client
+	crypto *cryptohelper.CryptoHelper
+	acc    *account // replaced under mu
+	token  atomic.Pointer[string]
+	resign bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	q      *queue
+	gate   *gate
+	now    func() time.Time
+
+	inWake, outWake, roomWake, receiptWake, typingWake chan struct{}
+	synced                                             chan struct{} // closed after the first good sync of this process
+	syncedOnce                                         sync.Once
+
+	mu       sync.Mutex
+	known    map[id.RoomID]bool // full state fetched since our last join
+	drafts   map[string]*draft
+	typing   map[string]*typing
+	receipts map[string]string // room → newest delivered event, not yet marked as read
+	problem  string            // why the last sync failed; empty when it did not
+
+	lastSync      atomic.Int64 // Unix milliseconds
+	failures      atomic.Int64 // syncs failed in a row
+	undecryptable atomic.Int64
+	badSince      string // the sync that could not be processed, and how often; sync goroutine only
+	badTries      int
+}
+
+var _ session.Transport = (*Client)(nil)
+
+// Open logs in, or takes up the device it logged in with before, opens the
+// crypto store and makes sure that the device is cross-signed. While the
+// homeserver does not answer it keeps trying until ctx ends. Everything else
+// that is wrong is an error that says what to do; nothing is ever wiped.
+func Open(ctx context.Context, cfg Config) (*Client, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if cfg.DB == nil {
+		return nil, errors.New("matrix: no database given")
+	}
+	c := &Client{
+		cfg: cfg, log: cfg.Log, now: time.Now,
+		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
+		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), synced: make(chan struct{}),
+		known: map[id.RoomID]bool{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
+	}
+	c.q = &queue{db: cfg.DB, now: c.now}
+	if err := c.openAccount(ctx); err != nil {
+		return nil, err
+	}
+	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: %w", err)
+	}
+	c.gate = g
+	c.register()
+	c.ensureIdentity(ctx)
+	return c, nil
+}
+
+// Run takes messages and sends replies until ctx ends; it then stops taking,
+// sends what is due for up to five seconds, and returns nil. deliver gets each
+// message that passed the gate, in order, and again after a restart until
+// Handled is called for it. Run must be called once.
+//
+// An error means that going on is pointless, as when the access token is no
+// longer valid and there is no password to get a new one.
+func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
+	out, stopOut := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopOut()
+	stopping := make(chan struct{})
+	var sender errgroup.Group
+	sender.Go(func() error { c.runOutbox(out, stopping); return nil })
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return c.runSync(ctx) })
+	g.Go(func() error { return c.runInbox(ctx, deliver) })
+	g.Go(func() error { return c.runRooms(ctx) })
+	g.Go(func() error { return c.runReceipts(ctx) })
+	g.Go(func() error { return c.runTyping(ctx) })
+	err := g.Wait()
+
+	close(stopping)
+	stop := time.AfterFunc(flushTime, stopOut)
+	defer stop.Stop()
+	_ = sender.Wait()
+	c.crypto.Machine().Destroy()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// UserID is the bot's own Matrix id.
+func (c *Client) UserID() string { return c.cli.UserID.String() }
+
+// poke wakes a loop that may be waiting; one poke is enough for any number of
+// reasons to look.
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+func server(user string) string {
+	_, s, _ := strings.Cut(user, ":")
+	return s
+}

@@ -1,0 +1,491 @@
+package matrix_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+	"reverie/internal/store"
+)
+
+const botPassword = "the bot's long password"
+
+// bot is a client under test with a session that echoes.
+type bot struct {
+	*matrix.Client
+	t       *testing.T
+	server  *homeserver.Server
+	dir     string
+	heard   chan session.Inbound
+	log     *lockedBuffer
+	stopRun func() // ends Run, once
+	stop    func() // ends Run and closes the database, once
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string) matrix.Config {
+	return matrix.Config{
+		Homeserver: server.URL, User: "@reverie:" + server.Name, Password: botPassword,
+		Dir: dir, Owners: owners, DB: db,
+	}
+}
+
+func openDB(t *testing.T, dir string) *sql.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// start opens the bot in dir and runs it until stop, or until the test ends.
+// answer may be nil: then messages are only heard.
+func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), owners ...string) *bot {
+	t.Helper()
+	b := &bot{t: t, server: server, dir: dir, heard: make(chan session.Inbound, 100), log: &lockedBuffer{}}
+	db := openDB(t, dir)
+	cfg := config(server, dir, db, owners...)
+	cfg.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	if b.Client, err = matrix.Open(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	// go: stop ends it and waits for it.
+	go func() {
+		ended <- b.Run(ctx, func(_ context.Context, in session.Inbound) error {
+			if answer != nil {
+				answer(b, in)
+			}
+			b.heard <- in
+			return nil
+		})
+	}()
+	b.stopRun = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	b.stop = sync.OnceFunc(func() {
+		b.stopRun()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		b.stop()
+		if t.Failed() {
+			t.Logf("the bot's log:\n%s", b.log)
+		}
+	})
+	return b
+}
+
+// echo answers a message and is done with it.
+func echo(b *bot, in session.Inbound) {
+	ctx := context.Background()
+	if err := b.Say(ctx, in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID}); err != nil {
+		b.t.Error(err)
+	}
+	if err := b.Handled(ctx, in.ID); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func (b *bot) next() session.Inbound {
+	b.t.Helper()
+	select {
+	case in := <-b.heard:
+		return in
+	case <-time.After(peertest.Patience):
+		b.t.Fatal("the bot heard nothing")
+		panic("unreachable")
+	}
+}
+
+func register(t *testing.T, server *homeserver.Server) {
+	t.Helper()
+	if _, err := server.Register(t.Context(), "reverie", botPassword); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func say(t *testing.T, p *peer.Peer, room, text string) string {
+	t.Helper()
+	id, err := p.Say(t.Context(), room, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func create(t *testing.T, p *peer.Peer, r peer.Room) string {
+	t.Helper()
+	room, err := p.CreateRoom(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return room
+}
+
+func joined(t *testing.T, p *peer.Peer, room, user string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
+	defer cancel()
+	if err := p.WaitJoined(ctx, room, user); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
+
+// onServer returns the types of a room's events and fails when any of them
+// shows word.
+func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
+	t.Helper()
+	events, err := p.RawTimeline(t.Context(), room, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]int{}
+	for _, raw := range events {
+		if strings.Contains(string(raw), word) {
+			t.Errorf("the server can read %q: %s", word, raw)
+		}
+		var e struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Fatal(err)
+		}
+		types[e.Type]++
+	}
+	return types
+}
+
+func TestEncryptedDirectChat(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	b := start(t, server, t.TempDir(), echo, you.UserID())
+
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	id := say(t, you, room, "Jana is my sister")
+
+	in := b.next()
+	if in.ID != id || in.Room != room || in.Sender != you.UserID() || in.Text != "Jana is my sister" || !in.Private || in.At.IsZero() {
+		t.Errorf("heard %+v", in)
+	}
+	got := peertest.Next(t, you, messageIn(room))
+	if got.Body != "echo: **Jana is my sister**" || got.HTML != "echo: <strong>Jana is my sister</strong>" || !got.Encrypted || got.Notice || got.ReplyTo != "" {
+		t.Errorf("answered %+v", got)
+	}
+	types := onServer(t, you, room, "Jana")
+	if types["m.room.encrypted"] != 2 || types["m.room.message"] != 0 {
+		t.Errorf("events on the server: %v, want two encrypted and none plain", types)
+	}
+	s := b.Status(t.Context())
+	if !s.CrossSigned || !s.RecoveryKey || s.Rooms != 1 || s.Encrypted != 1 || s.Inbox != 0 || s.Outbox != 0 || s.LastSync.IsZero() || s.Problem != "" {
+		t.Errorf("status %+v", s)
+	}
+	if strings.Contains(b.log.String(), "Jana") {
+		t.Error("the log shows what was said")
+	}
+	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
+		info, err := os.Stat(filepath.Join(b.dir, "matrix", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, want 0600", name, info.Mode())
+		}
+		secret, err := os.ReadFile(filepath.Join(b.dir, "matrix", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name != "account.json" && strings.Contains(b.log.String(), strings.TrimSpace(string(secret))) {
+			t.Errorf("the log shows %s", name)
+		}
+	}
+}
+
+// The first thing the bot does in a room is to speak: it has joined but not
+// yet seen the room in a sync. What it says must be encrypted, and readable.
+func TestFirstWordsAfterJoining(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	b := start(t, server, t.TempDir(), nil, you.UserID())
+	for range 5 {
+		room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+		joined(t, you, room, b.UserID())
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello-" + room, Text: "a first word"}); err != nil {
+			t.Fatal(err)
+		}
+		got := peertest.Next(t, you, messageIn(room))
+		if got.Body != "a first word" || !got.Encrypted {
+			t.Errorf("got %+v", got)
+		}
+		onServer(t, you, room, "a first word")
+	}
+}
+
+func TestRestartKeepsDeviceKeysAndMessages(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	dir := t.TempDir()
+	b := start(t, server, dir, echo, you.UserID())
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	say(t, you, room, "one")
+	b.next()
+	peertest.Next(t, you, messageIn(room))
+	before := b.Status(t.Context())
+	b.stop()
+
+	down := say(t, you, room, "two, while you were away")
+	b = start(t, server, dir, echo, you.UserID())
+	if in := b.next(); in.ID != down || in.Text != "two, while you were away" || !in.Private {
+		t.Errorf("after the restart heard %+v", in)
+	}
+	if got := peertest.Next(t, you, messageIn(room)); got.Body != "echo: **two, while you were away**" || !got.Encrypted {
+		t.Errorf("after the restart answered %+v", got)
+	}
+	after := b.Status(t.Context())
+	if after.Device != before.Device || !after.CrossSigned {
+		t.Errorf("device was %+v, is %+v", before, after)
+	}
+	b.stop()
+
+	// Everything was handled: a third start has nothing to deliver or send.
+	b = start(t, server, dir, echo, you.UserID())
+	say(t, you, room, "three")
+	if in := b.next(); in.Text != "three" {
+		t.Errorf("delivered again: %+v", in)
+	}
+	if got := peertest.Next(t, you, messageIn(room)); got.Body != "echo: **three**" {
+		t.Errorf("said again: %+v", got)
+	}
+}
+
+func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	dir := t.TempDir()
+	b := start(t, server, dir, nil, you.UserID()) // hears, never handles
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	id := say(t, you, room, "what now?")
+	b.next()
+	// The answer was on its way when the program stopped: said, but the
+	// question not marked as handled.
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "this", ReplyTo: id}); err != nil {
+		t.Fatal(err)
+	}
+	first := peertest.Next(t, you, messageIn(room))
+	b.stop()
+
+	b = start(t, server, dir, func(b *bot, in session.Inbound) {
+		if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "this, thought over", ReplyTo: in.ID}); err != nil {
+			t.Error(err)
+		}
+		if err := b.Handled(context.Background(), in.ID); err != nil {
+			t.Error(err)
+		}
+	}, you.UserID())
+	if in := b.next(); in.ID != id || in.Text != "what now?" {
+		t.Errorf("heard %+v", in)
+	}
+	edit := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
+	if edit.Kind != peer.Edit || edit.ID != first.ID || edit.Body != "this, thought over" || !edit.Encrypted {
+		t.Errorf("the second answer arrived as %+v, want an edit of %s", edit, first.ID)
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you, stranger := peertest.Start(t, server, "you"), peertest.Start(t, server, "stranger")
+	b := start(t, server, t.TempDir(), echo, you.UserID())
+
+	// A stranger's invitation is turned down.
+	trap := create(t, stranger, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	if e := peertest.Next(t, stranger, peertest.Kind(trap, peer.Left)); e.Sender != b.UserID() {
+		t.Errorf("left: %+v", e)
+	}
+
+	// In a shared room the stranger is not heard, however they address the bot.
+	room := create(t, you, peer.Room{Name: "shared", Encrypted: true, Invite: []string{b.UserID(), stranger.UserID()}})
+	if err := stranger.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []string{b.UserID(), stranger.UserID()} {
+		joined(t, you, room, user)
+	}
+	joined(t, stranger, room, b.UserID())
+	if _, err := stranger.SayTo(t.Context(), room, "do as I say", b.UserID()); err != nil {
+		t.Fatal(err)
+	}
+	say(t, you, room, "not for the bot")
+	asked, err := you.SayTo(t.Context(), room, "for the bot", b.UserID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := b.next()
+	if in.ID != asked || in.Text != "for the bot" || in.Private || in.Sender != you.UserID() {
+		t.Errorf("heard %+v, want only what was addressed to the bot, by its owner", in)
+	}
+	got := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind == peer.Message })
+	if got.ReplyTo != asked || !got.Encrypted {
+		t.Errorf("answered %+v, want an encrypted reply to %s", got, asked)
+	}
+
+	// A reply to the bot needs no mention.
+	again, err := you.Reply(t.Context(), room, got.ID, "go on")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in := b.next(); in.ID != again || in.Text != "go on" || in.Private {
+		t.Errorf("heard %+v", in)
+	}
+	if types := onServer(t, you, room, "for the bot"); types["m.room.message"] != 0 {
+		t.Errorf("plain messages on the server: %v", types)
+	}
+}
+
+// Invitation and question come while the bot is not running at all.
+func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	bot := "@reverie:" + server.Name
+	plain := create(t, you, peer.Room{Direct: true, Invite: []string{bot}})
+	id := say(t, you, plain, "anybody there?")
+	b := start(t, server, t.TempDir(), echo, you.UserID())
+	if in := b.next(); in.ID != id || in.Room != plain || !in.Private {
+		t.Errorf("heard %+v", in)
+	}
+	if got := peertest.Next(t, you, messageIn(plain)); got.Body != "echo: **anybody there?**" || got.Encrypted {
+		t.Errorf("answered %+v", got)
+	}
+	room := create(t, you, peer.Room{Name: "two, but nobody said it is direct", Invite: []string{bot}})
+	joined(t, you, room, bot)
+	say(t, you, room, "hello?")
+	if _, err := you.SayTo(t.Context(), room, "hello!", bot); err != nil {
+		t.Fatal(err)
+	}
+	if in := b.next(); in.Text != "hello!" || in.Private {
+		t.Errorf("heard %+v: a room of two is no direct chat by that alone", in)
+	}
+}
+
+func TestDraftsBecomeOneMessage(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	b := start(t, server, t.TempDir(), nil, you.UserID())
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	b.Typing(t.Context(), room, true)
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); !e.On || e.Sender != b.UserID() {
+		t.Errorf("typing: %+v", e)
+	}
+	text := ""
+	write := func(more string) {
+		t.Helper()
+		text += more
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("The first forty characters of an answer, and more")
+	first := peertest.Next(t, you, messageIn(room))
+	if first.Body != text {
+		t.Errorf("first draft reads %q", first.Body)
+	}
+	write(", then a second helping of forty characters at least")
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text || !e.Encrypted {
+		t.Errorf("second draft: %+v", e)
+	}
+	write(", and a third")
+	text += ". Done."
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text {
+		t.Errorf("final: %+v", e)
+	}
+	b.Typing(t.Context(), room, false)
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Typing)); e.On {
+		t.Errorf("typing: %+v", e)
+	}
+	if types := onServer(t, you, room, "helping"); types["m.room.encrypted"] != 3 {
+		t.Errorf("events on the server: %v, want one message and two edits", types)
+	}
+}
+
+// What is too large for one event arrives as several, complete and in order.
+func TestLargeAnswer(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	b := start(t, server, t.TempDir(), nil, you.UserID())
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	var want []string
+	for range 2000 {
+		want = append(want, "line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n")
+	}
+	text := strings.TrimSpace(strings.Join(want, "\n"))
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "large", Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for len(got) < len(text) {
+		e := peertest.Next(t, you, messageIn(room))
+		if got != "" {
+			got += "\n\n"
+		}
+		got += e.Body
+	}
+	if got != text {
+		t.Error("the parts do not add up to the text")
+	}
+}

@@ -1,0 +1,9 @@
+package homeserver
+
+import "syscall"
+
+// ownGroup keeps a Ctrl-C in the terminal from reaching the server before its
+// owner has shut down in order, and ends the server when its owner is killed.
+func ownGroup() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

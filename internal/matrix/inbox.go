@@ -1,0 +1,160 @@
+package matrix
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+const (
+	typingFor     = 30 * time.Second
+	typingRefresh = 20 * time.Second
+	smallTimeout  = 10 * time.Second // for requests nobody waits for
+	deliverTries  = 5
+)
+
+// runInbox hands messages to deliver, in the order they came; first those that
+// an earlier run left undone.
+func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
+	var last int64
+	tries := 0
+	for {
+		rows, err := c.q.waiting(ctx, last)
+		for i := 0; i < len(rows) && err == nil; i++ {
+			if err = deliver(ctx, rows[i].Inbound); err != nil {
+				if tries++; tries < deliverTries {
+					break
+				}
+				c.log.Error("matrix: message left for the next start", "room", rows[i].Room, "event", rows[i].ID, "err", err)
+				err = nil
+			} else {
+				c.markRead(rows[i].Room, rows[i].ID)
+			}
+			last, tries = rows[i].seq, 0
+		}
+		var retry <-chan time.Time
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			c.log.Warn("matrix: message not delivered; trying again", "err", err)
+			retry = time.After(backoff(tries))
+		case len(rows) > 0:
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.inWake:
+		case <-retry:
+		}
+	}
+}
+
+// markRead asks runReceipts to show that the message was read.
+func (c *Client) markRead(room, event string) {
+	c.mu.Lock()
+	c.receipts[room] = event
+	c.mu.Unlock()
+	poke(c.receiptWake)
+}
+
+// runReceipts sends read receipts; one that fails is not sent again.
+func (c *Client) runReceipts(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-c.receiptWake:
+		}
+		c.mu.Lock()
+		todo := maps.Clone(c.receipts)
+		clear(c.receipts)
+		c.mu.Unlock()
+		for room, evt := range todo {
+			rctx, cancel := context.WithTimeout(ctx, smallTimeout)
+			err := c.cli.SendReceipt(rctx, id.RoomID(room), id.EventID(evt), event.ReceiptTypeRead, &mautrix.ReqSendReceipt{})
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				c.log.Debug("matrix: read receipt not sent", "room", room, "event", evt, "err", err)
+			}
+		}
+	}
+}
+
+// typing is what a room is shown, and what it should be shown.
+type typing struct {
+	want, shown bool
+	refresh     time.Time
+}
+
+// Typing shows or hides that an answer is being written, see session.Transport.
+func (c *Client) Typing(_ context.Context, room string, on bool) {
+	c.mu.Lock()
+	t := c.typing[room]
+	if t == nil {
+		t = &typing{}
+		c.typing[room] = t
+	}
+	t.want = on
+	c.mu.Unlock()
+	poke(c.typingWake)
+}
+
+// runTyping keeps typing notices as they should be: they run out by themselves
+// after typingFor, so they are refreshed before, and at the end all are off.
+func (c *Client) runTyping(ctx context.Context) error {
+	for {
+		next := c.showTyping(ctx, false)
+		timer := time.NewTimer(max(next.Sub(c.now()), 10*time.Millisecond))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			octx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+			c.showTyping(octx, true)
+			return ctx.Err()
+		case <-c.typingWake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
+	now := c.now()
+	next = now.Add(time.Hour)
+	todo := map[string]bool{}
+	c.mu.Lock()
+	for room, t := range c.typing {
+		want := t.want && !end
+		if want != t.shown || want && !t.refresh.After(now) {
+			todo[room] = want
+		}
+		t.shown = want
+		if !want {
+			delete(c.typing, room)
+			continue
+		}
+		if todo[room] {
+			t.refresh = now.Add(typingRefresh)
+		}
+		next = earlier(next, t.refresh)
+	}
+	c.mu.Unlock()
+	for room, on := range todo {
+		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
+		_, err := c.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			c.log.Debug("matrix: typing notice not sent", "room", room, "err", err)
+		}
+	}
+	return next
+}

@@ -1,0 +1,365 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+const (
+	sendTimeout = time.Minute // for one event, encryption included
+	parallel    = 8           // rooms sent to at the same time
+	maxEdits    = 40          // of one message while it is being written; rooms with thousands of edits become slow for everybody
+	firstDraft  = time.Second // a short answer is sent whole instead of being edited
+	draftPause  = 1500 * time.Millisecond
+	draftGrowth = 40 // bytes that must be new before a draft is worth an edit
+)
+
+// draft is the newest text of a message that is still being written.
+type draft struct {
+	id, room, replyTo string
+	notice            bool
+	text, shown       string
+	due               time.Time
+	edits             int
+	full              bool // no more edits: too many, or too large for one event
+}
+
+// worth tells whether showing the draft's text is worth an event.
+func (d *draft) worth() bool {
+	return !d.full && d.text != d.shown && (len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
+}
+
+// Say makes the message m.ID in room read m.Text, see session.Transport. A
+// final message is a row in the outbox when Say returns; it is sent by Run, in
+// order with the other messages of the room.
+func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error {
+	if strings.TrimSpace(m.Text) == "" {
+		return errors.New("matrix: nothing to say")
+	}
+	if m.Draft {
+		c.sketch(room, m)
+		return nil
+	}
+	c.mu.Lock()
+	delete(c.drafts, m.ID)
+	c.mu.Unlock()
+	if err := c.q.say(ctx, room, m, split(m.Text, partSize)); err != nil {
+		return err
+	}
+	poke(c.outWake)
+	return nil
+}
+
+// sketch keeps the newest text of a draft for the sender.
+func (c *Client) sketch(room string, m session.Outgoing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.drafts[m.ID]
+	if d == nil {
+		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, notice: m.Notice, due: c.now().Add(firstDraft)}
+		c.drafts[m.ID] = d
+	}
+	before := d.worth()
+	d.text = m.Text
+	if !before && d.worth() {
+		poke(c.outWake)
+	}
+}
+
+func (c *Client) dropDrafts(room string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, d := range c.drafts {
+		if d.room == room {
+			delete(c.drafts, id)
+		}
+	}
+}
+
+// Handled records that an inbound message needs no more work.
+func (c *Client) Handled(ctx context.Context, id string) error { return c.q.handled(ctx, id) }
+
+// lanes are the rooms being sent to right now: one event at a time in each, so
+// that order is kept, and a room that is slow does not hold up another.
+type lanes struct {
+	mu   sync.Mutex
+	busy map[string]bool
+}
+
+func (l *lanes) enter(room string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy[room] {
+		return false
+	}
+	l.busy[room] = true
+	return true
+}
+
+func (l *lanes) exit(room string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.busy, room)
+}
+
+func (l *lanes) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.busy) == 0
+}
+
+// runOutbox sends what is due, until ctx ends, or until stopping is closed and
+// nothing is due any more. It waits for what it started.
+func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
+	l := &lanes{busy: map[string]bool{}}
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	defer func() { _ = g.Wait() }()
+	select { // before the first sync our list of people's devices may be old
+	case <-c.synced:
+	case <-ctx.Done():
+		return
+	case <-stopping:
+		return
+	}
+	end := stopping
+	for {
+		next, started := c.dispatch(ctx, &g, l, end != nil)
+		if end == nil && !started && l.idle() {
+			return
+		}
+		timer := time.NewTimer(min(max(next.Sub(c.now()), 10*time.Millisecond), time.Minute))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-end:
+			end = nil
+		case <-c.outWake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// dispatch starts a job for each room that has something due and is not being
+// sent to, and returns when the next thing will be due.
+func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
+	now := c.now()
+	next = now.Add(time.Minute)
+	heads, err := c.q.heads(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.log.Error("matrix: outbox", "err", err)
+		}
+		return now.Add(time.Second), false
+	}
+	pending := map[string]bool{}
+	for _, r := range heads {
+		pending[r.room] = true
+		if r.nextAt.After(now) {
+			next = earlier(next, r.nextAt)
+			continue
+		}
+		started = c.job(g, l, r.room, func() { c.deliverRow(ctx, r) }) || started
+	}
+	if !drafts {
+		return next, started
+	}
+	c.mu.Lock()
+	var due []*draft
+	for _, d := range c.drafts {
+		switch {
+		case !d.worth() || pending[d.room]:
+		case d.due.After(now):
+			next = earlier(next, d.due)
+		default:
+			due = append(due, d)
+		}
+	}
+	c.mu.Unlock()
+	for _, d := range due {
+		started = c.job(g, l, d.room, func() { c.showDraft(ctx, d) }) || started
+	}
+	return next, started
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// job runs f for a room, unless something runs for it already or too much does.
+func (c *Client) job(g *errgroup.Group, l *lanes, room string, f func()) bool {
+	if !l.enter(room) {
+		return false
+	}
+	if !g.TryGo(func() error {
+		defer poke(c.outWake)
+		defer l.exit(room)
+		f()
+		return nil
+	}) {
+		l.exit(room)
+		return false
+	}
+	return true
+}
+
+// deliverRow sends a final message: as a new event, or as an edit of the event
+// that carried its drafts.
+func (c *Client) deliverRow(ctx context.Context, r outRow) {
+	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	err := c.transmit(sendCtx, r)
+	if err == nil {
+		return
+	}
+	if ctx.Err() != nil {
+		return // we are stopping; the row stays as it is
+	}
+	v, wait := judge(err, r.attempts)
+	if v == never {
+		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
+		err = c.q.bury(ctx, r, err)
+	} else {
+		c.log.Warn("matrix: message not sent; trying again", "room", r.room, "message", r.id, "in", wait.Round(time.Millisecond), "err", err)
+		err = c.q.postpone(ctx, r, c.now().Add(wait), err)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("matrix: outbox", "message", r.id, "err", err)
+	}
+}
+
+// transmit brings the server to the state the row asks for. It can be repeated
+// at any point.
+func (c *Client) transmit(ctx context.Context, r outRow) error {
+	content := c.content(ctx, r)
+	if r.eventID == "" {
+		event, err := c.send(ctx, id.RoomID(r.room), content, r.id)
+		if err != nil {
+			return err
+		}
+		r.eventID = event.String()
+		if err := c.q.setEvent(ctx, r.id, r.eventID); err != nil {
+			return err
+		}
+		// A draft may have been sent under this id, without us learning of it.
+		// Then the event reads as that draft did, and the edit below is needed.
+		if !r.drafted && r.revision <= 1 {
+			c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
+			return c.q.sent(ctx, r)
+		}
+	}
+	txn := r.id + "-final"
+	if r.revision > 1 {
+		txn = partID(txn, r.revision-1)
+	}
+	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID)), txn); err != nil {
+		return err
+	}
+	c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
+	return c.q.sent(ctx, r)
+}
+
+// content renders a row. In a group an answer is a reply and mentions who
+// asked; nobody else is ever mentioned, whatever the text says.
+func (c *Client) content(ctx context.Context, r outRow) *event.MessageEventContent {
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: r.text, Mentions: &event.Mentions{}}
+	if r.kind == "notice" {
+		m.MsgType = event.MsgNotice
+	}
+	if html := formatted(r.text, partSize); html != "" {
+		m.Format, m.FormattedBody = event.FormatHTML, html
+	}
+	if r.replyTo != "" && !c.facts(ctx, id.RoomID(r.room)).private() {
+		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
+		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
+			m.Mentions.Add(id.UserID(asker))
+		}
+	}
+	return m
+}
+
+// edit makes content replace what event said. Clients that know no edits see
+// the first words only: the whole text twice may be too large for one event.
+func edit(content *event.MessageEventContent, target id.EventID) *event.MessageEventContent {
+	c := *content
+	c.RelatesTo = nil
+	full := c
+	c.NewContent = &full
+	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
+	c.Mentions = &event.Mentions{}
+	c.Body = "* " + clip(c.Body, 200)
+	c.Format, c.FormattedBody = "", ""
+	return &c
+}
+
+// showDraft sends a draft's first event, or edits it. Drafts may be lost.
+func (c *Client) showDraft(ctx context.Context, d *draft) {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	c.mu.Lock()
+	text := d.text
+	c.mu.Unlock()
+	pause, full, err := c.transmitDraft(ctx, d, text)
+	if err != nil && ctx.Err() == nil {
+		c.log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d.due = c.now().Add(pause)
+	d.full = full
+	if err == nil {
+		d.shown = text
+		d.edits++
+	}
+}
+
+// transmitDraft returns how long to leave the draft alone, and whether it is
+// to be left alone for good.
+func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (pause time.Duration, full bool, err error) {
+	row, err := c.q.draft(ctx, d)
+	if err != nil {
+		return 5 * time.Second, false, err
+	}
+	if row.state != "draft" {
+		return 0, true, nil // final already, or given up
+	}
+	parts := split(text, partSize)
+	row.text = parts[0]
+	content := c.content(ctx, row)
+	if row.eventID == "" {
+		var e id.EventID
+		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
+			err = c.q.setEvent(ctx, d.id, e.String())
+		}
+	} else {
+		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID))), "")
+	}
+	// The longer it goes on, the less often it is worth it.
+	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
+	if err != nil {
+		_, wait := judge(err, 1)
+		pause = max(pause, wait)
+		var h mautrix.HTTPError
+		if errors.As(err, &h) && h.IsStatus(http.StatusTooManyRequests) {
+			pause *= 2
+		}
+	}
+	return pause, len(parts) > 1 || d.edits+1 >= maxEdits, err
+}

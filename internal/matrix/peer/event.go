@@ -1,0 +1,150 @@
+package peer
+
+import (
+	"context"
+	"slices"
+
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// eventBuffer is how many events wait for their reader. A full buffer never holds
+// up the sync: the oldest unread event gives way, and the loss is logged.
+const eventBuffer = 4096
+
+// Kind says what an Event is.
+type Kind string
+
+// The kinds of events.
+const (
+	Message       Kind = "message"       // a new message of somebody else
+	Edit          Kind = "edit"          // a message of somebody else reads differently now
+	Typing        Kind = "typing"        // somebody started (On) or stopped writing
+	Invited       Kind = "invited"       // this peer was invited; Sender is who did it
+	Joined        Kind = "joined"        // Sender is in the room now
+	Left          Kind = "left"          // Sender left, declined the invitation or was removed
+	Undecryptable Kind = "undecryptable" // a message whose key is missing; Err says more
+)
+
+// Event is something that somebody else did.
+type Event struct {
+	Kind      Kind
+	Room      string
+	Sender    string
+	ID        string // of the message it is about; for an Edit, of the edited message
+	Body      string // of a Message or Edit: the whole text as it reads now
+	HTML      string // the same formatted; empty when the sender gave none
+	ReplyTo   string // the message that a Message answers
+	Notice    bool   // sent as a notice (m.notice) rather than as text
+	Encrypted bool   // arrived encrypted
+	Live      bool   // still being written: an Edit will follow (MSC4357)
+	On        bool   // Typing: started rather than stopped
+	Err       error  // Undecryptable: why
+}
+
+// Events yields what arrives, in order. It is never closed.
+func (p *Peer) Events() <-chan Event { return p.events }
+
+func (p *Peer) emit(e Event) {
+	for {
+		select {
+		case p.events <- e:
+			return
+		default:
+		}
+		select {
+		case <-p.events:
+			p.mu.Lock()
+			p.dropped++
+			dropped := p.dropped
+			p.mu.Unlock()
+			p.log.Warn("events are not being read; the oldest was dropped", "dropped", dropped)
+		default:
+		}
+	}
+}
+
+func (p *Peer) onMessage(_ context.Context, evt *event.Event) {
+	content, ok := evt.Content.Parsed.(*event.MessageEventContent)
+	if !ok || evt.Sender == p.client.UserID {
+		return
+	}
+	e := Event{
+		Kind: Message, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(),
+		Encrypted: evt.Mautrix.WasEncrypted,
+		ReplyTo:   content.OptionalGetRelatesTo().GetReplyTo().String(),
+	}
+	if original := content.OptionalGetRelatesTo().GetReplaceID(); original != "" {
+		if content.NewContent == nil {
+			return // not a valid edit
+		}
+		e.Kind, e.ID = Edit, original.String()
+		content = content.NewContent
+	}
+	_, e.Live = evt.Content.Raw["org.matrix.msc4357.live"]
+	e.Body, e.HTML = content.Body, content.FormattedBody
+	e.Notice = content.MsgType == event.MsgNotice
+	p.emit(e)
+}
+
+func (p *Peer) onMember(_ context.Context, evt *event.Event) {
+	member, ok := evt.Content.Parsed.(*event.MemberEventContent)
+	if !ok {
+		return
+	}
+	if previous := evt.Unsigned.PrevContent; previous != nil {
+		_ = previous.ParseRaw(event.StateMember) // the crypto handlers may have parsed it already
+		if previous.AsMember().Membership == member.Membership {
+			return // a new name or picture
+		}
+	}
+	e := Event{Room: evt.RoomID.String(), Sender: evt.GetStateKey(), ID: evt.ID.String()}
+	own := e.Sender == p.UserID()
+	switch {
+	case own && member.Membership == event.MembershipInvite:
+		e.Kind, e.Sender = Invited, evt.Sender.String()
+	case own:
+		return
+	case member.Membership == event.MembershipJoin:
+		e.Kind = Joined
+	case member.Membership == event.MembershipLeave, member.Membership == event.MembershipBan:
+		e.Kind = Left
+	default:
+		return
+	}
+	p.emit(e)
+}
+
+// onTyping turns the server's list of who is writing into starts and stops.
+func (p *Peer) onTyping(_ context.Context, evt *event.Event) {
+	content, ok := evt.Content.Parsed.(*event.TypingEventContent)
+	if !ok {
+		return
+	}
+	now := slices.DeleteFunc(slices.Clone(content.UserIDs), func(u id.UserID) bool { return u == p.client.UserID })
+	slices.Sort(now)
+	p.mu.Lock()
+	before := p.typing[evt.RoomID]
+	p.typing[evt.RoomID] = now
+	p.mu.Unlock()
+	for _, user := range before {
+		if !slices.Contains(now, user) {
+			p.emit(Event{Kind: Typing, Room: evt.RoomID.String(), Sender: user.String()})
+		}
+	}
+	for _, user := range now {
+		if !slices.Contains(before, user) {
+			p.emit(Event{Kind: Typing, Room: evt.RoomID.String(), Sender: user.String(), On: true})
+		}
+	}
+}
+
+func (p *Peer) onUndecryptable(evt *event.Event, err error) {
+	if evt.Sender == p.client.UserID {
+		return
+	}
+	p.emit(Event{
+		Kind: Undecryptable, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(),
+		Encrypted: true, Err: err,
+	})
+}

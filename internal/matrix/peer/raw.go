@@ -1,0 +1,35 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"maunium.net/go/mautrix"
+)
+
+// Raw returns one event exactly as the server stores it, nothing decrypted.
+func (p *Peer) Raw(ctx context.Context, room, eventID string) (json.RawMessage, error) {
+	url := p.client.BuildClientURL("v3", "rooms", room, "event", eventID)
+	data, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("fetch event %s: %w", eventID, err)
+	}
+	return data, nil
+}
+
+// RawTimeline returns the newest limit events of a room, newest first, exactly
+// as the server stores them, nothing decrypted.
+func (p *Peer) RawTimeline(ctx context.Context, room string, limit int) ([]json.RawMessage, error) {
+	url := p.client.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"},
+		map[string]string{"dir": "b", "limit": strconv.Itoa(limit)})
+	var page struct {
+		Chunk []json.RawMessage `json:"chunk"`
+	}
+	if _, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, &page); err != nil {
+		return nil, fmt.Errorf("fetch timeline of %s: %w", room, err)
+	}
+	return page.Chunk, nil
+}

@@ -1,0 +1,102 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// Room describes a room to be made.
+type Room struct {
+	Name      string
+	Direct    bool     // a direct chat: noted as such for everybody invited and in this person's account data
+	Encrypted bool     // end-to-end encrypted from the first message on
+	Invite    []string // user ids
+}
+
+// CreateRoom makes a room, invites people, and returns the room's id.
+func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
+	request := &mautrix.ReqCreateRoom{Name: room.Name, IsDirect: room.Direct, Preset: "private_chat"}
+	if room.Direct {
+		request.Preset = "trusted_private_chat"
+	}
+	for _, user := range room.Invite {
+		request.Invite = append(request.Invite, id.UserID(user))
+	}
+	if room.Encrypted {
+		request.InitialState = []*event.Event{{
+			Type: event.StateEncryption,
+			Content: event.Content{Parsed: &event.EncryptionEventContent{
+				Algorithm: id.AlgorithmMegolmV1,
+			}},
+		}}
+	}
+	made, err := p.client.CreateRoom(ctx, request)
+	if err != nil {
+		return "", fmt.Errorf("create room: %w", err)
+	}
+	if room.Direct {
+		if err := p.noteDirect(ctx, made.RoomID, request.Invite); err != nil {
+			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)
+		}
+	}
+	return made.RoomID.String(), nil
+}
+
+// noteDirect adds the room to the account data that lists direct chats.
+func (p *Peer) noteDirect(ctx context.Context, room id.RoomID, users []id.UserID) error {
+	direct := event.DirectChatsEventContent{}
+	err := p.client.GetAccountData(ctx, event.AccountDataDirectChats.Type, &direct)
+	if err != nil && !errors.Is(err, mautrix.MNotFound) {
+		return err
+	}
+	for _, user := range users {
+		if !slices.Contains(direct[user], room) {
+			direct[user] = append(direct[user], room)
+		}
+	}
+	return p.client.SetAccountData(ctx, event.AccountDataDirectChats.Type, direct)
+}
+
+// Join enters a room that this peer was invited to.
+func (p *Peer) Join(ctx context.Context, room string) error {
+	_, err := p.client.JoinRoomByID(ctx, id.RoomID(room))
+	if err != nil {
+		return fmt.Errorf("join %s: %w", room, err)
+	}
+	return nil
+}
+
+// Leave leaves a room.
+func (p *Peer) Leave(ctx context.Context, room string) error {
+	_, err := p.client.LeaveRoom(ctx, id.RoomID(room))
+	if err != nil {
+		return fmt.Errorf("leave %s: %w", room, err)
+	}
+	p.mu.Lock()
+	delete(p.known, id.RoomID(room)) // what is known grows old from now on
+	p.mu.Unlock()
+	return nil
+}
+
+// WaitJoined returns once this peer has seen that user is in the room, or when ctx ends.
+func (p *Peer) WaitJoined(ctx context.Context, room, user string) error {
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		p.mu.Unlock()
+		if p.client.StateStore.IsInRoom(ctx, id.RoomID(room), id.UserID(user)) {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s to join %s: %w", user, room, context.Cause(ctx))
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+
+	reverie "reverie"
+	"reverie/internal/session"
+	"reverie/internal/store"
+)
+
+func newQueue(t *testing.T) *queue {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &queue{db: db, now: time.Now}
+}
+
+func inbound(id string) session.Inbound {
+	return session.Inbound{ID: id, Room: "!r", Sender: "@me:b", SenderName: "Me", Text: "text of " + id, Private: true, At: time.UnixMilli(1_700_000_000_000)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInboxAndTokenGoTogether(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1"), inbound("$2")}, nil))
+	rows, err := q.waiting(ctx, 0)
+	must(t, err)
+	want := []inRow{{1, inbound("$1")}, {2, inbound("$2")}}
+	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
+		t.Errorf("inbox (-want +got):\n%s", d)
+	}
+
+	// A sync that cannot be stored whole leaves nothing behind, and no token.
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := q.take(cancelled, "@b:b", "DEV", "s2", []session.Inbound{inbound("$3")}, nil); err == nil {
+		t.Error("stored with a cancelled context")
+	}
+	_, err = q.db.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`)
+	must(t, err)
+	if err := q.take(ctx, "@b:b", "DEV", "s2", []session.Inbound{inbound("$3")}, nil); err == nil {
+		t.Error("stored without its token")
+	}
+	if rows, err := q.waiting(ctx, 2); err != nil || len(rows) > 0 {
+		t.Errorf("a message without its token: %v %v", rows, err)
+	}
+	if s, err := q.token(ctx, "@b:b", "DEV"); err != nil || s != "s1" {
+		t.Errorf("token %q %v, want s1", s, err)
+	}
+	if s, err := q.token(ctx, "@b:b", "OTHER"); err != nil || s != "" {
+		t.Errorf("another device's token %q %v, want none", s, err)
+	}
+}
+
+func TestMessageIsTakenOnce(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1")}, nil))
+	must(t, q.handled(ctx, "$1"))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1"), inbound("$2")}, nil)) // the same sync again
+	must(t, q.takeLate(ctx, inbound("$1")))
+	rows, err := q.waiting(ctx, 0)
+	must(t, err)
+	if len(rows) != 1 || rows[0].ID != "$2" {
+		t.Errorf("waiting: %+v, want $2 only", rows)
+	}
+	var text string
+	must(t, q.db.QueryRowContext(ctx, `SELECT text FROM inbox WHERE id = '$1'`).Scan(&text))
+	if text != "" {
+		t.Errorf("the text of a handled message is still there: %q", text)
+	}
+	if q.asker(ctx, "$1") != "@me:b" || q.asker(ctx, "$9") != "" {
+		t.Error("asker")
+	}
+}
+
+func out(id, text string) session.Outgoing { return session.Outgoing{ID: id, Text: text} }
+
+// head returns the row to be sent next; the test wants exactly one.
+func head(t *testing.T, q *queue) outRow {
+	t.Helper()
+	heads, err := q.heads(t.Context())
+	must(t, err)
+	if len(heads) != 1 {
+		t.Fatalf("%d heads, want 1: %+v", len(heads), heads)
+	}
+	return heads[0]
+}
+
+func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one", "one, continued"}))
+	must(t, q.say(ctx, "!b", out("2", "two"), []string{"two"}))
+	must(t, q.say(ctx, "!a", out("3", "three"), []string{"three"}))
+	var got []string
+	for range 4 {
+		heads, err := q.heads(ctx)
+		must(t, err)
+		line := ""
+		for _, h := range heads {
+			line += h.room + "=" + h.text + " "
+		}
+		got = append(got, line)
+		for _, h := range heads {
+			must(t, q.setEvent(ctx, h.id, "$"+h.id))
+			must(t, q.sent(ctx, h))
+		}
+	}
+	want := []string{"!a=one !b=two ", "!a=one, continued ", "!a=three ", ""}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("order (-want +got):\n%s", d)
+	}
+	if !q.ours(ctx, "$1-2") || q.ours(ctx, "$4") {
+		t.Error("ours")
+	}
+}
+
+func TestSayingAgain(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}))
+	r := head(t, q)
+	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"})) // the same again changes nothing
+	if again := head(t, q); again != r {
+		t.Errorf("row changed: %+v", again)
+	}
+	// While the first text is being sent, a second one comes: the row must not
+	// be taken for sent.
+	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}))
+	must(t, q.setEvent(ctx, "1", "$1"))
+	must(t, q.sent(ctx, r))
+	newer := head(t, q)
+	if newer.text != "uno" || newer.revision != 2 || newer.eventID != "$1" {
+		t.Errorf("row %+v, want the newer text as an edit of $1", newer)
+	}
+	must(t, q.sent(ctx, newer))
+	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}))
+	if heads, err := q.heads(ctx); err != nil || len(heads) > 0 {
+		t.Errorf("sent already, but due again: %+v %v", heads, err)
+	}
+}
+
+func TestEcho(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	state := func(id string) string {
+		var s, e string
+		must(t, q.db.QueryRowContext(ctx, `SELECT state, event_id FROM outbox WHERE id = ?`, id).Scan(&s, &e))
+		return s + " " + e
+	}
+	must(t, q.say(ctx, "!a", out("plain", "x"), []string{"x"}))
+	if _, err := q.draft(ctx, &draft{id: "drafted", room: "!a"}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, q.say(ctx, "!a", out("drafted", "y"), []string{"y"}))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", nil, []echo{{"plain", "$1"}, {"drafted", "$2"}, {"plain-final", "$3"}, {"unknown", "$4"}}))
+	if got := state("plain"); got != "sent $1" {
+		t.Errorf("plain: %s, want it sent", got)
+	}
+	// The echo of a draft shows that the event is there, not that it reads as it should.
+	if got := state("drafted"); got != "pending $2" {
+		t.Errorf("drafted: %s, want an edit of $2 to be due", got)
+	}
+	must(t, q.take(ctx, "@b:b", "DEV", "s2", nil, []echo{{"plain", "$9"}}))
+	if got := state("plain"); got != "sent $1" {
+		t.Errorf("a second echo changed it: %s", got)
+	}
+}
+
+func TestLeavingARoomClearsItsQueues(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1")}, nil))
+	must(t, q.say(ctx, "!r", out("1", "one"), []string{"one"}))
+	must(t, q.say(ctx, "!other", out("2", "two"), []string{"two"}))
+	must(t, q.leave(ctx, "!r"))
+	n, err := q.counts(ctx)
+	must(t, err)
+	if n != (counts{inbox: 0, outbox: 1, dead: 1}) {
+		t.Errorf("counts %+v", n)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	failed := func(code int, header string, body map[string]any, kind string) error {
+		h := http.Header{}
+		if header != "" {
+			h.Set("Retry-After", header)
+		}
+		var re *mautrix.RespError
+		if kind != "" {
+			re = &mautrix.RespError{ErrCode: kind, StatusCode: code, ExtraData: body}
+		}
+		return fmt.Errorf("send: %w", mautrix.HTTPError{Response: &http.Response{StatusCode: code, Header: h}, RespError: re})
+	}
+	for _, c := range []struct {
+		name  string
+		err   error
+		want  verdict
+		least time.Duration
+	}{
+		{"fine", nil, fine, 0},
+		{"no network", mautrix.HTTPError{WrappedError: errors.New("connection refused")}, again, 0},
+		{"time ran out", context.DeadlineExceeded, again, 0},
+		{"stopped", context.Canceled, never, 0},
+		{"database busy", errors.New("database is locked"), again, 0},
+		{"our own refusal", fmt.Errorf("send: %w", &refusedError{"no"}), never, 0},
+		{"429 with a header", failed(429, "7", nil, ""), again, 7 * time.Second},
+		{"429 with a body", failed(429, "", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
+		{"429 with both, the header is longer", failed(429, "11", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 11 * time.Second},
+		{"429 with both, the body is longer", failed(429, "3", map[string]any{"retry_after_ms": 9000.0}, "M_LIMIT_EXCEEDED"), again, 9 * time.Second},
+		{"429 with nonsense", failed(429, "soon", map[string]any{"retry_after_ms": "x"}, "M_LIMIT_EXCEEDED"), again, 0},
+		{"500", failed(500, "", nil, "M_UNKNOWN"), again, 0},
+		{"502 without a body", failed(502, "", nil, ""), again, 0},
+		{"200 with HTML", failed(200, "", nil, ""), again, 0},
+		{"forbidden", failed(403, "", nil, "M_FORBIDDEN"), never, 0},
+		{"too large", failed(413, "", nil, "M_TOO_LARGE"), never, 0},
+		{"token gone", failed(401, "", nil, "M_UNKNOWN_TOKEN"), logout, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, wait := judge(c.err, 0)
+			if got != c.want || wait < c.least || wait > c.least+firstWait {
+				t.Errorf("verdict %d after %s, want %d after %s or a little more", got, wait, c.want, c.least)
+			}
+		})
+	}
+	for attempt := range 100 {
+		if d := backoff(attempt); d <= 0 || d > maxWait {
+			t.Errorf("backoff(%d) = %s", attempt, d)
+		}
+	}
+}
+
+func member(who, membership, before string) *event.Event {
+	e := &event.Event{Type: event.StateMember, StateKey: &who, Content: event.Content{Raw: map[string]any{"membership": membership}}}
+	if before != "" {
+		e.Unsigned.PrevContent = &event.Content{Raw: map[string]any{"membership": before}}
+	}
+	return e
+}
+
+func TestDropOld(t *testing.T) {
+	text := func(id string) *event.Event {
+		return &event.Event{ID: "$1", Type: event.EventMessage, Sender: "@me:b", RoomID: "!r", Content: event.Content{Raw: map[string]any{"body": id}}}
+	}
+	for _, c := range []struct {
+		name   string
+		fresh  bool
+		events []*event.Event
+		want   string
+	}{
+		{"running as usual", false, []*event.Event{text("a"), text("b")}, "a b "},
+		{"fresh store", true, []*event.Event{text("a"), member(self, "join", "invite"), text("b")}, ""},
+		{"joined in this batch", false, []*event.Event{text("old"), member(self, "join", ""), text("a")}, "a "},
+		{"asked between invitation and joining", false, []*event.Event{text("old"), member(self, "invite", ""), text("a"), member(self, "join", "invite"), text("b")}, "a b "},
+		{"left and came back", false, []*event.Event{member(self, "invite", ""), text("old"), member(self, "leave", "join"), text("old"), member(self, "join", "leave"), text("a")}, "a "},
+		{"our name changed", false, []*event.Event{text("a"), member(self, "join", "join"), text("b")}, "a b "},
+		{"joined, then our name changed", false, []*event.Event{text("old"), member(self, "join", "leave"), text("a"), member(self, "join", "join"), text("b")}, "a b "},
+		{"somebody else joined", false, []*event.Event{text("a"), member("@x:b", "join", "")}, "a "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			room := &mautrix.SyncJoinedRoom{Timeline: mautrix.SyncTimeline{SyncEventsList: mautrix.SyncEventsList{Events: c.events}}}
+			states := 0
+			for _, e := range c.events {
+				if e.StateKey != nil {
+					states++
+				}
+			}
+			dropped := dropOld(room, self, c.fresh)
+			got := ""
+			for _, e := range room.Timeline.Events {
+				if e.StateKey != nil {
+					states--
+					continue
+				}
+				got += e.Content.Raw["body"].(string) + " "
+			}
+			if got != c.want {
+				t.Errorf("kept %q, want %q", got, c.want)
+			}
+			if states != 0 {
+				t.Error("state was dropped too")
+			}
+			if dropped != len(c.events)-len(room.Timeline.Events) {
+				t.Errorf("says %d were dropped", dropped)
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/sqlstatestore"
+)
+
+// joinTries is how often joining or refusing is tried. Joining over federation
+// can take a while; an invitation from a server that is gone never works.
+const joinTries = 12
+
+// onMember follows our own membership: invitations, joining, leaving.
+func (c *Client) onMember(ctx context.Context, evt *event.Event) {
+	if evt.GetStateKey() != c.cli.UserID.String() {
+		return
+	}
+	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
+	if !ok {
+		return
+	}
+	switch content.Membership {
+	case event.MembershipInvite:
+		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
+			c.invited(ctx, evt.RoomID, evt.Sender, content.IsDirect)
+		}
+	case event.MembershipJoin:
+		if evt.Mautrix.EventSource&event.SourceJoin == 0 {
+			return
+		}
+		c.setMembership(ctx, evt.RoomID, "joined")
+		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
+			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
+		}
+	case event.MembershipLeave, event.MembershipBan:
+		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
+			c.left(ctx, evt.RoomID)
+		}
+	default: // knock, and what later versions invent
+	}
+}
+
+// invited notes an invitation, to be accepted or refused by runRooms.
+func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) {
+	membership := "refused"
+	if c.gate.allows(by.String()) {
+		membership = "invited"
+	}
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct, inviter) VALUES (?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, direct = max(direct, excluded.direct), inviter = excluded.inviter, attempts = 0, next_at = 0`,
+		room.String(), membership, direct && membership == "invited", by.String())
+	if err != nil {
+		c.log.Error("matrix: invitation not noted", "room", room, "sender", by, "err", err)
+		return
+	}
+	c.log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
+	poke(c.roomWake)
+}
+
+func (c *Client) left(ctx context.Context, room id.RoomID) {
+	var was string
+	_ = c.q.db.QueryRowContext(ctx, `SELECT membership FROM matrix_room WHERE id = ?`, room.String()).Scan(&was) // unknown: nothing to clear
+	c.setMembership(ctx, room, "left")
+	c.forgetState(room)
+	if was != "joined" {
+		return
+	}
+	c.log.Info("matrix: no longer in this room", "room", room)
+	c.dropDrafts(room.String())
+	c.Typing(ctx, room.String(), false)
+	if err := c.q.leave(ctx, room.String()); err != nil {
+		c.log.Error("matrix: queues of a left room not cleared", "room", room, "err", err)
+	}
+}
+
+func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership string) {
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
+		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
+	if err != nil {
+		c.log.Error("matrix: membership not noted", "room", room, "membership", membership, "err", err)
+	}
+}
+
+// onEncryption remembers that a room is encrypted, for ever: encryption cannot
+// be turned off, and who says otherwise must not be believed.
+func (c *Client) onEncryption(ctx context.Context, evt *event.Event) {
+	if err := c.markEncrypted(ctx, evt.RoomID); err != nil {
+		c.log.Error("matrix: encryption of a room not noted", "room", evt.RoomID, "err", err)
+	}
+}
+
+func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
+	return err
+}
+
+// onDirectChats learns from the account's m.direct which rooms are direct chats.
+func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
+	for _, rooms := range *evt.Content.AsDirectChats() {
+		for _, room := range rooms {
+			if err := c.markDirect(ctx, room); err != nil {
+				c.log.Error("matrix: direct chat not noted", "room", room, "err", err)
+			}
+		}
+	}
+}
+
+func (c *Client) markDirect(ctx context.Context, room id.RoomID) error {
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET direct = 1`, room.String())
+	return err
+}
+
+// facts gathers what the gate must know of a room. What cannot be found out
+// is taken for the more careful answer: a group.
+func (c *Client) facts(ctx context.Context, room id.RoomID) roomFacts {
+	var f roomFacts
+	_ = c.q.db.QueryRowContext(ctx, `SELECT direct, encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&f.direct, &f.encrypted) // no row: neither
+	if enc, err := c.cli.StateStore.IsEncrypted(ctx, room); err == nil && enc {
+		f.encrypted = true
+	}
+	if members, err := c.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room); err == nil {
+		f.members = len(members)
+	}
+	f.name = c.displayName(ctx, room, c.cli.UserID)
+	return f
+}
+
+// displayName is what a member is called in the room; empty when unknown.
+func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID) string {
+	m, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).TryGetMember(ctx, room, user)
+	if err != nil || m == nil {
+		return ""
+	}
+	return clip(strings.ReplaceAll(clean(m.Displayname), "\n", " "), 100)
+}
+
+// runRooms accepts and refuses invitations, those of the last run included.
+func (c *Client) runRooms(ctx context.Context) error {
+	for {
+		next, err := c.settleInvitations(ctx)
+		if err != nil {
+			c.log.Error("matrix: invitations", "err", err)
+			next = c.now().Add(time.Minute)
+		}
+		timer := time.NewTimer(max(next.Sub(c.now()), 0))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-c.roomWake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+type invitation struct {
+	room, membership, inviter string
+	direct                    bool
+	attempts                  int
+	nextAt                    int64
+}
+
+// settleInvitations acts on what is due and returns when to look again.
+func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err error) {
+	next = c.now().Add(time.Hour)
+	list, err := c.invitations(ctx)
+	if err != nil {
+		return next, err
+	}
+	for _, v := range list {
+		if at := time.UnixMilli(v.nextAt); at.After(c.now()) {
+			if at.Before(next) {
+				next = at
+			}
+			continue
+		}
+		err := c.settle(ctx, v)
+		if ctx.Err() != nil {
+			return next, nil
+		}
+		verdict, wait := judge(err, v.attempts)
+		switch {
+		case verdict == fine:
+			continue
+		case verdict == never || v.attempts+1 >= joinTries:
+			c.log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
+			c.setMembership(ctx, id.RoomID(v.room), "left")
+			continue
+		}
+		at := c.now().Add(wait)
+		if at.Before(next) {
+			next = at
+		}
+		c.log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
+		if _, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), v.room); err != nil {
+			return next, err
+		}
+	}
+	return next, nil
+}
+
+func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
+	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct, attempts, next_at FROM matrix_room
+		WHERE membership IN ('invited', 'refused') ORDER BY next_at, id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []invitation
+	for rows.Next() {
+		var v invitation
+		if err := rows.Scan(&v.room, &v.membership, &v.inviter, &v.direct, &v.attempts, &v.nextAt); err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// settle joins or refuses. Both can be repeated without harm.
+func (c *Client) settle(ctx context.Context, v invitation) error {
+	room := id.RoomID(v.room)
+	if v.membership == "refused" {
+		_, err := c.cli.LeaveRoom(ctx, room)
+		if err == nil || errors.Is(err, mautrix.MForbidden) || errors.Is(err, mautrix.MNotFound) {
+			c.setMembership(ctx, room, "left")
+			return nil
+		}
+		return err
+	}
+	req := &mautrix.ReqJoinRoom{}
+	if s := server(v.inviter); s != "" {
+		req.Via = []string{s}
+	}
+	if _, err := c.cli.JoinRoom(ctx, v.room, req); err != nil {
+		return err
+	}
+	c.forgetState(room)
+	c.setMembership(ctx, room, "joined")
+	c.log.Info("matrix: joined", "room", room, "direct", v.direct)
+	if v.direct {
+		if err := c.tellDirect(ctx, room, id.UserID(v.inviter)); err != nil {
+			c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+		}
+	}
+	return nil
+}
+
+// tellDirect adds a room to the account's m.direct, for other clients of the
+// bot's account and for a later device.
+func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) error {
+	chats := event.DirectChatsEventContent{}
+	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+	if err != nil && !errors.Is(err, mautrix.MNotFound) {
+		return err
+	}
+	if slices.Contains(chats[with], room) {
+		return nil
+	}
+	chats[with] = append(chats[with], room)
+	return c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+}

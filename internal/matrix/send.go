@@ -1,0 +1,121 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/sqlstatestore"
+)
+
+// send is the only way an event of ours leaves. It never sends plain text into
+// a room that is or ever was encrypted, and never encrypts for nobody: both
+// need the room's full state, so without that nothing is sent.
+//
+// The same txn gives the same event, even if the answer to the first try was
+// lost; an empty one is for events that may be lost.
+func (c *Client) send(ctx context.Context, room id.RoomID, content any, txn string) (id.EventID, error) {
+	if err := c.knowRoom(ctx, room); err != nil {
+		return "", err
+	}
+	if err := c.checkCrypto(ctx, room); err != nil {
+		return "", err
+	}
+	resp, err := c.cli.SendMessageEvent(ctx, room, event.EventMessage, content, mautrix.ReqSendEvent{TransactionID: txn})
+	if err != nil {
+		return "", err
+	}
+	return resp.EventID, nil
+}
+
+// live marks an event of a message that is still being written (MSC4357), so
+// that clients can show it as unfinished.
+func live(content *event.MessageEventContent) *event.Content {
+	return &event.Content{Parsed: content, Raw: map[string]any{"org.matrix.msc4357.live": map[string]any{}}}
+}
+
+// knowRoom fetches the full state of a room, once after each join.
+func (c *Client) knowRoom(ctx context.Context, room id.RoomID) error {
+	c.mu.Lock()
+	known := c.known[room]
+	if !known {
+		c.known[room] = true // a change that comes while we ask unsets it again
+	}
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	err := c.fetchState(ctx, room)
+	if err != nil {
+		c.forgetState(room)
+	}
+	return err
+}
+
+func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
+	state, err := c.cli.State(ctx, room)
+	if err != nil {
+		return fmt.Errorf("fetch the state of the room: %w", err)
+	}
+	if state[event.StateEncryption][""] != nil {
+		if err := c.markEncrypted(ctx, room); err != nil {
+			return fmt.Errorf("note that the room is encrypted: %w", err)
+		}
+	}
+	if state[event.StateMember][c.cli.UserID.String()] == nil {
+		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
+	}
+	// State only logs it when the members could not be stored.
+	stored, err := c.cli.StateStore.HasFetchedMembers(ctx, room)
+	if err != nil {
+		return fmt.Errorf("look at the members of the room: %w", err)
+	}
+	if !stored {
+		return fmt.Errorf("the members of the room could not be stored")
+	}
+	return nil
+}
+
+// forgetState makes the next send fetch the room's state again.
+func (c *Client) forgetState(room id.RoomID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, room)
+}
+
+// checkCrypto makes sure that SendMessageEvent will encrypt when it must, and
+// for somebody.
+func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
+	store := c.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	content, err := store.GetEncryptionEvent(ctx, room)
+	if err != nil {
+		return fmt.Errorf("look up the encryption of the room: %w", err)
+	}
+	if !c.facts(ctx, room).encrypted && content == nil {
+		return nil
+	}
+	if err := c.markEncrypted(ctx, room); err != nil {
+		return fmt.Errorf("note that the room is encrypted: %w", err)
+	}
+	switch {
+	case content == nil || content.Algorithm == "":
+		// The room was encrypted once and the server says it is not any more.
+		// That is not possible, so it is not believed.
+		c.log.Warn("matrix: the homeserver no longer says that this room is encrypted; encrypting anyway", "room", room)
+		if err := store.SetEncryptionEvent(ctx, room, &event.EncryptionEventContent{Algorithm: id.AlgorithmMegolmV1}); err != nil {
+			return fmt.Errorf("note that the room is encrypted: %w", err)
+		}
+	case content.Algorithm != id.AlgorithmMegolmV1:
+		return &refusedError{fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), and plain text is never sent into an encrypted room", clip(string(content.Algorithm), 60))}
+	}
+	members, err := store.GetRoomJoinedOrInvitedMembers(ctx, room)
+	if err != nil {
+		return fmt.Errorf("look up the members of the room: %w", err)
+	}
+	if len(members) < 2 {
+		return &refusedError{"nobody else is in the room, so nobody could read the message"}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"reverie/internal/session"
+)
+
+// terminalRoom is the room of `bot chat`: its history survives a restart as
+// that of any room does.
+const terminalRoom = "terminal"
+
+type chatCommand struct{}
+
+// Run talks with the person at the terminal as the bot would in a direct chat
+// with its first owner. When standard input is no terminal, each line is one
+// message, each answer is printed, and the end of input ends it with success.
+func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
+	cfg, log, err := load(path, c.err)
+	if err != nil {
+		return err
+	}
+	live := isTerminal(c.in) && isTerminal(c.out)
+	if live && isTerminal(c.err) {
+		log = newLogger(c.err, LogConfig{Level: "error", Format: cfg.Log.Format}) // more would run through the conversation
+	}
+	b, err := openBot(ctx, cfg, log, true)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+
+	t := &terminal{
+		screen:  &screen{out: c.out, live: live, name: cfg.Name},
+		handled: make(chan string, 1),
+	}
+	sessions := b.sessions(t, nil)
+	work, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	// go: waited for below, before Run returns
+	go func() { ended <- sessions.Run(work) }()
+	if t.live {
+		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
+	}
+	err = t.talk(work, readLines(c.in), sessions, cfg.owner())
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// terminal is the transport of `bot chat`.
+type terminal struct {
+	*screen
+	handled chan string
+}
+
+// talk delivers line after line, each after the last one was answered.
+func (t *terminal) talk(ctx context.Context, lines <-chan line, m *session.Manager, owner string) error {
+	for {
+		if t.live {
+			t.say(promptSig)
+		}
+		var l line
+		select {
+		case l = <-lines:
+		case <-ctx.Done():
+			return nil
+		}
+		switch {
+		case errors.Is(l.err, io.EOF):
+			return nil
+		case l.err != nil:
+			return fmt.Errorf("chat: %w", l.err)
+		case l.text == "":
+			continue
+		}
+		in := session.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: l.text, Private: true, At: time.Now()}
+		if err := m.Deliver(ctx, in); err != nil {
+			return err
+		}
+		select {
+		case <-t.handled:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Say prints what m adds to what stands on the screen already.
+func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
+	t.show(m.ID, m.Text, !m.Draft)
+	return nil
+}
+
+// Typing shows that an answer is on its way.
+func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.writing(on) }
+
+// Handled lets the next line in.
+func (t *terminal) Handled(_ context.Context, id string) error {
+	t.handled <- id
+	return nil
+}

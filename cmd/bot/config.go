@@ -1,0 +1,224 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"time"
+	_ "time/tzdata" // a container image without zone files still knows every time zone
+)
+
+// Config is what a person wrote in the configuration file, checked, with
+// defaults, environment variables and secret files filled in. Each key is
+// explained in config.example.yaml.
+type Config struct {
+	Name     string         `yaml:"name"`
+	Data     string         `yaml:"data"` // absolute after loading
+	Timezone string         `yaml:"timezone"`
+	Matrix   *MatrixConfig  `yaml:"matrix"` // nil = no Matrix; only `bot run` minds
+	LLM      LLMConfig      `yaml:"llm"`
+	Prompt   PromptConfig   `yaml:"prompt"`
+	Memory   MemoryConfig   `yaml:"memory"`
+	Dreaming DreamingConfig `yaml:"dreaming"`
+	Seed     SeedConfig     `yaml:"seed"`
+	Web      WebConfig      `yaml:"web"`
+	Log      LogConfig      `yaml:"log"`
+
+	zone     *time.Location
+	warnings []string
+}
+
+// MatrixConfig is the bot's account and who may talk to it. After loading,
+// Password and AccessToken hold what their files said.
+type MatrixConfig struct {
+	Homeserver      string   `yaml:"homeserver"`
+	User            string   `yaml:"user"`
+	Password        secret   `yaml:"password"`
+	PasswordFile    string   `yaml:"password_file"`
+	AccessToken     secret   `yaml:"access_token"`
+	AccessTokenFile string   `yaml:"access_token_file"`
+	DeviceName      string   `yaml:"device_name"`
+	Owners          []string `yaml:"owners"`
+	Allow           []string `yaml:"allow"`
+}
+
+// LLMConfig is the language models and which of them does what.
+type LLMConfig struct {
+	Models []ModelConfig       `yaml:"models"`
+	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" is always there
+}
+
+// ModelConfig is one model on one server. After loading, APIKey holds what its file said.
+type ModelConfig struct {
+	Name        string        `yaml:"name"`
+	BaseURL     string        `yaml:"base_url"`
+	APIKey      secret        `yaml:"api_key"`
+	APIKeyFile  string        `yaml:"api_key_file"`
+	Model       string        `yaml:"model"`
+	Window      int           `yaml:"window"`     // tokens; 0 = not known
+	MaxOutput   int           `yaml:"max_output"` // tokens
+	Timeout     time.Duration `yaml:"timeout"`
+	Temperature *float32      `yaml:"temperature"` // nil = the server's own
+}
+
+// PromptConfig says how the prompt is laid out.
+type PromptConfig struct {
+	Layout string `yaml:"layout"`
+}
+
+// MemoryConfig says how memories are found.
+type MemoryConfig struct {
+	Backend string `yaml:"backend"`
+}
+
+// DreamingConfig says when memory is consolidated.
+type DreamingConfig struct {
+	Schedule string `yaml:"schedule"` // five cron fields; empty = never
+}
+
+// SeedConfig says how a new conversation begins.
+type SeedConfig struct {
+	Language string `yaml:"language"`
+}
+
+// WebConfig says where the status page is served.
+type WebConfig struct {
+	Listen string `yaml:"listen"` // host:port on loopback; empty = off
+}
+
+// LogConfig says what the operator's log looks like.
+type LogConfig struct {
+	Level  string `yaml:"level"`
+	Format string `yaml:"format"`
+}
+
+// secret is text that nobody may see by accident: however it is printed,
+// logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
+type secret string
+
+const hidden = "(hidden)"
+
+func (secret) String() string               { return hidden }
+func (secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
+func (secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
+func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+
+// What the configuration may say, and what holds where it says nothing.
+var (
+	layouts    = []string{"stable", "classic"}
+	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
+	roleNames  = []string{"chat", "compaction", "dreaming", "harvest", "sub_session"}
+	logLevels  = []string{"debug", "info", "warn", "error"}
+	logFormats = []string{"text", "json"}
+)
+
+const (
+	defaultMaxOutput = 2048
+	defaultTimeout   = 300 * time.Second
+	maxConfigSize    = 1 << 20
+	maxSecretSize    = 64 << 10
+)
+
+func defaultConfig() *Config {
+	return &Config{
+		Name: "Reverie", Data: "./data", Timezone: "Local",
+		Prompt: PromptConfig{Layout: "stable"},
+		Memory: MemoryConfig{Backend: "flat_file"},
+		Seed:   SeedConfig{Language: "en"},
+		Log:    LogConfig{Level: "info", Format: "text"},
+	}
+}
+
+// loadConfig reads and checks the file at path. Its error names every fault
+// with file, line and key, and never repeats a value.
+func loadConfig(path string) (*Config, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no configuration at %s; `bot init` writes one, --config names another", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	data, err := readSmall(path, maxConfigSize)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	c, literal, err := parseConfig(path, data, dir, os.LookupEnv)
+	if err != nil {
+		return nil, err
+	}
+	if literal && info.Mode().Perm()&0o044 != 0 {
+		c.warn("%s holds a secret and other users of this machine can read it; chmod 600 %s", path, path)
+	}
+	return c, nil
+}
+
+// parseConfig is loadConfig without the file: paths are relative to dir, name
+// stands in errors, literal tells whether a secret stands in data itself.
+func parseConfig(name string, data []byte, dir string, env func(string) (string, bool)) (c *Config, literal bool, err error) {
+	r := &reader{env: env, lines: map[string]int{}}
+	c = defaultConfig()
+	r.read(data, c)
+	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
+		c.complete(r, dir) // of a file that is no configuration at all, nothing is missing
+	}
+	if len(r.faults) > 0 {
+		sort.SliceStable(r.faults, func(i, j int) bool { return r.faults[i].line < r.faults[j].line })
+		return nil, false, &configError{file: name, faults: r.faults}
+	}
+	return c, r.literal, nil
+}
+
+func (c *Config) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// Warnings lists, in plain sentences, what is accepted but worth knowing: keys
+// that this release does not act on yet, and secrets that others can read.
+func (c *Config) Warnings() []string {
+	w := slices.Clone(c.warnings)
+	if c.Memory.Backend != "flat_file" {
+		w = append(w, "memory.backend: "+c.Memory.Backend+" is not in this release yet; every memory goes into the prompt, as with flat_file")
+	}
+	if c.Dreaming.Schedule != "" {
+		w = append(w, "dreaming.schedule: dreaming is not in this release yet; nothing runs at that time")
+	}
+	if c.Web.Listen != "" {
+		w = append(w, "web.listen: the status page is not in this release yet; nothing listens there")
+	}
+	return w
+}
+
+// location is the zone that all times are shown and read in.
+func (c *Config) location() *time.Location { return c.zone }
+
+// terminalUser is who types in `bot chat` when the file names no owner.
+const terminalUser = "owner"
+
+// owners are the people who may do everything; there is always one.
+func (c *Config) owners() []string {
+	if c.Matrix == nil {
+		return []string{terminalUser}
+	}
+	return c.Matrix.Owners
+}
+
+// owner is the person whose memories stand in data/MEMORIES.txt.
+func (c *Config) owner() string { return c.owners()[0] }
+
+// rehearsalPace is how long the rehearsal model waits between two words, so
+// that people can see an answer grow: REVERIE_REHEARSAL_PACE, such as 20ms.
+func (c *Config) rehearsalPace() time.Duration {
+	pace, _ := time.ParseDuration(os.Getenv("REVERIE_REHEARSAL_PACE"))
+	return max(pace, 0)
+}

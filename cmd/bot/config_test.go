@@ -1,0 +1,548 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
+)
+
+var update = flag.Bool("update", false, "rewrite config.example.yaml from config.yaml.tmpl")
+
+// environment is what ${…} finds in these tests.
+var environment = map[string]string{"MATRIX_PASSWORD": "hunter2", "LLM_KEY": "sk-hunter3", "EMPTY": "", "TWO_LINES": "a\nb"}
+
+func lookup(name string) (string, bool) { v, ok := environment[name]; return v, ok }
+
+func parse(t testing.TB, dir, text string) (*Config, error) {
+	t.Helper()
+	c, _, err := parseConfig("config.yaml", []byte(text), dir, lookup)
+	return c, err
+}
+
+// sample is the configuration that the design promises to understand.
+const sample = `
+name: Reverie
+data: ./data
+timezone: Europe/Berlin
+matrix:
+  homeserver: https://matrix.example.org
+  user: "@reverie:example.org"
+  password: ${MATRIX_PASSWORD}        # or password_file, or access_token
+  owners: ["@me:example.org"]
+  allow: ["*:example.org"]            # who else may talk to it; empty = owners only
+llm:
+  models:
+    - {name: local, base_url: "http://127.0.0.1:11434/v1", api_key: "${LLM_KEY}", model: qwen3:8b, window: 0, max_output: 2048}
+  roles: {chat: [local], compaction: [local], dreaming: [local], harvest: [local], sub_session: [local]}
+prompt: {layout: stable}
+memory: {backend: fts5}
+dreaming: {schedule: "0 3 * * *"}
+seed: {language: en}
+web: {listen: ""}
+`
+
+func TestConfigSample(t *testing.T) {
+	c, err := parse(t, "/etc/reverie", sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone, _ := time.LoadLocation("Europe/Berlin")
+	want := &Config{
+		Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
+		Matrix: &MatrixConfig{Homeserver: "https://matrix.example.org", User: "@reverie:example.org", Password: "hunter2",
+			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}},
+		LLM: LLMConfig{
+			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
+			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
+		Prompt: PromptConfig{"stable"}, Memory: MemoryConfig{"fts5"}, Dreaming: DreamingConfig{"0 3 * * *"}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %#v\nwant %#v", c, want)
+	}
+	warnings := strings.Join(c.Warnings(), "\n")
+	for _, key := range []string{"memory.backend: fts5", "dreaming.schedule:"} {
+		if !strings.Contains(warnings, key) {
+			t.Errorf("no warning about %s in:\n%s", key, warnings)
+		}
+	}
+	if n := len(c.Warnings()); n != 2 {
+		t.Errorf("%d warnings:\n%s", n, warnings)
+	}
+}
+
+const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v1\", model: m}\n"
+
+func TestConfigDefaults(t *testing.T) {
+	c, err := parse(t, "/x", small+"matrix:\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
+		c.Memory.Backend != "flat_file" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.Warnings()) != 0 {
+		t.Errorf("%#v", c)
+	}
+	for data, want := range map[string]string{"": "/x", "./d": "/x/d", "../d": "/d", "/abs/d": "/abs/d", "~/d": filepath.Join(os.Getenv("HOME"), "d")} {
+		if data == "" {
+			continue
+		}
+		if c, err := parse(t, "/x", small+"data: "+data+"\n"); err != nil || c.Data != want {
+			t.Errorf("data %q: %v, %v", data, c, err)
+		}
+	}
+	// A small window leaves room for the prompt.
+	if c, err := parse(t, "/x", strings.Replace(small, "model: m", "model: m, window: 2048", 1)); err != nil || c.LLM.Models[0].MaxOutput != 512 {
+		t.Errorf("%#v, %v", c, err)
+	}
+}
+
+// TestConfigFaults: every fault of a file at once, with its line, key and remedy.
+func TestConfigFaults(t *testing.T) {
+	_, err := parse(t, "/x", `nam: Reverie
+timezone: Mars/Olympus
+homeserver: https://example.org
+context: {size: 5}
+matrix:
+  homeserver: matrix.example.org
+  user: reverie
+  user_id: "@reverie:example.org"
+  password: ${NOT_SET}
+  owners: "@me:example.org"
+  allow: ["*", "*:example.org"]
+llm:
+  models:
+    - {name: local, base_url: "ftp://hunter2@somewhere", model: m, api_key: ["hunter2"], window: lots}
+    - name: local
+      base_url: "http://user:hunter2@example.org/v1"
+      timeout: 120
+      temperature: 3
+    - {base_url: "https://example.org/v1/chat/completions", model: m, window: 100, max_output: 100}
+    -
+  roles: {chat: [local, other, local], harvest: [], chatt: [local], dreaming: local}
+prompt: {layout: fancy}
+memory: {backend: fts4}
+dreaming: {schedule: "TZ=UTC"}
+seed: {language: EN}
+web: {listen: "0.0.0.0:80"}
+log: {level: trace, format: xml, Level: info}
+name: "A"
+name: "B"
+`)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	want := strings.TrimSpace(`
+config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
+config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
+config.yaml:3: homeserver: unknown key; it belongs below ` + "`matrix:`" + `
+config.yaml:4: context: this section is not in this release yet; remove it
+config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
+config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
+config.yaml:8: matrix.user_id: unknown key; here it is called ` + "`user`" + `
+config.yaml:9: matrix.password: the environment variable NOT_SET is not set; set it, or write the value another way
+config.yaml:10: matrix.owners: expected a list: put the value in [brackets], or one entry a line after a dash
+config.yaml:11: matrix.allow[0]: write "@user:server", or "*:server" for everybody there
+config.yaml:14: llm.models[0].api_key: expected a single value here, not a list or further keys
+config.yaml:14: llm.models[0].window: write a whole number, such as 2048
+config.yaml:14: llm.models[0].base_url: write a full http or https address, such as http://127.0.0.1:11434/v1
+config.yaml:15: llm.models[1].name: llm.models[0] has the same name; choose another
+config.yaml:15: llm.models[1].model: missing; write the model's name on its server, such as qwen3:8b
+config.yaml:16: llm.models[1].base_url: leave the user and password out of the address; there are keys for them
+config.yaml:17: llm.models[1].timeout: write a time with its unit, such as 90s or 2m
+config.yaml:18: llm.models[1].temperature: write a number from 0 to 2, or leave it out
+config.yaml:19: llm.models[2].name: missing; choose any word, the roles use it
+config.yaml:19: llm.models[2].base_url: leave out /chat/completions; the address ends before it, mostly in /v1
+config.yaml:19: llm.models[2].max_output: write the most tokens of one answer, fewer than the window
+config.yaml:20: llm.models[3]: an empty entry; remove it
+config.yaml:21: llm.roles.chatt: unknown key; did you mean ` + "`chat`" + `?
+config.yaml:21: llm.roles.dreaming: expected a list: put the value in [brackets], or one entry a line after a dash
+config.yaml:21: llm.roles.chat[1]: there is no such model; llm.models has: local, local
+config.yaml:21: llm.roles.chat[2]: this model is in the list already; name each once
+config.yaml:21: llm.roles.harvest: the list is empty; name a model, or remove the line
+config.yaml:22: prompt.layout: write stable or classic
+config.yaml:23: memory.backend: write flat_file, fts5, local_vector or qdrant; did you mean fts5?
+config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday, such as "0 3 * * *"; empty = never
+config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it
+config.yaml:26: web.listen: write an address of this machine itself, such as 127.0.0.1:8080; empty = off
+config.yaml:27: log.Level: unknown key; did you mean ` + "`level`" + `?
+config.yaml:27: log.level: write debug, info, warn or error
+config.yaml:27: log.format: write text or json
+config.yaml:29: name: stands here a second time (first on line 28); keep one
+`)
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if strings.Contains(err.Error(), "hunter") {
+		t.Error("a secret is in the error")
+	}
+}
+
+func TestConfigMissing(t *testing.T) {
+	_, err := parse(t, "/x", "name: A\nmatrix: {homeserver: \"\"}\n")
+	want := strings.TrimSpace(`
+config.yaml: llm.models: name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}
+config.yaml:2: matrix.homeserver: missing; write an address such as https://matrix.example.org
+config.yaml:2: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
+config.yaml:2: matrix.owners: name yourself, such as ["@me:example.org"]; an owner may do everything
+`)
+	if err == nil || cmp.Diff(want, err.Error()) != "" {
+		t.Errorf("(-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
+	}
+}
+
+// TestConfigYAML: what is no configuration at all gets one fault that helps.
+func TestConfigYAML(t *testing.T) {
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x]\n"
+	for i, c := range "bcdefghij" {
+		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, 'a'+i, 'a'+i, 'a'+i, 'a'+i, 'a'+i, 'a'+i, 'a'+i, 'a'+i, 'a'+i)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":           {"", "the file is empty"},
+		"only comments":   {"# name: x\n", "the file is empty"},
+		"null":            {"~\n", "the file is empty"},
+		"a word":          {"hello\n", "config.yaml:1: this is not a list of keys"},
+		"a list":          {"- name: x\n", "config.yaml:1: this is not a list of keys"},
+		"bare at":         {"name: x\nmatrix:\n  user: @reverie:example.org\n", "must stand in quotes"},
+		"bare star":       {small + "matrix:\n  password: *hunter2\n", `config.yaml:5: a value that begins with * must stand in quotes`},
+		"tab":             {"llm:\n\tmodels: []\n", "config.yaml:2: not valid YAML"},
+		"colon":           {"name: a: b\n", "config.yaml:1: not valid YAML"},
+		"open bracket":    {"matrix: {user: x\nname: y\n", "every quote and bracket is closed"},
+		"two documents":   {small + "---\nname: x\n", "config.yaml:4: a second document begins here"},
+		"alias":           {"name: &hunter2 x\ndata: *hunter2\n", "config.yaml:2: data: YAML aliases are not used here"},
+		"merge":           {"<<: {name: x}\n", "config.yaml:1: <<: YAML merge keys are not used here"},
+		"bomb":            {bomb, "config.yaml:1: a: unknown key"},
+		"tag":             {"name: !hunter2 x\n", "config.yaml:1: name: YAML tags are not used here"},
+		"complex key":     {"? [a]\n: b\n", "config.yaml:1: a key must be a single word"},
+		"not text":        {"name: \xc3\x28", "not valid YAML"},
+		"bool for text":   {small + "name: true\n", "config.yaml:4: name: expected text"},
+		"section as text": {"llm: x\n", "config.yaml:1: llm: expected keys below it, such as `models: …`"},
+		"roles as list":   {small + "  roles: [a]\n", "config.yaml:4: llm.roles: expected one line for each role"},
+		"line break":      {small + "name: \"a\\nb\"\n", "config.yaml:4: name: contains a line break"},
+		"deep":            {strings.Repeat("[", 20000), "not valid YAML"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(t, "/x", c.text)
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+	// Many faults do not fill the screen.
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "key%d: x\n", i)
+	}
+	if _, err := parse(t, "/x", b.String()); err == nil || strings.Count(err.Error(), "\n") != maxFaultsShown || !strings.HasSuffix(err.Error(), "and 961 more") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestConfigEnvironment(t *testing.T) {
+	for value, want := range map[string]string{
+		"${MATRIX_PASSWORD}": "hunter2", "a${MATRIX_PASSWORD}b${LLM_KEY}": "ahunter2bsk-hunter3", "$MATRIX_PASSWORD": "$MATRIX_PASSWORD",
+		"pa$$word": "pa$$word", "$${MATRIX_PASSWORD}": "${MATRIX_PASSWORD}", "a$": "a$",
+	} {
+		if c, err := parse(t, "/x", small+"name: "+value+"\n"); err != nil || c.Name != want {
+			t.Errorf("%s: %+v, %v", value, c, err)
+		}
+	}
+	for value, want := range map[string]string{
+		"${NOPE}": "variable NOPE is not set", "${": "write ${NAME}", "${a b}": "write ${NAME}", "${}": "write ${NAME}", "${1A}": "write ${NAME}",
+		"${TWO_LINES}": "line break", "${EMPTY}": "write a name",
+	} {
+		_, err := parse(t, "/x", small+"name: \""+value+"\"\n")
+		if err == nil || !strings.Contains(err.Error(), "config.yaml:4: name: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	// Numbers are numbers: no variable, no text.
+	if _, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, window: "${LLM_KEY}"`, 1)); err == nil || strings.Contains(err.Error(), "hunter") {
+		t.Errorf("%v", err)
+	}
+	// An empty key is a server that wants none.
+	if c, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, api_key: "${EMPTY}"`, 1)); err != nil || c.LLM.Models[0].APIKey != "" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSecretFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"good": "hunter2\r\n", "two": "hunter2\nhunter3\n", "empty": "\n", "huge": strings.Repeat("hunter2", maxSecretSize)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
+	c, err := parse(t, dir, with("api_key_file: good"))
+	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.Warnings()) != 0 {
+		t.Fatalf("%v %v", c, err)
+	}
+	if err := os.Chmod(filepath.Join(dir, "good"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c, err = parse(t, dir, with("api_key_file: ./good"))
+	if err != nil || len(c.Warnings()) != 1 || !strings.Contains(c.Warnings()[0], "chmod 600") || strings.Contains(c.Warnings()[0], "hunter") {
+		t.Errorf("%v, %v", c.Warnings(), err)
+	}
+	for more, want := range map[string]string{
+		"api_key_file: good, api_key: hunter2": "llm.models[0].api_key_file: the secret is given twice; keep either this or api_key",
+		"api_key_file: missing":                "missing: no such file",
+		"api_key_file: two":                    "must hold the secret on one line and nothing else",
+		"api_key_file: empty":                  "must hold the secret on one line and nothing else",
+		"api_key_file: huge":                   "larger than",
+		"api_key_file: .":                      "a folder or a device",
+	} {
+		if _, err := parse(t, dir, with(more)); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v", more, err)
+		}
+	}
+	m := "matrix: {homeserver: \"https://example.org\", user: \"@r:x\", owners: [\"@me:x\"], "
+	c, err = parse(t, dir, small+m+"password_file: good, access_token_file: good}\n")
+	if err != nil || c.Matrix.Password != "hunter2" || c.Matrix.AccessToken != "hunter2" {
+		t.Errorf("%v", err)
+	}
+	if _, err := parse(t, dir, small+m+"password_file: good, password: x, access_token: y, access_token_file: good}\n"); err == nil ||
+		!strings.Contains(err.Error(), "matrix.password_file: the secret is given twice") || !strings.Contains(err.Error(), "matrix.access_token_file: the secret is given twice") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSecretIsHidden(t *testing.T) {
+	c, err := parse(t, "/x", sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Matrix.Password
+	if string(s) != "hunter2" {
+		t.Fatal("the secret cannot be read either")
+	}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T%v"} {
+		fmt.Fprintf(&out, verb+"\n", s, s)
+		fmt.Fprintf(&out, verb+"\n", c.Matrix, c.LLM)
+	}
+	fmt.Fprintln(&out, s, *c.Matrix, s.String())
+	for _, h := range []slog.Handler{slog.NewTextHandler(&out, nil), slog.NewJSONHandler(&out, nil)} {
+		slog.New(h).Info("x", "secret", s, "matrix", c.Matrix, "config", c)
+	}
+	j, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := yaml.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Write(j)
+	out.Write(y)
+	if text := out.String(); strings.Contains(text, "hunter") || strings.Contains(text, "68756e74") || !strings.Contains(text, hidden) {
+		t.Errorf("a secret shows in:\n%s", text)
+	}
+}
+
+func TestLoadConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	if _, err := loadConfig(path); err == nil || !strings.Contains(err.Error(), "`bot init`") || !strings.Contains(err.Error(), path) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := loadConfig(dir); err == nil || !strings.Contains(err.Error(), "folder") {
+		t.Errorf("a folder: %v", err)
+	}
+	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
+	for text, want := range map[string]int{small: 0, literal: 1} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := loadConfig(path)
+		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.Warnings()) != want {
+			t.Errorf("%v, %v, %v", c, err, c.Warnings())
+		}
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxConfigSize/6), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadConfig(path); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("a huge file: %v", err)
+	}
+}
+
+// exampleAnswers make config.example.yaml.
+func exampleAnswers() answers {
+	a := defaultAnswers()
+	a.Timezone, a.Homeserver, a.User, a.Owner = "Europe/Berlin", "https://matrix.example.org", "@reverie:example.org", "@me:example.org"
+	return a
+}
+
+// TestExampleConfig: the example is what `bot init` writes, loads, and explains every key.
+func TestExampleConfig(t *testing.T) {
+	const path = "../../config.example.yaml"
+	want, err := renderConfig(exampleAnswers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot -run TestExampleConfig -update (-want +got):\n%s", diff)
+	}
+	c, err := parse(t, "/x", string(got))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Warnings()) != 0 {
+		t.Errorf("the example warns: %v", c.Warnings())
+	}
+	for _, key := range leaves("", reflect.TypeFor[Config]()) {
+		section, name, _ := strings.Cut(key, ".")
+		if name == "" {
+			section, name = "", key
+		}
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			name = name[i+1:]
+		}
+		if !regexp.MustCompile(`(?m)^ *(# |- )?` + name + `:( |$)`).MatchString(sectionOf(string(got), section)) {
+			t.Errorf("%s is not in config.example.yaml", key)
+		}
+	}
+}
+
+// sectionOf returns the lines of a top-level section, and everything for "".
+func sectionOf(text, section string) string {
+	if section == "" {
+		return text
+	}
+	_, rest, _ := strings.Cut("\n"+text, "\n"+section+":")
+	if end := regexp.MustCompile(`(?m)^[a-z]`).FindStringIndex(rest); end != nil {
+		rest = rest[:end[0]]
+	}
+	return rest
+}
+
+// leaves lists the key path of everything that can be written.
+func leaves(prefix string, t reflect.Type) []string {
+	switch {
+	case t == rolesType:
+		var keys []string
+		for _, role := range roleNames {
+			keys = append(keys, prefix+"."+role)
+		}
+		return keys
+	case t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return leaves(prefix, t.Elem())
+	case t.Kind() != reflect.Struct:
+		return []string{prefix}
+	}
+	var keys []string
+	for _, f := range configFields(t) {
+		keys = append(keys, leaves(strings.TrimPrefix(prefix+"."+f.Tag.Get("yaml"), "."), f.Type)...)
+	}
+	return keys
+}
+
+// TestEveryKeyIsRead: each key takes a value of its kind, so none is decoration.
+func TestEveryKeyIsRead(t *testing.T) {
+	keys := leaves("", reflect.TypeFor[Config]())
+	if len(keys) < 30 {
+		t.Fatalf("only %d keys", len(keys))
+	}
+	var walk func(prefix string, ty reflect.Type)
+	walk = func(prefix string, ty reflect.Type) {
+		for _, f := range configFields(ty) {
+			key, ft := prefix+f.Tag.Get("yaml"), f.Type
+			switch ft.Kind() {
+			case reflect.Struct:
+				walk(key+".", ft)
+				continue
+			case reflect.Pointer, reflect.Slice:
+				if ft.Elem().Kind() == reflect.Struct {
+					walk(key+".", ft.Elem())
+					continue
+				}
+			}
+			value := map[bool]string{true: "7m", false: "7"}[ft == durationType]
+			if ft.Kind() == reflect.Slice {
+				value = "[x]"
+			} else if ft == rolesType {
+				value = "{chat: [x]}"
+			}
+			var n yaml.Node
+			if err := yaml.Unmarshal([]byte(value), &n); err != nil {
+				t.Fatal(err)
+			}
+			r := &reader{env: lookup, lines: map[string]int{}}
+			v := reflect.New(ft).Elem()
+			r.value(key, n.Content[0], v)
+			if len(r.faults) > 0 || v.IsZero() {
+				t.Errorf("%s: %v, %v", key, v, r.faults)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[Config]())
+}
+
+func TestLoopback(t *testing.T) {
+	for listen, want := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost:0": true, "[::1]:80": true, "127.9.9.9:65535": true,
+		":8080": false, "0.0.0.0:80": false, "example.org:80": false, "127.0.0.1": false, "127.0.0.1:http": false, "127.0.0.1:70000": false, "[::]:80": false, "192.168.0.1:80": false,
+	} {
+		if got := loopback(listen); got != want {
+			t.Errorf("%s: %v", listen, got)
+		}
+	}
+}
+
+// FuzzConfig: no file makes the program stumble, no fault is without words, and
+// what loads is sound: checking it again finds nothing.
+func FuzzConfig(f *testing.F) {
+	f.Add([]byte(sample))
+	f.Add([]byte(small))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("name: |\n  x\nllm: {models: [{}]}\n---\n"))
+	f.Add([]byte("dreaming: {schedule: \"CRON_TZ= * * * * *\"}\nweb: {listen: \"[::1%x]:1\"}\nseed: {language: ${MATRIX_PASSWORD}}"))
+	if example, err := renderConfig(exampleAnswers()); err == nil {
+		f.Add(example)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if bytes.Contains(data, []byte("_file")) {
+			t.Skip() // would open files of this machine
+		}
+		c, err := parse(t, "/x", string(data))
+		if err != nil {
+			if strings.TrimSpace(err.Error()) == "" || !strings.HasPrefix(err.Error(), "config.yaml") || strings.Contains(err.Error(), "hunter2") && !bytes.Contains(data, []byte("hunter2")) {
+				t.Errorf("error %q", err)
+			}
+			return
+		}
+		again := &reader{env: lookup, lines: map[string]int{}}
+		if c.complete(again, "/x"); len(again.faults) > 0 {
+			t.Errorf("loaded, and yet: %v", again.faults)
+		}
+		_ = c.Warnings()
+		if c.Name == "" || c.location() == nil || c.owner() == "" || len(c.LLM.Roles["chat"]) == 0 || !filepath.IsAbs(c.Data) {
+			t.Errorf("%+v", c)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/matrix"
+	"reverie/internal/store"
+)
+
+type doctorCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// finding is one line of the doctor's report.
+type finding struct {
+	Area   string `json:"area"`
+	State  state  `json:"state"`
+	What   string `json:"what"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+type state string
+
+const (
+	well state = "ok"
+	note state = "note" // works, but worth knowing
+	ill  state = "ill"  // must be mended
+)
+
+// Run examines everything the bot needs, says what to do about what is not
+// well, and fails if anything must be mended. It changes nothing, and may run
+// beside the bot.
+func (d doctorCommand) Run(ctx context.Context, c console, path configPath) error {
+	found := d.examine(ctx, path)
+	if d.JSON {
+		if err := printJSON(c.out, found); err != nil {
+			return err
+		}
+	}
+	failed := false
+	for _, f := range found {
+		failed = failed || f.State == ill
+		if d.JSON {
+			continue
+		}
+		mark := map[state]string{well: "✓", note: "·", ill: "✗"}[f.State]
+		fmt.Fprintf(c.out, "%s %-8s %s\n", mark, f.Area, f.What)
+		if f.Remedy != "" {
+			fmt.Fprintf(c.out, "  %-8s → %s\n", "", f.Remedy)
+		}
+	}
+	if failed {
+		return errSaid
+	}
+	return nil
+}
+
+func (d doctorCommand) examine(ctx context.Context, path configPath) []finding {
+	cfg, err := loadConfig(string(path))
+	if err != nil {
+		return []finding{{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"}}
+	}
+	found := []finding{{"config", well, string(path) + " is good", ""}}
+	for _, w := range cfg.Warnings() {
+		found = append(found, finding{"config", note, w, ""})
+	}
+	found = append(found, examineFiles(cfg)...)
+	if info, err := os.Stat(cfg.Data); err != nil || !info.IsDir() {
+		return found // nothing to open yet
+	}
+	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false)
+	if err != nil {
+		return append(found, finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
+	}
+	defer b.close()
+	found = append(found, b.examinePrompt(ctx)...)
+	found = append(found, b.examineModels(ctx)...)
+	return append(found, b.examineMatrix(ctx)...)
+}
+
+// discard is a writer for logs nobody reads.
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+func examineFiles(cfg *Config) []finding {
+	info, err := os.Stat(cfg.Data)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return []finding{{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"}}
+	case err != nil:
+		return []finding{{"files", ill, err.Error(), "make the data folder readable for this user"}}
+	case !info.IsDir():
+		return []finding{{"files", ill, cfg.Data + " is not a folder", "name a folder as data: in the configuration"}}
+	}
+	var found []finding
+	if info.Mode().Perm()&0o077 != 0 {
+		found = append(found, finding{"files", note, fmt.Sprintf("other users of this machine may look into %s (%v)", cfg.Data, info.Mode().Perm()), "chmod 700 " + cfg.Data})
+	}
+	probe := filepath.Join(cfg.Data, ".doctor")
+	if err := store.WriteFile(probe, []byte("x")); err != nil {
+		found = append(found, finding{"files", ill, "cannot write into the data folder: " + err.Error(), "check free space and permissions"})
+	} else {
+		_ = os.Remove(probe)
+		found = append(found, finding{"files", well, cfg.Data + " can be written", ""})
+	}
+	defaults, err := store.ListDefaults(reverie.Data, cfg.Data)
+	if err != nil {
+		return append(found, finding{"files", ill, err.Error(), ""})
+	}
+	for _, f := range defaults {
+		if f.State == store.Edited {
+			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases", "delete it to get the default back at the next start"})
+		}
+	}
+	if lock, err := store.AcquireLock(cfg.Data); errors.Is(err, store.ErrLocked) {
+		found = append(found, finding{"files", note, "the bot is running: " + err.Error(), ""})
+	} else if err == nil {
+		_ = lock.Release()
+	}
+	return found
+}
+
+func (b *bot) examinePrompt(ctx context.Context) []finding {
+	p, err := b.sessions(nil, nil).Preview(ctx, "")
+	if err != nil {
+		return []finding{{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"}}
+	}
+	found := []finding{{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""}}
+	for _, s := range p.Report.Problems {
+		found = append(found, finding{"prompt", note, s.String(), ""})
+	}
+	return found
+}
+
+func (b *bot) examineModels(ctx context.Context) []finding {
+	var found []finding
+	for _, name := range b.models.Names() {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := b.models.Probe(ctx, name)
+		cancel()
+		if err != nil {
+			found = append(found, finding{"model", ill, err.Error(), "check base_url, api_key and model of " + name + " in the configuration, and that the server runs"})
+			continue
+		}
+		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s)", name, time.Since(began).Round(time.Millisecond)), ""})
+	}
+	return found
+}
+
+func (b *bot) examineMatrix(ctx context.Context) []finding {
+	if b.cfg.Matrix == nil {
+		return []finding{{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""}}
+	}
+	var found []finding
+	for _, f := range matrix.Check(ctx, b.matrixConfig()) {
+		s := well
+		if !f.OK {
+			s = ill
+		}
+		found = append(found, finding{"matrix", s, f.What, f.Remedy})
+	}
+	return found
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestWriteConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "config.yaml")
+	if err := writeConfig(path, defaultAnswers()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	c, err := loadConfig(path) // as it stands, with nothing set anywhere
+	if err != nil || c.Matrix != nil || len(c.Warnings()) != 0 {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	before, _ := os.ReadFile(path)
+	if err := writeConfig(path, exampleAnswers()); err == nil || !strings.Contains(err.Error(), path+" is there already") {
+		t.Errorf("%v", err)
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the file was changed")
+	}
+	// A link that leads nowhere is something, too.
+	link := filepath.Join(dir, "link.yaml")
+	if err := os.Symlink("elsewhere.yaml", link); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeConfig(link, defaultAnswers()); err == nil {
+		t.Error("wrote through a link")
+	}
+	// The commented section works when the marks are taken away.
+	_, section, _ := strings.Cut(string(before), "# matrix:\n")
+	section, _, _ = strings.Cut(section, "\n\n# Language models")
+	lines := strings.Split("# matrix:\n"+section, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "# ")
+	}
+	if c, err := parse(t, dir, small+strings.Join(lines, "\n")+"\n"); err != nil || c.Matrix == nil || c.Matrix.User != "@reverie:example.org" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestWriteConfigQuotes: whatever the answers are, the file says exactly that.
+func TestWriteConfigQuotes(t *testing.T) {
+	for _, odd := range []string{"yes", "null", "~", "12", "1e3", "a: b", "# x", `"q"`, "it's", "@x:y", "*a", "ä<b>&c", "- x", "!t", "%p", "`", "{a}", "[a]", "\\n", "2026-01-01", "0x10", "qwen3:8b"} {
+		a := exampleAnswers()
+		a.Model, a.ModelName, a.Name = odd, odd, odd
+		text, err := renderConfig(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := parse(t, "/x", string(text))
+		if err != nil || c.LLM.Models[0].Model != odd || c.LLM.Models[0].Name != odd || c.Name != odd || c.LLM.Roles["chat"][0] != odd {
+			t.Errorf("%q: %v", odd, err)
+		}
+	}
+}
+
+func TestAsk(t *testing.T) {
+	var out bytes.Buffer
+	in := "nonsense\nhttps://matrix.example.org\nreverie\n@reverie:example.org\n@reverie:example.org\n@me:example.org\n\nllama3\nsk-my-key-itself\nLLM_KEY\n"
+	a, err := ask(strings.NewReader(in), &out, defaultAnswers())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	want := exampleAnswers()
+	want.Timezone, want.Model, want.KeyVariable = "Local", "llama3", "LLM_KEY"
+	if a != want {
+		t.Errorf("got  %+v\nwant %+v", a, want)
+	}
+	if strings.Count(out.String(), "Matrix homeserver") != 2 || !strings.Contains(out.String(), "[http://127.0.0.1:11434/v1]") || !strings.Contains(out.String(), "not the bot's") {
+		t.Errorf("dialogue:\n%s", out.String())
+	}
+	text, err := renderConfig(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := parse(t, "/x", string(text)); err != nil || c.LLM.Models[0].APIKey != "sk-hunter3" || c.Matrix.Password != "hunter2" {
+		t.Errorf("%v", err)
+	}
+
+	// Without Matrix, nobody is asked who they are there.
+	out.Reset()
+	a, err = ask(strings.NewReader("\n\n\n\n"), &out, defaultAnswers())
+	if err != nil || a != defaultAnswers() || strings.Contains(out.String(), "Your own") {
+		t.Errorf("%+v, %v\n%s", a, err, out.String())
+	}
+	for _, in := range []string{"", "https://matrix.example.org\n", "x\nx\nx\nx\nx\nx\n"} {
+		if _, err := ask(strings.NewReader(in), &out, defaultAnswers()); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+}
+
+func TestInitCommand(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	var out bytes.Buffer
+	c := console{in: strings.NewReader("this is no terminal\n"), out: &out}
+	if err := (initCommand{}).Run(c, configPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "Wrote "+path) || strings.Contains(out.String(), "Address of") {
+		t.Errorf("output:\n%s", out.String())
+	}
+	if err := (initCommand{}).Run(c, configPath(path)); err == nil {
+		t.Error("a second init wrote again")
+	}
+}

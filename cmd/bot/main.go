@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the build.
+var version = "dev"
+
+// commandLine is what bot can do, one line each.
+type commandLine struct {
+	Config string `short:"c" default:"config.yaml" env:"REVERIE_CONFIG" type:"path" help:"The configuration file."`
+
+	Run     runCommand     `cmd:"" default:"1" help:"Answer in Matrix rooms (the default)."`
+	Try     tryCommand     `cmd:"" help:"Chat in a real encrypted room on a throw-away homeserver."`
+	Chat    chatCommand    `cmd:"" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
+	Init    initCommand    `cmd:"" help:"Write a commented configuration file."`
+	Doctor  doctorCommand  `cmd:"" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
+	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// console is where a command talks to the person who started it.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Exit codes, part of the command line's contract.
+const (
+	exitFailed = 1 // it was tried and did not work
+	exitUsage  = 2 // wrong usage or configuration
+)
+
+// usageError is an error that is the caller's to mend: flags, configuration.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	code := start(ctx, os.Args[1:], console{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// start runs one command and returns its exit code.
+func start(ctx context.Context, args []string, c console) int {
+	var line commandLine
+	parser, err := kong.New(&line, kong.Name("bot"),
+		kong.Description("Reverie: an assistant that lives in Matrix rooms and remembers."),
+		kong.Writers(c.out, c.err), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		fmt.Fprintln(c.err, "bot:", err)
+		return exitFailed
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(c.err, "bot: %v\nTry `bot --help`.\n", err)
+		return exitUsage
+	}
+	return exitCode(parsed.Run(c, configPath(line.Config)), c.err)
+}
+
+// configPath is the path of the configuration file.
+type configPath string
+
+func exitCode(err error, w io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	if !errors.Is(err, errSaid) {
+		fmt.Fprintln(w, "bot:", err)
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errSaid fails a command that has already told the person why.
+var errSaid = errors.New("said")
+
+type versionCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+func (v versionCommand) Run(c console) error {
+	if v.JSON {
+		return printJSON(c.out, map[string]string{"version": version})
+	}
+	_, err := fmt.Fprintln(c.out, "Reverie", version)
+	return err
+}

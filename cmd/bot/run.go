@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/matrix"
+)
+
+type runCommand struct{}
+
+// Run answers in Matrix rooms until a signal ends it.
+func (runCommand) Run(ctx context.Context, c console, path configPath) error {
+	cfg, log, err := load(path, c.err)
+	if err != nil {
+		return err
+	}
+	if cfg.Matrix == nil {
+		return usageError{errors.New("the configuration has no matrix: section; add one (see config.example.yaml), or use `bot chat` for a chat without Matrix")}
+	}
+	began := time.Now()
+	b, err := openBot(ctx, cfg, log, true)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	client, err := matrix.Open(ctx, b.matrixConfig())
+	if err != nil {
+		return err
+	}
+	sessions := b.sessions(client, func(ctx context.Context) []string { return statusLines(client.Status(ctx)) })
+	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
+
+	// The end: first no new messages are taken, then running turns get their
+	// grace period, and only then does the client send what they wrote.
+	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
+	defer unlink()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
+	g.Go(func() error { return client.Run(link, sessions.Deliver) })
+	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
+
+func (b *bot) matrixConfig() matrix.Config {
+	m := b.cfg.Matrix
+	return matrix.Config{
+		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, DB: b.db, Log: b.log,
+	}
+}
+
+func statusLines(s matrix.Status) []string {
+	lines := make([]string, 0, 3)
+	for _, l := range s.Lines(time.Now()) {
+		lines = append(lines, fmt.Sprint(l))
+	}
+	return lines
+}

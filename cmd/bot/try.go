@@ -1,0 +1,373 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/store"
+)
+
+type tryCommand struct {
+	HomeserverBin string `default:"bin/homeserver" type:"path" help:"The folder with the homeserver's programs (make homeserver builds them)."`
+	Message       string `env:"REVERIE_TRY_MESSAGE" help:"Send this one message, print the answer, clean up and exit."`
+	Keep          bool   `help:"Keep the state for the next try."`
+	State         string `default:".try" type:"path" help:"Where --keep keeps it."`
+}
+
+// Run shows Reverie at work: a real homeserver on loopback, two accounts, an
+// end-to-end encrypted room, the bot as a process of its own, and the person's
+// side of the room in this terminal. Progress goes to standard error, the
+// conversation to standard output.
+func (t tryCommand) Run(ctx context.Context, c console) error {
+	try := &trial{tryCommand: t, console: c}
+	defer try.cleanUp()
+	if err := try.setUp(ctx); err != nil {
+		return err
+	}
+	talk := newTalk(try)
+	if t.Message != "" {
+		return talk.once(ctx, t.Message)
+	}
+	return talk.chat(ctx)
+}
+
+// trial is one try: what was started, and must be stopped again.
+type trial struct {
+	tryCommand
+	console
+	dir    string
+	secret trialSecrets
+	model  server
+	home   *homeserver.Server
+	you    *peer.Peer
+	room   string
+	bot    *exec.Cmd
+	exited chan error // the bot's exit
+	undo   []func()
+}
+
+// trialSecrets are kept in the state folder, so that a kept try goes on with
+// the same accounts and room.
+type trialSecrets struct {
+	You  string `json:"you_password"`
+	Bot  string `json:"bot_password"`
+	Room string `json:"room,omitempty"`
+}
+
+func (t *trial) step(name, format string, args ...any) {
+	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
+}
+
+func (t *trial) setUp(ctx context.Context) error {
+	for _, f := range []func(context.Context) error{t.openState, t.startHomeserver, t.findModel, t.startBot, t.enterRoom} {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *trial) openState(context.Context) (err error) {
+	if t.Keep {
+		t.dir = t.State
+		err = os.MkdirAll(t.dir, 0o700)
+	} else if t.dir, err = os.MkdirTemp("", "reverie-try-"); err == nil {
+		t.undo = append(t.undo, func() { _ = os.RemoveAll(t.dir) })
+	}
+	if err != nil {
+		return fmt.Errorf("try: state folder: %w", err)
+	}
+	b, err := os.ReadFile(t.secretsFile())
+	if errors.Is(err, os.ErrNotExist) {
+		t.secret = trialSecrets{You: rand.Text(), Bot: rand.Text()}
+		return t.saveSecrets()
+	}
+	if err != nil {
+		return fmt.Errorf("try: %w", err)
+	}
+	if err := json.Unmarshal(b, &t.secret); err != nil {
+		return fmt.Errorf("try: %s is damaged (%w); remove the folder %s to begin anew", t.secretsFile(), err, t.dir)
+	}
+	return nil
+}
+
+func (t *trial) secretsFile() string { return filepath.Join(t.dir, "secrets.json") }
+
+func (t *trial) saveSecrets() error {
+	b, err := json.MarshalIndent(t.secret, "", "  ")
+	if err != nil {
+		return err
+	}
+	return store.WriteFile(t.secretsFile(), append(b, '\n'))
+}
+
+func (t *trial) startHomeserver(ctx context.Context) (err error) {
+	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: t.HomeserverBin, Dir: filepath.Join(t.dir, "homeserver")})
+	if err != nil {
+		return fmt.Errorf("try: homeserver: %w", err)
+	}
+	t.undo = append(t.undo, func() { _ = t.home.Stop() })
+	for user, password := range map[string]string{"you": t.secret.You, "reverie": t.secret.Bot} {
+		if _, err := t.home.Register(ctx, user, password); err != nil {
+			return fmt.Errorf("try: account %s: %w", user, err)
+		}
+	}
+	t.step("homeserver", "%s, in %s", t.home.URL, t.dir)
+	return nil
+}
+
+func (t *trial) findModel(ctx context.Context) (err error) {
+	if t.model, err = detectModel(ctx, os.Getenv); err != nil {
+		return usageError{err}
+	}
+	if t.model.URL == rehearsalURL {
+		t.step("model", "none found: the rehearsal model stands in. To connect one: start Ollama, llama.cpp or LM Studio, or set REVERIE_LLM_URL")
+		return nil
+	}
+	t.step("model", "%s at %s: %s", t.model.Name, t.model.URL, t.model.Model)
+	return nil
+}
+
+// writeConfig writes the bot's configuration as a person would; secrets reach
+// it by file and environment.
+func (t *trial) writeConfig() (string, error) {
+	if err := store.WriteFile(filepath.Join(t.dir, "password"), []byte(t.secret.Bot+"\n")); err != nil {
+		return "", err
+	}
+	model := map[string]any{"name": "try", "base_url": t.model.URL, "model": t.model.Model}
+	if t.model.Key != "" {
+		model["api_key"] = "${REVERIE_LLM_KEY}"
+	}
+	b, err := yaml.Marshal(map[string]any{
+		"name": "Reverie", "data": "./data", "timezone": "Local",
+		"matrix": map[string]any{
+			"homeserver": t.home.URL, "user": "@reverie:" + t.home.Name, "password_file": "password",
+			"owners": []string{"@you:" + t.home.Name},
+		},
+		"llm": map[string]any{"models": []any{model}},
+	})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(t.dir, "config.yaml")
+	return path, store.WriteFile(path, b)
+}
+
+func (t *trial) logFile() string { return filepath.Join(t.dir, "bot.log") }
+
+// startBot starts `bot run` as a process of its own, as it runs in earnest.
+func (t *trial) startBot(context.Context) error {
+	config, err := t.writeConfig()
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("try: %w", err)
+	}
+	log, err := os.OpenFile(t.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("try: %w", err)
+	}
+	defer log.Close()
+	t.bot = exec.Command(self, "run", "--config", config)
+	t.bot.Stdout, t.bot.Stderr = log, log
+	t.bot.SysProcAttr = childAttributes()
+	if err := t.bot.Start(); err != nil {
+		return fmt.Errorf("try: start the bot: %w", err)
+	}
+	t.exited = make(chan error, 1)
+	// go: waited for by stopBot
+	go func() { t.exited <- t.bot.Wait() }()
+	t.undo = append(t.undo, t.stopBot)
+	t.step("bot", "@reverie:%s, log in %s", t.home.Name, t.logFile())
+	return nil
+}
+
+// stopBot asks the bot to end, and insists after a while.
+func (t *trial) stopBot() {
+	_ = t.bot.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-t.exited:
+	case <-time.After(15 * time.Second):
+		_ = t.bot.Process.Kill()
+		<-t.exited
+	}
+}
+
+func (t *trial) enterRoom(ctx context.Context) (err error) {
+	t.you, err = peer.Login(ctx, peer.Config{
+		Homeserver: t.home.URL, User: "@you:" + t.home.Name, Password: t.secret.You, DB: filepath.Join(t.dir, "you.db"),
+	})
+	if err != nil {
+		return fmt.Errorf("try: log in as you: %w", err)
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	// go: waited for by the cleanup below
+	go func() { defer close(ended); _ = t.you.Run(run) }()
+	t.undo = append(t.undo, func() { stop(); <-ended; _ = t.you.Close() })
+
+	bot := "@reverie:" + t.home.Name
+	if t.room = t.secret.Room; t.room == "" {
+		if t.room, err = t.you.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}}); err != nil {
+			return fmt.Errorf("try: create the room: %w", err)
+		}
+		t.secret.Room = t.room
+		if err := t.saveSecrets(); err != nil {
+			return err
+		}
+	}
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	joined := make(chan error, 1)
+	// go: ends with wait
+	go func() { joined <- t.you.WaitJoined(wait, t.room, bot) }()
+	select {
+	case err = <-joined:
+	case exit := <-t.exited:
+		t.exited <- exit
+		return t.botDied()
+	}
+	if err != nil {
+		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
+	}
+	t.step("room", "end-to-end encrypted: %s", t.room)
+	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.home.URL, t.you.UserID(), t.secret.You)
+	return nil
+}
+
+func (t *trial) botDied() error { return fmt.Errorf("try: the bot has ended; %s", t.logTail()) }
+
+func (t *trial) logTail() string {
+	b, err := os.ReadFile(t.logFile())
+	if err != nil {
+		return "its log cannot be read: " + err.Error()
+	}
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return "the end of its log:\n" + string(bytes.Join(lines[max(0, len(lines)-8):], []byte("\n")))
+}
+
+func (t *trial) cleanUp() {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		t.undo[i]()
+	}
+	if t.Keep {
+		fmt.Fprintf(t.err, "Kept in %s; `make try KEEP=1` goes on there.\n", t.dir)
+	}
+}
+
+// talk is the person's side of the room.
+type talk struct {
+	*trial
+	screen *screen
+	live   bool
+}
+
+func newTalk(t *trial) *talk {
+	live := t.Message == "" && isTerminal(t.in) && isTerminal(t.out)
+	return &talk{trial: t, live: live, screen: &screen{out: t.out, live: live, name: "Reverie"}}
+}
+
+// once sends one message and prints its answer.
+func (t *talk) once(ctx context.Context, text string) error {
+	if _, err := t.you.Say(ctx, t.room, text); err != nil {
+		return fmt.Errorf("try: send: %w", err)
+	}
+	return t.answer(ctx)
+}
+
+// answer shows events until a finished message of the bot has come.
+func (t *talk) answer(ctx context.Context) error {
+	limit := time.NewTimer(10 * time.Minute)
+	defer limit.Stop()
+	for {
+		select {
+		case e := <-t.you.Events():
+			done, err := t.event(e)
+			if done || err != nil {
+				return err
+			}
+		case exit := <-t.exited:
+			t.exited <- exit
+			return t.botDied()
+		case <-limit.C:
+			return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// event shows one event of the room, and says whether it is a finished
+// message of the bot.
+func (t *talk) event(e peer.Event) (done bool, err error) {
+	if e.Room != t.room || e.Sender == t.you.UserID() {
+		return false, nil
+	}
+	switch e.Kind {
+	case peer.Typing:
+		t.screen.writing(e.On)
+	case peer.Undecryptable:
+		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
+	case peer.Message, peer.Edit:
+		if !e.Encrypted {
+			return false, errors.New("try: the bot sent plain text into the encrypted room")
+		}
+		t.screen.show(e.ID, e.Body, !e.Live)
+		return !e.Live, nil
+	}
+	return false, nil
+}
+
+// chat goes on until the end of input.
+func (t *talk) chat(ctx context.Context) error {
+	lines := readLines(t.in)
+	if t.live {
+		t.screen.say("\nWrite a message; !help lists commands; Ctrl-D ends.%s", promptSig)
+	}
+	for {
+		select {
+		case l := <-lines:
+			switch {
+			case errors.Is(l.err, io.EOF):
+				return nil
+			case l.err != nil:
+				return l.err
+			case strings.TrimSpace(l.text) != "":
+				if err := t.once(ctx, l.text); err != nil {
+					return err
+				}
+			}
+		case e := <-t.you.Events(): // a late edit, a reminder
+			if done, err := t.event(e); err != nil {
+				return err
+			} else if !done {
+				continue
+			}
+		case exit := <-t.exited:
+			t.exited <- exit
+			return t.botDied()
+		case <-ctx.Done():
+			return nil
+		}
+		if t.live {
+			t.screen.say(promptSig)
+		}
+	}
+}

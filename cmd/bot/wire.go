@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/llm/rehearsal"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+	"reverie/internal/session"
+	"reverie/internal/skill"
+	"reverie/internal/store"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+)
+
+// bot is Reverie put together, all but the transport. Read openBot from top
+// to bottom: every part is made from those above it.
+type bot struct {
+	cfg     *Config
+	log     *slog.Logger
+	db      *sql.DB
+	models  *llm.Models
+	memory  *memory.Store
+	tasks   *task.Store
+	skills  *skill.Library
+	history *history.Store
+	prompt  *prompt.Assembler
+	tools   *tool.Set
+
+	closers []func() error // run in reverse order by close
+}
+
+// openBot opens the data folder and builds everything that needs no network.
+// With lock it refuses a data folder that another process works on, and writes
+// the default files; without, it only looks.
+func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *bot, err error) {
+	b := &bot{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	if lock {
+		held, err := store.AcquireLock(cfg.Data)
+		if err != nil {
+			return nil, err
+		}
+		b.closers = append(b.closers, held.Release)
+		if _, err := store.WriteDefaults(reverie.Data, cfg.Data); err != nil {
+			return nil, err
+		}
+	}
+	if b.db, err = store.Open(ctx, filepath.Join(cfg.Data, "bot.db"), reverie.Migrations); err != nil {
+		return nil, err
+	}
+	b.closers = append(b.closers, b.db.Close)
+
+	if b.models, err = b.openModels(ctx); err != nil {
+		return nil, err
+	}
+	if b.memory, err = memory.Open(memory.Config{Dir: cfg.Data, Owner: cfg.owner(), Log: log}); err != nil {
+		return nil, err
+	}
+	b.tasks = task.NewStore(b.db, time.Now)
+	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
+	b.history = history.NewStore(b.db)
+	if b.tools, err = tool.New(tool.Config{
+		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Location: cfg.location(), Log: log,
+	}); err != nil {
+		return nil, err
+	}
+	if b.prompt, err = prompt.New(prompt.Config{
+		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
+		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(), Log: log,
+	}); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// rehearsalURL as a model's base_url means the rehearsal model, served by this
+// process itself.
+const rehearsalURL = "rehearsal:"
+
+func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
+	c := llm.Config{Roles: b.cfg.LLM.Roles, Log: b.log}
+	for _, m := range b.cfg.LLM.Models {
+		url := m.BaseURL
+		if url == rehearsalURL {
+			served, stop, err := rehearsal.Start(ctx, rehearsal.Config{Pace: b.cfg.rehearsalPace(), Log: b.log})
+			if err != nil {
+				return nil, err
+			}
+			b.closers = append(b.closers, func() error { stop(); return nil })
+			url = served
+		}
+		c.Models = append(c.Models, llm.ModelConfig{
+			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,
+			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature,
+		})
+	}
+	return llm.New(c)
+}
+
+// sessions builds the session manager over a transport.
+func (b *bot) sessions(t session.Transport, status func(context.Context) []string) *session.Manager {
+	return session.New(session.Config{
+		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
+		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status,
+	})
+}
+
+func (b *bot) close() {
+	for i := len(b.closers) - 1; i >= 0; i-- {
+		if err := b.closers[i](); err != nil {
+			b.log.Warn("closing", "err", err)
+		}
+	}
+}
+
+// newLogger writes to w as the configuration asks.
+func newLogger(w io.Writer, c LogConfig) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// load reads the configuration and logs what this release does not act on.
+func load(path configPath, w io.Writer) (*Config, *slog.Logger, error) {
+	cfg, err := loadConfig(string(path))
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	log := newLogger(w, cfg.Log)
+	for _, s := range cfg.Warnings() {
+		log.Warn(s)
+	}
+	return cfg, log, nil
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}

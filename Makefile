@@ -1,0 +1,94 @@
+# `make` lists what there is to make. Nothing but Go and make is needed.
+
+# The Matrix library's encryption is pure Go with the tag goolm, so there is no C
+# anywhere: one static binary. Flags of your own in GOFLAGS are kept.
+export CGO_ENABLED = 0
+override GOFLAGS := $(strip $(filter-out -tags=% -buildvcs=%,$(GOFLAGS)) -buildvcs=false -tags=goolm)
+export GOFLAGS
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FUZZTIME ?= 20s
+
+# The message goes through the environment and make never looks into it, so that
+# it may hold quotes, dollars and line breaks.
+unexport MESSAGE
+export REVERIE_TRY_MESSAGE = $(value MESSAGE)
+
+# Flags for the modules beside the bot's own: the homeserver and the tools.
+OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build homeserver try test check unit race fuzz bench clean docker-check go tools
+
+help: ## list what there is to make
+	@echo 'make try is the quickest way to see Reverie. All there is:'
+	@echo
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
+		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
+
+build: go ## build the bot: bin/bot, one static file
+	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/bot ./cmd/bot
+
+homeserver: go ## build the homeserver for `make try` and the tests (once)
+	@go run ./test/buildhomeserver
+
+try: build homeserver ## chat in a real encrypted room; MESSAGE="..." sends one message, KEEP=1 keeps the state
+	@bin/bot try --homeserver-bin bin/homeserver $(if $(filter-out 0 no false,$(KEEP)),--keep)
+
+test: check homeserver unit ## check everything and run all tests
+
+check: tools
+	@bad=$$(gofmt -l . 2>&1); if [ -n "$$bad" ]; then echo 'FAIL  gofmt: run gofmt -w on'; echo "$$bad"; exit 1; fi
+	@echo 'ok    gofmt'
+	@go vet ./... && echo 'ok    vet'
+	@bin/tools/staticcheck ./... && echo 'ok    staticcheck'
+	@out=$$(bin/tools/govulncheck ./... 2>&1); status=$$?; \
+	case "$$status:$$out" in \
+	0:*) echo 'ok    govulncheck' ;; \
+	1:*'fetching vulnerabilities:'*) echo 'skip  govulncheck: vulnerability database not reachable, skipped' ;; \
+	*) echo "$$out"; echo 'FAIL  govulncheck'; exit 1 ;; \
+	esac
+
+# The tests under test/ run the built binary and the homeserver, which the test
+# cache does not see: they always run. What is unchanged elsewhere need not.
+unit:
+	@status=0; \
+	go test -timeout 20m $$(go list ./... | grep -v '^reverie/test') || status=1; \
+	go test -timeout 20m -count=1 ./test/... || status=1; \
+	exit $$status
+
+race: export CGO_ENABLED = 1
+race: go homeserver ## run all tests under the race detector (needs a C compiler)
+	@command -v "$$(go env CC)" >/dev/null || { echo 'make race needs a C compiler: install gcc or clang.' >&2; exit 1; }
+	@go test -race -timeout 40m -count=1 ./...
+
+fuzz: go ## run each fuzzer for FUZZTIME (20s)
+	@set -e; for file in $$(grep -rl --include='*_test.go' '^func Fuzz' cmd internal); do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' "$$file"); do \
+			echo "$$name in $$(dirname "$$file")"; \
+			go test -run='^$$' -fuzz="^$$name$$" -fuzztime=$(FUZZTIME) "./$$(dirname "$$file")"; \
+		done; \
+	done
+
+bench: build homeserver ## measure what it promises: speed, memory, size
+	@go run ./test/bench
+
+docker-check: ## check docker-compose.yml, when docker compose is there
+	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \
+	else echo 'skip  docker compose config: docker compose is not installed'; fi
+
+clean: ## remove what was built (never your data)
+	rm -rf bin
+
+tools: go
+	@mkdir -p bin/tools
+	@$(OTHER_MODULE) go build -C tools -mod=readonly -trimpath -o ../bin/tools/ \
+		honnef.co/go/tools/cmd/staticcheck golang.org/x/vuln/cmd/govulncheck
+
+go:
+	@command -v go >/dev/null || { echo 'Go 1.26 or newer is needed: https://go.dev/dl/' >&2; exit 1; }
+	@have=$$(go env GOVERSION 2>&1); case "$$have" in \
+	go1.2[6-9]*|go1.[3-9][0-9]*|go[2-9]*|devel*) ;; \
+	*) echo "Go 1.26 or newer is needed (https://go.dev/dl/); here is: $$have" >&2; exit 1 ;; \
+	esac

@@ -119,7 +119,7 @@ matrix:
   user: reverie
   user_id: "@reverie:example.org"
   password: ${NOT_SET}
-  owners: "@me:example.org"
+  owners: ["@me:example.org", me]
   allow: ["*", "*:example.org"]
 llm:
   models:
@@ -152,7 +152,7 @@ config.yaml:6: matrix.homeserver: write a full http or https address, such as ht
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; here it is called ` + "`user`" + `
 config.yaml:9: matrix.password: the environment variable NOT_SET is not set; set it, or write the value another way
-config.yaml:10: matrix.owners: expected a list: put the value in [brackets], or one entry a line after a dash
+config.yaml:10: matrix.owners[1]: write one person's full Matrix id in quotes, such as "@me:example.org"
 config.yaml:11: matrix.allow[0]: write "@user:server", or "*:server" for everybody there
 config.yaml:14: llm.models[0].api_key: expected a single value here, not a list or further keys
 config.yaml:14: llm.models[0].window: write a whole number, such as 2048
@@ -199,6 +199,14 @@ config.yaml:2: matrix.owners: name yourself, such as ["@me:example.org"]; an own
 `)
 	if err == nil || cmp.Diff(want, err.Error()) != "" {
 		t.Errorf("(-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
+	}
+}
+
+// TestConfigOwnAccount: who names the bot as its own owner has mixed the two accounts up.
+func TestConfigOwnAccount(t *testing.T) {
+	_, err := parse(t, "/x", small+"matrix: {homeserver: \"https://example.org\", user: \"@r:x\", owners: [\"@r:x\"]}\n")
+	if err == nil || err.Error() != "config.yaml:4: matrix.owners[0]: this is the bot's own account; name yours" {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -501,6 +509,21 @@ func TestEveryKeyIsRead(t *testing.T) {
 		}
 	}
 	walk("", reflect.TypeFor[Config]())
+}
+
+// TestConfigWarnings: what is accepted and has no effect yet is said.
+func TestConfigWarnings(t *testing.T) {
+	text := strings.Replace(small, "/v1", "", 1) + "web: {listen: \"127.0.0.1:8080\"}\nmemory: {backend: qdrant}\ndreaming: {schedule: \"@daily\"}\n"
+	c, err := parse(t, "/x", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings := c.Warnings()
+	for i, key := range []string{"llm.models[0].base_url: ", "memory.backend: qdrant ", "dreaming.schedule: ", "web.listen: "} {
+		if i >= len(warnings) || !strings.HasPrefix(warnings[i], key) {
+			t.Errorf("no warning about %s in %q", key, warnings)
+		}
+	}
 }
 
 func TestLoopback(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/matrix"
+	"reverie/internal/prompt"
 	"reverie/internal/store"
 )
 
@@ -128,15 +129,15 @@ func examineFiles(cfg *Config) []finding {
 }
 
 func (b *bot) examinePrompt(ctx context.Context) []finding {
+	var found []finding
+	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
+		found = append(found, finding{"prompt", note, p.String(), ""})
+	}
 	p, err := b.sessions(nil, nil).Preview(ctx, "")
 	if err != nil {
-		return []finding{{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"}}
+		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}
-	found := []finding{{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""}}
-	for _, s := range p.Report.Problems {
-		found = append(found, finding{"prompt", note, s.String(), ""})
-	}
-	return found
+	return append(found, finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
 }
 
 func (b *bot) examineModels(ctx context.Context) []finding {

@@ -73,6 +73,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}
 	b.tasks = task.NewStore(b.db, time.Now)
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
+	b.skills.Log = log
 	b.history = history.NewStore(b.db)
 	if b.tools, err = tool.New(tool.Config{
 		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Location: cfg.location(), Log: log,

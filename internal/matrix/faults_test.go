@@ -12,8 +12,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -145,8 +147,8 @@ func TestSendingThroughABadNetwork(t *testing.T) {
 			}
 		})
 	}
-	if n := len(net.sent()); n != 15 {
-		t.Errorf("%d requests to send 10 messages with 5 faults, want 15", n)
+	if n := len(net.sent()); n > 15 { // one less when the lost answer was made up for by the echo
+		t.Errorf("%d requests to send 10 messages with 5 faults, want at most 15", n)
 	}
 	if types := onServer(t, you, room, "xyzzy"); types["m.room.encrypted"] != 10 {
 		t.Errorf("events on the server: %v, want 10 messages", types)
@@ -178,6 +180,14 @@ func TestForbiddenIsGivenUp(t *testing.T) {
 	}
 }
 
+func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
+	for k, v := range rec.Header() {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(rec.Code)
+	_, _ = w.Write(rec.Body.Bytes())
+}
+
 // The program dies after the server took the message and before that is noted.
 func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	server := homeservertest.Start(t)
@@ -185,25 +195,38 @@ func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	you := peertest.Start(t, server, "you")
 	net, through := between(t, server)
 	dir := t.TempDir()
-	b := start(t, through, dir, nil, you.UserID())
-	room := directChat(t, you, b)
-	// The message goes through, its answer does not, and no sync either: the
-	// bot cannot know.
-	var cut sync.Once
-	gone := make(chan struct{})
-	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
-		if isSend(r) {
-			forward(httptest.NewRecorder())
-			cut.Do(func() { close(gone) })
-		}
+	// The message goes through, its answer does not, and no sync from then on:
+	// the bot cannot know.
+	var cut atomic.Bool
+	hang := func(r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices a closed connection only when it has read all
 		<-r.Context().Done()
 		return true
+	}
+	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
+		switch {
+		case isSend(r):
+			cut.Store(true)
+			forward(httptest.NewRecorder())
+			return hang(r)
+		case cut.Load():
+			return hang(r)
+		case !strings.HasSuffix(r.URL.Path, "/sync"):
+			return false
+		}
+		rec := httptest.NewRecorder()
+		forward(rec)
+		if cut.Load() {
+			return hang(r)
+		}
+		copyResponse(w, rec)
+		return true
 	})
-	// The sync that is under way would bring the echo: let it end first.
+	b := start(t, through, dir, nil, you.UserID())
+	room := directChat(t, you, b)
 	if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "only once"}); err != nil {
 		t.Fatal(err)
 	}
-	<-gone
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "only once" {
 		t.Errorf("got %+v", e)
 	}
@@ -216,6 +239,9 @@ func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
 	if e.Body != "then" {
 		t.Errorf("after the restart came %+v: said twice", e)
+	}
+	if got := net.sent(); !slices.Equal(got, []string{"once", "then"}) {
+		t.Errorf("sent %v: the server's memory of transactions was needed, and a restarted server has none", got)
 	}
 }
 
@@ -380,13 +406,26 @@ func TestTokenNoLongerValid(t *testing.T) {
 	b = start(t, server, dir, echo, you.UserID())
 	converse(t, you, b, room, "three")
 
+	// The bot speaks first: who reads that has heard of its device, too.
+	speak := func(text string) {
+		t.Helper()
+		waitForToken(t, b)
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		if e := peertest.Next(t, you, messageIn(room)); e.Body != text || !e.Encrypted {
+			t.Errorf("got %+v", e)
+		}
+	}
+
 	// Logged out altogether: the homeserver forgets the device with its keys.
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
-	call(t, server, http.MethodGet, "devices", waitForToken(t, b), nil, nil)
+	speak("back in three")
 	converse(t, you, b, room, "four")
 	b.stop()
 	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
 	b = start(t, server, dir, echo, you.UserID())
+	speak("back in four")
 	converse(t, you, b, room, "five")
 	if now := b.account().DeviceID; now != device {
 		t.Errorf("device %s became %s", device, now)
@@ -409,25 +448,23 @@ func TestTokenNoLongerValid(t *testing.T) {
 	}
 }
 
-// waitForToken waits until the bot has logged in again.
-func waitForToken(t *testing.T, b *bot) string {
+// waitForToken waits until the bot has logged in again and its device is signed.
+func waitForToken(t *testing.T, b *bot) {
 	t.Helper()
-	old := b.account().AccessToken
 	deadline := time.Now().Add(peertest.Patience)
 	for time.Now().Before(deadline) {
-		if now := b.account().AccessToken; now != old && b.logged("device signed", "verified with the recovery key") {
-			return now
+		if b.logged("device signed", "verified with the recovery key") {
+			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("the bot did not log in again")
-	return ""
 }
 
-// logged tells whether any of the words came after the last login.
+// logged tells whether any of the words came after the last time the keys were lost.
 func (b *bot) logged(words ...string) bool {
 	log := b.log.String()
-	log = log[strings.LastIndex(log, "logged in")+1:]
+	log = log[strings.LastIndex(log, "lost this device's keys")+1:]
 	for _, w := range words {
 		if strings.Contains(log, w) {
 			return true
@@ -533,12 +570,29 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
+	net, through := between(t, server)
+	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
+		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {
+			return false
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if strings.Contains(string(body), botPassword) {
+			return false
+		}
+		w.WriteHeader(http.StatusUnauthorized) // as homeservers do that want to be sure
+		fmt.Fprint(w, `{"session":"x","flows":[{"stages":["m.login.password"]}],"params":{}}`)
+		return true
+	})
 	dir := t.TempDir()
 	l := logIn(t, server, "BYTOKEN")
 	with := func(change func(*matrix.Config)) (matrix.Status, error) {
 		db := openDB(t, dir)
 		defer db.Close()
-		cfg := config(server, dir, db, you.UserID())
+		cfg := config(through, dir, db, you.UserID())
 		cfg.Password, cfg.Token = "", l.AccessToken
 		change(&cfg)
 		c, err := matrix.Open(t.Context(), cfg)
@@ -631,7 +685,7 @@ func TestUnreadableMessage(t *testing.T) {
 		forward(rec)
 		var res map[string]any
 		if err := json.Unmarshal(rec.Body.Bytes(), &res); err != nil {
-			w.WriteHeader(http.StatusBadGateway)
+			copyResponse(w, rec)
 			return true
 		}
 		delete(res, "to_device")

@@ -313,7 +313,7 @@ func (c *Client) undecrypted(evt *event.Event, cause error) {
 		key = enc.SessionID
 	}
 	c.log.Warn("matrix: a message cannot be decrypted", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "session", key, "err", cause)
-	missing := errors.Is(cause, crypto.ErrNoSessionFound) || errors.Is(cause, olm.ErrUnknownMessageIndex)
+	missing := errors.Is(cause, crypto.ErrNoSessionFound) || errors.Is(cause, crypto.ErrGroupSessionWithheld) || errors.Is(cause, olm.ErrUnknownMessageIndex)
 	if !missing || key == "" || !c.gate.allows(evt.Sender.String()) {
 		return
 	}

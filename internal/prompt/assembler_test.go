@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie"
 	"reverie/internal/llm"
 )
 
@@ -364,6 +365,9 @@ func TestReport(t *testing.T) {
 			t.Errorf("no %s in %s", key, data)
 		}
 	}
+	if line := fmt.Sprint(first.Report.LogValue()); !strings.Contains(line, "new_epoch=new conversation") || strings.Contains(line, "Hello") {
+		t.Errorf("log line: %s", line)
+	}
 	for _, text := range []string{"prefix   core", "history  3 messages", "epoch since 2026-11-21 09:14: new conversation", "window not known"} {
 		if !strings.Contains(p.Report.String(), text) {
 			t.Errorf("no %q in\n%s", text, p.Report)
@@ -423,25 +427,51 @@ func TestRoomsDoNotDisturbEachOther(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for _, turn := range turns {
-		for range 2 {
-			all.Go(func() {
-				for range 20 {
-					p, err := w.assembler.Assemble(t.Context(), turn)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					if got := flat(p.Messages()); !strings.Contains(got, "for "+turn.Room) || strings.Count(got, ": for !room") != 1 {
-						t.Errorf("%s got\n%s", turn.Room, got)
-						return
-					}
-					if err := w.assembler.Commit(t.Context(), p); err != nil {
-						t.Error(err)
-						return
-					}
+		all.Go(func() {
+			for range 20 {
+				p, err := w.assembler.Assemble(t.Context(), turn)
+				if err == nil {
+					err = w.assembler.Commit(t.Context(), p)
 				}
-			})
-		}
+				if err == nil {
+					turn.History, err = w.history.Load(t.Context(), turn.Room)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if got := flat(p.Messages()); !strings.Contains(got, "for "+turn.Room) || strings.Count(got, ": for !room") != 1 {
+					t.Errorf("%s got\n%s", turn.Room, got)
+					return
+				}
+			}
+		})
 	}
 	all.Wait()
+}
+
+func TestCheck(t *testing.T) {
+	w := newWorld(t, Stable)
+	if problems := Check(w.dir, reverie.Data, "", w.tools); len(problems) != 0 {
+		t.Errorf("problems in good files: %v", problems)
+	}
+	w.file("prompts/BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
+	var got []string
+	for _, p := range Check(w.dir, reverie.Data, "xx", w.tools) {
+		got = append(got, p.String())
+	}
+	want := []string{`prompts/BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// The shipped seeds are there for every language that is promised, and short.
+func TestDefaultSeeds(t *testing.T) {
+	for _, language := range strings.Fields("en de fr es it zh ja") {
+		text, _, problem := readSeed(newFiles("../../data", nil), language)
+		if problem != "" || text == "" || llm.EstimateTokens(text) > 130 {
+			t.Errorf("%s: %d tokens, problem %q", language, llm.EstimateTokens(text), problem)
+		}
+	}
 }

@@ -52,10 +52,11 @@ type grant struct {
 const useful = 40
 
 // fit decides what a request holds. Must-keeps and the newest turn always
-// stay, or the error says that they cannot. The sections of the lowest keep
-// give way for them first. Older turns are left out in one batch, down to half
-// of the room that is left for history, so that it does not happen again soon.
-// When ok is false, needed says how many tokens must be sent.
+// stay; when they do not fit, ok is false. The other sections, those of the
+// lowest keep first, give way for the newest turn, and so that the history has
+// a third of the room. Older turns are left out in one batch, down to half of the
+// room that is left for them, so that it does not happen again soon.
+// needed is how many tokens must be sent.
 func fit(d demand) (g grant, needed int, ok bool) {
 	sum := 0
 	order := make([]int, len(d.sections))
@@ -74,7 +75,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	})
 	for _, i := range order {
 		s := d.sections[i]
-		over := sum + newest - d.room
+		over := sum + max(newest, d.room/3) - d.room
 		if over <= 0 || s.keep >= Must {
 			break
 		}

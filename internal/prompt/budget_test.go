@@ -45,6 +45,10 @@ func TestFit(t *testing.T) {
 		if g.leave != 0 && g.leave >= len(d.turns) {
 			t.Fatalf("%d of %d turns left out: the newest must stay", g.leave, len(d.turns))
 		}
+		wanted := 0
+		for _, s := range d.sections {
+			wanted += s.tokens
+		}
 		sum, untouched := 0, true
 		for i, s := range d.sections {
 			got := g.sections[i]
@@ -63,6 +67,9 @@ func TestFit(t *testing.T) {
 					t.Fatalf("%s (keep %d) was cut before %s (keep %d)", s.id, s.keep, other.id, other.keep)
 				}
 			}
+		}
+		if enough := wanted+max(newest, d.room/3) <= d.room; enough != untouched && wanted > musts {
+			t.Fatalf("%d tokens of sections, a turn of %d, room for %d: untouched %v", wanted, newest, d.room, untouched)
 		}
 		history := 0
 		for _, n := range d.turns[min(g.leave, len(d.turns)):] {

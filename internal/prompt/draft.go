@@ -49,8 +49,8 @@ func (r *request) draft() (*draft, error) {
 	old := r.room.epoch
 	reason := r.ended(old)
 	if reason == "" {
-		e := *old
-		if d := r.compose(&e, false); d.tokens() <= r.space() {
+		d, g, err := r.compose(old, false, false)
+		if err == nil && g.leave == 0 {
 			return d, nil
 		}
 		reason = outgrown
@@ -74,30 +74,52 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
 		}
 	}
+	d, g, err := r.compose(e, true, reason == outgrown)
+	if err != nil {
+		return nil, err
+	}
+	d.leave(g.leave)
+	if len(d.history) > 0 {
+		d.epoch.first = r.turn.History[d.skipped].ID
+	}
+	if !r.rebuilt {
+		d.epoch.prefix = d.prefix
+		d.epoch.sections = reports(d.sections, Prefix)
+	}
+	return d, nil
+}
+
+// compose makes a request of a copy of the epoch e. Sections that can still give way do so
+// until it fits; the grant says how many turns must go as well. Within an epoch
+// of a layout that keeps its prefix, nothing gives way: what does not fit then
+// is an error, and a reason for a new epoch.
+func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 	for try := 0; ; try++ {
-		begun := *e
-		d := r.compose(&begun, true)
-		g, needed, ok := fit(r.demand(d, reason == outgrown))
+		d := r.composeOnce(e, fresh)
+		want := r.demand(d)
+		want.batch = batch
+		if !fresh && !r.rebuilt {
+			if d.tokens() > r.space() {
+				return nil, grant{}, r.tooLarge(d.tokens())
+			}
+			return d, grant{}, nil
+		}
+		g, needed, ok := fit(want)
 		if !ok {
-			return nil, &TooLargeError{Needed: needed, Room: r.space(), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: r.turn.ToolTokens}
+			return nil, g, r.tooLarge(needed)
 		}
-		if r.squeeze(d, g, try) {
-			continue
+		if !r.squeeze(d, g, try) {
+			return d, g, nil
 		}
-		d.leave(g.leave)
-		if len(d.history) > 0 {
-			begun.first = r.turn.History[d.skipped].ID
-		}
-		if !r.rebuilt {
-			begun.prefix = d.prefix
-			begun.sections = reports(d.sections, Prefix)
-		}
-		return d, nil
 	}
 }
 
-func (r *request) demand(d *draft, batch bool) demand {
-	want := demand{room: r.space() - tailFrame, batch: batch}
+func (r *request) tooLarge(needed int) error {
+	return &TooLargeError{Needed: needed, Room: r.space(), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: r.turn.ToolTokens}
+}
+
+func (r *request) demand(d *draft) demand {
+	want := demand{room: r.space() - tailFrame}
 	for _, s := range d.sections {
 		n := need{id: s.ID, keep: s.Keep, tokens: s.Tokens, whole: s.Shrink == None}
 		if c := r.contents[s.row]; len(c.lines) == 0 {
@@ -128,11 +150,11 @@ func (r *request) squeeze(d *draft, g grant, try int) (again bool) {
 	return again
 }
 
-// compose makes a request of the epoch e, which is the caller's to change.
-func (r *request) compose(e *epoch, fresh bool) *draft {
-	d := &draft{epoch: e, fresh: fresh, stale: fresh, prefix: e.prefix, stored: e.sections}
+func (r *request) composeOnce(e *epoch, fresh bool) *draft {
+	next := *e
+	d := &draft{epoch: &next, fresh: fresh, stale: fresh, prefix: e.prefix, stored: e.sections}
 	if r.newest != 0 && r.newest < e.since { // a retry took back the message that the epoch began with
-		e.since, d.stale = r.newest, true
+		next.since, d.stale = r.newest, true
 	}
 	if fresh || r.rebuilt {
 		d.stored, d.prefix = nil, r.composePrefix(d)

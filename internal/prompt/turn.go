@@ -11,12 +11,12 @@ import (
 // Turn is what a session knows when it needs a prompt.
 type Turn struct {
 	Room       string
-	User       string            // whose message is answered
-	Scopes     []memory.Scope    // whose memories may be shown; the first is where new ones go
-	Shared     bool              // more than one person is in the room
-	Tools      []string          // the names of the tools that are offered
-	ToolTokens int               // what their descriptions take
-	Now        time.Time         //
+	User       string         // whose message is answered
+	Scopes     []memory.Scope // whose memories may be shown; the first is where new ones go
+	Shared     bool           // more than one person is in the room
+	Tools      []string       // the names of the tools that are offered
+	ToolTokens int            // what their descriptions take
+	Now        time.Time
 	Window     int               // tokens the model can read and write together; 0 = not known, nothing is left out
 	MaxOutput  int               // tokens reserved for the answer
 	History    []history.Message // oldest first; the last one is the user message or tool result to be answered

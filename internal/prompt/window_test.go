@@ -61,6 +61,31 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 	}
 }
 
+// With more remembered than a small window holds, there is still room for a
+// conversation.
+func TestSmallWindowKeepsAConversation(t *testing.T) {
+	for _, layout := range []Layout{Stable, Classic} {
+		w := newWorld(t, layout)
+		w.file("MEMORIES.txt", manyLines(1000))
+		w.window = 3000
+		epochs := 0
+		for i := range 20 {
+			w.says("What about it?")
+			p := w.send()
+			if p.Report.Epoch.New {
+				epochs++
+			}
+			if i > 3 && len(p.History) < 4 {
+				t.Errorf("%s: only %d messages of turn %d are sent", layout, len(p.History), i)
+			}
+			w.answers("It is like this, and not like that.")
+		}
+		if epochs > 4 {
+			t.Errorf("%s: %d epochs in 20 turns", layout, epochs)
+		}
+	}
+}
+
 // A small window takes from the sections that matter least, not from the
 // message that is to be answered.
 func TestSmallWindowShrinksSections(t *testing.T) {

@@ -169,6 +169,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 			return err
 		}
 		result := s.cfg.Tools.Run(ctx, s.toolScope(in), c)
+		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {
 			return err

@@ -125,6 +125,7 @@ func TestWriteFileWithoutPermission(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) }) // or the folder cannot be removed
 	if err := store.WriteFile(path, []byte("new")); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
 	}

@@ -77,7 +77,8 @@ func Start(ctx context.Context, cfg Config) (baseURL string, stop func(), err er
 	}
 	srv := &http.Server{Handler: Handler(cfg), ReadHeaderTimeout: 10 * time.Second}
 	done := make(chan struct{})
-	go func() { // ends with srv.Close; stop waits for it
+	// go: ends with srv.Close; stop waits for it
+	go func() {
 		defer close(done)
 		if err := srv.Serve(l); err != http.ErrServerClosed && cfg.Log != nil {
 			cfg.Log.Error("rehearsal model stopped", "err", err)

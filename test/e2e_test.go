@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -103,13 +104,31 @@ func newModel(t *testing.T) *model {
 	return m
 }
 
+// logBuffer keeps what a process prints while others read it.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // process is a running `bot run`.
 type process struct {
 	w      *world
 	dir    string
 	config string
 	cmd    *exec.Cmd
-	log    *bytes.Buffer
+	log    *logBuffer
 	exited chan struct{}
 }
 
@@ -143,7 +162,7 @@ func (p *process) start(t *testing.T, secret string) {
 	p.cmd = exec.Command(p.w.bin, "run", "--config", p.config)
 	p.cmd.Env = append(os.Environ(), "E2E_PASSWORD="+secret)
 	if p.log == nil {
-		p.log = &bytes.Buffer{}
+		p.log = &logBuffer{}
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
@@ -370,5 +389,67 @@ func TestModelDown(t *testing.T) {
 	down.Store(false)
 	if e := ask(t, you, room, "!retry"); !strings.Contains(e.Body, "under the mat") {
 		t.Errorf("!retry = %q; want the answer to the kept message", e.Body)
+	}
+}
+
+// TestKilledInTurn: kill -9 while the model thinks. The message is answered
+// after the restart, once.
+func TestKilledInTurn(t *testing.T) {
+	w, m := newWorld(t), newModel(t)
+	you := w.person(t, "you")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	room := directRoom(t, you, "@reverie:"+w.home.Name)
+	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
+		t.Fatal(err)
+	}
+	for m.calls.Load() == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	bot.kill()
+	bot.start(t, "")
+	first := hear(t, you, room)
+	// The next answer follows in the room's order: an echo of the first would
+	// come before it.
+	second := ask(t, you, room, "rehearse: long 5")
+	if first.ID == second.ID || !strings.HasPrefix(second.Body, "Every word") {
+		t.Errorf("answers = %q, then %q; want one for each message", first.Body, second.Body)
+	}
+	raw, err := you.RawTimeline(t.Context(), room, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, e := range raw {
+		if bytes.Contains(e, []byte(`"sender":"@reverie:`)) && bytes.Contains(e, []byte(`"m.room.encrypted"`)) && !bytes.Contains(e, []byte("m.replace")) && !bytes.Contains(e, []byte("state_key")) {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("the bot sent %d messages for 2 questions", said)
+	}
+}
+
+// TestTry: the one command a newcomer types, with one message: the answer on
+// standard output, success, and nothing left behind.
+func TestTry(t *testing.T) {
+	w := newWorld(t)
+	temp := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), w.bin, "try", "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))
+	cmd.Env = append(os.Environ(), "REVERIE_LLM_URL=rehearsal:", "REVERIE_TRY_MESSAGE=remember that it's \"$HOME\" & so", "TMPDIR="+temp)
+	var out, progress bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &progress
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("bot try: %v\n%s%s", err, &progress, &out)
+	}
+	if !strings.Contains(out.String(), `"$HOME" & so`) || !strings.Contains(out.String(), "No language model is connected") {
+		t.Errorf("answer = %q", &out)
+	}
+	for _, want := range []string{"http://127.0.0.1:", "end-to-end encrypted", "user @you:localhost, password"} {
+		if !strings.Contains(progress.String(), want) {
+			t.Errorf("progress lacks %q:\n%s", want, &progress)
+		}
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

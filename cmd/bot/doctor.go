@@ -72,8 +72,17 @@ func (d doctorCommand) examine(ctx context.Context, path configPath) []finding {
 		found = append(found, finding{"config", note, w, ""})
 	}
 	found = append(found, examineFiles(cfg)...)
-	if info, err := os.Stat(cfg.Data); err != nil || !info.IsDir() {
-		return found // nothing to open yet
+	if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
+		// Before the first start the rest is examined all the same, in a
+		// folder that is thrown away.
+		spare, err := os.MkdirTemp("", "reverie-doctor-")
+		if err != nil {
+			return append(found, finding{"files", ill, err.Error(), "check free space and permissions"})
+		}
+		defer os.RemoveAll(spare)
+		fresh := *cfg
+		fresh.Data = spare
+		cfg = &fresh
 	}
 	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false)
 	if err != nil {
@@ -148,7 +157,7 @@ func (b *bot) examineModels(ctx context.Context) []finding {
 		err := b.models.Probe(ctx, name)
 		cancel()
 		if err != nil {
-			found = append(found, finding{"model", ill, err.Error(), "check base_url, api_key and model of " + name + " in the configuration, and that the server runs"})
+			found = append(found, finding{"model", ill, err.Error(), ""})
 			continue
 		}
 		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s)", name, time.Since(began).Round(time.Millisecond)), ""})

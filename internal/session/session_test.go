@@ -30,21 +30,25 @@ type room struct {
 	mu      sync.Mutex
 	order   []string
 	final   map[string]Outgoing
+	drafts  map[string]int // by room
 	handled chan string
 	onSay   func(Outgoing)
 }
 
-func newRoom() *room { return &room{final: map[string]Outgoing{}, handled: make(chan string, 100)} }
+func newRoom() *room {
+	return &room{final: map[string]Outgoing{}, drafts: map[string]int{}, handled: make(chan string, 100)}
+}
 
-func (r *room) Say(_ context.Context, _ string, m Outgoing) error {
+func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 	if r.onSay != nil {
 		r.onSay(m)
 	}
-	if m.Draft {
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if m.Draft {
+		r.drafts[in]++
+		return nil
+	}
 	if _, known := r.final[m.ID]; !known {
 		r.order = append(r.order, m.ID)
 	}
@@ -70,7 +74,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory; "500" is a server error.
+// append_memory; "500" is a server error; "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -108,6 +112,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"function": map[string]any{"name": "append_memory", "arguments": answer},
 		}}}
 		finish = "tool_calls"
+	}
+	if answer == "cut" {
+		finish = "length"
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, c := range []any{
@@ -271,6 +278,27 @@ func TestRoundLimit(t *testing.T) {
 	}
 	if strings.Contains(asked[3], `"tools"`) || !strings.Contains(asked[2], `"tools"`) {
 		t.Error("only the last round goes without tools")
+	}
+}
+
+// TestDrafts: a person alone with the bot sees the answer grow; in a room with
+// others half an answer would only make noise.
+func TestDrafts(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.say(t, "$1", "hello")
+	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "hello"})
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	if w.room.drafts["!dm"] == 0 || w.room.drafts["!group"] != 0 {
+		t.Errorf("drafts = %v; want some in the direct chat, none in the group", w.room.drafts)
+	}
+}
+
+// TestCutOff: an answer that hit the output limit says so.
+func TestCutOff(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "cut")
+	if got := w.say(t, "$1", "hello"); !strings.HasPrefix(got.Text, "cut") || !strings.Contains(got.Text, "output limit") {
+		t.Errorf("answer = %q", got.Text)
 	}
 }
 

@@ -1,0 +1,228 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"reverie/internal/llm/rehearsal"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/peer"
+)
+
+// world is what the tests share: the built binary and a running homeserver.
+type world struct {
+	bin  string
+	home *homeserver.Server
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs the real homeserver: left out with -short")
+	}
+	ctx := t.Context()
+	w := &world{bin: filepath.Join(t.TempDir(), "bot")}
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", w.bin, "../cmd/bot").CombinedOutput(); err != nil {
+		t.Fatalf("build the bot: %v\n%s", err, out)
+	}
+	bins := filepath.Join("..", "bin", "homeserver")
+	if err := homeserver.Build(ctx, "..", bins, os.Stderr); err != nil {
+		t.Fatalf("build the homeserver: %v", err)
+	}
+	var err error
+	if w.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: bins, Dir: t.TempDir()}); err != nil {
+		t.Fatalf("start the homeserver: %v", err)
+	}
+	t.Cleanup(func() { _ = w.home.Stop() })
+	return w
+}
+
+// register makes an account; password and user id follow from the name.
+func (w *world) register(t *testing.T, name string) string {
+	t.Helper()
+	id, err := w.home.Register(t.Context(), name, password(name))
+	if err != nil {
+		t.Fatalf("register %s: %v", name, err)
+	}
+	return id
+}
+
+func password(name string) string { return name + "-secret-password" }
+
+// person logs a person in and keeps their client syncing until the test ends.
+func (w *world) person(t *testing.T, name string) *peer.Peer {
+	t.Helper()
+	id := w.register(t, name)
+	p, err := peer.Login(t.Context(), peer.Config{Homeserver: w.home.URL, User: id, Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db")})
+	if err != nil {
+		t.Fatalf("log in as %s: %v", name, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done; _ = p.Close() })
+	return p
+}
+
+// model is the rehearsal model, with a count of the requests it got and the
+// last one's body.
+type model struct {
+	url   string
+	calls atomic.Int64
+	last  atomic.Value
+}
+
+func newModel(t *testing.T) *model {
+	m := &model{}
+	h := rehearsal.Handler(rehearsal.Config{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/chat/completions") {
+			m.calls.Add(1)
+			if dump, err := httputil.DumpRequest(r, true); err == nil {
+				m.last.Store(string(dump))
+			}
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	m.url = s.URL + "/v1"
+	return m
+}
+
+// logBuffer keeps what a process prints while others read it.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// process is a running `bot run`.
+type process struct {
+	w      *world
+	dir    string
+	config string
+	cmd    *exec.Cmd
+	log    *logBuffer
+	exited chan struct{}
+}
+
+// bot writes a configuration for the account name and starts the binary.
+func (w *world) bot(t *testing.T, name string, m *model, owners ...string) *process {
+	t.Helper()
+	user := w.register(t, name)
+	p := &process{w: w, dir: t.TempDir()}
+	p.config = filepath.Join(p.dir, "config.yaml")
+	quoted, err := json.Marshal(owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
+		w.home.URL, user, quoted, m.url)
+	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.start(t, password(name))
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("log of the bot:\n%s", p.log)
+		}
+	})
+	return p
+}
+
+func (p *process) start(t *testing.T, secret string) {
+	t.Helper()
+	p.cmd = exec.Command(p.w.bin, "run", "--config", p.config)
+	p.cmd.Env = append(os.Environ(), "E2E_PASSWORD="+secret)
+	if p.log == nil {
+		p.log = &logBuffer{}
+	}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.exited = make(chan struct{})
+	go func(cmd *exec.Cmd, exited chan struct{}) { _ = cmd.Wait(); close(exited) }(p.cmd, p.exited)
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.exited
+}
+
+func (p *process) data(path string) string { return filepath.Join(p.dir, "data", path) }
+
+// directRoom creates an encrypted direct room with the bot and waits for it.
+func directRoom(t *testing.T, you *peer.Peer, bot string) string {
+	t.Helper()
+	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{bot}})
+	if err != nil {
+		t.Fatalf("create room: %v", err)
+	}
+	waitJoined(t, you, room, bot)
+	return room
+}
+
+func waitJoined(t *testing.T, you *peer.Peer, room, user string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := you.WaitJoined(ctx, room, user); err != nil {
+		t.Fatalf("%s did not join: %v", user, err)
+	}
+}
+
+// ask says text and returns the bot's finished answer.
+func ask(t *testing.T, you *peer.Peer, room, text string) peer.Event {
+	t.Helper()
+	if _, err := you.Say(t.Context(), room, text); err != nil {
+		t.Fatalf("say %q: %v", text, err)
+	}
+	return hear(t, you, room)
+}
+
+// hear waits for the next finished message of the bot in room.
+func hear(t *testing.T, you *peer.Peer, room string) peer.Event {
+	t.Helper()
+	limit := time.After(60 * time.Second)
+	for {
+		select {
+		case e := <-you.Events():
+			if e.Kind == peer.Undecryptable {
+				t.Fatalf("could not decrypt: %v", e.Err)
+			}
+			if e.Room == room && strings.HasPrefix(e.Sender, "@reverie:") && !e.Live && (e.Kind == peer.Message || e.Kind == peer.Edit) {
+				return e
+			}
+		case <-limit:
+			t.Fatal("no answer within a minute")
+		}
+	}
+}

@@ -84,7 +84,7 @@ type Client struct {
 	syncedOnce                                         sync.Once
 
 	mu       sync.Mutex
-	known    map[id.RoomID]bool // full state fetched since our last join
+	known    map[id.RoomID]knowledge
 	drafts   map[string]*draft
 	typing   map[string]*typing
 	receipts map[string]string // room → newest delivered event, not yet marked as read
@@ -114,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		known: map[id.RoomID]bool{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
+		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
 	}
 	c.q = &queue{db: cfg.DB, now: c.now}
 	if err := c.openAccount(ctx); err != nil {

@@ -244,27 +244,6 @@ func TestEncryptedDirectChat(t *testing.T) {
 	}
 }
 
-// The first thing the bot does in a room is to speak: it has joined but not
-// yet seen the room in a sync. What it says must be encrypted, and readable.
-func TestFirstWordsAfterJoining(t *testing.T) {
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	b := start(t, server, t.TempDir(), nil, you.UserID())
-	for range 5 {
-		room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
-		joined(t, you, room, b.UserID())
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello-" + room, Text: "a first word"}); err != nil {
-			t.Fatal(err)
-		}
-		got := peertest.Next(t, you, messageIn(room))
-		if got.Body != "a first word" || !got.Encrypted {
-			t.Errorf("got %+v", got)
-		}
-		onServer(t, you, room, "a first word")
-	}
-}
-
 func TestRestartKeepsDeviceKeysAndMessages(t *testing.T) {
 	server := homeservertest.Start(t)
 	register(t, server)

@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,16 +9,12 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/peer"
@@ -153,6 +148,84 @@ func TestSendingThroughABadNetwork(t *testing.T) {
 	if types := onServer(t, you, room, "xyzzy"); types["m.room.encrypted"] != 10 {
 		t.Errorf("events on the server: %v, want 10 messages", types)
 	}
+}
+
+// A message is changed while it is not known whether its first text went out.
+// The server takes the second for a repetition of the first, so an edit must
+// follow.
+func TestChangedWhileOnItsWay(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	net, through := between(t, server)
+	b := start(t, through, t.TempDir(), nil, you.UserID())
+	room := directChat(t, you, b)
+	change := func(text string) {
+		if err := b.Say(context.Background(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
+			t.Error(err)
+		}
+	}
+	net.set(times(1, isSend, func(w http.ResponseWriter, forward func(http.ResponseWriter)) {
+		forward(httptest.NewRecorder())
+		change("second thoughts")
+		hangUp(w)
+	}))
+	change("first thoughts")
+	first := peertest.Next(t, you, messageIn(room))
+	if first.Body != "first thoughts" {
+		t.Errorf("got %+v", first)
+	}
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != "second thoughts" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// The first thing the bot does in a room is to speak: it has joined, but no
+// sync has shown it the room, and the invitation said little about it. What it says must be encrypted, and readable.
+func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	net, through := between(t, server)
+	var blind atomic.Bool
+	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
+		if strings.Contains(r.URL.Path, "/join/") {
+			blind.Store(true)
+		}
+		if !strings.HasSuffix(r.URL.Path, "/sync") {
+			return false
+		}
+		rec := httptest.NewRecorder()
+		forward(rec)
+		if blind.Load() {
+			<-r.Context().Done()
+			return true
+		}
+		var res map[string]any
+		if err := json.Unmarshal(rec.Body.Bytes(), &res); err != nil {
+			copyResponse(w, rec)
+			return true
+		}
+		rooms, _ := res["rooms"].(map[string]any)
+		invites, _ := rooms["invite"].(map[string]any)
+		for _, room := range invites {
+			state := room.(map[string]any)["invite_state"].(map[string]any)
+			state["events"] = slices.DeleteFunc(state["events"].([]any), func(e any) bool {
+				return e.(map[string]any)["state_key"] != "@reverie:"+server.Name
+			})
+		}
+		_ = json.NewEncoder(w).Encode(res)
+		return true
+	})
+	b := start(t, through, t.TempDir(), nil, you.UserID())
+	room := directChat(t, you, b)
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello", Text: "a first word"}); err != nil {
+		t.Fatal(err)
+	}
+	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a first word" || !e.Encrypted {
+		t.Errorf("got %+v", e)
+	}
+	onServer(t, you, room, "a first word")
 }
 
 func TestForbiddenIsGivenUp(t *testing.T) {
@@ -310,360 +383,6 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 		t.Errorf("got %+v", e)
 	}
 	onServer(t, you, room, "secret")
-}
-
-// call asks the homeserver something as somebody.
-func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
-	t.Helper()
-	data, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
-	}
-	if into != nil {
-		if err := json.Unmarshal(answer, into); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-type login struct {
-	AccessToken string `json:"access_token"`
-	DeviceID    string `json:"device_id"`
-}
-
-func logIn(t *testing.T, server *homeserver.Server, device string) (l login) {
-	t.Helper()
-	call(t, server, http.MethodPost, "login", "", map[string]any{
-		"type": "m.login.password", "password": botPassword, "device_id": device,
-		"identifier": map[string]any{"type": "m.id.user", "user": "reverie"},
-	}, &l)
-	return l
-}
-
-func (b *bot) account() (a login) {
-	b.t.Helper()
-	data, err := os.ReadFile(filepath.Join(b.dir, "matrix", "account.json"))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &a); err != nil {
-		b.t.Fatal(err)
-	}
-	return a
-}
-
-// converse checks that both can read each other.
-func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
-	t.Helper()
-	say(t, you, room, text)
-	if in := b.next(); in.Text != text {
-		t.Errorf("the bot heard %+v", in)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" || !e.Encrypted {
-		t.Errorf("answered %+v", e)
-	}
-}
-
-func TestTokenNoLongerValid(t *testing.T) {
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	dir := t.TempDir()
-	b := start(t, server, dir, echo, you.UserID())
-	room := directChat(t, you, b)
-	converse(t, you, b, room, "one")
-	device := b.account().DeviceID
-
-	// While running: another login as this device takes its token away.
-	logIn(t, server, device)
-	converse(t, you, b, room, "two")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
-	b.stop()
-
-	// Between two runs.
-	logIn(t, server, device)
-	b = start(t, server, dir, echo, you.UserID())
-	converse(t, you, b, room, "three")
-
-	// The bot speaks first: who reads that has heard of its device, too.
-	speak := func(text string) {
-		t.Helper()
-		waitForToken(t, b)
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-			t.Fatal(err)
-		}
-		if e := peertest.Next(t, you, messageIn(room)); e.Body != text || !e.Encrypted {
-			t.Errorf("got %+v", e)
-		}
-	}
-
-	// Logged out altogether: the homeserver forgets the device with its keys.
-	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
-	speak("back in three")
-	converse(t, you, b, room, "four")
-	b.stop()
-	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
-	b = start(t, server, dir, echo, you.UserID())
-	speak("back in four")
-	converse(t, you, b, room, "five")
-	if now := b.account().DeviceID; now != device {
-		t.Errorf("device %s became %s", device, now)
-	}
-	for _, f := range check(t, b) {
-		if !f.OK {
-			t.Errorf("check: %+v", f)
-		}
-	}
-	b.stop()
-
-	// Without a password there is no way to go on, and it says so.
-	call(t, server, http.MethodPost, "logout", b.account().AccessToken, map[string]any{}, nil)
-	db := openDB(t, dir)
-	defer db.Close()
-	cfg := config(server, dir, db, you.UserID())
-	cfg.Password = ""
-	if _, err := matrix.Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "matrix.password") {
-		t.Errorf("got %v, want a word about matrix.password", err)
-	}
-}
-
-// waitForToken waits until the bot has logged in again and its device is signed.
-func waitForToken(t *testing.T, b *bot) {
-	t.Helper()
-	deadline := time.Now().Add(peertest.Patience)
-	for time.Now().Before(deadline) {
-		if b.logged("device signed", "verified with the recovery key") {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("the bot did not log in again")
-}
-
-// logged tells whether any of the words came after the last time the keys were lost.
-func (b *bot) logged(words ...string) bool {
-	log := b.log.String()
-	log = log[strings.LastIndex(log, "lost this device's keys")+1:]
-	for _, w := range words {
-		if strings.Contains(log, w) {
-			return true
-		}
-	}
-	return false
-}
-
-func check(t *testing.T, b *bot) []matrix.Finding {
-	t.Helper()
-	db := openDB(t, b.dir)
-	defer db.Close()
-	return matrix.Check(t.Context(), config(b.server, b.dir, db, "@you:"+b.server.Name))
-}
-
-func TestOpenErrorsSayWhatToDo(t *testing.T) {
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	dir := t.TempDir()
-	open := func(change func(*matrix.Config)) error {
-		t.Helper()
-		db := openDB(t, dir)
-		defer db.Close()
-		cfg := config(server, dir, db, you.UserID())
-		if change != nil {
-			change(&cfg)
-		}
-		_, err := matrix.Open(t.Context(), cfg)
-		return err
-	}
-	wants := func(err error, word string) {
-		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), word) {
-			t.Errorf("got %v, want a word about %q", err, word)
-		}
-		if err != nil && strings.Contains(err.Error(), botPassword) {
-			t.Errorf("the password is in the error: %v", err)
-		}
-	}
-	wants(open(func(c *matrix.Config) { c.Password = "wrong password" }), "matrix.password")
-	wants(open(func(c *matrix.Config) { c.Password = "" }), "matrix.password")
-	wants(open(func(c *matrix.Config) { c.Password, c.Token = "", "nonsense" }), "access token")
-	wants(open(func(c *matrix.Config) { c.Owners = nil }), "owners")
-	wants(open(func(c *matrix.Config) { c.Allow = []string{"everybody"} }), "allow[0]")
-	wants(open(func(c *matrix.Config) { c.Homeserver = "" }), "homeserver")
-	wants(open(func(c *matrix.Config) { c.User = "@somebody:" + server.Name }), "matrix.user")
-	if _, err := os.Stat(filepath.Join(dir, "matrix", "account.json")); err == nil {
-		t.Fatal("a failed login left an account behind")
-	}
-	if err := open(nil); err != nil {
-		t.Fatal(err)
-	}
-	wants(open(func(c *matrix.Config) { c.User = "@other:" + server.Name }), "data folder")
-
-	keep := func(name string) []byte {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
-	write := func(name string, data []byte) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	key, account := keep("matrix/pickle.key"), keep("matrix/account.json")
-	write("matrix/pickle.key", bytes.Repeat([]byte{7}, 32))
-	wants(open(nil), "pickle.key")
-	write("matrix/pickle.key", key[:5])
-	wants(open(nil), "pickle.key is damaged")
-	if err := os.Remove(filepath.Join(dir, "matrix/pickle.key")); err != nil {
-		t.Fatal(err)
-	}
-	wants(open(nil), "pickle.key is missing")
-	write("matrix/pickle.key", key)
-	write("matrix/account.json", []byte("{}"))
-	wants(open(nil), "account.json is damaged")
-	write("matrix/account.json", account)
-	if err := open(nil); err != nil {
-		t.Errorf("with everything back in its place: %v", err)
-	}
-
-	// bot.db is lost. Following the advice makes a new, verified device.
-	for _, name := range []string{"bot.db", "bot.db-wal", "bot.db-shm"} {
-		_ = os.Remove(filepath.Join(dir, name))
-	}
-	wants(open(nil), "account.json away")
-	if err := os.Rename(filepath.Join(dir, "matrix/account.json"), filepath.Join(dir, "away")); err != nil {
-		t.Fatal(err)
-	}
-	b := start(t, server, dir, echo, you.UserID())
-	if s := b.Status(t.Context()); !s.CrossSigned || strings.Contains(string(account), s.Device) {
-		t.Errorf("status %+v, want a new, cross-signed device", s)
-	}
-	converse(t, you, b, directChat(t, you, b), "hello again")
-}
-
-func TestTokenInsteadOfPassword(t *testing.T) {
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	net.set(func(w http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
-		if !strings.HasSuffix(r.URL.Path, "/device_signing/upload") {
-			return false
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if strings.Contains(string(body), botPassword) {
-			return false
-		}
-		w.WriteHeader(http.StatusUnauthorized) // as homeservers do that want to be sure
-		fmt.Fprint(w, `{"session":"x","flows":[{"stages":["m.login.password"]}],"params":{}}`)
-		return true
-	})
-	dir := t.TempDir()
-	l := logIn(t, server, "BYTOKEN")
-	with := func(change func(*matrix.Config)) (matrix.Status, error) {
-		db := openDB(t, dir)
-		defer db.Close()
-		cfg := config(through, dir, db, you.UserID())
-		cfg.Password, cfg.Token = "", l.AccessToken
-		change(&cfg)
-		c, err := matrix.Open(t.Context(), cfg)
-		if err != nil {
-			return matrix.Status{}, err
-		}
-		return c.Status(t.Context()), nil
-	}
-	s, err := with(func(*matrix.Config) {})
-	if err != nil || s.Device != "BYTOKEN" || s.CrossSigned {
-		t.Errorf("with a token: %+v, %v; want device BYTOKEN, not cross-signed", s, err)
-	}
-	key, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	// With the password once, the identity is published; the recovery key of
-	// the first attempt stays good.
-	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
-	if err != nil || s.Device != "BYTOKEN" || !s.CrossSigned {
-		t.Errorf("with token and password: %+v, %v; want it cross-signed", s, err)
-	}
-	if now, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key")); err != nil || !bytes.Equal(now, key) {
-		t.Errorf("recovery key changed, %v", err)
-	}
-}
-
-func TestCheckMakesNothing(t *testing.T) {
-	server := homeservertest.Start(t)
-	register(t, server)
-	dir := t.TempDir()
-	list := func(cfg matrix.Config) string {
-		t.Helper()
-		out := ""
-		for _, f := range matrix.Check(t.Context(), cfg) {
-			if (f.Remedy == "") != f.OK {
-				t.Errorf("%+v: a remedy belongs to every fault and to nothing else", f)
-			}
-			out += fmt.Sprintln(f.OK, f.What)
-		}
-		return out
-	}
-	db := openDB(t, dir)
-	defer db.Close()
-	cfg := config(server, dir, db, "@you:"+server.Name)
-	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "not logged in yet") {
-		t.Errorf("before the first start:\n%s", got)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "matrix")); err == nil {
-		t.Error("the check left files behind")
-	}
-	if got := list(matrix.Config{Homeserver: server.URL, User: "@reverie:x", Dir: dir}); !strings.Contains(got, "owners is empty") {
-		t.Errorf("without owners:\n%s", got)
-	}
-	dead := cfg
-	dead.Homeserver = "http://127.0.0.1:1"
-	if got := list(dead); !strings.Contains(got, "does not answer") {
-		t.Errorf("with no homeserver:\n%s", got)
-	}
-	if _, err := matrix.Open(context.Background(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "the device is cross-signed") {
-		t.Errorf("after the first start:\n%s", got)
-	}
-	if err := os.Chmod(filepath.Join(dir, "matrix", "recovery.key"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got := list(cfg); !strings.Contains(got, "can be read by others") {
-		t.Errorf("with an open recovery key:\n%s", got)
-	}
 }
 
 // A message whose key never comes: one notice, however many there are.

@@ -21,11 +21,15 @@ type zerologWriter struct{ log *slog.Logger }
 // bodies are the fields that may hold message text or secrets.
 var bodies = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
 
-// quiet messages are ordinary events that mautrix logs as warnings.
+// quiet messages are ordinary events that mautrix logs as warnings, and what
+// this package logs itself.
 var quiet = []string{
 	"Didn't find olm session to encrypt group session",
 	"Request canceled",
 	"Unsupported event type in encrypted event",
+	"Request failed", // whoever made the request says it
+	"Request parsing failed",
+	"Failed to decrypt event", // undecrypted says it
 }
 
 func (w zerologWriter) Write(p []byte) (int, error) {

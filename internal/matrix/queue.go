@@ -151,12 +151,16 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 	}
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
 		for i, text := range parts {
+			replyTo := m.ReplyTo
+			if i > 0 {
+				replyTo = "" // one mention is enough
+			}
 			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, state, revision, created_at)
 				VALUES (?, ?, ?, ?, ?, 'pending', 1, ?)
 				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending',
 					revision = revision + 1, attempts = 0, next_at = 0, error = ''
 				WHERE state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind`,
-				partID(m.ID, i), room, kind, text, m.ReplyTo, q.now().UnixMilli())
+				partID(m.ID, i), room, kind, text, replyTo, q.now().UnixMilli())
 			if err != nil {
 				return err
 			}

@@ -107,7 +107,9 @@ func head(t *testing.T, q *queue) outRow {
 
 func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one", "one, continued"}))
+	reply := out("1", "one")
+	reply.ReplyTo = "$q"
+	must(t, q.say(ctx, "!a", reply, []string{"one", "one, continued"}))
 	must(t, q.say(ctx, "!b", out("2", "two"), []string{"two"}))
 	must(t, q.say(ctx, "!a", out("3", "three"), []string{"three"}))
 	var got []string
@@ -116,7 +118,7 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 		must(t, err)
 		line := ""
 		for _, h := range heads {
-			line += h.room + "=" + h.text + " "
+			line += h.room + "=" + h.text + h.replyTo + " "
 		}
 		got = append(got, line)
 		for _, h := range heads {
@@ -124,7 +126,7 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 			must(t, q.sent(ctx, h))
 		}
 	}
-	want := []string{"!a=one !b=two ", "!a=one, continued ", "!a=three ", ""}
+	want := []string{"!a=one$q !b=two ", "!a=one, continued ", "!a=three ", ""}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("order (-want +got):\n%s", d)
 	}

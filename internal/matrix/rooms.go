@@ -20,6 +20,7 @@ const joinTries = 12
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
+		c.membersChanged(evt.RoomID)
 		return
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)

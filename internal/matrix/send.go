@@ -36,22 +36,49 @@ func live(content *event.MessageEventContent) *event.Content {
 	return &event.Content{Parsed: content, Raw: map[string]any{"org.matrix.msc4357.live": map[string]any{}}}
 }
 
+// knowledge is what we have of a room's state since our last join: nothing, a
+// request under way, or all of it, kept up to date by the syncs.
+type knowledge int
+
+const (
+	unknown knowledge = iota
+	asking
+	known
+)
+
 // knowRoom fetches the full state of a room, once after each join.
 func (c *Client) knowRoom(ctx context.Context, room id.RoomID) error {
+	for range 3 {
+		c.mu.Lock()
+		k := c.known[room]
+		if k != known {
+			c.known[room] = asking
+		}
+		c.mu.Unlock()
+		if k == known {
+			return nil
+		}
+		if err := c.fetchState(ctx, room); err != nil {
+			c.forgetState(room)
+			return err
+		}
+		c.mu.Lock()
+		if c.known[room] == asking {
+			c.known[room] = known
+		}
+		c.mu.Unlock()
+	}
+	return fmt.Errorf("the members of the room keep changing")
+}
+
+// membersChanged tells that a sync brought a change of members. An answer that
+// is on its way may be from before it, and would undo it.
+func (c *Client) membersChanged(room id.RoomID) {
 	c.mu.Lock()
-	known := c.known[room]
-	if !known {
-		c.known[room] = true // a change that comes while we ask unsets it again
+	defer c.mu.Unlock()
+	if c.known[room] == asking {
+		delete(c.known, room)
 	}
-	c.mu.Unlock()
-	if known {
-		return nil
-	}
-	err := c.fetchState(ctx, room)
-	if err != nil {
-		c.forgetState(room)
-	}
-	return err
 }
 
 func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {

@@ -44,6 +44,11 @@ func parseCommand(text string) (name, args string, ok bool) {
 	return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
 }
 
+func isCommand(in Inbound) bool {
+	_, _, ok := parseCommand(in.Text)
+	return ok
+}
+
 func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
 	if name == "retry" {
 		return s.retry(ctx, in)
@@ -85,6 +90,9 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		return err
 	}
 	for _, m := range slices.Backward(past) {
+		if m.EventID == replyID(in.ID) { // answered before an interruption
+			return s.say(ctx, in.ID, m.Text)
+		}
 		if m.Role != llm.User {
 			continue
 		}

@@ -34,6 +34,7 @@ type Config struct {
 	Owners   []string
 	Location *time.Location
 	MaxRound int              // model calls within one turn; 0 = 25
+	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -52,6 +53,7 @@ type Manager struct {
 	toolTokens int
 	began      time.Time
 	start      chan *Session
+	turns      chan struct{} // holds a token for each turn that runs
 
 	mu       sync.Mutex
 	rooms    map[string]*Session
@@ -62,6 +64,9 @@ type Manager struct {
 func New(cfg Config) *Manager {
 	if cfg.MaxRound == 0 {
 		cfg.MaxRound = 25
+	}
+	if cfg.Parallel == 0 {
+		cfg.Parallel = 4
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
@@ -75,7 +80,7 @@ func New(cfg Config) *Manager {
 	if cfg.Location == nil {
 		cfg.Location = time.Local
 	}
-	m := &Manager{cfg: cfg, specs: cfg.Tools.Specs(), began: cfg.Now(), start: make(chan *Session, 16), rooms: map[string]*Session{}}
+	m := &Manager{cfg: cfg, specs: cfg.Tools.Specs(), began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), rooms: map[string]*Session{}}
 	for _, s := range m.specs {
 		m.toolTokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 	}
@@ -83,7 +88,8 @@ func New(cfg Config) *Manager {
 }
 
 // Deliver takes a message into its room's lane and returns at once. Messages
-// of one room are answered in the order they were delivered.
+// of one room are answered in the order they were delivered; what one person
+// wrote while the room was busy is answered together.
 func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
 	m.mu.Lock()
 	if m.stopping {

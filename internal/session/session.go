@@ -40,15 +40,25 @@ func (s *Session) push(in Inbound) {
 	}
 }
 
-func (s *Session) pop() (Inbound, bool) {
+// maxBurst is how many waiting messages of one person are answered together.
+const maxBurst = 20
+
+// pop takes what is to be answered next: a command by itself, or all that one
+// person has written since the last answer.
+func (s *Session) pop() []Inbound {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.lane) == 0 {
-		return Inbound{}, false
+	n := 0
+	for n < len(s.lane) && n < maxBurst {
+		if n > 0 && (isCommand(s.lane[0]) || isCommand(s.lane[n]) ||
+			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private) {
+			break
+		}
+		n++
 	}
-	in := s.lane[0]
-	s.lane = s.lane[1:]
-	return in, true
+	burst := s.lane[:n:n]
+	s.lane = s.lane[n:]
+	return burst
 }
 
 // Run answers the room's messages one after the other until ctx ends. The
@@ -62,21 +72,22 @@ func (s *Session) Run(ctx, work context.Context) {
 		case <-s.ready:
 		}
 		for ctx.Err() == nil {
-			in, ok := s.pop()
-			if !ok {
+			burst := s.pop()
+			if len(burst) == 0 {
 				break
 			}
-			s.handle(work, in)
+			s.handle(work, burst)
 		}
 	}
 }
 
-// handle answers one message. Whatever goes wrong, the person hears of it;
-// only a message interrupted by the end of the program stays unhandled, and
-// is taken up again at the next start.
-func (s *Session) handle(ctx context.Context, in Inbound) {
-	log := s.log.With("message", in.ID, "sender", in.Sender)
-	err := s.guarded(ctx, in)
+// handle answers a burst: one message, or several of one person. Whatever goes
+// wrong, the person hears of it; only what was interrupted by the end of the
+// program stays unhandled, and is taken up again at the next start.
+func (s *Session) handle(ctx context.Context, burst []Inbound) {
+	newest := burst[len(burst)-1]
+	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
+	err := s.guarded(ctx, burst)
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 		return
@@ -84,41 +95,44 @@ func (s *Session) handle(ctx context.Context, in Inbound) {
 	if err != nil {
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		if err := s.notice(ctx, in, calm(err, ref)); err != nil {
+		if err := s.notice(ctx, newest, calm(err, ref)); err != nil {
 			log.Error("notice not delivered", "err", err)
 			return
 		}
 	}
-	if err := s.cfg.Transport.Handled(ctx, in.ID); err != nil {
-		log.Error("message not marked as handled; it may be answered again", "err", err)
+	for _, in := range burst {
+		if err := s.cfg.Transport.Handled(ctx, in.ID); err != nil {
+			log.Error("message not marked as handled; it may be answered again", "err", err)
+		}
 	}
 }
 
 // guarded turns a panic into an error, so that one message cannot end the room.
-func (s *Session) guarded(ctx context.Context, in Inbound) (err error) {
+func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
+	newest := burst[len(burst)-1]
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("panic while answering", "message", in.ID, "panic", p, "stack", string(debug.Stack()))
+			s.log.Error("panic while answering", "message", newest.ID, "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("session: panic: %v", p)
 		}
 	}()
-	if err := s.remember(ctx, in); err != nil {
+	if err := s.remember(ctx, newest); err != nil {
 		return err
 	}
-	if name, args, ok := parseCommand(in.Text); ok {
-		return s.command(ctx, in, name, args)
+	if name, args, ok := parseCommand(newest.Text); ok {
+		return s.command(ctx, newest, name, args)
 	}
-	return s.turn(ctx, in)
+	return s.turn(ctx, burst)
 }
 
 // notice says text as a status line that answers in.
 func (s *Session) notice(ctx context.Context, in Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in), Text: text, Notice: true, ReplyTo: in.ID})
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
 }
 
-// replyID names the one reply to a message: the same message always gets the
-// same name, so that saying it twice is saying it once.
-func replyID(in Inbound) string { return "re:" + in.ID }
+// replyID names the one reply to the message id: the same message always gets
+// the same name, so that saying it twice is saying it once.
+func replyID(id string) string { return "re:" + id }
 
 // scopes is the one place that decides whose memory a turn may see and write.
 func (s *Session) scopes(in Inbound) []memory.Scope {

@@ -265,6 +265,115 @@ func TestInterruptedInTool(t *testing.T) {
 	}
 }
 
+// TestBurst: what one person wrote while the room was busy is answered once;
+// what another wrote, and commands, by themselves.
+func TestBurst(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.block = make(chan struct{})
+	other := "@friend:example.org"
+	for _, in := range []Inbound{
+		{ID: "$1", Sender: owner, Text: "one"},
+		{ID: "$2", Sender: owner, Text: "two"}, {ID: "$3", Sender: owner, Text: "three"},
+		{ID: "$4", Sender: owner, Text: "!tasks"},
+		{ID: "$5", Sender: other, Text: "four"},
+		{ID: "$6", Sender: owner, Text: "five"},
+	} {
+		in.Room, in.At = "!group", time.Now()
+		if err := w.Deliver(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		for in.ID == "$1" && len(w.script.asked()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(w.script.block)
+	for i := range 6 {
+		if got, want := <-w.room.handled, fmt.Sprintf("$%d", i+1); got != want {
+			t.Fatalf("handled %s, want %s", got, want)
+		}
+	}
+	if got, want := strings.Join(w.room.order, " "), "re:$1 re:$3 re:$4 re:$5 re:$6"; got != want {
+		t.Errorf("replies = %s, want %s", got, want)
+	}
+	if asked := w.script.asked(); len(asked) != 4 || !strings.Contains(asked[1], "two") || !strings.Contains(asked[1], "three") {
+		t.Errorf("%d model calls; the second must hold the whole burst", len(asked))
+	}
+}
+
+// TestBurstInPieces: a burst was heard, and even answered, before the program
+// died. However it is cut up when it comes again, it has one reply.
+func TestBurstInPieces(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		w := newWorld(t, t.TempDir(), "the answer", "to the new one")
+		for _, id := range []string{"$1", "$2", "$3"} {
+			m := history.Message{Room: "!dm", Role: llm.User, EventID: id, Sender: owner, Text: "text of " + id, At: time.Now()}
+			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		calls := 2
+		if answered {
+			calls = 1
+			m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: "re:$3", Text: "the answer", At: time.Now()}
+			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+				t.Fatal(err)
+			}
+			w.script.answers = w.script.answers[1:]
+		}
+		s := newSession(w.Manager, "!dm")
+		in := func(id string) Inbound {
+			return Inbound{ID: id, Room: "!dm", Sender: owner, Text: "text of " + id, Private: true, At: time.Now()}
+		}
+		s.handle(t.Context(), []Inbound{in("$1")})
+		s.handle(t.Context(), []Inbound{in("$2"), in("$3"), in("$4")})
+		if got := strings.Join(w.room.order, " "); got != "re:$3 re:$4" || w.room.said("$3").Text != "the answer" || w.room.said("$4").Text != "to the new one" {
+			t.Errorf("answered %v: replies %s: %v", answered, got, w.room.final)
+		}
+		if n := len(w.script.asked()); n != calls {
+			t.Errorf("answered %v: %d model calls, want %d", answered, n, calls)
+		}
+	}
+}
+
+// TestRetryRedelivered: !retry was answered, but the program died before it
+// was acknowledged.
+func TestRetryRedelivered(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "first", "second", "third")
+	w.say(t, "$1", "hello")
+	w.say(t, "$2", "!retry")
+	if got := w.say(t, "$2", "!retry"); got.Text != "second" {
+		t.Errorf("redelivered !retry = %q", got.Text)
+	}
+	if n := len(w.script.asked()); n != 2 {
+		t.Errorf("%d model calls", n)
+	}
+}
+
+// TestParallel: many rooms ask at once; only so many turns run, and all are
+// answered in the end.
+func TestParallel(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.block = make(chan struct{})
+	const rooms = 10
+	for i := range rooms {
+		in := Inbound{ID: fmt.Sprintf("$%d", i), Room: fmt.Sprintf("!r%d", i), Sender: owner, Text: "hello", Private: true, At: time.Now()}
+		if err := w.Deliver(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for len(w.script.asked()) < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond) // long enough for a fifth to show, were it allowed
+	if n := len(w.script.asked()); n != 4 {
+		t.Errorf("%d turns at the same time, want 4", n)
+	}
+	close(w.script.block)
+	for range rooms {
+		<-w.room.handled
+	}
+}
+
 func TestRoundLimit(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.forever = `{"entry":"again"}`

@@ -12,21 +12,39 @@ import (
 	"reverie/internal/prompt"
 )
 
-// turn answers one message of a person: the session hears it, the assembler
-// reads the history, the model answers, tools act, the reply leaves.
-func (s *Session) turn(ctx context.Context, in Inbound) error {
-	answered, err := s.hear(ctx, in)
-	if err != nil {
-		return err
+// turn answers what a person wrote: the session hears it, the assembler reads
+// the history, the model answers, tools act, the reply leaves.
+func (s *Session) turn(ctx context.Context, burst []Inbound) error {
+	for len(burst) > 0 {
+		heard, err := s.hear(ctx, burst)
+		if err != nil {
+			return err
+		}
+		in := burst[heard.taken-1]
+		in.ID = heard.answers
+		burst = burst[heard.taken:]
+		switch {
+		case heard.answers == "": // told in an earlier conversation, and answered there
+		case heard.answer != "": // the program died between the answer and its delivery
+			err = s.say(ctx, in.ID, heard.answer)
+		default:
+			err = s.respond(ctx, in)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if answered != "" { // the program died between the answer and its delivery
-		return s.say(ctx, in, answered)
-	}
-	return s.respond(ctx, in)
+	return nil
 }
 
-// respond answers the newest person's message of the history.
+// respond answers the newest person's message of the history, as a reply to in.
 func (s *Session) respond(ctx context.Context, in Inbound) error {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	s.cfg.Transport.Typing(ctx, s.room, true)
 	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
 	reply, err := s.rounds(ctx, in)
@@ -37,45 +55,96 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	if reply.Finish == "length" {
 		text += "\n\n_(cut off: the model reached its output limit)_"
 	}
-	answer := history.Message{Room: s.room, Role: llm.Assistant, Text: text, At: s.cfg.Now()}
-	if err := s.cfg.History.Append(ctx, &answer); err != nil {
+	answer := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
+	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
 		return err
 	}
-	return s.say(ctx, in, text)
+	return s.say(ctx, in.ID, answer.Text)
 }
 
-func (s *Session) say(ctx context.Context, in Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in), Text: text, ReplyTo: in.ID})
+// say says text as the answer to the message id.
+func (s *Session) say(ctx context.Context, id, text string) error {
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(id), Text: text, ReplyTo: id})
 }
 
-// hear stores the message. A message that was stored before an interruption
-// is not stored twice; if it already has its answer, hear returns that.
-func (s *Session) hear(ctx context.Context, in Inbound) (answer string, err error) {
+// heard is what became of the first messages of a burst.
+type heard struct {
+	taken   int    // so many of them
+	answers string // the message that their reply answers; empty = they need none
+	answer  string // that reply, when it was stored before an interruption
+}
+
+// hear stores the messages of a burst, a row for each. Those that were stored
+// before an interruption come first and by themselves: they may have their
+// answer already. The reply answers the newest message of the history, so that
+// a burst that comes in other pieces after a restart still gets one reply.
+func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return heard{}, err
+	}
+	if err := s.closeOpenCalls(ctx, past); err != nil {
+		return heard{}, err
+	}
+	stored := map[string]int{}
+	for i, m := range past {
+		if m.Role == llm.User {
+			stored[m.EventID] = i
+		}
+	}
+	if at, ok := stored[burst[0].ID]; ok {
+		return heardBefore(burst, past, stored, at), nil
+	}
+	h := heard{}
+	for _, in := range burst {
+		if _, ok := stored[in.ID]; ok {
+			break
+		}
+		switch err := s.append(ctx, in); {
+		case errors.Is(err, history.ErrKnown):
+			h.taken = max(h.taken, 1)
+			return h, nil
+		case err != nil:
+			return heard{}, err
+		}
+		h.taken++
+		h.answers = in.ID
+	}
+	return h, nil
+}
+
+func (s *Session) append(ctx context.Context, in Inbound) error {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
 	}
-	msg := history.Message{
+	return s.cfg.History.Append(ctx, &history.Message{
 		Room: s.room, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
-	}
-	past, err := s.cfg.History.Load(ctx, s.room)
-	if err != nil {
-		return "", err
-	}
-	if err := s.closeOpenCalls(ctx, past); err != nil {
-		return "", err
-	}
-	err = s.cfg.History.Append(ctx, &msg)
-	if !errors.Is(err, history.ErrKnown) {
-		return "", err
-	}
-	for _, m := range past {
-		if m.ID > msg.ID && m.Role == llm.Assistant && len(m.Calls) == 0 {
-			return m.Text, nil
+	})
+}
+
+// heardBefore finds what the message at past[at], the first of a burst, still
+// needs.
+func heardBefore(burst []Inbound, past []history.Message, stored map[string]int, at int) heard {
+	h, end := heard{}, len(past)
+	for i := at; i < len(past); i++ {
+		m := past[i]
+		if m.Role == llm.User {
+			h.answers = m.EventID
+		}
+		if m.Role == llm.Assistant && len(m.Calls) == 0 {
+			h.answers, h.answer, end = strings.TrimPrefix(m.EventID, replyID("")), m.Text, i
+			break
 		}
 	}
-	return "", nil
+	for h.taken < len(burst) {
+		if i, ok := stored[burst[h.taken].ID]; !ok || i > end {
+			break
+		}
+		h.taken++
+	}
+	return h
 }
 
 // closeOpenCalls gives every tool call that an interruption left without a
@@ -149,7 +218,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, 
 			if strings.TrimSpace(text) == "" {
 				return
 			}
-			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -215,6 +216,37 @@ func TestKilledInTurn(t *testing.T) {
 	}
 	if said != 2 {
 		t.Errorf("the bot sent %d messages for 2 questions", said)
+	}
+}
+
+// TestStopInTurn: asked to end while the model thinks, the bot finishes the
+// answer, sends it, and exits in order.
+func TestStopInTurn(t *testing.T) {
+	w, m := newWorld(t), newModel(t)
+	you := w.person(t, "you")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	room := directRoom(t, you, "@reverie:"+w.home.Name)
+	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
+		t.Fatal(err)
+	}
+	for m.calls.Load() == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := bot.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, you, room)
+	select {
+	case <-bot.exited:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the bot did not end")
+	}
+	if code := bot.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	bot.start(t, "")
+	if e := ask(t, you, room, "rehearse: long 5"); !strings.HasPrefix(e.Body, "Every word") {
+		t.Errorf("after the restart = %q; want only the new answer", e.Body)
 	}
 }
 

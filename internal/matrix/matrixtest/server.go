@@ -1,0 +1,268 @@
+package matrixtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Server is a homeserver in memory. All methods may be called from any goroutine.
+type Server struct {
+	URL  string // base URL; the same after Restart
+	Name string // server name, the part after the colon in ids
+
+	// AlwaysAsk makes the server ask for the password even for the first upload
+	// of cross-signing keys, as some servers do. Set it before the first request.
+	AlwaysAsk bool
+
+	mux     *http.ServeMux
+	http    *http.Server
+	served  chan struct{}
+	address string
+
+	mu      sync.Mutex
+	pos     int64 // of the newest thing that a sync may show
+	serial  int   // for ids
+	users   map[string]*user
+	tokens  map[string]*device
+	rooms   map[string]*room
+	txns    map[txn]json.RawMessage
+	media   map[string]upload
+	offset  time.Duration
+	faults  []*Hook
+	counts  map[string]int
+	sends   []Send
+	changed chan struct{} // closed and replaced when something happened
+}
+
+// user is an account.
+type user struct {
+	id, password, name string
+	deactivated        bool
+	devices            map[string]*device
+	rooms              map[string]*room // in which the user is or was, or is invited to
+	data               map[string]datum // account data
+	filters            []json.RawMessage
+	keys               map[string]json.RawMessage // cross-signing keys: master, self_signing, user_signing
+	keysAt             int64                      // when a device or identity key changed last
+	wake               chan struct{}              // closed and replaced when a sync has something new
+	backups            []*backup
+}
+
+type datum struct {
+	pos     int64
+	content json.RawMessage
+}
+
+// device is a login.
+type device struct {
+	user     *user
+	id, name string
+	token    string
+	keys     json.RawMessage
+	oneTime  []oneTimeKey
+	fallback map[string]*oneTimeKey // by algorithm
+	inbox    []toDevice
+	lastSeen int64
+}
+
+type toDevice struct {
+	pos int64
+	raw json.RawMessage
+}
+
+// txn is what a transaction id is unique within.
+type txn struct{ token, path string }
+
+// Send is a request to send an event, in the log of Sends.
+type Send struct {
+	At           time.Time // by the server's clock
+	User, Device string
+	Room, Type   string
+	Txn, EventID string
+	Repeat       bool // the transaction id was known: no new event was made
+	Content      json.RawMessage
+}
+
+// New makes a server that does not listen yet: use Start, or ServeHTTP.
+func New() *Server {
+	s := &Server{
+		Name:  "matrix.test",
+		users: map[string]*user{}, tokens: map[string]*device{}, rooms: map[string]*room{},
+		txns: map[txn]json.RawMessage{}, media: map[string]upload{}, counts: map[string]int{},
+		changed: make(chan struct{}),
+	}
+	s.mux = s.routes()
+	return s
+}
+
+// Start gives a test a server that listens on loopback until the test ends.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := New()
+	if err := s.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// Listen begins to answer on loopback: at a free port the first time, and at the
+// same port after Stop.
+func (s *Server) Listen() error {
+	address := s.address
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	var l net.Listener
+	var err error
+	for range 50 { // the port may be in use for a moment, by a connection that is just ending
+		if l, err = net.Listen("tcp", address); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err != nil {
+		return fmt.Errorf("matrixtest: listen: %w", err)
+	}
+	s.address = l.Addr().String()
+	s.URL = "http://" + s.address
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	s.served = make(chan struct{})
+	// go: Stop waits for it.
+	go func(h *http.Server, served chan struct{}) {
+		defer close(served)
+		_ = h.Serve(l) // always ends with ErrServerClosed
+	}(s.http, s.served)
+	return nil
+}
+
+// Stop cuts all connections and refuses new ones. The data stays; transaction
+// ids and typing notices are forgotten, as by a server that restarts.
+func (s *Server) Stop() {
+	if s.http == nil {
+		return
+	}
+	s.mu.Lock()
+	clear(s.txns)
+	for _, r := range s.rooms {
+		r.typing = nil
+	}
+	s.mu.Unlock()
+	_ = s.http.Close()
+	<-s.served
+	s.http = nil
+}
+
+// Restart is Stop, down for a while, and Listen again.
+func (s *Server) Restart(down time.Duration) error {
+	s.Stop()
+	time.Sleep(down)
+	return s.Listen()
+}
+
+// Account makes an account, or sets the password of one that is there, and
+// returns its id.
+func (s *Server) Account(localpart, password string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := "@" + localpart + ":" + s.Name
+	if u := s.users[id]; u != nil {
+		u.password = password
+		return id
+	}
+	s.users[id] = &user{
+		id: id, password: password, name: localpart,
+		devices: map[string]*device{}, rooms: map[string]*room{},
+		data: map[string]datum{" m.push_rules": {s.next(), mustJSON(noPushRules())}},
+		keys: map[string]json.RawMessage{}, wake: make(chan struct{}),
+	}
+	return id
+}
+
+// Register is Account with the signature of homeserver.Server, so that the same
+// test can run against both.
+func (s *Server) Register(_ context.Context, localpart, password string) (string, error) {
+	if len(password) < 8 {
+		return "", errors.New("register: passwords have eight characters or more")
+	}
+	return s.Account(localpart, password), nil
+}
+
+// SetClock moves the server's clock: the Date header and the events' times.
+func (s *Server) SetClock(offset time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.offset = offset
+}
+
+// ForgetTransactions makes the server treat every transaction id as new, as
+// after a restart.
+func (s *Server) ForgetTransactions() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.txns)
+}
+
+// Count says how many requests an endpoint got, counted before any fault. The
+// names are in the table of routes; "" counts all.
+func (s *Server) Count(endpoint string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[endpoint]
+}
+
+// Sends is the log of all events that were sent with a request, in order.
+func (s *Server) Sends() []Send {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Send(nil), s.sends...)
+}
+
+// Await waits until holds is true. It is asked now, and whenever a request was
+// worked on or a hook was called.
+func (s *Server) Await(ctx context.Context, holds func() bool) error {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if holds() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("matrixtest: what was awaited did not happen: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// notify wakes Await. The lock is held.
+func (s *Server) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// next is a new position in the stream. The lock is held.
+func (s *Server) next() int64 { s.pos++; return s.pos }
+
+// id makes an id that was never used. The lock is held.
+func (s *Server) id(prefix string) string {
+	s.serial++
+	return fmt.Sprintf("%s%08x", prefix, s.serial)
+}
+
+// now is the server's time in Unix milliseconds. The lock is held.
+func (s *Server) now() int64 { return time.Now().Add(s.offset).UnixMilli() }
+
+// poke wakes the user's long polls. The lock is held.
+func (u *user) poke() {
+	close(u.wake)
+	u.wake = make(chan struct{})
+}

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/llm/rehearsal"
+	"reverie/internal/matrix"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -116,10 +117,14 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 
 // sessions builds the session manager over a transport.
 func (b *bot) sessions(t session.Transport, status func(context.Context) []string) *session.Manager {
-	return session.New(session.Config{
+	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status,
-	})
+	}
+	if m, ok := t.(*matrix.Client); ok {
+		c.Verify = m.Verify
+	}
+	return session.New(c)
 }
 
 func (b *bot) close() {

@@ -112,9 +112,8 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if c.cli, err = newMautrix(c.cfg); err != nil {
 		return err
 	}
-	c.cli.Client.Transport = bearer{&c.token, http.DefaultTransport}
+	c.cli.Client.Transport = bearer{&c.token, c.clock}
 	c.cli.Syncer = &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c}
-	c.cli.Store = &tokenStore{c}
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
 	}
@@ -125,7 +124,6 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if c.crypto, err = cryptohelper.NewCryptoHelper(c.cli, key, db); err != nil {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
-	c.crypto.DecryptErrorCallback = c.undecrypted
 	if err := c.openCrypto(ctx); err != nil {
 		return c.explainInit(err)
 	}
@@ -225,6 +223,13 @@ func (c *Client) use(a *account) {
 type bearer struct {
 	token *atomic.Pointer[string]
 	next  http.RoundTripper
+}
+
+// CloseIdleConnections implements what http.Client looks for.
+func (b bearer) CloseIdleConnections() {
+	if t, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {

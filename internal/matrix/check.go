@@ -119,8 +119,9 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 			good("crypto store is there")
 		}
 	}
-	for _, name := range []string{"pickle.key", "recovery.key"} {
+	for _, name := range []string{"pickle.key", "recovery.key", "secrets.json"} {
 		switch info, err := os.Stat(cfg.dir(name)); {
+		case err != nil && name == "secrets.json": // made again from recovery.key
 		case err != nil:
 			bad("put it back from a backup", "%s is not there", cfg.dir(name))
 		case info.Mode().Perm()&0o077 != 0:
@@ -129,7 +130,35 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 			good("%s is there", cfg.dir(name))
 		}
 	}
-	return append(out, checkSigned(ctx, cli, acc))
+	return append(out, checkSigned(ctx, cli, acc), checkBackup(ctx, cfg, cli))
+}
+
+// checkBackup compares the key backup that is in use here with the server's.
+func checkBackup(ctx context.Context, cfg Config, cli *mautrix.Client) Finding {
+	kept, err := loadSecrets(cfg)
+	if err != nil {
+		return Finding{What: err.Error(), Remedy: "start the bot with recovery.key in its place"}
+	}
+	if kept == nil || kept.Backup == nil {
+		return Finding{What: "message keys are not backed up, so with bot.db old messages would be lost", Remedy: "see that " + cfg.dir("recovery.key") + " is there and start the bot: it makes the backup, or its log says why not"}
+	}
+	latest, err := cli.GetKeyBackupLatestVersion(ctx)
+	switch {
+	case errors.Is(err, mautrix.MNotFound):
+		return Finding{What: "the key backup is no longer on the homeserver", Remedy: "start the bot: it makes a new one"}
+	case err != nil:
+		return Finding{What: fmt.Sprintf("the homeserver does not tell about the key backup: %v", err), Remedy: "try again"}
+	case latest.Version != kept.Backup.Version:
+		return Finding{What: fmt.Sprintf("the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version), Remedy: "start the bot: it takes up the new one if recovery.key opens it"}
+	}
+	out := Finding{OK: true, What: fmt.Sprintf("message keys are backed up (version %s, %d keys)", latest.Version, latest.Count)}
+	if cfg.DB == nil {
+		return out
+	}
+	if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
+		out.What += fmt.Sprintf(", %d more wait for the running bot", n)
+	}
+	return out
 }
 
 // checkSigned asks the homeserver whether others see the device as signed.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,9 +34,13 @@ type Config struct {
 	DeviceName string // how the bot's device is called in other clients; empty = Reverie
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
-	Allow      []string // who else may talk: @user:server or *:server; empty = owners only
-	DB         *sql.DB  // bot.db, already migrated; the caller closes it after Run
+	Allow      []string      // who else may talk: @user:server or *:server; empty = owners only
+	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
+	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
 	Log        *slog.Logger
+	Location   *time.Location // for times that people read; nil = the machine's
+
+	pace *pace // for tests
 }
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
@@ -46,6 +51,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.DeviceName == "" {
 		cfg.DeviceName = "Reverie"
+	}
+	if cfg.VerifyTime == 0 {
+		cfg.VerifyTime = verifyTime
 	}
 	var faults []error
 	if cfg.Homeserver == "" {
@@ -79,9 +87,17 @@ type Client struct {
 	gate   *gate
 	now    func() time.Time
 
-	inWake, outWake, roomWake, receiptWake, typingWake chan struct{}
-	synced                                             chan struct{} // closed after the first good sync of this process
-	syncedOnce                                         sync.Once
+	secrets    secrets     // guarded by mu once Run runs
+	backup     backupState // guarded by mu
+	backupWake chan struct{}
+	verifier   *verifier
+
+	clock *serverClock
+	pace  pace
+
+	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake chan struct{}
+	synced                                                         chan struct{} // closed after the first good sync of this process
+	syncedOnce                                                     sync.Once
 
 	mu       sync.Mutex
 	known    map[id.RoomID]knowledge
@@ -89,12 +105,16 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[string]string // room → newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
+	doubts   map[string]int64  // messages that may be sent: the sync that had begun when that was asked; 0 = not asked yet
+	arrived  map[id.SessionID]struct{}
+	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
-	lastSync      atomic.Int64 // Unix milliseconds
-	failures      atomic.Int64 // syncs failed in a row
-	undecryptable atomic.Int64
-	badSince      string // the sync that could not be processed, and how often; sync goroutine only
-	badTries      int
+	lastSync    atomic.Int64          // Unix milliseconds
+	failures    atomic.Int64          // syncs failed in a row
+	begun, done atomic.Int64          // number of the newest sync that was begun, and that was processed
+	hasty       atomic.Bool           // the next sync is to return at once
+	backlog     atomic.Bool           // a room has more messages than are handed over at once
+	asked       map[id.SessionID]bool // keys asked for in this run; runUnread only
 }
 
 var _ session.Transport = (*Client)(nil)
@@ -113,9 +133,15 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), synced: make(chan struct{}),
+		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
+		doubts: map[string]int64{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace,
 	}
+	if cfg.pace != nil {
+		c.pace = *cfg.pace
+	}
+	c.clock = &serverClock{now: c.now, next: http.DefaultTransport}
+	c.backupWake, c.backup.broken = make(chan struct{}, 1), map[id.SessionID]struct{}{}
 	c.q = &queue{db: cfg.DB, now: c.now}
 	if err := c.openAccount(ctx); err != nil {
 		return nil, err
@@ -127,6 +153,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.gate = g
 	c.register()
 	c.ensureIdentity(ctx)
+	c.openSecrets(ctx)
+	c.openBackup(ctx)
+	if err := c.openVerify(ctx); err != nil {
+		return nil, fmt.Errorf("matrix: open verification: %w", err)
+	}
 	return c, nil
 }
 
@@ -147,9 +178,12 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
+	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })
+	g.Go(func() error { return c.runBackup(ctx) })
+	g.Go(func() error { return c.runVerify(ctx) })
 	err := g.Wait()
 
 	close(stopping)

@@ -74,10 +74,17 @@ func openDB(t *testing.T, dir string) *sql.DB {
 // answer may be nil: then messages are only heard.
 func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), owners ...string) *bot {
 	t.Helper()
+	return startWith(t, server, dir, answer, func(*matrix.Config) {}, owners...)
+}
+
+// startWith is start with a configuration that change has changed.
+func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), change func(*matrix.Config), owners ...string) *bot {
+	t.Helper()
 	b := &bot{t: t, server: server, dir: dir, heard: make(chan session.Inbound, 100), log: &lockedBuffer{}}
 	db := openDB(t, dir)
 	cfg := config(server, dir, db, owners...)
 	cfg.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	change(&cfg)
 	var err error
 	if b.Client, err = matrix.Open(t.Context(), cfg); err != nil {
 		t.Fatal(err)

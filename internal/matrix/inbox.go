@@ -19,24 +19,19 @@ const (
 	deliverTries  = 5
 )
 
+// atOnce is how many messages of a room are handed over before the first of
+// them is handled.
+const atOnce = 64
+
 // runInbox hands messages to deliver, in the order they came; first those that
 // an earlier run left undone.
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
-	var last int64
+	delivered := map[string]bool{} // and not handled yet
 	tries := 0
 	for {
-		rows, err := c.q.waiting(ctx, last)
-		for i := 0; i < len(rows) && err == nil; i++ {
-			if err = deliver(ctx, rows[i].Inbound); err != nil {
-				if tries++; tries < deliverTries {
-					break
-				}
-				c.log.Error("matrix: message left for the next start", "room", rows[i].Room, "event", rows[i].ID, "err", err)
-				err = nil
-			} else {
-				c.markRead(rows[i].Room, rows[i].ID)
-			}
-			last, tries = rows[i].seq, 0
+		rows, err := c.q.waiting(ctx, atOnce)
+		if err == nil {
+			err = c.deliverNew(ctx, rows, delivered, &tries, deliver)
 		}
 		var retry <-chan time.Time
 		switch {
@@ -45,8 +40,6 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, ses
 		case err != nil:
 			c.log.Warn("matrix: message not delivered; trying again", "err", err)
 			retry = time.After(backoff(tries))
-		case len(rows) > 0:
-			continue
 		}
 		select {
 		case <-ctx.Done():
@@ -55,6 +48,36 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, ses
 		case <-retry:
 		}
 	}
+}
+
+// deliverNew delivers those of rows that are not delivered yet, up to the first
+// that fails. One that keeps failing is left for the next start.
+func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[string]bool, tries *int, deliver func(context.Context, session.Inbound) error) error {
+	waiting, rooms := map[string]bool{}, map[string]int{}
+	full := false
+	for _, r := range rows {
+		waiting[r.ID] = true
+		rooms[r.Room]++
+		full = full || rooms[r.Room] == atOnce
+	}
+	c.backlog.Store(full)
+	maps.DeleteFunc(delivered, func(id string, _ bool) bool { return !waiting[id] })
+	for _, r := range rows {
+		if delivered[r.ID] {
+			continue
+		}
+		err := deliver(ctx, r.Inbound)
+		if err != nil {
+			if *tries++; *tries < deliverTries || ctx.Err() != nil {
+				return err
+			}
+			c.log.Error("matrix: message left for the next start", "room", r.Room, "event", r.ID, "err", err)
+		} else {
+			c.markRead(r.Room, r.ID)
+		}
+		delivered[r.ID], *tries = true, 0
+	}
+	return nil
 }
 
 // markRead asks runReceipts to show that the message was read.

@@ -29,7 +29,6 @@ var quiet = []string{
 	"Unsupported event type in encrypted event",
 	"Request failed", // whoever made the request says it
 	"Request parsing failed",
-	"Failed to decrypt event", // undecrypted says it
 }
 
 func (w zerologWriter) Write(p []byte) (int, error) {

@@ -3,7 +3,9 @@ package matrix
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -89,7 +91,19 @@ func (c *Client) dropDrafts(room string) {
 }
 
 // Handled records that an inbound message needs no more work.
-func (c *Client) Handled(ctx context.Context, id string) error { return c.q.handled(ctx, id) }
+func (c *Client) Handled(ctx context.Context, id string) error {
+	err := c.q.handled(ctx, id)
+	if c.backlog.Load() {
+		poke(c.inWake)
+	}
+	return err
+}
+
+// Withdrawn tells whether the sender took the inbound message id back before
+// it was answered. Then it needs no answer.
+func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
+	return c.q.withdrawn(ctx, id)
+}
 
 // lanes are the rooms being sent to right now: one event at a time in each, so
 // that order is kept, and a room that is slow does not hold up another.
@@ -134,6 +148,9 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	case <-stopping:
 		return
 	}
+	if err := c.endDrafts(ctx); err != nil {
+		c.log.Error("matrix: drafts of the last run", "err", err)
+	}
 	end := stopping
 	for {
 		next, started := c.dispatch(ctx, &g, l, end != nil)
@@ -154,6 +171,54 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	}
 }
 
+// interrupted ends a message that nothing will continue.
+const interrupted = "_(interrupted)_"
+
+// endDrafts closes the messages that an earlier run was writing when it died.
+// Those whose question still waits are left: it is answered again, under the
+// same id.
+func (c *Client) endDrafts(ctx context.Context) error {
+	rows, err := c.q.draftsLeft(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		c.mu.Lock()
+		alive := c.drafts[r.id] != nil
+		c.mu.Unlock()
+		if alive {
+			continue
+		}
+		if err := c.q.endDraft(ctx, r, strings.TrimSpace(r.text+"\n\n"+interrupted)); err != nil {
+			return err
+		}
+		c.log.Info("matrix: a message that was being written is closed", "room", r.room, "message", r.id)
+	}
+	return nil
+}
+
+// uncertain tells whether a message may have been sent without us learning of
+// it. A homeserver that was restarted takes it twice under the same
+// transaction id, so it is not sent again before a sync shows that it is not
+// there.
+func (c *Client) uncertain(r outRow) bool {
+	c.mu.Lock()
+	begun, doubt := c.doubts[r.id]
+	if doubt && begun > 0 && c.done.Load() > begun {
+		delete(c.doubts, r.id)
+		doubt = false
+	}
+	ask := doubt && begun == 0
+	if ask {
+		c.doubts[r.id] = max(c.begun.Load(), 1)
+	}
+	c.mu.Unlock()
+	if ask {
+		c.hurry()
+	}
+	return doubt
+}
+
 // dispatch starts a job for each room that has something due and is not being
 // sent to, and returns when the next thing will be due.
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
@@ -166,11 +231,15 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		}
 		return now.Add(time.Second), false
 	}
+	c.forgetDoubts(heads)
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
 		if r.nextAt.After(now) {
 			next = earlier(next, r.nextAt)
+			continue
+		}
+		if drafts && c.uncertain(r) { // at the end there is no more sync to ask
 			continue
 		}
 		started = c.job(g, l, r.room, func() { c.deliverRow(ctx, r) }) || started
@@ -194,6 +263,15 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		started = c.job(g, l, d.room, func() { c.showDraft(ctx, d) }) || started
 	}
 	return next, started
+}
+
+// forgetDoubts drops those about messages that are no longer to be sent.
+func (c *Client) forgetDoubts(heads []outRow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.doubts, func(id string, _ int64) bool {
+		return !slices.ContainsFunc(heads, func(r outRow) bool { return r.id == id })
+	})
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -238,17 +316,33 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 		err = c.q.bury(ctx, r, err)
 	} else {
 		c.log.Warn("matrix: message not sent; trying again", "room", r.room, "message", r.id, "in", wait.Round(time.Millisecond), "err", err)
+		doubt := mayBeSent(err)
 		err = c.q.postpone(ctx, r, c.now().Add(wait), err)
+		if doubt {
+			c.mu.Lock()
+			c.doubts[r.id] = 0
+			c.mu.Unlock()
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		c.log.Error("matrix: outbox", "message", r.id, "err", err)
 	}
 }
 
+// mayBeSent tells whether the homeserver may have taken what the failed request
+// sent.
+func mayBeSent(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.Response == nil || !h.IsStatus(http.StatusTooManyRequests))
+}
+
 // transmit brings the server to the state the row asks for. It can be repeated
 // at any point.
 func (c *Client) transmit(ctx context.Context, r outRow) error {
-	content := c.content(ctx, r)
+	content, err := c.content(ctx, r)
+	if err != nil {
+		return err
+	}
 	if r.eventID == "" {
 		event, err := c.send(ctx, id.RoomID(r.room), content, r.id)
 		if err != nil {
@@ -278,7 +372,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 
 // content renders a row. In a group an answer is a reply and mentions who
 // asked; nobody else is ever mentioned, whatever the text says.
-func (c *Client) content(ctx context.Context, r outRow) *event.MessageEventContent {
+func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
 	m := &event.MessageEventContent{MsgType: event.MsgText, Body: r.text, Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
@@ -286,13 +380,17 @@ func (c *Client) content(ctx context.Context, r outRow) *event.MessageEventConte
 	if html := formatted(r.text, partSize); html != "" {
 		m.Format, m.FormattedBody = event.FormatHTML, html
 	}
-	if r.replyTo != "" && !c.facts(ctx, id.RoomID(r.room)).private() {
+	facts, err := c.facts(ctx, id.RoomID(r.room))
+	if err != nil {
+		return nil, err
+	}
+	if r.replyTo != "" && !facts.private() {
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
-	return m
+	return m, nil
 }
 
 // edit makes content replace what event said. Clients that know no edits see
@@ -342,7 +440,10 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	parts := split(text, partSize)
 	row.text = parts[0]
-	content := c.content(ctx, row)
+	content, err := c.content(ctx, row)
+	if err != nil {
+		return 5 * time.Second, false, err
+	}
 	if row.eventID == "" {
 		var e id.EventID
 		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
@@ -350,6 +451,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		}
 	} else {
 		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID))), "")
+	}
+	if err == nil {
+		err = c.q.setShown(ctx, d.id, row.text)
 	}
 	// The longer it goes on, the less often it is worth it.
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond

@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -15,12 +14,6 @@ import (
 type queue struct {
 	db  *sql.DB
 	now func() time.Time
-}
-
-// inRow is a message that passed the gate.
-type inRow struct {
-	seq int64
-	session.Inbound
 }
 
 // outRow is a message of ours.
@@ -47,55 +40,6 @@ func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// token returns where the last sync of this device ended; empty at the start.
-func (q *queue) token(ctx context.Context, user, device string) (string, error) {
-	var t string
-	err := q.db.QueryRowContext(ctx, `SELECT next_batch FROM matrix_sync WHERE user = ? AND device = ?`, user, device).Scan(&t)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("matrix: read sync token: %w", err)
-	}
-	return t, nil
-}
-
-// take stores all that a sync brought, together with the token that asks for
-// the next one: either both are there or neither.
-func (q *queue) take(ctx context.Context, user, device, next string, in []session.Inbound, echoes []echo) error {
-	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		for _, e := range echoes {
-			if err := q.echoed(ctx, tx, e); err != nil {
-				return err
-			}
-		}
-		for _, m := range in {
-			if err := q.put(ctx, tx, m); err != nil {
-				return err
-			}
-		}
-		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at`,
-			user, device, next, q.now().UnixMilli())
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("matrix: store sync: %w", err)
-	}
-	return nil
-}
-
-// takeLate stores a message whose key came after its sync was done.
-func (q *queue) takeLate(ctx context.Context, m session.Inbound) error {
-	if err := q.inTx(ctx, func(tx *sql.Tx) error { return q.put(ctx, tx, m) }); err != nil {
-		return fmt.Errorf("matrix: store message: %w", err)
-	}
-	return nil
-}
-
-func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli())
-	return err
-}
-
 // echoed notes the event id of a message that we sent but whose answer we may
 // never have read. When the event cannot be a draft, the message is sent.
 func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
@@ -103,43 +47,6 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
 		WHERE id = ? AND event_id = ''`, e.event, e.txn)
 	return err
-}
-
-// waiting returns messages that still need an answer, oldest first, after seq.
-func (q *queue) waiting(ctx context.Context, seq int64) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at
-		FROM inbox WHERE state = 'new' AND seq > ? ORDER BY seq LIMIT 100`, seq)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read inbox: %w", err)
-	}
-	defer rows.Close()
-	var out []inRow
-	for rows.Next() {
-		var r inRow
-		var at int64
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at); err != nil {
-			return nil, fmt.Errorf("matrix: read inbox: %w", err)
-		}
-		r.At = time.UnixMilli(at)
-		out = append(out, r)
-	}
-	return out, rows.Err()
-}
-
-// handled marks a message as done and drops its text: the session's history
-// has it now, and here only the id is needed.
-func (q *queue) handled(ctx context.Context, id string) error {
-	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '' WHERE id = ?`, id); err != nil {
-		return fmt.Errorf("matrix: mark message as done: %w", err)
-	}
-	return nil
-}
-
-// asker is who wrote the inbound message id; empty when unknown.
-func (q *queue) asker(ctx context.Context, id string) string {
-	var s string
-	_ = q.db.QueryRowContext(ctx, `SELECT sender FROM inbox WHERE id = ?`, id).Scan(&s) // unknown: nobody is mentioned
-	return s
 }
 
 // say makes the rows of a final message durable, one for each part. A row that
@@ -181,15 +88,11 @@ func partID(id string, i int) string {
 	return fmt.Sprintf("%s-%d", id, i+1)
 }
 
-// once stores a message only if that id was never used.
-func (q *queue) once(ctx context.Context, id, room, text, replyTo string) (bool, error) {
-	res, err := q.db.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, 'pending', 1, ?)`, id, room, text, replyTo, q.now().UnixMilli())
-	if err != nil {
-		return false, fmt.Errorf("matrix: store notice: %w", err)
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+// once stores a notice unless its id was used before.
+func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, state, revision, created_at)
+		VALUES (?, ?, 'notice', ?, ?, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, q.now().UnixMilli())
+	return err
 }
 
 const outColumns = `id, room, kind, text, reply_to, state, event_id, drafted, revision, attempts, next_at`
@@ -227,6 +130,10 @@ func (q *queue) heads(ctx context.Context) ([]outRow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
 	}
+	return scanRows(rows)
+}
+
+func scanRows(rows *sql.Rows) ([]outRow, error) {
 	defer rows.Close()
 	var out []outRow
 	for rows.Next() {
@@ -267,16 +174,18 @@ func (q *queue) update(ctx context.Context, query string, args ...any) error {
 }
 
 // ours tells whether we sent that event.
-func (q *queue) ours(ctx context.Context, event string) bool {
+func (q *queue) ours(ctx context.Context, event string) (bool, error) {
 	var n int
-	_ = q.db.QueryRowContext(ctx, `SELECT count(*) FROM outbox WHERE event_id = ?`, event).Scan(&n) // on error: not ours, a mention still works
-	return n > 0
+	if err := q.db.QueryRowContext(ctx, `SELECT count(*) FROM outbox WHERE event_id = ?`, event).Scan(&n); err != nil {
+		return false, fmt.Errorf("matrix: look into the outbox: %w", err)
+	}
+	return n > 0, nil
 }
 
 // leave drops what was on its way in or out of a room we are no longer in.
 func (q *queue) leave(ctx context.Context, room string) error {
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '' WHERE room = ? AND state = 'new'`, room); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', raw = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room' WHERE room = ? AND state IN ('draft', 'pending')`, room)
@@ -288,12 +197,45 @@ func (q *queue) leave(ctx context.Context, room string) error {
 	return nil
 }
 
+// draftsLeft returns the drafts of an earlier run.
+func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
+		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id = outbox.reply_to AND inbox.state = 'new') ORDER BY seq`)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read drafts: %w", err)
+	}
+	return scanRows(rows)
+}
+
+// endDraft makes what a draft shows its final text, or forgets it when it may
+// never have been shown.
+func (q *queue) endDraft(ctx context.Context, r outRow, text string) error {
+	if r.eventID == "" {
+		return q.update(ctx, `UPDATE outbox SET state = 'dead', error = 'interrupted before it was shown' WHERE id = ? AND state = 'draft'`, r.id)
+	}
+	return q.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.id)
+}
+
+// setShown notes what a draft reads like now.
+func (q *queue) setShown(ctx context.Context, id, text string) error {
+	return q.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
+}
+
 // counts of both queues.
-type counts struct{ inbox, outbox, dead int }
+type counts struct {
+	inbox   int // messages to be answered
+	unread  int // events that wait to be read
+	lost    int // events that could not be read and were given up
+	outbox  int // messages to be sent
+	dead    int // messages that could not be sent
+	retries int // failed tries of what is still to be sent or read
+}
 
 func (q *queue) counts(ctx context.Context) (n counts, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM inbox WHERE state = 'new'),
-		(SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead')`).Scan(&n.inbox, &n.outbox, &n.dead)
+	err = q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM inbox WHERE state = 'new'), (SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')),
+		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead'),
+		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed')`).
+		Scan(&n.inbox, &n.unread, &n.lost, &n.outbox, &n.dead, &n.retries)
 	if err != nil {
 		err = fmt.Errorf("matrix: count queues: %w", err)
 	}

@@ -41,8 +41,8 @@ func must(t *testing.T, err error) {
 
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1"), inbound("$2")}, nil))
-	rows, err := q.waiting(ctx, 0)
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}}))
+	rows, err := q.waiting(ctx, 100)
 	must(t, err)
 	want := []inRow{{1, inbound("$1")}, {2, inbound("$2")}}
 	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
@@ -52,32 +52,32 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	// A sync that cannot be stored whole leaves nothing behind, and no token.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := q.take(cancelled, "@b:b", "DEV", "s2", []session.Inbound{inbound("$3")}, nil); err == nil {
+	if err := q.take(cancelled, "@b:b", "DEV", "s2", &batch{in: []session.Inbound{inbound("$3")}}); err == nil {
 		t.Error("stored with a cancelled context")
 	}
 	_, err = q.db.ExecContext(ctx, `CREATE TRIGGER fail BEFORE UPDATE ON matrix_sync BEGIN SELECT raise(ABORT, 'disk full'); END`)
 	must(t, err)
-	if err := q.take(ctx, "@b:b", "DEV", "s2", []session.Inbound{inbound("$3")}, nil); err == nil {
+	if err := q.take(ctx, "@b:b", "DEV", "s2", &batch{in: []session.Inbound{inbound("$3")}}); err == nil {
 		t.Error("stored without its token")
 	}
-	if rows, err := q.waiting(ctx, 2); err != nil || len(rows) > 0 {
+	if rows, err := q.waiting(ctx, 100); err != nil || len(rows) != 2 {
 		t.Errorf("a message without its token: %v %v", rows, err)
 	}
-	if s, err := q.token(ctx, "@b:b", "DEV"); err != nil || s != "s1" {
-		t.Errorf("token %q %v, want s1", s, err)
+	if p, err := q.position(ctx, "@b:b", "DEV"); err != nil || p.token != "s1" {
+		t.Errorf("token %q %v, want s1", p.token, err)
 	}
-	if s, err := q.token(ctx, "@b:b", "OTHER"); err != nil || s != "" {
-		t.Errorf("another device's token %q %v, want none", s, err)
+	if p, err := q.position(ctx, "@b:b", "OTHER"); err != nil || p.token != "" || !p.at.IsZero() {
+		t.Errorf("another device's position %+v %v, want none", p, err)
 	}
 }
 
 func TestMessageIsTakenOnce(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1")}, nil))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1")}}))
 	must(t, q.handled(ctx, "$1"))
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1"), inbound("$2")}, nil)) // the same sync again
-	must(t, q.takeLate(ctx, inbound("$1")))
-	rows, err := q.waiting(ctx, 0)
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}})) // the same sync again
+	must(t, q.read(ctx, "$1", &batch{in: []session.Inbound{inbound("$1")}}))
+	rows, err := q.waiting(ctx, 100)
 	must(t, err)
 	if len(rows) != 1 || rows[0].ID != "$2" {
 		t.Errorf("waiting: %+v, want $2 only", rows)
@@ -130,8 +130,10 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("order (-want +got):\n%s", d)
 	}
-	if !q.ours(ctx, "$1-2") || q.ours(ctx, "$4") {
-		t.Error("ours")
+	for event, want := range map[string]bool{"$1-2": true, "$4": false} {
+		if got, err := q.ours(ctx, event); err != nil || got != want {
+			t.Errorf("ours(%s) = %v, %v", event, got, err)
+		}
 	}
 }
 
@@ -171,7 +173,7 @@ func TestEcho(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, q.say(ctx, "!a", out("drafted", "y"), []string{"y"}))
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", nil, []echo{{"plain", "$1"}, {"drafted", "$2"}, {"plain-final", "$3"}, {"unknown", "$4"}}))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{echoes: []echo{{"plain", "$1"}, {"drafted", "$2"}, {"plain-final", "$3"}, {"unknown", "$4"}}}))
 	if got := state("plain"); got != "sent $1" {
 		t.Errorf("plain: %s, want it sent", got)
 	}
@@ -179,7 +181,7 @@ func TestEcho(t *testing.T) {
 	if got := state("drafted"); got != "pending $2" {
 		t.Errorf("drafted: %s, want an edit of $2 to be due", got)
 	}
-	must(t, q.take(ctx, "@b:b", "DEV", "s2", nil, []echo{{"plain", "$9"}}))
+	must(t, q.take(ctx, "@b:b", "DEV", "s2", &batch{echoes: []echo{{"plain", "$9"}}}))
 	if got := state("plain"); got != "sent $1" {
 		t.Errorf("a second echo changed it: %s", got)
 	}
@@ -187,7 +189,7 @@ func TestEcho(t *testing.T) {
 
 func TestLeavingARoomClearsItsQueues(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", []session.Inbound{inbound("$1")}, nil))
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1")}}))
 	must(t, q.say(ctx, "!r", out("1", "one"), []string{"one"}))
 	must(t, q.say(ctx, "!other", out("2", "two"), []string{"two"}))
 	must(t, q.leave(ctx, "!r"))

@@ -2,7 +2,9 @@ package matrix
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +60,7 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, direct = max(direct, excluded.direct), inviter = excluded.inviter, attempts = 0, next_at = 0`,
 		room.String(), membership, direct && membership == "invited", by.String())
 	if err != nil {
-		c.log.Error("matrix: invitation not noted", "room", room, "sender", by, "err", err)
+		fail(ctx, fmt.Errorf("note an invitation: %w", err))
 		return
 	}
 	c.log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
@@ -77,7 +79,7 @@ func (c *Client) left(ctx context.Context, room id.RoomID) {
 	c.dropDrafts(room.String())
 	c.Typing(ctx, room.String(), false)
 	if err := c.q.leave(ctx, room.String()); err != nil {
-		c.log.Error("matrix: queues of a left room not cleared", "room", room, "err", err)
+		fail(ctx, err)
 	}
 }
 
@@ -86,6 +88,7 @@ func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership s
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
 	if err != nil {
 		c.log.Error("matrix: membership not noted", "room", room, "membership", membership, "err", err)
+		fail(ctx, fmt.Errorf("note a membership: %w", err))
 	}
 }
 
@@ -93,7 +96,7 @@ func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership s
 // be turned off, and who says otherwise must not be believed.
 func (c *Client) onEncryption(ctx context.Context, evt *event.Event) {
 	if err := c.markEncrypted(ctx, evt.RoomID); err != nil {
-		c.log.Error("matrix: encryption of a room not noted", "room", evt.RoomID, "err", err)
+		fail(ctx, fmt.Errorf("note that a room is encrypted: %w", err))
 	}
 }
 
@@ -107,7 +110,7 @@ func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
 	for _, rooms := range *evt.Content.AsDirectChats() {
 		for _, room := range rooms {
 			if err := c.markDirect(ctx, room); err != nil {
-				c.log.Error("matrix: direct chat not noted", "room", room, "err", err)
+				fail(ctx, fmt.Errorf("note a direct chat: %w", err))
 			}
 		}
 	}
@@ -118,19 +121,24 @@ func (c *Client) markDirect(ctx context.Context, room id.RoomID) error {
 	return err
 }
 
-// facts gathers what the gate must know of a room. What cannot be found out
-// is taken for the more careful answer: a group.
-func (c *Client) facts(ctx context.Context, room id.RoomID) roomFacts {
-	var f roomFacts
-	_ = c.q.db.QueryRowContext(ctx, `SELECT direct, encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&f.direct, &f.encrypted) // no row: neither
-	if enc, err := c.cli.StateStore.IsEncrypted(ctx, room); err == nil && enc {
-		f.encrypted = true
+// facts gathers what the gate must know of a room.
+func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err error) {
+	err = c.q.db.QueryRowContext(ctx, `SELECT direct, encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&f.direct, &f.encrypted)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return f, fmt.Errorf("look up a room: %w", err)
 	}
-	if members, err := c.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room); err == nil {
-		f.members = len(members)
+	enc, err := c.cli.StateStore.IsEncrypted(ctx, room)
+	if err != nil {
+		return f, fmt.Errorf("look up the encryption of a room: %w", err)
 	}
+	f.encrypted = f.encrypted || enc
+	members, err := c.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room)
+	if err != nil {
+		return f, fmt.Errorf("look up the members of a room: %w", err)
+	}
+	f.members = len(members)
 	f.name = c.displayName(ctx, room, c.cli.UserID)
-	return f
+	return f, nil
 }
 
 // displayName is what a member is called in the room; empty when unknown.

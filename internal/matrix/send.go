@@ -120,7 +120,11 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if err != nil {
 		return fmt.Errorf("look up the encryption of the room: %w", err)
 	}
-	if !c.facts(ctx, room).encrypted && content == nil {
+	facts, err := c.facts(ctx, room)
+	if err != nil {
+		return err
+	}
+	if !facts.encrypted && content == nil {
 		return nil
 	}
 	if err := c.markEncrypted(ctx, room); err != nil {

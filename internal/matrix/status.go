@@ -13,15 +13,20 @@ type Status struct {
 	User          string    `json:"user"`
 	Device        string    `json:"device"`
 	CrossSigned   bool      `json:"cross_signed"`
-	RecoveryKey   bool      `json:"recovery_key"` // its file is there
-	LastSync      time.Time `json:"last_sync"`    // zero = none yet since the start
+	RecoveryKey   bool      `json:"recovery_key"`     // its file is there
+	Backup        string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
+	BackupWaiting int       `json:"backup_waiting"`   // message keys that are not in it yet
+	BackupProblem string    `json:"backup_problem,omitempty"`
+	LastSync      time.Time `json:"last_sync"` // zero = none yet since the start
 	Problem       string    `json:"problem,omitempty"`
 	Rooms         int       `json:"rooms"`
 	Encrypted     int       `json:"encrypted_rooms"`
-	Inbox         int       `json:"inbox"`  // messages without an answer
-	Outbox        int       `json:"outbox"` // messages not sent yet
-	Dead          int       `json:"dead"`   // messages given up
-	Undecryptable int       `json:"undecryptable"`
+	Inbox         int       `json:"inbox"`         // messages without an answer
+	Outbox        int       `json:"outbox"`        // messages not sent yet
+	Dead          int       `json:"dead"`          // messages given up
+	Undecryptable int       `json:"undecryptable"` // messages that wait to be read
+	Lost          int       `json:"lost"`          // messages that could not be read and were given up
+	Retries       int       `json:"retries"`       // failed tries of what still waits, syncs included
 }
 
 // Status looks at the connection without asking the homeserver.
@@ -31,7 +36,7 @@ func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Unlock()
 	s := Status{
 		Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
-		CrossSigned: acc.CrossSigned, Problem: problem, Undecryptable: int(c.undecryptable.Load()),
+		CrossSigned: acc.CrossSigned, Problem: problem,
 	}
 	if _, err := os.Stat(c.cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
@@ -42,7 +47,11 @@ func (c *Client) Status(ctx context.Context) Status {
 	n, err := c.q.counts(ctx)
 	if err == nil {
 		s.Inbox, s.Outbox, s.Dead = n.inbox, n.outbox, n.dead
+		s.Undecryptable, s.Lost, s.Retries = n.unread, n.lost, n.retries+int(c.failures.Load())
 		err = c.q.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).Scan(&s.Rooms, &s.Encrypted)
+	}
+	if err == nil {
+		s.Backup, s.BackupWaiting, s.BackupProblem, err = c.backupStatus(ctx)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -64,8 +73,16 @@ func (s Status) Lines(now time.Time) []string {
 		fmt.Sprintf("%s on %s, %s", s.User, s.Homeserver, last),
 		fmt.Sprintf("device %s (%s), %d rooms, %d of them encrypted", s.Device, signed, s.Rooms, s.Encrypted),
 	}
-	if s.Inbox+s.Outbox+s.Dead+s.Undecryptable > 0 {
-		lines = append(lines, fmt.Sprintf("%d messages to answer, %d to send, %d given up, %d unreadable since the start", s.Inbox, s.Outbox, s.Dead, s.Undecryptable))
+	switch {
+	case s.BackupProblem != "":
+		lines = append(lines, "message keys are not backed up; `bot doctor` says why")
+	case s.BackupWaiting > 0:
+		lines = append(lines, fmt.Sprintf("message keys are backed up, %d are on their way", s.BackupWaiting))
+	case s.Backup != "":
+		lines = append(lines, "message keys are backed up")
+	}
+	if s.Inbox+s.Outbox+s.Dead+s.Undecryptable+s.Lost+s.Retries > 0 {
+		lines = append(lines, fmt.Sprintf("%d messages to answer, %d to send, %d cannot be read yet, %d given up, %d retries", s.Inbox, s.Outbox, s.Undecryptable, s.Dead+s.Lost, s.Retries))
 	}
 	if s.Problem != "" {
 		lines = append(lines, "the last sync failed; the log says why")

@@ -28,6 +28,7 @@ func commands() []command {
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
+		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
 		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
 	}
 }
@@ -176,6 +177,13 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 		return "", err
 	}
 	return "```\n" + p.Report.String() + "\n```\n`bot prompt` on my machine shows the words.", nil
+}
+
+func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {
+	if s.cfg.Verify == nil {
+		return "There is nothing to verify here: nobody is between us.", nil
+	}
+	return s.cfg.Verify(ctx, in.Sender, in.Room, args)
 }
 
 func (s *Session) whoami(_ context.Context, in Inbound, _ string) (string, error) {

@@ -40,6 +40,9 @@ type Config struct {
 	Log      *slog.Logger
 	// Status returns lines the transport adds to !status; may be nil.
 	Status func(ctx context.Context) []string
+	// Verify is the command !verify with its arguments, for person in room; the
+	// text it returns is said there. nil = nobody can be verified here.
+	Verify func(ctx context.Context, person, room, args string) (string, error)
 }
 
 // ErrStopping is returned by Deliver once the end was asked for. The message

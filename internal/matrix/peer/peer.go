@@ -53,6 +53,8 @@ type Peer struct {
 	log    *slog.Logger
 	events chan Event
 
+	verifier *verifier // nil until EnableVerification
+
 	sending sync.Mutex // one message at a time, so that they arrive in order
 
 	mu      sync.Mutex

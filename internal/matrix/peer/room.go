@@ -40,6 +40,10 @@ func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("create room: %w", err)
 	}
+	// The library has just noted everybody as invited, even who has joined meanwhile.
+	if _, err := p.client.State(ctx, made.RoomID); err != nil {
+		return "", fmt.Errorf("create room: look who is in %s: %w", made.RoomID, err)
+	}
 	if room.Direct {
 		if err := p.noteDirect(ctx, made.RoomID, request.Invite); err != nil {
 			return "", fmt.Errorf("create room: note %s as a direct chat: %w", made.RoomID, err)

@@ -1,0 +1,40 @@
+package matrix
+
+import (
+	"context"
+
+	"maunium.net/go/mautrix/id"
+)
+
+// ReadMessage fetches an event from the homeserver and decrypts it with what the
+// crypto store holds.
+func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, error) {
+	evt, err := c.cli.GetEvent(ctx, id.RoomID(room), id.EventID(event))
+	if err != nil {
+		return "", err
+	}
+	evt.RoomID = id.RoomID(room)
+	if err := evt.Content.ParseRaw(evt.Type); err != nil {
+		return "", err
+	}
+	plain, err := c.crypto.Decrypt(ctx, evt)
+	if err != nil {
+		return "", err
+	}
+	return plain.Content.AsMessage().Body, nil
+}
+
+// Trusts tells whether the bot has verified user.
+func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
+	return c.machine().IsUserTrusted(ctx, id.UserID(user))
+}
+
+// Verifications are the ids of those that are open.
+func (c *Client) Verifications() (txns []string) {
+	c.verifier.mu.Lock()
+	defer c.verifier.mu.Unlock()
+	for txn := range c.verifier.open {
+		txns = append(txns, txn.String())
+	}
+	return txns
+}

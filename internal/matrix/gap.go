@@ -1,0 +1,193 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+const (
+	gapEvents = 500            // how far back a gap is filled
+	gapAge    = 24 * time.Hour // … and for how long
+	gapTries  = 5              // after so many failed syncs a gap stays
+	oldAfter  = time.Hour      // a message that could be read only after that is not answered any more
+)
+
+// missed fetches the events that a sync left out of a room's timeline, oldest
+// first: those between the newest event that was seen, or our joining, and the
+// timeline. whole is false when the bot knows that it has not got all.
+func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.SyncTimeline) (found []*event.Event, whole bool, err error) {
+	if timeline.PrevBatch == "" || lastJoin(timeline.Events, c.cli.UserID) >= 0 {
+		return nil, true, nil
+	}
+	last, err := c.q.lastEvent(ctx, room.String())
+	if err != nil {
+		return nil, false, err
+	}
+	found, whole, err = c.pageBack(ctx, room, timeline.PrevBatch, id.EventID(last))
+	if err != nil {
+		if v, _ := judge(err, 0); ctx.Err() != nil || v != never && c.failures.Load() < gapTries {
+			return nil, false, fmt.Errorf("fetch missed messages: %w", err)
+		}
+		c.log.Error("matrix: missed messages cannot be fetched", "room", room, "err", err)
+		return nil, false, nil
+	}
+	if last == "" && !whole { // nothing of this room was ever seen: all of it would be old
+		return nil, true, nil
+	}
+	c.log.Info("matrix: a gap was filled", "room", room, "events", len(found), "whole", whole)
+	slices.Reverse(found)
+	return found, whole, nil
+}
+
+// pageBack collects events before from, newest first, until it meets last or
+// our joining; whole tells whether it did.
+func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last id.EventID) (found []*event.Event, whole bool, err error) {
+	for len(found) < gapEvents {
+		page, err := c.cli.Messages(ctx, room, from, "", mautrix.DirectionBackward, nil, 100)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, evt := range page.Chunk {
+			switch {
+			case evt == nil:
+				continue
+			case last != "" && evt.ID == last:
+				return found, true, nil
+			case c.serverNow().Sub(time.UnixMilli(evt.Timestamp)) > gapAge || len(found) == gapEvents:
+				return found, false, nil
+			}
+			found = append(found, evt)
+			if lastJoin([]*event.Event{evt}, c.cli.UserID) == 0 {
+				return found, true, nil
+			}
+		}
+		if page.End == "" || page.End == from {
+			break
+		}
+		from = page.End
+	}
+	return found, false, nil
+}
+
+// dropState removes the state events among missed from a timeline.
+func dropState(room *mautrix.SyncJoinedRoom, missed map[id.EventID]bool) {
+	room.Timeline.Events = slices.DeleteFunc(room.Timeline.Events, func(evt *event.Event) bool { return evt.StateKey != nil && missed[evt.ID] })
+}
+
+// wasAway sorts out what is too old for an answer after a long absence, and
+// tells each room once. Without an absence a message is not old, whatever it
+// says of itself: some server's clock is wrong.
+func (c *Client) wasAway(b *batch, since time.Time) {
+	old := map[string]int{}
+	if !since.IsZero() && c.now().Sub(since) > oldAfter {
+		b.in = slices.DeleteFunc(b.in, func(m session.Inbound) bool {
+			if !c.tooOld(m.At) {
+				return false
+			}
+			b.past = append(b.past, m)
+			old[m.Room]++
+			return true
+		})
+	}
+	tell := func(name, room string, n int) {
+		b.notices = append(b.notices, notice{id: "away-" + name, room: room, text: awayText(since, c.now(), c.cfg.Location, n)})
+	}
+	for _, m := range slices.Backward(b.past) {
+		if n := old[m.Room]; n > 0 {
+			tell(m.ID, m.Room, n)
+			old[m.Room] = -1
+		}
+	}
+	for _, room := range b.holes {
+		if old[room] == 0 {
+			tell(b.last[room], room, 0)
+		}
+	}
+}
+
+// tooOld tells whether a message is older than what still wants an answer, by
+// the homeserver's clock: ours may be wrong.
+func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
+
+func awayText(from, to time.Time, loc *time.Location, n int) string {
+	if loc == nil {
+		loc = time.Local
+	}
+	from, to = from.In(loc), to.In(loc)
+	layout := "Mon 2 Jan 15:04"
+	end := to.Format(layout)
+	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
+		end = to.Format("15:04")
+	}
+	what := "not seen all that was written meanwhile"
+	switch {
+	case n == 1:
+		what = "not answered 1 older message"
+	case n > 1:
+		what = fmt.Sprintf("not answered %d older messages", n)
+	}
+	return fmt.Sprintf("I was away from %s to %s; I have %s. Ask again if it still matters.", from.Format(layout), end, what)
+}
+
+// dropOld removes messages that are not meant for us from the timeline of a
+// room, and keeps all state. On a fresh store all messages are old. In the
+// batch in which we join, those before our invitation are: what was asked
+// between the invitation and our joining waits for an answer.
+func dropOld(room *mautrix.SyncJoinedRoom, self id.UserID, fresh bool) (dropped int) {
+	events := room.Timeline.Events
+	from := 0
+	if fresh {
+		from = len(events)
+	} else if joined := lastJoin(events, self); joined >= 0 {
+		from = joined
+		for i := joined - 1; i >= 0; i-- {
+			if m := ownMembership(events[i], self); m != "" {
+				if m == string(event.MembershipInvite) {
+					from = i
+				}
+				break
+			}
+		}
+	}
+	kept := events[:0:0]
+	for i, evt := range events {
+		if i >= from || evt.StateKey != nil {
+			kept = append(kept, evt)
+		}
+	}
+	room.Timeline.Events = kept
+	return len(events) - len(kept)
+}
+
+// lastJoin finds where we came into the room; -1 when that is not in events.
+// A changed name or picture of ours is no joining.
+func lastJoin(events []*event.Event, self id.UserID) int {
+	for i := len(events) - 1; i >= 0; i-- {
+		if ownMembership(events[i], self) != string(event.MembershipJoin) {
+			continue
+		}
+		if prev := events[i].Unsigned.PrevContent; prev != nil {
+			if m, _ := prev.Raw["membership"].(string); m == string(event.MembershipJoin) {
+				continue
+			}
+		}
+		return i
+	}
+	return -1
+}
+
+func ownMembership(evt *event.Event, self id.UserID) string {
+	if evt.Type.Type != event.StateMember.Type || evt.StateKey == nil || *evt.StateKey != self.String() {
+		return ""
+	}
+	m, _ := evt.Content.Raw["membership"].(string)
+	return m
+}

@@ -1,0 +1,256 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto/verificationhelper"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// Stage is how far a verification has come.
+type Stage string
+
+// The stages, in order; a verification ends Done or Cancelled.
+const (
+	Requested Stage = "requested" // somebody asks; AcceptVerification answers
+	Ready     Stage = "ready"     // both have agreed; CompareEmoji goes on
+	Emoji     Stage = "emoji"     // to be compared with what the other side shows
+	Done      Stage = "done"
+	Cancelled Stage = "cancelled"
+)
+
+// Verification is something that happened to a verification.
+type Verification struct {
+	ID    string
+	Stage Stage
+	User  string   // Requested: who asks
+	Emoji []string // Emoji: the names of the seven
+	Code  string   // Cancelled: why, as a Matrix error code
+}
+
+// verifier is the person's side of verifications.
+type verifier struct {
+	self   id.UserID
+	helper *verificationhelper.VerificationHelper
+	store  *lockedStore
+	events chan Verification
+
+	mu   sync.Mutex
+	held map[id.VerificationTransactionID]func() // their MAC, until we have confirmed
+}
+
+// EnableVerification gives the person an identity, if they have none, and makes
+// verifications arrive. To be called before Run, once.
+func (p *Peer) EnableVerification(ctx context.Context, password string) error {
+	m := p.crypto.Machine()
+	has, verified, err := m.GetOwnVerificationStatus(ctx)
+	if err == nil && !has {
+		_, _, err = m.GenerateAndUploadCrossSigningKeysWithPassword(ctx, password, "")
+	}
+	if err == nil && !verified && m.CrossSigningKeys != nil {
+		err = errors.Join(m.SignOwnDevice(ctx, m.OwnIdentity()), m.SignOwnMasterKey(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("make an identity: %w", err)
+	}
+	v := &verifier{
+		self: p.client.UserID, store: &lockedStore{inner: verificationhelper.NewInMemoryVerificationStore()},
+		events: make(chan Verification, eventBuffer), held: map[id.VerificationTransactionID]func(){},
+	}
+	syncer := p.client.Syncer
+	catch := &catcher{Syncer: syncer, into: syncer.(mautrix.ExtensibleSyncer), wrap: v.wrap}
+	p.client.Syncer = catch
+	v.helper = verificationhelper.NewVerificationHelper(p.client, m, v.store, v, false, false, true)
+	err = v.helper.Init(ctx)
+	p.client.Syncer = syncer
+	if err != nil {
+		return fmt.Errorf("enable verification: %w", err)
+	}
+	p.verifier = v
+	return nil
+}
+
+// catcher wraps the handlers that the library registers.
+type catcher struct {
+	mautrix.Syncer
+	into mautrix.ExtensibleSyncer
+	wrap func(mautrix.EventHandler) mautrix.EventHandler
+}
+
+func (*catcher) OnSync(mautrix.SyncHandler)                         {}
+func (*catcher) OnEvent(mautrix.EventHandler)                       {}
+func (c *catcher) OnEventType(t event.Type, h mautrix.EventHandler) { c.into.OnEventType(t, c.wrap(h)) }
+
+// wrap makes up for what the library gets wrong: in rooms it takes the id of
+// each event for that of the verification, and listens to everybody; and who
+// confirms second must not have the other's MAC before, or it compares the
+// wrong keys.
+func (v *verifier) wrap(h mautrix.EventHandler) mautrix.EventHandler {
+	return func(ctx context.Context, evt *event.Event) {
+		if evt.Sender == v.self {
+			return
+		}
+		out := *evt
+		var txn id.VerificationTransactionID
+		if t, ok := evt.Content.Parsed.(event.VerificationTransactionable); ok {
+			txn = t.GetTransactionID()
+		}
+		if r, ok := evt.Content.Parsed.(event.Relatable); ok && evt.RoomID != "" && evt.Type != event.EventMessage {
+			if to := r.OptionalGetRelatesTo(); to != nil && to.Type == event.RelReference {
+				out.ID, txn = to.EventID, id.VerificationTransactionID(to.EventID)
+			}
+		}
+		known, err := v.store.GetVerificationTransaction(ctx, txn)
+		if err == nil && known.TheirUserID != evt.Sender {
+			return
+		}
+		if err == nil && !known.SentOurMAC && evt.Type.Type == event.InRoomVerificationMAC.Type {
+			v.mu.Lock()
+			v.held[txn] = func() { h(context.WithoutCancel(ctx), &out) }
+			v.mu.Unlock()
+			return
+		}
+		h(ctx, &out)
+	}
+}
+
+// Verifications yields what happens to verifications, in order. It is never closed.
+func (p *Peer) Verifications() <-chan Verification { return p.verifier.events }
+
+// VerifyUser asks the devices of user for a verification and returns its id.
+func (p *Peer) VerifyUser(ctx context.Context, user string) (string, error) {
+	if _, err := p.crypto.Machine().FetchKeys(ctx, []id.UserID{id.UserID(user)}, true); err != nil {
+		return "", fmt.Errorf("verify %s: %w", user, err)
+	}
+	txn, err := p.verifier.helper.StartVerification(ctx, id.UserID(user))
+	return txn.String(), err
+}
+
+// VerifyInRoom asks user for a verification in a room and returns its id.
+func (p *Peer) VerifyInRoom(ctx context.Context, room, user string) (string, error) {
+	store := p.verifier.store
+	store.mu.Lock() // the answer must find the verification in there
+	defer store.mu.Unlock()
+	sent, err := p.send(ctx, room, &event.MessageEventContent{
+		MsgType: event.MsgVerificationRequest, Body: "verify?", FromDevice: p.client.DeviceID, To: id.UserID(user),
+		Methods: []event.VerificationMethod{event.VerificationMethodSAS},
+	})
+	if err != nil {
+		return "", fmt.Errorf("verify %s: %w", user, err)
+	}
+	return sent, store.inner.SaveVerificationTransaction(ctx, verificationhelper.VerificationTransaction{
+		RoomID: id.RoomID(room), TransactionID: id.VerificationTransactionID(sent), TheirUserID: id.UserID(user),
+	})
+}
+
+// AcceptVerification answers a request.
+func (p *Peer) AcceptVerification(ctx context.Context, txn string) error {
+	return p.verifier.helper.AcceptVerification(ctx, id.VerificationTransactionID(txn))
+}
+
+// CompareEmoji begins the comparison, once a verification is ready.
+func (p *Peer) CompareEmoji(ctx context.Context, txn string) error {
+	return p.verifier.helper.StartSAS(ctx, id.VerificationTransactionID(txn))
+}
+
+// ConfirmEmoji says that both sides show the same emoji.
+func (p *Peer) ConfirmEmoji(ctx context.Context, txn string) error {
+	v := p.verifier
+	if err := v.helper.ConfirmSAS(ctx, id.VerificationTransactionID(txn)); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	theirs := v.held[id.VerificationTransactionID(txn)]
+	v.mu.Unlock()
+	if theirs != nil {
+		theirs()
+	}
+	return nil
+}
+
+// CancelVerification ends a verification.
+func (p *Peer) CancelVerification(ctx context.Context, txn string) error {
+	return p.verifier.helper.CancelVerification(ctx, id.VerificationTransactionID(txn), event.VerificationCancelCodeUser, "cancelled")
+}
+
+// Trusts tells whether this person has verified user.
+func (p *Peer) Trusts(ctx context.Context, user string) (bool, error) {
+	return p.crypto.Machine().IsUserTrusted(ctx, id.UserID(user))
+}
+
+// VerificationRequested is called by the library, like the methods below.
+func (v *verifier) VerificationRequested(_ context.Context, txn id.VerificationTransactionID, from id.UserID, _ id.DeviceID) {
+	v.events <- Verification{ID: txn.String(), Stage: Requested, User: from.String()}
+}
+
+func (v *verifier) VerificationReady(_ context.Context, txn id.VerificationTransactionID, _ id.DeviceID, _, _ bool, _ *verificationhelper.QRCode) {
+	v.events <- Verification{ID: txn.String(), Stage: Ready}
+}
+
+func (v *verifier) VerificationCancelled(_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, _ string) {
+	v.events <- Verification{ID: txn.String(), Stage: Cancelled, Code: string(code)}
+}
+
+func (v *verifier) VerificationDone(_ context.Context, txn id.VerificationTransactionID, _ event.VerificationMethod) {
+	v.events <- Verification{ID: txn.String(), Stage: Done}
+}
+
+func (v *verifier) ShowSAS(_ context.Context, txn id.VerificationTransactionID, _ []rune, names []string, _ []int) {
+	v.events <- Verification{ID: txn.String(), Stage: Emoji, Emoji: names}
+}
+
+// lockedStore makes the library's store safe for use from outside of it.
+type lockedStore struct {
+	mu    sync.Mutex
+	inner *verificationhelper.InMemoryVerificationStore
+}
+
+func (s *lockedStore) DeleteVerification(ctx context.Context, txn id.VerificationTransactionID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner.DeleteVerification(ctx, txn)
+}
+
+func (s *lockedStore) GetVerificationTransaction(ctx context.Context, txn id.VerificationTransactionID) (verificationhelper.VerificationTransaction, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner.GetVerificationTransaction(ctx, txn)
+}
+
+func (s *lockedStore) SaveVerificationTransaction(ctx context.Context, t verificationhelper.VerificationTransaction) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner.SaveVerificationTransaction(ctx, t)
+}
+
+func (s *lockedStore) FindVerificationTransactionForUserDevice(ctx context.Context, user id.UserID, device id.DeviceID) (verificationhelper.VerificationTransaction, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner.FindVerificationTransactionForUserDevice(ctx, user, device)
+}
+
+func (s *lockedStore) GetAllVerificationTransactions(ctx context.Context) ([]verificationhelper.VerificationTransaction, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inner.GetAllVerificationTransactions(ctx)
+}
+
+// SendCancel sends a cancellation of anybody's verification into a room.
+func (p *Peer) SendCancel(ctx context.Context, room, txn string) error {
+	if err := p.untilSynced(ctx); err != nil {
+		return err
+	}
+	if err := p.know(ctx, id.RoomID(room)); err != nil {
+		return err
+	}
+	_, err := p.client.SendMessageEvent(ctx, id.RoomID(room), event.InRoomVerificationCancel, &event.VerificationCancelEventContent{
+		InRoomVerificationEvent: event.InRoomVerificationEvent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: id.EventID(txn)}},
+		Code:                    event.VerificationCancelCodeUser, Reason: "because I can",
+	})
+	return err
+}

@@ -1,0 +1,242 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// batch collects what the handlers find in one sync, to be stored in one
+// transaction with the token. It belongs to one goroutine.
+type batch struct {
+	in       []session.Inbound
+	past     []session.Inbound // passed the gate, but too old for an answer
+	unread   []unread
+	echoes   []echo
+	redacted []string          // event ids
+	last     map[string]string // room → the newest event in it
+	holes    []string          // direct chats of which something was missed for good
+	notices  []notice
+	err      error // something of ours failed: the same sync must be worked on again
+}
+
+// notice is what a room is told by the way, once for each id.
+type notice struct{ id, room, text, replyTo string }
+
+type (
+	batchKey  struct{} // the *batch of a context
+	originKey struct{} // the *event.Event that a decrypted one came as
+)
+
+func batchOf(ctx context.Context) *batch {
+	b, _ := ctx.Value(batchKey{}).(*batch)
+	return b
+}
+
+// fail notes that the batch cannot be stored as it is. It is for faults of
+// ours, such as a full disk; what is wrong with an event goes into unread.
+func fail(ctx context.Context, err error) {
+	if b := batchOf(ctx); b != nil && b.err == nil {
+		b.err = err
+	}
+}
+
+// syncer hands events to their handlers, and keeps what goes wrong over one
+// event away from the others. The crypto helper registers its handlers here
+// too, before ours, so that the state store is up to date when ours run.
+type syncer struct {
+	*mautrix.DefaultSyncer
+	c *Client
+}
+
+// OnEventType leaves out the crypto helper's handler for encrypted events. It
+// waits for missing keys in goroutines, which a restart ends; see onEncrypted.
+func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
+	if t != event.EventEncrypted {
+		s.DefaultSyncer.OnEventType(t, s.c.guard(h))
+	}
+}
+
+// OnEvent registers a handler for all events.
+func (s *syncer) OnEvent(h mautrix.EventHandler) { s.DefaultSyncer.OnEvent(s.c.guard(h)) }
+
+// OnSync registers a handler for whole syncs, as the one that takes the keys
+// out of them. When it panics, the keys are taken one by one.
+func (s *syncer) OnSync(h mautrix.SyncHandler) {
+	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) (next bool) {
+		defer func() {
+			if r := recover(); r != nil {
+				s.c.log.Error("matrix: a sync could not be handled; its keys are taken one by one", "panic", r, "stack", string(debug.Stack()))
+				for _, evt := range res.ToDevice.Events {
+					s.c.guard(s.c.machine().HandleToDeviceEvent)(ctx, evt)
+				}
+				next = true
+			}
+		}()
+		return h(ctx, res, since)
+	})
+}
+
+// register connects the handlers.
+func (c *Client) register() {
+	s := c.cli.Syncer.(*syncer)
+	s.OnEvent(c.onEcho)
+	s.OnEventType(event.StateMember, c.onMember)
+	s.OnEventType(event.StateEncryption, c.onEncryption)
+	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
+	s.OnEventType(event.EventRedaction, c.onRedaction)
+	s.OnEventType(event.EventMessage, c.onMessage)
+	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
+	c.onSession(c.keyArrived)
+}
+
+// guard keeps a panic over one event away from the others of its sync. A
+// message is stored and tried again; what a state event told is asked for anew
+// before the next message to the room.
+func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
+	return func(ctx context.Context, evt *event.Event) {
+		defer func() {
+			r := recover()
+			if r == nil {
+				return
+			}
+			c.log.Error("matrix: an event could not be handled", "room", evt.RoomID, "event", evt.ID, "panic", r, "stack", string(debug.Stack()))
+			if evt.StateKey != nil {
+				c.forgetState(evt.RoomID)
+				return
+			}
+			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
+				evt = origin
+			}
+			c.keep(ctx, evt, "", fmt.Errorf("panic: %v", r))
+		}()
+		h(ctx, evt)
+	}
+}
+
+// process works through a sync and then stores its result and the next token
+// in one transaction. It can be repeated with the same sync.
+func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos position) error {
+	b := &batch{last: map[string]string{}}
+	if err := c.arrange(ctx, res, pos, b); err != nil {
+		return err
+	}
+	// Once begun, a batch is finished: an Olm session that has stepped on while
+	// the key it carried was not stored would lose that key for good.
+	ctx = context.WithoutCancel(ctx)
+	s := c.cli.Syncer.(*syncer)
+	if err := s.DefaultSyncer.ProcessResponse(context.WithValue(ctx, batchKey{}, b), res, pos.token); err != nil {
+		return err
+	}
+	if b.err != nil {
+		return b.err
+	}
+	c.wasAway(b, pos.at)
+	if err := c.q.take(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), res.NextBatch, b); err != nil {
+		return err
+	}
+	c.wake(b)
+	return nil
+}
+
+// wake tells the loops that a batch has work for them.
+func (c *Client) wake(b *batch) {
+	if len(b.in) > 0 {
+		poke(c.inWake)
+	}
+	if len(b.unread) > 0 {
+		poke(c.unreadWake)
+	}
+	if len(b.notices) > 0 || len(b.redacted) > 0 {
+		poke(c.outWake)
+	}
+}
+
+// arrange makes the timelines what the handlers are to see: gaps are filled,
+// and what was said before we came is left out.
+func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
+	for room, joined := range res.Rooms.Join {
+		if n := len(joined.Timeline.Events); n > 0 {
+			b.last[room.String()] = joined.Timeline.Events[n-1].ID.String()
+		}
+		missed := map[id.EventID]bool{}
+		if pos.token != "" && joined.Timeline.Limited {
+			events, whole, err := c.missed(ctx, room, joined.Timeline)
+			if err != nil {
+				return err
+			}
+			if facts, err := c.facts(ctx, room); err == nil && !whole && facts.private() {
+				b.holes = append(b.holes, room.String())
+			}
+			for _, evt := range events {
+				missed[evt.ID] = true
+			}
+			joined.Timeline.Events = append(events, joined.Timeline.Events...)
+		}
+		if n := dropOld(joined, c.cli.UserID, pos.token == ""); n > 0 {
+			c.log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
+		}
+		dropState(joined, missed) // the sync tells of the newest state by itself
+	}
+	return nil
+}
+
+// onEcho notices our own messages coming back.
+func (c *Client) onEcho(ctx context.Context, evt *event.Event) {
+	if evt.Sender != c.cli.UserID || evt.Unsigned.TransactionID == "" || evt.StateKey != nil {
+		return
+	}
+	if b := batchOf(ctx); b != nil {
+		b.echoes = append(b.echoes, echo{txn: evt.Unsigned.TransactionID, event: evt.ID.String()})
+	}
+}
+
+// onRedaction takes back a message that is still waiting. That its sender may
+// do so has been checked by the homeserver.
+func (c *Client) onRedaction(ctx context.Context, evt *event.Event) {
+	target := evt.Redacts
+	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
+		target = content.Redacts
+	}
+	if b := batchOf(ctx); b != nil && target != "" {
+		b.redacted = append(b.redacted, target.String())
+	}
+}
+
+// onMessage judges a message, decrypted if need be, and takes it in.
+func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
+	b := batchOf(ctx)
+	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
+		return
+	}
+	room, err := c.facts(ctx, evt.RoomID)
+	if err != nil {
+		fail(ctx, err)
+		return
+	}
+	o := c.gate.judge(evt, room, func(e id.EventID) bool {
+		ours, err := c.q.ours(ctx, e.String())
+		if err != nil {
+			fail(ctx, err)
+		}
+		return ours
+	})
+	if !o.pass {
+		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
+		return
+	}
+	m := session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(),
+		SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
+		Text:       o.text, Private: o.private, At: time.UnixMilli(evt.Timestamp),
+	}
+	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
+	b.in = append(b.in, m)
+}

@@ -1,0 +1,284 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// position is where the last sync ended.
+type position struct {
+	token string
+	at    time.Time // when it was stored, by our clock; zero = never
+}
+
+// position returns where the last sync of this device ended.
+func (q *queue) position(ctx context.Context, user, device string) (p position, err error) {
+	var at int64
+	err = q.db.QueryRowContext(ctx, `SELECT next_batch, at FROM matrix_sync WHERE user = ? AND device = ?`, user, device).Scan(&p.token, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return position{}, nil
+	}
+	if err != nil {
+		return position{}, fmt.Errorf("matrix: read sync token: %w", err)
+	}
+	p.at = time.UnixMilli(at)
+	return p, nil
+}
+
+// take stores all that a sync brought, together with the token that asks for
+// the next one: either all of it is there or nothing.
+func (q *queue) take(ctx context.Context, user, device, next string, b *batch) error {
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		for _, e := range b.echoes {
+			if err := q.echoed(ctx, tx, e); err != nil {
+				return err
+			}
+		}
+		for _, u := range b.unread {
+			if err := q.putUnread(ctx, tx, u); err != nil {
+				return err
+			}
+		}
+		if err := q.store(ctx, tx, b); err != nil {
+			return err
+		}
+		for room, event := range b.last {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
+				ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at`,
+			user, device, next, q.now().UnixMilli())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: store sync: %w", err)
+	}
+	return nil
+}
+
+// read stores what came of an event that could not be read before.
+func (q *queue) read(ctx context.Context, id string, b *batch) error {
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		if err := q.store(ctx, tx, b); err != nil {
+			return err
+		}
+		// Not among them: it is read, and needs no answer.
+		_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = '' WHERE id = ? AND state IN ('utd', 'failed')`, id)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: store message: %w", err)
+	}
+	return nil
+}
+
+// store stores the messages of a batch and what follows from it.
+func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
+	for _, m := range b.in {
+		if err := q.put(ctx, tx, m, "new"); err != nil {
+			return err
+		}
+	}
+	for _, m := range b.past {
+		m.Text = ""
+		if err := q.put(ctx, tx, m, "done"); err != nil {
+			return err
+		}
+	}
+	for _, event := range b.redacted {
+		if err := q.redact(ctx, tx, event); err != nil {
+			return err
+		}
+	}
+	for _, n := range b.notices {
+		if err := q.once(ctx, tx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put takes a message in, once. One that waited to be read until now is put at
+// the end: others have been delivered since.
+func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state)
+	return err
+}
+
+func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
+	state := "utd"
+	if u.session == "" {
+		state = "failed"
+	}
+	now := q.now()
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, raw, megolm, tries, next_at, error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
+	return err
+}
+
+// redact takes a message back that has no answer yet.
+func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '' WHERE id = ? AND state IN ('new', 'utd', 'failed')`, event)
+	return err
+}
+
+// withdrawn tells whether a message was taken back before it was answered.
+func (q *queue) withdrawn(ctx context.Context, id string) (bool, error) {
+	var n int
+	if err := q.db.QueryRowContext(ctx, `SELECT count(*) FROM inbox WHERE id = ? AND state = 'redacted'`, id).Scan(&n); err != nil {
+		return false, fmt.Errorf("matrix: look into the inbox: %w", err)
+	}
+	return n > 0, nil
+}
+
+// inRow is a message that passed the gate.
+type inRow struct {
+	seq int64
+	session.Inbound
+}
+
+// waiting returns messages that still need an answer: the oldest of each room,
+// at most so many, in the order they came.
+func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at
+		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
+		WHERE place <= ? ORDER BY seq`, perRoom)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read inbox: %w", err)
+	}
+	defer rows.Close()
+	var out []inRow
+	for rows.Next() {
+		var r inRow
+		var at int64
+		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at); err != nil {
+			return nil, fmt.Errorf("matrix: read inbox: %w", err)
+		}
+		r.At = time.UnixMilli(at)
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// handled marks a message as done and drops its text: the session's history
+// has it now, and here only the id is needed.
+func (q *queue) handled(ctx context.Context, id string) error {
+	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '' WHERE id = ? AND state = 'new'`, id); err != nil {
+		return fmt.Errorf("matrix: mark message as done: %w", err)
+	}
+	return nil
+}
+
+// asker is who wrote the inbound message id; empty when unknown.
+func (q *queue) asker(ctx context.Context, id string) string {
+	var s string
+	_ = q.db.QueryRowContext(ctx, `SELECT sender FROM inbox WHERE id = ?`, id).Scan(&s) // unknown: nobody is mentioned
+	return s
+}
+
+// lastEvent is the newest event of the room that was seen; empty when none was.
+func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
+	var event string
+	err := q.db.QueryRowContext(ctx, `SELECT last_event FROM matrix_room WHERE id = ?`, room).Scan(&event)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("matrix: look up the newest event of a room: %w", err)
+	}
+	return event, nil
+}
+
+// readSoon makes the events due that wait for a key; all that wait when session
+// is empty.
+func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {
+	_, err := q.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session.String())
+	if err != nil {
+		return fmt.Errorf("matrix: wake messages: %w", err)
+	}
+	return nil
+}
+
+// unreadDue returns events that are to be read now.
+func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
+		WHERE state IN ('utd', 'failed') AND next_at > 0 AND next_at <= ? ORDER BY seq LIMIT 100`, q.now().UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read inbox: %w", err)
+	}
+	defer rows.Close()
+	var out []unread
+	for rows.Next() {
+		var u unread
+		var sent, received int64
+		if err := rows.Scan(&u.id, &u.room, &u.sender, &sent, &received, &u.raw, &u.session, &u.tries); err != nil {
+			return nil, fmt.Errorf("matrix: read inbox: %w", err)
+		}
+		u.sentAt, u.receivedAt = time.UnixMilli(sent), time.UnixMilli(received)
+		out = append(out, u)
+	}
+	return out, rows.Err()
+}
+
+// unreadNext is when the next event is to be read; an hour from now when none
+// has a time.
+func (q *queue) unreadNext(ctx context.Context) (time.Time, error) {
+	none := q.now().Add(time.Hour)
+	var at sql.NullInt64
+	if err := q.db.QueryRowContext(ctx, `SELECT min(next_at) FROM inbox WHERE state IN ('utd', 'failed') AND next_at > 0`).Scan(&at); err != nil {
+		return none, fmt.Errorf("matrix: read inbox: %w", err)
+	}
+	if !at.Valid {
+		return none, nil
+	}
+	return earlier(none, time.UnixMilli(at.Int64)), nil
+}
+
+// readLater notes that an event could not be read again, when to try next, and
+// what its room is told. The zero time waits for the key.
+func (q *queue) readLater(ctx context.Context, u unread, at time.Time, told ...notice) error {
+	next := int64(0)
+	if !at.IsZero() {
+		next = at.UnixMilli()
+	}
+	state := "utd"
+	if u.session == "" {
+		state = "failed"
+	}
+	return q.settle(ctx, told, `UPDATE inbox SET state = ?, megolm = ?, tries = ?, next_at = ?, error = ? WHERE id = ? AND state IN ('utd', 'failed')`,
+		state, u.session.String(), u.tries, next, u.err.Error(), u.id)
+}
+
+// giveUp ends the tries to read an event.
+func (q *queue) giveUp(ctx context.Context, u unread, told notice) error {
+	return q.settle(ctx, []notice{told}, `UPDATE inbox SET state = 'dead', tries = ?, next_at = 0, error = ? WHERE id = ? AND state IN ('utd', 'failed')`,
+		u.tries, u.err.Error(), u.id)
+}
+
+func (q *queue) settle(ctx context.Context, told []notice, query string, args ...any) error {
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		for _, n := range told {
+			if err := q.once(ctx, tx, n); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: note what became of an event: %w", err)
+	}
+	return nil
+}

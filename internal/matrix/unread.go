@@ -1,0 +1,254 @@
+package matrix
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/olm"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// readTries is how often reading an event may go wrong before it is given up.
+// Waiting for a key is no try.
+const readTries = 3
+
+// unread is an event of somebody we listen to that could not be read or
+// handled. It waits in the inbox.
+type unread struct {
+	id, room, sender string
+	sentAt           time.Time
+	raw              string
+	session          id.SessionID // the Megolm session whose key is missing; empty = something else is wrong
+	tries            int
+	wait             time.Duration // until it is tried again
+	receivedAt       time.Time
+	err              error
+}
+
+// onEncrypted decrypts an event and hands it to the handlers.
+func (c *Client) onEncrypted(ctx context.Context, evt *event.Event) {
+	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
+	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return
+	}
+	plain, err := c.crypto.Decrypt(ctx, evt)
+	switch {
+	case err == nil:
+		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)
+	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
+		c.log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
+	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld), errors.Is(err, olm.ErrUnknownMessageIndex):
+		c.keep(ctx, evt, content.SessionID, err)
+	default:
+		c.keep(ctx, evt, "", err)
+	}
+}
+
+// keep puts an event that cannot be read now into the batch. What strangers
+// say is not kept.
+func (c *Client) keep(ctx context.Context, evt *event.Event, missing id.SessionID, cause error) {
+	b := batchOf(ctx)
+	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
+	if b == nil || !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
+		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
+		return
+	}
+	raw, err := rawEvent(evt)
+	if err != nil {
+		c.log.Error("matrix: an event that cannot be read is lost", "room", evt.RoomID, "event", evt.ID, "err", err)
+		return
+	}
+	c.log.Warn("matrix: a message cannot be read yet", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "session", missing, "err", cause)
+	u := unread{
+		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
+		raw: raw, session: missing, tries: 1, wait: c.pace.again, err: cause,
+	}
+	if missing != "" {
+		u.tries, u.wait = 0, c.pace.askKey
+	}
+	b.unread = append(b.unread, u)
+}
+
+// rawEvent is the event as it came, as far as reading it needs.
+func rawEvent(evt *event.Event) (string, error) {
+	raw, err := json.Marshal(map[string]any{
+		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp, "content": json.RawMessage(evt.Content.VeryRaw),
+	})
+	return string(raw), err
+}
+
+// event makes a stored event what the handlers expect.
+func (u unread) event() (*event.Event, error) {
+	evt := &event.Event{}
+	if err := json.Unmarshal([]byte(u.raw), evt); err != nil {
+		return nil, fmt.Errorf("read a stored event: %w", err)
+	}
+	evt.RoomID = id.RoomID(u.room)
+	evt.Type.Class = event.MessageEventType
+	evt.Mautrix.EventSource = event.SourceJoin | event.SourceTimeline
+	if err := evt.Content.ParseRaw(evt.Type); err != nil {
+		return nil, fmt.Errorf("read a stored event: %w", err)
+	}
+	return evt, nil
+}
+
+// keyArrived is called for each Megolm session that arrives, from whatever
+// source: the sender, another device of ours, the key backup.
+func (c *Client) keyArrived(_ context.Context, _ id.RoomID, s id.SessionID) {
+	c.mu.Lock()
+	c.arrived[s] = struct{}{}
+	c.mu.Unlock()
+	poke(c.unreadWake)
+}
+
+// runUnread reads again what could not be read, when its key comes or when it
+// is time; first all that an earlier run has left.
+func (c *Client) runUnread(ctx context.Context) error {
+	select { // the state of the rooms may be old before
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.synced:
+	}
+	err := c.q.readSoon(ctx, "")
+	for {
+		next := c.now().Add(time.Hour)
+		if err == nil {
+			next, err = c.readAgain(ctx)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.log.Error("matrix: messages that wait to be read", "err", err)
+			next, err = c.now().Add(time.Minute), nil
+		}
+		timer := time.NewTimer(max(next.Sub(c.now()), 0))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-c.unreadWake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// readAgain tries what is due and returns when to look again.
+func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
+	c.mu.Lock()
+	arrived := c.arrived
+	c.arrived = map[id.SessionID]struct{}{}
+	c.mu.Unlock()
+	for s := range arrived {
+		if err := c.q.readSoon(ctx, s); err != nil {
+			return time.Time{}, err
+		}
+	}
+	for {
+		due, err := c.q.unreadDue(ctx)
+		if err != nil || len(due) == 0 || ctx.Err() != nil {
+			break
+		}
+		for _, u := range due {
+			if err := c.readOne(ctx, u); err != nil {
+				return time.Time{}, err
+			}
+		}
+	}
+	return c.q.unreadNext(ctx)
+}
+
+// readOne tries one event. What comes of it is stored in one transaction.
+func (c *Client) readOne(ctx context.Context, u unread) error {
+	ctx = context.WithoutCancel(ctx)
+	b := &batch{}
+	evt, err := u.event()
+	if err == nil {
+		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+		err = b.err
+	} else {
+		b.unread = []unread{{err: err}}
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(b.unread) > 0 {
+		u.session, u.err = b.unread[0].session, b.unread[0].err
+		return c.stillUnread(ctx, u)
+	}
+	c.tooLate(b, u)
+	if err := c.q.read(ctx, u.id, b); err != nil {
+		return err
+	}
+	c.log.Info("matrix: a message can be read now", "room", u.room, "event", u.id, "answered", len(b.in) > 0)
+	c.wake(b)
+	return nil
+}
+
+// tooLate sorts out a message that could be read only when it no longer
+// matters much.
+func (c *Client) tooLate(b *batch, u unread) {
+	for _, m := range b.in {
+		if !c.tooOld(m.At) {
+			return
+		}
+		name := "late-" + u.session.String()
+		if u.session == "" {
+			name = "late-" + u.id
+		}
+		b.notices = append(b.notices, notice{id: name, room: m.Room, text: lateText, replyTo: m.ID})
+	}
+	b.in, b.past = nil, append(b.past, b.in...)
+}
+
+// stillUnread asks for the key, tells the sender, or gives up.
+func (c *Client) stillUnread(ctx context.Context, u unread) error {
+	if u.session == "" {
+		u.tries++
+		if u.tries < readTries {
+			return c.q.readLater(ctx, u, c.now().Add(time.Duration(u.tries)*c.pace.again))
+		}
+		c.log.Error("matrix: a message cannot be read and is given up", "room", u.room, "event", u.id, "sender", u.sender, "tries", u.tries, "err", u.err)
+		poke(c.outWake)
+		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: brokenText, replyTo: u.id})
+	}
+	c.askForKey(ctx, u)
+	if told := u.receivedAt.Add(c.pace.keyWait); told.After(c.now()) {
+		return c.q.readLater(ctx, u, told)
+	}
+	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
+	poke(c.outWake)
+	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String(), room: u.room, text: unreadable, replyTo: u.id})
+}
+
+// askForKey asks the sender's devices and our own others for a key, once in
+// each run.
+func (c *Client) askForKey(ctx context.Context, u unread) {
+	if c.asked[u.session] {
+		return
+	}
+	c.asked[u.session] = true
+	evt, err := u.event()
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
+	defer cancel()
+	content := evt.Content.AsEncrypted()
+	//lint:ignore SA1019 without these deprecated fields all devices are asked
+	c.crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
+}
+
+const (
+	unreadable = "I cannot read this message: its encryption key has not reached me. I have asked for the key. " +
+		"If nothing happens, please send the message again; if that does not help either, leave this room and write to me in a new one."
+	lateText   = "I can read this only now, because its encryption key came late. It is too old for an answer by itself: please ask again if it still matters."
+	brokenText = "Something went wrong while I was reading this message, so I cannot answer it. Please send it again; other words may help."
+)

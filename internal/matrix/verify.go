@@ -1,0 +1,387 @@
+package matrix
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"maunium.net/go/mautrix/crypto/verificationhelper"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+const (
+	verifyTime = 10 * time.Minute // for a whole verification, as in other clients
+	verifyStep = time.Minute      // for what we do ourselves in one step
+)
+
+// stage is how far a verification has come.
+type stage int
+
+const (
+	asked     stage = iota // a request was sent or accepted
+	compared               // the emoji are shown, and the person is to compare them
+	confirmed              // the person said that they match
+)
+
+// verification is one that is under way.
+type verification struct {
+	txn    id.VerificationTransactionID
+	person id.UserID
+	device id.DeviceID // theirs, once known
+	room   string      // where the person is told
+	name   string      // of its notices in the outbox
+	ours   bool        // we have asked for it
+	stage  stage
+	until  time.Time
+	held   func(context.Context) // gives the library their confirmation; nil until it comes
+}
+
+// verifier leads people through verifications: each sees the same seven emoji
+// in two places, ours being a notice in a room, and says whether they match.
+// We never say so ourselves.
+type verifier struct {
+	c      *Client
+	helper *verificationhelper.VerificationHelper
+	store  *transactions
+	turn   sync.Mutex // held while the library works on an event or on an answer
+	wake   chan struct{}
+
+	mu   sync.Mutex // never held while calling anything
+	open map[id.VerificationTransactionID]*verification
+	todo []func(context.Context)
+}
+
+func (v *verifier) do(f func(context.Context)) {
+	v.mu.Lock()
+	v.todo = append(v.todo, f)
+	v.mu.Unlock()
+	poke(v.wake)
+}
+
+// find returns a copy of an open verification.
+func (v *verifier) find(match func(*verification) bool) (verification, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, o := range v.open {
+		if match(o) {
+			return *o, true
+		}
+	}
+	return verification{}, false
+}
+
+func (v *verifier) byTxn(txn id.VerificationTransactionID) (verification, bool) {
+	return v.find(func(o *verification) bool { return o.txn == txn })
+}
+
+func (v *verifier) byPerson(person string) (verification, bool) {
+	return v.find(func(o *verification) bool { return o.person.String() == person })
+}
+
+// change changes an open verification; false when it is over.
+func (v *verifier) change(txn id.VerificationTransactionID, f func(*verification)) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	o := v.open[txn]
+	if o != nil {
+		f(o)
+	}
+	return o != nil
+}
+
+func (v *verifier) add(o verification) {
+	o.name, o.until = "verify-"+rand.Text(), v.c.now().Add(v.c.cfg.VerifyTime)
+	v.mu.Lock()
+	v.open[o.txn] = &o
+	v.mu.Unlock()
+	poke(v.wake)
+}
+
+// remove ends a verification; false when it was over before.
+func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	o := v.open[txn]
+	if o == nil {
+		return verification{}, false
+	}
+	delete(v.open, txn)
+	return *o, true
+}
+
+// say tells the person something. part makes the notice's name: the same part
+// of the same verification is said once.
+func (v *verifier) say(ctx context.Context, o verification, part, text string) {
+	if err := v.c.Say(ctx, o.room, session.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
+		v.c.log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
+	}
+}
+
+// runVerify does what the library's callbacks have left to do, and ends
+// verifications that take too long.
+func (c *Client) runVerify(ctx context.Context) error {
+	v := c.verifier
+	for {
+		v.mu.Lock()
+		todo := v.todo
+		v.todo = nil
+		v.mu.Unlock()
+		for _, f := range todo {
+			v.step(ctx, f)
+		}
+		timer := time.NewTimer(max(v.expire(ctx).Sub(c.now()), 10*time.Millisecond))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			v.abandon(context.WithoutCancel(ctx))
+			return ctx.Err()
+		case <-v.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+func (v *verifier) step(ctx context.Context, f func(context.Context)) {
+	defer func() {
+		if r := recover(); r != nil {
+			v.c.log.Error("matrix: panic in a verification", "panic", r, "stack", string(debug.Stack()))
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, verifyStep)
+	defer cancel()
+	f(ctx)
+}
+
+// expire cancels what has taken too long and returns when to look again.
+func (v *verifier) expire(ctx context.Context) (next time.Time) {
+	now := v.c.now()
+	next = now.Add(time.Hour)
+	var late []verification
+	v.mu.Lock()
+	for _, o := range v.open {
+		if o.until.After(now) {
+			next = earlier(next, o.until)
+		} else {
+			late = append(late, *o)
+		}
+	}
+	v.mu.Unlock()
+	for _, o := range late {
+		v.step(ctx, func(ctx context.Context) {
+			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "it took too long")
+			v.over(ctx, o.txn, "The verification took too long and has ended. Nobody was verified. `!verify` says how to try again.")
+		})
+	}
+	return next
+}
+
+// abandon cancels what is open when the bot stops: it cannot be taken up again.
+func (v *verifier) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	v.mu.Lock()
+	var txns []id.VerificationTransactionID
+	for txn := range v.open {
+		txns = append(txns, txn)
+	}
+	v.mu.Unlock()
+	for _, txn := range txns {
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "this client is being closed")
+		v.remove(txn)
+	}
+}
+
+// cancel tells the other side that it is over, if it can be told.
+func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	err := v.helper.CancelVerification(ctx, txn, code, reason)
+	if err != nil && !errors.Is(err, verificationhelper.ErrUnknownVerificationTransaction) {
+		v.c.log.Warn("matrix: verification: the other side is not told that it is cancelled", "err", err)
+		_ = v.helper.DismissVerification(ctx, txn) // unknown: nothing to forget
+	}
+}
+
+// over ends a verification and says how, unless it was over before.
+func (v *verifier) over(ctx context.Context, txn id.VerificationTransactionID, text string) {
+	if o, ok := v.remove(txn); ok {
+		v.c.log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", text)
+		v.say(ctx, o, "end", text)
+	}
+}
+
+// accept answers a request. Who sent it has been judged.
+func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID, from id.UserID, device id.DeviceID) {
+	asked, err := v.store.GetVerificationTransaction(ctx, txn)
+	if err != nil {
+		return // cancelled again
+	}
+	room := v.place(ctx, from, asked.RoomID.String())
+	if room == "" {
+		v.c.log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "write to me in a direct chat first: I show the emoji there")
+		return
+	}
+	if old, ok := v.byPerson(from.String()); ok { // they have begun anew
+		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "a newer verification takes its place")
+		v.remove(old.txn)
+	}
+	v.add(verification{txn: txn, person: from, device: device, room: room})
+	if v.c.machine().CrossSigningKeys == nil {
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "the keys of my identity are not here")
+		v.over(ctx, txn, noIdentity)
+		return
+	}
+	if asked.RoomID != "" {
+		err = v.prepare(ctx, asked.RoomID)
+	}
+	if err == nil {
+		v.turn.Lock()
+		err = v.helper.AcceptVerification(ctx, txn)
+		v.turn.Unlock()
+	}
+	if err != nil {
+		v.failed(ctx, txn, err)
+		return
+	}
+	v.c.log.Info("matrix: verification: accepted", "person", from, "device", device, "in_room", asked.RoomID != "")
+}
+
+// prepare makes sure that what the library sends into a room is encrypted,
+// and for everybody in it.
+func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
+	if err := v.c.knowRoom(ctx, room); err != nil {
+		return err
+	}
+	return v.c.checkCrypto(ctx, room)
+}
+
+func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
+	v.c.log.Warn("matrix: verification: failed", "err", err)
+	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "it failed here")
+	v.over(ctx, txn, "The verification failed on my side. Nobody was verified. `!verify` says how to try again.")
+}
+
+// ready is called when both sides have agreed. Who has asked begins; we do so
+// at once, because there is but one way to do it.
+func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, device id.DeviceID, sas bool) {
+	v.change(txn, func(o *verification) { o.device = device })
+	o, ok := v.byTxn(txn)
+	if !ok {
+		return
+	}
+	if !sas {
+		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
+		v.over(ctx, txn, "Your client cannot compare emoji, and I cannot do anything else. Nobody was verified.")
+		return
+	}
+	if !o.ours {
+		return
+	}
+	v.turn.Lock()
+	err := v.helper.StartSAS(ctx, txn)
+	if t, e := v.store.GetVerificationTransaction(ctx, txn); err != nil && (e != nil || t.StartEventContent != nil) {
+		err = nil // cancelled, or the other side was faster
+	}
+	v.turn.Unlock()
+	if err != nil {
+		v.failed(ctx, txn, err)
+	}
+}
+
+// show tells the person which emoji we see.
+func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
+	var list, plain []string
+	for i := range min(len(emoji), len(names)) {
+		list = append(list, string(emoji[i])+" "+names[i])
+		plain = append(plain, names[i])
+	}
+	if len(list) != 7 {
+		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
+		v.over(ctx, txn, "Your client cannot compare emoji, and I cannot do anything else. Nobody was verified.")
+		return
+	}
+	o, ok := v.byTxn(txn)
+	if !ok {
+		return
+	}
+	v.change(txn, func(o *verification) { o.stage = compared })
+	// In the log, too: who can read it compares without trusting the room.
+	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(plain, ", "))
+	v.say(ctx, o, "emoji", fmt.Sprintf("Verification with your device `%s`. I see these emoji:\n\n%s\n\n"+
+		"If your client shows the same seven in the same order, answer `!verify yes`. If not, answer `!verify no`.", clip(clean(string(o.device)), 40), strings.Join(list, " · ")))
+}
+
+func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
+	v.c.log.Info("matrix: verification: cancelled", "code", clip(string(code), 60), "reason", clip(clean(reason), 200))
+	text := "The verification was cancelled. Nobody was verified."
+	switch code {
+	case event.VerificationCancelCodeTimeout:
+		text = "The verification took too long and has ended. Nobody was verified. `!verify` says how to try again."
+	case event.VerificationCancelCodeSASMismatch, event.VerificationCancelCodeKeyMismatch:
+		text = mismatch
+	default: // by the person, or because the two clients do not understand each other
+	}
+	v.over(ctx, txn, text)
+}
+
+func (v *verifier) done(ctx context.Context, txn id.VerificationTransactionID) {
+	v.over(ctx, txn, "Verified: I know your identity now, and your client knows mine.")
+}
+
+const (
+	mismatch = "What the two sides saw does not match. Nobody was verified. Try once more; if it happens again, do not trust this connection: " +
+		"compare the fingerprint instead, `bot verify` on my machine prints it."
+	noIdentity = "I cannot be verified: the keys of my identity are not here. `bot doctor` on my machine says what to do."
+)
+
+// place finds the room in which a person is told: the one of the request if it
+// is a direct chat, or another direct chat with them, or any room at all.
+func (v *verifier) place(ctx context.Context, person id.UserID, room string) string {
+	if room != "" && v.private(ctx, room) {
+		return room
+	}
+	rows, err := v.c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE direct = 1 AND membership = 'joined'
+		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?) DESC, id`, person.String())
+	if err != nil {
+		return room
+	}
+	direct, err := column(rows)
+	if err != nil {
+		return room
+	}
+	for _, r := range direct {
+		if v.c.cli.StateStore.IsInRoom(ctx, id.RoomID(r), person) && v.private(ctx, r) {
+			return r
+		}
+	}
+	return room
+}
+
+// private tells whether a room is a direct chat; when in doubt it is not.
+func (v *verifier) private(ctx context.Context, room string) bool {
+	f, err := v.c.facts(ctx, id.RoomID(room))
+	return err == nil && f.private()
+}
+
+func column(rows *sql.Rows) (out []string, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}

@@ -1,0 +1,350 @@
+package matrix_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// verifiable is somebody whose client can verify.
+func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer.Peer {
+	t.Helper()
+	const password = "a long enough password"
+	user, err := server.Register(t.Context(), localpart, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.EnableVerification(t.Context(), password); err != nil {
+		t.Fatal(err)
+	}
+	peertest.Run(t, p)
+	return p
+}
+
+// commanded answers !verify as the session does, and echoes the rest.
+func commanded(b *bot, in session.Inbound) {
+	args, ok := strings.CutPrefix(in.Text, "!verify")
+	if !ok {
+		echo(b, in)
+		return
+	}
+	ctx := context.Background()
+	text, err := b.Verify(ctx, in.Sender, in.Room, args)
+	if err != nil {
+		b.t.Error(err)
+		return
+	}
+	if err := b.Say(ctx, in.Room, session.Outgoing{ID: "re-" + in.ID, Text: text, Notice: true, ReplyTo: in.ID}); err != nil {
+		b.t.Error(err)
+	}
+	if err := b.Handled(ctx, in.ID); err != nil {
+		b.t.Error(err)
+	}
+}
+
+func stage(t *testing.T, p *peer.Peer, want peer.Stage) peer.Verification {
+	t.Helper()
+	select {
+	case v := <-p.Verifications():
+		if v.Stage != want {
+			t.Fatalf("%s: %+v, want %s", p.UserID(), v, want)
+		}
+		return v
+	case <-time.After(peertest.Patience):
+		t.Fatalf("%s: no %s", p.UserID(), want)
+		panic("unreachable")
+	}
+}
+
+// notice waits for the bot's next notice in the room that has the words.
+func notice(t *testing.T, p *peer.Peer, room, words string) string {
+	t.Helper()
+	return peertest.Next(t, p, func(e peer.Event) bool {
+		return e.Room == room && e.Kind == peer.Message && e.Notice && strings.Contains(e.Body, words)
+	}).Body
+}
+
+func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
+	t.Helper()
+	got, err := you.Trusts(t.Context(), b.UserID())
+	if err != nil || got != want {
+		t.Errorf("the person trusts the bot: %v, %v; want %v", got, err, want)
+	}
+	got, err = b.Trusts(t.Context(), you.UserID())
+	if err != nil || got != want {
+		t.Errorf("the bot trusts the person: %v, %v; want %v", got, err, want)
+	}
+}
+
+// sameEmoji checks that both sides show the same.
+func sameEmoji(t *testing.T, you *peer.Peer, room string) {
+	t.Helper()
+	emoji := stage(t, you, peer.Emoji).Emoji
+	if len(emoji) != 7 {
+		t.Fatalf("the person sees %v", emoji)
+	}
+	shown := notice(t, you, room, "I see these emoji")
+	for _, e := range emoji {
+		_, after, ok := strings.Cut(shown, e)
+		if !ok {
+			t.Fatalf("the person sees %v, the bot says %q", emoji, shown)
+		}
+		shown = after
+	}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestVerification(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		begin  func(t *testing.T, you *peer.Peer, b *bot, room string)
+		inRoom bool
+		second bool // the person's client confirms after the bot was told
+	}{
+		{"to-device, by the person", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
+			txn, err := you.VerifyUser(t.Context(), b.UserID())
+			ok(t, err)
+			stage(t, you, peer.Ready)
+			ok(t, you.CompareEmoji(t.Context(), txn))
+		}, false, false},
+		{"in the room, by the person", func(t *testing.T, you *peer.Peer, b *bot, room string) {
+			txn, err := you.VerifyInRoom(t.Context(), room, b.UserID())
+			ok(t, err)
+			stage(t, you, peer.Ready)
+			ok(t, you.CompareEmoji(t.Context(), txn))
+		}, true, true},
+		{"in the room, by the bot", func(t *testing.T, you *peer.Peer, b *bot, room string) {
+			say(t, you, room, "!verify start")
+			v := stage(t, you, peer.Requested)
+			if v.User != b.UserID() {
+				t.Errorf("asked: %+v", v)
+			}
+			ok(t, you.AcceptVerification(t.Context(), v.ID))
+			stage(t, you, peer.Ready)
+		}, true, false},
+		{"to-device, by the bot", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
+			group := create(t, you, peer.Room{Name: "a group", Encrypted: true, Invite: []string{b.UserID()}})
+			joined(t, you, group, b.UserID())
+			_, err := you.SayTo(t.Context(), group, "!verify start", b.UserID())
+			ok(t, err)
+			v := stage(t, you, peer.Requested)
+			ok(t, you.AcceptVerification(t.Context(), v.ID))
+			stage(t, you, peer.Ready)
+		}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := homeservertest.Start(t)
+			register(t, server)
+			you := verifiable(t, server, "you")
+			dir := t.TempDir()
+			b := start(t, server, dir, commanded, you.UserID())
+			room := directChat(t, you, b)
+			say(t, you, room, "!verify")
+			if text := notice(t, you, room, "fingerprint"); !strings.Contains(text, "not verified yet") {
+				t.Errorf("before: %q", text)
+			}
+			b.stop()
+			// The keys to sign with survive a restart, also when the recovery key
+			// was taken to a safe place.
+			ok(t, os.Remove(filepath.Join(dir, "matrix", "recovery.key")))
+			b = start(t, server, dir, commanded, you.UserID())
+			say(t, you, room, "!verify yes")
+			notice(t, you, room, "no verification to answer")
+			c.begin(t, you, b, room)
+			sameEmoji(t, you, room)
+			trusts(t, you, b, false)
+			txn := b.Verifications()[0]
+			confirm := []func(){
+				func() { ok(t, you.ConfirmEmoji(t.Context(), txn)) },
+				func() { say(t, you, room, "!verify yes"); notice(t, you, room, "Thank you") },
+			}
+			if c.second {
+				slices.Reverse(confirm)
+			}
+			confirm[0]()
+			say(t, you, room, "meanwhile") // what was sent before has arrived when this is answered
+			peertest.Next(t, you, func(e peer.Event) bool { return e.Body == "echo: **meanwhile**" })
+			trusts(t, you, b, false) // not by one side alone
+			confirm[1]()
+			stage(t, you, peer.Done)
+			notice(t, you, room, "Verified")
+			trusts(t, you, b, true)
+			if open := b.Verifications(); len(open) != 0 {
+				t.Errorf("still open: %v", open)
+			}
+			if types := onServer(t, you, room, "m.sas.v1"); c.inRoom == (types["m.room.encrypted"] < 16) || types["m.room.message"] > 0 {
+				t.Errorf("events on the server: %v", types)
+			}
+			say(t, you, room, "!verify")
+			if text := notice(t, you, room, "fingerprint"); !strings.Contains(text, "You are verified") {
+				t.Errorf("after: %q", text)
+			}
+		})
+	}
+}
+
+// The person sees other emoji than the bot: it ends on both sides, and nobody
+// is trusted, whatever the person's client has said before.
+func TestVerificationWithWrongEmoji(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		begin func(you *peer.Peer, b *bot, room string) (string, error)
+	}{
+		{"to-device", func(you *peer.Peer, b *bot, _ string) (string, error) {
+			return you.VerifyUser(context.Background(), b.UserID())
+		}},
+		{"in the room", func(you *peer.Peer, b *bot, room string) (string, error) {
+			return you.VerifyInRoom(context.Background(), room, b.UserID())
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := homeservertest.Start(t)
+			register(t, server)
+			you, friend := verifiable(t, server, "you"), peertest.Start(t, server, "friend")
+			b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
+			room, theirs := directChat(t, you, b), directChat(t, friend, b)
+			txn, err := c.begin(you, b, room)
+			ok(t, err)
+			stage(t, you, peer.Ready)
+			ok(t, you.CompareEmoji(t.Context(), txn))
+			sameEmoji(t, you, room)
+			ok(t, you.ConfirmEmoji(t.Context(), txn))
+
+			// Somebody else's answer is no answer.
+			for _, word := range []string{"yes", "no"} {
+				say(t, friend, theirs, "!verify "+word)
+				notice(t, friend, theirs, "no verification to answer")
+			}
+			if open := b.Verifications(); len(open) != 1 {
+				t.Fatalf("open: %v", open)
+			}
+			say(t, you, room, "!verify no")
+			notice(t, you, room, "does not match")
+			if v := stage(t, you, peer.Cancelled); v.Code != "m.mismatched_sas" {
+				t.Errorf("cancelled: %+v", v)
+			}
+			if open := b.Verifications(); len(open) != 0 {
+				t.Errorf("still open: %v", open)
+			}
+			say(t, you, room, "!verify yes")
+			notice(t, you, room, "no verification to answer")
+			trusts(t, you, b, false)
+		})
+	}
+}
+
+func TestVerificationTakesTooLong(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		begin func(t *testing.T, you *peer.Peer, b *bot, room string)
+	}{
+		{"to-device", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
+			txn, err := you.VerifyUser(t.Context(), b.UserID())
+			ok(t, err)
+			stage(t, you, peer.Ready)
+			ok(t, you.CompareEmoji(t.Context(), txn))
+			stage(t, you, peer.Emoji)
+		}},
+		{"in the room, by the bot", func(t *testing.T, you *peer.Peer, b *bot, room string) {
+			say(t, you, room, "!verify start")
+			stage(t, you, peer.Requested)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := homeservertest.Start(t)
+			register(t, server)
+			you := verifiable(t, server, "you")
+			b := startWith(t, server, t.TempDir(), commanded, func(c *matrix.Config) { c.VerifyTime = 2 * time.Second }, you.UserID())
+			room := directChat(t, you, b)
+			c.begin(t, you, b, room)
+			if v := stage(t, you, peer.Cancelled); v.Code != "m.timeout" {
+				t.Errorf("cancelled: %+v", v)
+			}
+			notice(t, you, room, "took too long")
+			if open := b.Verifications(); len(open) != 0 {
+				t.Errorf("still open: %v", open)
+			}
+			trusts(t, you, b, false)
+		})
+	}
+}
+
+// Strangers are not answered, and cannot meddle with others' verifications.
+func TestVerificationByStrangers(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you, stranger, friend := verifiable(t, server, "you"), verifiable(t, server, "stranger"), peertest.Start(t, server, "friend")
+	b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
+	room := directChat(t, you, b)
+	group := create(t, you, peer.Room{Name: "shared", Encrypted: true, Invite: []string{b.UserID(), stranger.UserID(), friend.UserID()}})
+	ok(t, stranger.Join(t.Context(), group))
+	ok(t, friend.Join(t.Context(), group))
+	joined(t, you, group, b.UserID())
+	_, err := stranger.VerifyUser(t.Context(), b.UserID())
+	ok(t, err)
+	_, err = stranger.VerifyInRoom(t.Context(), group, b.UserID())
+	ok(t, err)
+
+	// The person's own, in the room where the stranger is, too. It begins after
+	// the stranger's, so these were seen by then.
+	txn, err := you.VerifyInRoom(t.Context(), group, b.UserID())
+	ok(t, err)
+	stage(t, you, peer.Ready)
+	if open := b.Verifications(); len(open) != 1 || open[0] != txn {
+		t.Errorf("open: %v, want %s alone", open, txn)
+	}
+	ok(t, stranger.SendCancel(t.Context(), group, txn))
+	ok(t, friend.SendCancel(t.Context(), group, txn)) // may talk to the bot, but not for somebody else
+	ok(t, you.CompareEmoji(t.Context(), txn))
+	sameEmoji(t, you, room) // shown in the direct chat, not in the group
+	ok(t, you.ConfirmEmoji(t.Context(), txn))
+	say(t, you, room, "!verify yes")
+	stage(t, you, peer.Done)
+	notice(t, you, room, "Verified")
+	trusts(t, you, b, true)
+	select {
+	case v := <-stranger.Verifications():
+		t.Errorf("the stranger was answered: %+v", v)
+	default:
+	}
+	if trusted, err := b.Trusts(t.Context(), stranger.UserID()); err != nil || trusted {
+		t.Errorf("the bot trusts the stranger: %v, %v", trusted, err)
+	}
+}
+
+// The bot stops in the middle: the person's client does not wait for it.
+func TestVerificationEndsWithTheBot(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := verifiable(t, server, "you")
+	b := start(t, server, t.TempDir(), commanded, you.UserID())
+	directChat(t, you, b)
+	_, err := you.VerifyUser(t.Context(), b.UserID())
+	ok(t, err)
+	stage(t, you, peer.Ready)
+	b.stopRun()
+	if v := stage(t, you, peer.Cancelled); v.Code != "m.user" {
+		t.Errorf("cancelled: %+v", v)
+	}
+}

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build homeserver try test check unit race fuzz bench clean docker-check go tools
+.PHONY: help build homeserver try test check unit race fuzz bench storm clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -81,6 +81,9 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 
 bench: build homeserver ## measure what it promises: speed, memory, size
 	@go run ./test/bench
+
+storm: go ## kill the bot 300 times while people talk to it; STORM=n for another number
+	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test
 
 docker-check: ## check docker-compose.yml, when docker compose is there
 	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \

@@ -85,6 +85,10 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	all = append(all, f...)
+	if f, err = delivery(ctx, bot); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(bot)
 	if err != nil {
 		return nil, err

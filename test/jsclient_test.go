@@ -1,0 +1,527 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"reverie/internal/llm/rehearsal"
+)
+
+// jsWait is how long a command of the JavaScript client, or an answer that it
+// waits for, may take.
+const jsWait = time.Minute
+
+// TestJSClient: an implementation of Matrix that shares no code with the bot
+// reads it and is read by it: matrix-js-sdk with its encryption in Rust.
+func TestJSClient(t *testing.T) {
+	jsInstall(t)
+	w := newWorld(t)
+	m := newSlowModel(t, 20*time.Millisecond)
+	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
+	bot := w.bot(t, "reverie", m, you.user)
+	botUser := "@reverie:" + w.home.Name
+	room := you.directRoom(t, botUser)
+
+	steps := []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"both ways", func(t *testing.T) {
+			_, answer := you.ask(t, room, botUser, "remember that my sister's name is Jana")
+			if !strings.Contains(answer.Body, "Jana") || !strings.Contains(answer.Body, "No language model") {
+				t.Errorf("answer = %q; want a confirmation with Jana, and that no language model is connected", answer.Body)
+			}
+		}},
+		{"streamed answer", func(t *testing.T) {
+			want := m.answer(t, "rehearse: long 200")
+			_, answer := you.ask(t, room, botUser, "rehearse: long 200")
+			if answer.Body != want {
+				t.Errorf("text after the last edit = %q\nwant %q", answer.Body, want)
+			}
+			if answer.edits < 2 {
+				t.Errorf("the answer was edited %d times while it was written, want at least 2", answer.edits)
+			}
+			if n := strings.Count(answer.HTML, "<p>"); n != strings.Count(want, "\n\n")+1 {
+				t.Errorf("formatted text has %d paragraphs: %q", n, answer.HTML)
+			}
+		}},
+		{"hostile answer", func(t *testing.T) { jsHostile(t, you, room, botUser) }},
+		{"cross-signed", func(t *testing.T) {
+			jsCrossSigned(t, you, botUser)
+			// As clients that hide insecure devices: no keys for a device that
+			// its owner has not signed, and nothing read from it.
+			you.call(t, "strict", js{"on": true}, nil)
+			you.call(t, "discard", js{"room": room}, nil)
+			if _, answer := you.ask(t, room, botUser, "what is my sister's name?"); !strings.Contains(answer.Body, "Jana") {
+				t.Errorf("answer to a client that trusts signed devices only = %q", answer.Body)
+			}
+		}},
+		{"kill and restart", func(t *testing.T) {
+			bot.kill()
+			bot.start(t, "")
+			_, answer := you.ask(t, room, botUser, "what do you know about my sister?")
+			if !strings.Contains(answer.Body, "Jana") {
+				t.Errorf("after the restart = %q; want Jana", answer.Body)
+			}
+			jsCrossSigned(t, you, botUser)
+		}},
+		{"rotation", func(t *testing.T) {
+			before, _ := you.ask(t, room, botUser, "rehearse: long 6")
+			you.call(t, "discard", js{"room": room}, nil)
+			after, answer := you.ask(t, room, botUser, "rehearse: long 7")
+			if before.Session == "" || before.Session == after.Session {
+				t.Errorf("sessions before and after it was discarded: %q, %q; want two", before.Session, after.Session)
+			}
+			if want := m.answer(t, "rehearse: long 7"); answer.Body != want {
+				t.Errorf("answer in the new session = %q, want %q", answer.Body, want)
+			}
+		}},
+		{"history", func(t *testing.T) { jsHistory(t, w, you, room, botUser) }},
+	}
+	for _, s := range steps {
+		if !t.Run(s.name, s.run) {
+			t.Logf("the JavaScript client's warnings:\n%s", you.stderr)
+			return // what follows builds on it
+		}
+	}
+	if unread := you.unread(); len(unread) > 0 {
+		t.Errorf("the JavaScript client could not decrypt: %v", unread)
+	}
+}
+
+// jsHostile: what a model is made to repeat is harmless in each version that a
+// client is shown, in the fallback for clients without edits too.
+func jsHostile(t *testing.T, you *jsPeer, room, bot string) {
+	hostile := `**bold** <script>alert(1)</script> <img src="https://example.org/x.png" onerror="alert(2)"> ![x](https://example.org/y.png) [here](javascript:alert(3)) `
+	_, answer := you.ask(t, room, bot, "remember that "+hostile+strings.Repeat("and so on ", 40)+"**end**")
+	if !strings.Contains(answer.Body, "<script>") || !strings.Contains(answer.HTML, "<strong>bold</strong>") || !strings.Contains(answer.HTML, "<strong>end</strong>") {
+		t.Errorf("answer = %q\nformatted %q\nwant the words as they were given, and the formatting in the second", answer.Body, answer.HTML)
+	}
+	if answer.edits == 0 {
+		t.Error("the answer was not edited: the fallback of edits went unseen")
+	}
+	bad := regexp.MustCompile(`(?i)<(script|img|iframe|style)|onerror|javascript:`)
+	for i, v := range answer.versions {
+		for _, html := range []string{v.HTML, v.FallbackHTML} {
+			if found := bad.FindString(html); found != "" {
+				t.Errorf("version %d of the formatted text holds %q: %s", i, found, html)
+			}
+		}
+	}
+}
+
+// jsCrossSigned: the bot has an identity, and signed its one device with it.
+func jsCrossSigned(t *testing.T, you *jsPeer, bot string) {
+	t.Helper()
+	trust := you.trust(t, bot)
+	if !trust.Identity {
+		t.Errorf("%s has no cross-signing identity", bot)
+	}
+	if len(trust.Devices) != 1 || !trust.Devices[0].SignedByOwner {
+		t.Errorf("devices of %s = %+v; want one, signed by its owner", bot, trust.Devices)
+	}
+	if trust.NeedsApproval {
+		t.Errorf("the identity of %s has changed", bot)
+	}
+}
+
+// jsHistory: with the person's keys, a new device of theirs can read all that
+// both have said.
+func jsHistory(t *testing.T, w *world, you *jsPeer, room, bot string) {
+	var exported struct{ Keys string }
+	you.call(t, "keys", nil, &exported)
+	later := startJSPeer(t)
+	later.login(t, js{"homeserver": w.home.URL, "user": you.user, "password": password("you"), "keys": exported.Keys})
+	var page struct{ Messages []jsMessage }
+	later.call(t, "history", js{"room": room, "limit": 200}, &page)
+	said := map[string]int{}
+	for _, e := range page.Messages {
+		if e.Type != "m.room.message" || !e.Encrypted || e.Reason != "" {
+			t.Errorf("%s of %s cannot be read later: type %s, encrypted %v, %s", e.ID, e.Sender, e.Type, e.Encrypted, e.Reason)
+		} else if e.Replaces == "" {
+			said[e.Sender]++
+		}
+	}
+	if said[you.user] != you.asked || said[bot] != you.asked {
+		t.Errorf("messages in the history = %v; want %d of each", said, you.asked)
+	}
+}
+
+// newSlowModel is the rehearsal model with a pause between two words, so that
+// longer answers arrive as edits.
+func newSlowModel(t *testing.T, pace time.Duration) *model {
+	s := httptest.NewServer(rehearsal.Handler(rehearsal.Config{Pace: pace}))
+	t.Cleanup(s.Close)
+	return &model{url: s.URL + "/v1"}
+}
+
+// answer asks the model itself.
+func (m *model) answer(t *testing.T, text string) string {
+	t.Helper()
+	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
+	body, err := json.Marshal(js{"model": rehearsal.ModelName, "messages": begun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var reply struct {
+		Choices []struct{ Message struct{ Content string } }
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&reply); err != nil || len(reply.Choices) == 0 {
+		t.Fatalf("the model answered %+v, %v", reply, err)
+	}
+	return reply.Choices[0].Message.Content
+}
+
+// js is an object of the JavaScript client's protocol, see jsclient/peer.mjs.
+type js map[string]any
+
+// jsMessage is a message as the JavaScript client shows it.
+type jsMessage struct {
+	Room, Sender, ID, Edit, Type, MsgType, Replaces, Body, HTML, Session, Shield, Reason string
+
+	FallbackHTML string `json:"fallback_html"`
+	ShieldReason string `json:"shield_reason"`
+	Encrypted    bool
+	Live         bool // still being written
+
+	versions []jsMessage // all that were shown, oldest first
+	edits    int
+}
+
+// jsEvent is anything that the JavaScript client tells of itself: a message,
+// or a step of a verification.
+type jsEvent struct {
+	Event string
+	jsMessage
+
+	Handle, Phase, From, Device, Code, By, Problem string
+
+	Emoji, Names []string
+	Decimal      []int
+}
+
+type jsTrust struct {
+	Identity, Verified bool
+
+	NeedsApproval bool `json:"needs_approval"`
+	Devices       []struct {
+		Device        string
+		SignedByOwner bool `json:"signed_by_owner"`
+		Verified      bool
+	}
+}
+
+// jsSent is a message of the JavaScript client and the Megolm session it used.
+type jsSent struct{ Event, Session string }
+
+// jsPeer is a running jsclient/peer.mjs.
+type jsPeer struct {
+	user, device string
+	stderr       *logBuffer
+	stdin        io.Writer
+	asked        int // messages sent by ask
+
+	mu      sync.Mutex
+	calls   int
+	replies map[int]chan jsReply
+	locked  map[string]string // event id → why it cannot be read
+	events  chan jsEvent
+	ended   chan struct{}
+}
+
+type jsReply struct {
+	ID    int
+	OK    json.RawMessage
+	Error string
+}
+
+// newJSPeer logs a person in whose id is user, with an identity of their own.
+func newJSPeer(t *testing.T, homeserver, user string) *jsPeer {
+	t.Helper()
+	p := startJSPeer(t)
+	name, _, _ := strings.Cut(strings.TrimPrefix(user, "@"), ":")
+	p.login(t, js{"homeserver": homeserver, "user": user, "password": password(name), "identity": true})
+	return p
+}
+
+func startJSPeer(t *testing.T) *jsPeer {
+	t.Helper()
+	cmd := exec.Command("node", filepath.Join("jsclient", "peer.mjs"))
+	p := &jsPeer{stderr: &logBuffer{}, replies: map[int]chan jsReply{}, locked: map[string]string{}, events: make(chan jsEvent, 1000), ended: make(chan struct{})}
+	cmd.Stderr = p.stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start the JavaScript client: %v", err)
+	}
+	p.stdin = stdin
+	go func() { defer close(p.ended); p.read(stdout); _ = cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = stdin.Close() // it ends with its input
+		select {
+		case <-p.ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+			<-p.ended
+		}
+	})
+	return p
+}
+
+// read hands out what the client says, until it ends.
+func (p *jsPeer) read(stdout io.Reader) {
+	lines := bufio.NewScanner(stdout)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var line struct {
+			jsReply
+			jsEvent
+		}
+		if err := json.Unmarshal(lines.Bytes(), &line.jsReply); err != nil || line.jsReply.ID == 0 {
+			if err := json.Unmarshal(lines.Bytes(), &line.jsEvent); err != nil {
+				fmt.Fprintf(p.stderr, "not understood: %v: %s\n", err, lines.Bytes())
+				continue
+			}
+			p.note(line.jsEvent)
+			p.events <- line.jsEvent
+			continue
+		}
+		p.mu.Lock()
+		reply := p.replies[line.jsReply.ID]
+		delete(p.replies, line.jsReply.ID)
+		p.mu.Unlock()
+		if reply != nil {
+			reply <- line.jsReply
+		}
+	}
+}
+
+// note keeps in mind what could not be read and was not read later.
+func (p *jsPeer) note(e jsEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e.Event {
+	case "undecryptable":
+		p.locked[e.ID] = e.Reason
+	case "message":
+		delete(p.locked, e.ID)
+		delete(p.locked, e.Edit)
+	}
+}
+
+func (p *jsPeer) unread() map[string]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]string{}
+	for id, why := range p.locked {
+		out[id] = why
+	}
+	return out
+}
+
+// call runs one command and reads its result into result, which may be nil.
+func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
+	t.Helper()
+	reply := make(chan jsReply, 1)
+	p.mu.Lock()
+	p.calls++
+	line := js{"id": p.calls, "do": do}
+	p.replies[p.calls] = reply
+	p.mu.Unlock()
+	for k, v := range args {
+		line[k] = v
+	}
+	out, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
+		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)
+	}
+	select {
+	case r := <-reply:
+		if r.Error != "" {
+			t.Fatalf("JavaScript client: %s\n%s", r.Error, p.stderr)
+		}
+		if result != nil {
+			if err := json.Unmarshal(r.OK, result); err != nil {
+				t.Fatalf("JavaScript client: %s: %v: %s", do, err, r.OK)
+			}
+		}
+	case <-p.ended:
+		t.Fatalf("the JavaScript client ended at %s:\n%s", do, p.stderr)
+	case <-time.After(jsWait):
+		t.Fatalf("JavaScript client: no result of %s within %v\n%s", do, jsWait, p.stderr)
+	}
+}
+
+func (p *jsPeer) login(t *testing.T, args js) {
+	t.Helper()
+	var in struct{ User, Device, Version string }
+	p.call(t, "login", args, &in)
+	p.user, p.device = in.User, in.Device
+	t.Logf("%s on a JavaScript client: %s", in.User, in.Version)
+}
+
+func (p *jsPeer) trust(t *testing.T, user string) (trust jsTrust) {
+	t.Helper()
+	p.call(t, "trust", js{"user": user}, &trust)
+	return trust
+}
+
+// directRoom creates an encrypted direct room and waits until user is there.
+func (p *jsPeer) directRoom(t *testing.T, user string) string {
+	t.Helper()
+	var created struct{ Room string }
+	p.call(t, "create", js{"name": "Reverie", "invite": []string{user}, "direct": true, "encrypted": true}, &created)
+	p.call(t, "joined", js{"room": created.Room, "user": user}, nil)
+	return created.Room
+}
+
+// ask says text and returns the finished answer of bot.
+func (p *jsPeer) ask(t *testing.T, room, bot, text string) (jsSent, jsMessage) {
+	t.Helper()
+	var sent jsSent
+	p.call(t, "send", js{"room": room, "text": text}, &sent)
+	p.asked++
+	return sent, p.hear(t, room, bot)
+}
+
+// hear waits for bot's next finished message, and sees to it that each of its
+// versions was encrypted and came without a warning.
+func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
+	t.Helper()
+	var versions []jsMessage
+	limit := time.After(jsWait)
+	for {
+		select {
+		case e := <-p.events:
+			if e.Event != "message" || e.Room != room || e.Sender != bot {
+				continue
+			}
+			if !e.Encrypted || e.Shield != "none" {
+				t.Errorf("%s came encrypted: %v, shield %s %s; want an encrypted message that a client shows without a warning", e.ID, e.Encrypted, e.Shield, e.ShieldReason)
+			}
+			if len(versions) > 0 && versions[0].ID != e.ID {
+				t.Fatalf("message %s was begun and not finished before %s", versions[0].ID, e.ID)
+			}
+			versions = append(versions, e.jsMessage)
+			if !e.Live {
+				e.versions, e.edits = versions, len(versions)-1
+				return e.jsMessage
+			}
+		case <-p.ended:
+			t.Fatalf("the JavaScript client ended:\n%s", p.stderr)
+		case <-limit:
+			t.Fatalf("no finished answer of %s within %v; versions so far: %d; could not decrypt: %v\n%s", bot, jsWait, len(versions), p.unread(), p.stderr)
+		}
+	}
+}
+
+// jsInstall fetches the JavaScript client's library unless it is there. It
+// skips the test where that cannot be: without node or npm, or without a way
+// to the npm registry.
+func jsInstall(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is missing: no JavaScript client", tool)
+		}
+	}
+	if v := jsNodeVersion(t); v < 20 {
+		t.Skipf("node is missing in version 20 or later (this is %d): no JavaScript client", v)
+	}
+	unlock := jsLock(t)
+	defer unlock()
+	if jsInstalled() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000")
+	cmd.Dir = "jsclient"
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.CombinedOutput()
+	unreachable := regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED|E50[234]`)
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), unreachable.Match(out):
+		t.Skipf("npm registry not reachable: no JavaScript client (%s)", unreachable.Find(out))
+	default:
+		t.Fatalf("npm ci in test/jsclient: %v\n%s", err, out)
+	}
+}
+
+func jsNodeVersion(t *testing.T) int {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "node", "--version").Output()
+	if err != nil {
+		t.Fatalf("node --version: %v", err)
+	}
+	major, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(string(out)), "v"), ".")
+	v, err := strconv.Atoi(major)
+	if err != nil {
+		t.Fatalf("node --version says %q", out)
+	}
+	return v
+}
+
+// jsInstalled tells whether the library is there whole, and not from an older
+// lock: npm writes its own record last.
+func jsInstalled() bool {
+	done, err := os.Stat(filepath.Join("jsclient", "node_modules", ".package-lock.json"))
+	if err != nil {
+		return false
+	}
+	lock, err := os.Stat(filepath.Join("jsclient", "package-lock.json"))
+	return err == nil && !lock.ModTime().After(done.ModTime())
+}
+
+// jsLock keeps two test runs from installing at the same time.
+func jsLock(t *testing.T) (unlock func()) {
+	t.Helper()
+	dir := filepath.Join("..", "bin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "jsclient.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return func() { _ = f.Close() }
+		}
+		if time.Now().After(end) {
+			t.Fatalf("another test run is installing the JavaScript client: %v", err)
+		}
+	}
+}

@@ -66,6 +66,12 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 		if delivered[r.ID] {
 			continue
 		}
+		if gone, err := c.q.withdrawn(ctx, r.ID); gone || err != nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		err := deliver(ctx, r.Inbound)
 		if err != nil {
 			if *tries++; *tries < deliverTries || ctx.Err() != nil {

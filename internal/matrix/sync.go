@@ -100,8 +100,8 @@ func (c *Client) poll(ctx context.Context, since, filter string) (*mautrix.RespS
 	c.mu.Unlock()
 	failures := c.failures.Load()
 	hold, limit := c.pace.poll, c.pace.poll+c.pace.slack
-	if c.hasty.Swap(false) || failures > 0 || since == "" || c.done.Load() == 0 {
-		hold = 0 // the first sync of a process holds the outbox back: it must not wait for news
+	if c.hasty.Swap(false) || failures > 0 || since == "" {
+		hold = 0
 	}
 	if failures > 0 || since == "" {
 		limit = max(limit, longestSync)

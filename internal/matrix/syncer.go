@@ -138,6 +138,9 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	if b.err != nil {
 		return b.err
 	}
+	for _, u := range b.unread {
+		c.log.Warn("matrix: a message cannot be read yet", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
+	}
 	c.wasAway(b, pos.at)
 	if err := c.q.take(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), res.NextBatch, b); err != nil {
 		return err

@@ -63,7 +63,6 @@ func (c *Client) keep(ctx context.Context, evt *event.Event, missing id.SessionI
 		c.log.Error("matrix: an event that cannot be read is lost", "room", evt.RoomID, "event", evt.ID, "err", err)
 		return
 	}
-	c.log.Warn("matrix: a message cannot be read yet", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "session", missing, "err", cause)
 	u := unread{
 		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
 		raw: raw, session: missing, tries: 1, wait: c.pace.again, err: cause,

@@ -3,9 +3,11 @@ package peer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"maunium.net/go/mautrix"
 )
@@ -13,11 +15,21 @@ import (
 // Raw returns one event exactly as the server stores it, nothing decrypted.
 func (p *Peer) Raw(ctx context.Context, room, eventID string) (json.RawMessage, error) {
 	url := p.client.BuildClientURL("v3", "rooms", room, "event", eventID)
-	data, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, nil)
-	if err != nil {
-		return nil, fmt.Errorf("fetch event %s: %w", eventID, err)
+	for try := 0; ; try++ {
+		data, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, nil)
+		if err == nil {
+			return data, nil
+		}
+		// A busy Dendrite acknowledges an event a while before it can be fetched.
+		if !errors.Is(err, mautrix.MNotFound) || try == 20 {
+			return nil, fmt.Errorf("fetch event %s: %w", eventID, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(250 * time.Millisecond):
+		}
 	}
-	return data, nil
 }
 
 // RawTimeline returns the newest limit events of a room, newest first, exactly

@@ -1,0 +1,665 @@
+package matrix_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// pretend starts a homeserver in memory that knows the bot.
+func pretend(t *testing.T) (*matrixtest.Server, *homeserver.Server) {
+	t.Helper()
+	s := matrixtest.Start(t)
+	s.Account("reverie", botPassword)
+	return s, &homeserver.Server{URL: s.URL, Name: s.Name}
+}
+
+func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
+	t.Helper()
+	const password = "a long enough password"
+	p, err := peer.Login(t.Context(), peer.Config{
+		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peertest.Run(t, p)
+	return p
+}
+
+// chat lets you and the bot meet in a direct chat. The room is made without a
+// request of yours, because the bot is in it faster than your client can note
+// that it was invited.
+func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted bool) string {
+	t.Helper()
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: encrypted, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	return room
+}
+
+// await waits until holds is true.
+func await(t *testing.T, s *matrixtest.Server, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
+	defer cancel()
+	if err := s.Await(ctx, holds); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// inPlace puts a fault in place, and waits until no request is under way that
+// has not met it.
+func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault matrixtest.Fault) *matrixtest.Hook {
+	t.Helper()
+	h := s.Fault(match, fault)
+	await(t, s, "the fault is not met", func() bool { return h.Hits() > 0 })
+	return h
+}
+
+func hurry(cfg *matrix.Config) { cfg.Hurry() }
+
+// thief takes the to-device events out of what the bot gets, and gives them
+// back later.
+type thief struct {
+	s    *matrixtest.Server
+	bot  string
+	hook *matrixtest.Hook
+	mu   sync.Mutex
+	loot []stolen
+}
+
+type stolen struct {
+	Type    string          `json:"type"`
+	Sender  string          `json:"sender"`
+	Content json.RawMessage `json:"content"`
+}
+
+func steal(t *testing.T, s *matrixtest.Server, bot string) *thief {
+	th := &thief{s: s, bot: bot}
+	th.hook = inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+		var body map[string]json.RawMessage
+		var list struct {
+			Events []stolen `json:"events"`
+		}
+		if json.Unmarshal(a.Body.Bytes(), &body) != nil || body["to_device"] == nil {
+			return
+		}
+		if err := json.Unmarshal(body["to_device"], &list); err != nil {
+			t.Error(err)
+		}
+		th.mu.Lock()
+		th.loot = append(th.loot, list.Events...)
+		th.mu.Unlock()
+		delete(body, "to_device")
+		left, err := json.Marshal(body)
+		if err != nil {
+			t.Error(err)
+		}
+		a.Body.Reset()
+		a.Body.Write(left)
+	}))
+	return th
+}
+
+// giveBack delivers the loot; to a bot that runs, only when it no longer waits
+// in a request that would be robbed.
+func (th *thief) giveBack(t *testing.T, running bool) {
+	t.Helper()
+	th.hook.Remove()
+	if running {
+		inPlace(t, th.s, matrixtest.On("sync").By(th.bot), matrixtest.Delay(0))
+	}
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, e := range th.loot {
+		if e.Type == "m.room.encrypted" {
+			th.s.SendToDevice(e.Sender, th.bot, e.Type, e.Content)
+		}
+	}
+}
+
+// utd waits until so many messages wait for their key.
+func (b *bot) utd(n int) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.t.Context(), peertest.Patience)
+	defer cancel()
+	for b.Status(ctx).Undecryptable != n {
+		select {
+		case <-ctx.Done():
+			b.t.Fatalf("%d messages wait for their key, want %d", b.Status(context.Background()).Undecryptable, n)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// The key of a message comes late: while the bot runs, while it is down, or
+// when nobody waits for the answer any more.
+func TestLateKey(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		restart bool
+		age     time.Duration
+	}{{"while running", false, 0}, {"while the bot was down", true, 0}, {"after hours", false, 2 * time.Hour}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			th := steal(t, s, b.UserID())
+			asked := s.Count("sendToDevice")
+			say(t, you, room, "one")
+			say(t, you, room, "two")
+			b.utd(2)
+			if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "cannot read this message") {
+				t.Errorf("while the key is missing came %+v", e)
+			}
+			if s.Count("sendToDevice") == asked {
+				t.Error("the key was not asked for")
+			}
+			s.SetClock(c.age)
+			if c.restart {
+				b.stop()
+			}
+			th.giveBack(t, !c.restart)
+			if c.restart {
+				b = startWith(t, server, dir, echo, hurry, you.UserID())
+			}
+			if c.age > 0 {
+				if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "only now") {
+					t.Errorf("hours later came %+v", e)
+				}
+			} else {
+				for _, text := range []string{"one", "two"} {
+					if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {
+						t.Errorf("after the key came %+v, want the answer to %q", e, text)
+					}
+				}
+			}
+			b.utd(0)
+			say(t, you, room, "three")
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **three**" {
+				t.Errorf("a second notice? %+v", e)
+			}
+		})
+	}
+}
+
+// What strangers say is not kept, and not commented on.
+func TestUnreadableStranger(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	s.Account("stranger", "a long enough password")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	cipher := map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": strings.Repeat("A", 100), "session_id": strings.Repeat("B", 43), "sender_key": "x", "device_id": "X"}
+	s.SetState("@stranger:"+s.Name, room, "m.room.member", "@stranger:"+s.Name, map[string]any{"membership": "join"})
+	s.Post("@stranger:"+s.Name, room, "m.room.encrypted", cipher)
+	s.Post(you.UserID(), room, "m.room.encrypted", cipher)
+	if e := peertest.Next(t, you, messageIn(room)); !strings.Contains(e.Body, "cannot read") {
+		t.Errorf("got %+v", e)
+	}
+	b.utd(1)
+}
+
+// A connection on which nothing comes any more is given up.
+func TestHungSync(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Hang())
+	say(t, you, room, "hello?")
+	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **hello?**" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// panicky panics when a message is taken in, as often as times says.
+type panicky struct {
+	slog.Handler
+	mu    *sync.Mutex
+	times map[string]int
+}
+
+func (p panicky) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "matrix: message" {
+		r.Attrs(func(a slog.Attr) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if e := a.Value.String(); a.Key == "event" && p.times[e] > 0 {
+				p.times[e]--
+				panic("a fault for a test")
+			}
+			return true
+		})
+	}
+	return p.Handler.Handle(ctx, r)
+}
+
+func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
+	return panicky{p.Handler.WithAttrs(a), p.mu, p.times}
+}
+
+// One event breaks the program: the others of its sync are answered, it is
+// tried again, and in the end given up with a word to its sender.
+func TestPanicOverOneEvent(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	b.stop()
+	var ids []string
+	for _, text := range []string{"one", "twice", "always", "two"} {
+		ids = append(ids, say(t, you, room, text))
+	}
+	p := panicky{mu: &sync.Mutex{}, times: map[string]int{ids[1]: 2, ids[2]: 100}}
+	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+		cfg.Hurry()
+		p.Handler = cfg.Log.Handler()
+		cfg.Log = slog.New(p)
+	}, you.UserID())
+	var got []string
+	for range 4 {
+		got = append(got, peertest.Next(t, you, messageIn(room)).Body)
+	}
+	slices.Sort(got[2:])
+	want := []string{"echo: **one**", "echo: **two**", "Something went wrong", "echo: **twice**"}
+	for i, w := range want {
+		if !strings.HasPrefix(got[i], w) {
+			t.Errorf("message %d reads %q, want %q", i, got[i], w)
+		}
+	}
+	st := b.Status(t.Context())
+	if st.Lost != 1 || st.Inbox != 0 || st.Undecryptable != 0 {
+		t.Errorf("status %+v, want one message given up", st)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := 100 - p.times[ids[2]]; n != 3 {
+		t.Errorf("tried %d times, want 3", n)
+	}
+}
+
+// What is no event, or none that makes sense, does not stop the others.
+func TestBrokenEvents(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	b.stop()
+	sender := fmt.Sprintf(`"sender":%q,`, you.UserID())
+	for _, raw := range []string{
+		`null`, `5`, `[]`, `{}`, `{` + sender + `"content":5}`, `{` + sender + `"content":null}`, `{` + sender + `"content":[]}`,
+		`{` + sender + `"origin_server_ts":"yesterday","content":{"msgtype":"m.text","body":"x"}}`,
+		`{` + sender + `"type":7,"content":{}}`, `{` + sender + `"content":{"msgtype":5,"body":{}}}`,
+		`{` + sender + `"content":{"msgtype":"m.text","body":"x","m.relates_to":"y"}}`,
+		`{` + sender + `"type":"m.room.encrypted","content":{"algorithm":7}}`,
+		`{` + sender + `"type":"m.room.redaction","content":{"redacts":[1]}}`,
+		`{` + sender + `"type":"m.room.member","state_key":"` + b.UserID() + `","content":{"membership":[]}}`,
+		`{` + sender + `"content":{"body":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`,
+	} {
+		if _, err := s.Inject(room, raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Say(you.UserID(), room, "still there?") // your own client stumbles over such events
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	if in := b.next(); in.Text != "still there?" {
+		t.Errorf("heard %+v", in)
+	}
+}
+
+// A sync that leaves events out: they are fetched, and answered in order.
+func TestGapIsFilled(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	say(t, you, room, "before")
+	b.next()
+	peertest.Next(t, you, messageIn(room))
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	flaky := s.Fault(matrixtest.On("messages").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+	var want []string
+	for i := range 250 { // more than a page
+		say(t, you, room, fmt.Sprint("number ", i))
+		want = append(want, fmt.Sprint("number ", i))
+	}
+	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		if err := b.Handled(context.Background(), in.ID); err != nil {
+			t.Error(err)
+		}
+		b.heard <- in
+	}, hurry, you.UserID())
+	var got []string
+	for len(got) < len(want) {
+		in := b.next()
+		if n := len(got); n == 0 || got[n-1] != in.Text { // the bot under test tells it twice
+			got = append(got, in.Text)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("heard %q", got)
+	}
+	if flaky.Hits() != 1 {
+		t.Error("the fault was not met")
+	}
+}
+
+// A new store takes nothing that is old, and does not look for more of it.
+func TestFreshStoreAnswersNothingOld(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	for i := range 5 {
+		say(t, you, room, fmt.Sprint("old ", i))
+		peertest.Next(t, you, messageIn(room))
+	}
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	before := s.Count("messages")
+	b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
+	say(t, you, room, "new")
+	if in := b.next(); in.Text != "new" {
+		t.Errorf("heard %+v", in)
+	}
+	if n := s.Count("messages") - before; n != 0 {
+		t.Errorf("%d pages of old messages were fetched", n)
+	}
+}
+
+// After a long absence what is recent is answered, and the rest is mentioned.
+func TestLongAbsence(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	say(t, you, room, "hello")
+	peertest.Next(t, you, messageIn(room))
+	b.stop()
+	db := openDB(t, dir)
+	if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET at = at - 3*3600*1000`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.SetClock(-2 * time.Hour)
+	for i := range 3 {
+		say(t, you, room, fmt.Sprint("old ", i))
+	}
+	s.SetClock(0)
+	say(t, you, room, "recent")
+	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Location = time.UTC }, you.UserID())
+	var got []string
+	for range 2 {
+		e := peertest.Next(t, you, messageIn(room))
+		got = append(got, e.Body)
+		if e.Notice != strings.HasPrefix(e.Body, "I was away") {
+			t.Errorf("kind of %+v", e)
+		}
+	}
+	slices.Sort(got)
+	if !strings.HasPrefix(got[0], "I was away from ") || !strings.HasSuffix(got[0], "; I have not answered 3 older messages. Ask again if it still matters.") || got[1] != "echo: **recent**" {
+		t.Errorf("got %q", got)
+	}
+	if in := b.next(); in.Text != "recent" {
+		t.Errorf("heard %+v", in)
+	}
+	b.stop()
+	startWith(t, server, dir, echo, hurry, you.UserID())
+	say(t, you, room, "again")
+	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **again**" {
+		t.Errorf("told again? %+v", e)
+	}
+}
+
+// Nobody's clock decides whether a message is answered while the bot is there.
+func TestWrongClocks(t *testing.T) {
+	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
+		t.Run(skew.String(), func(t *testing.T) {
+			s, server := pretend(t)
+			s.SetClock(skew)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, false)
+			say(t, you, room, "now")
+			for _, ts := range []string{"1", "-5", "99999999999999"} {
+				if _, err := s.Inject(room, fmt.Sprintf(`{"sender":%q,"origin_server_ts":%s,"content":{"msgtype":"m.text","body":%q}}`, you.UserID(), ts, ts)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, text := range []string{"now", "1", "-5", "99999999999999"} {
+				if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {
+					t.Errorf("got %+v, want the answer to %s", e, text)
+				}
+			}
+		})
+	}
+}
+
+// The program dies while it writes an answer.
+func TestDraftAfterARestart(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		handled bool
+		want    string
+	}{
+		{"the question waits", false, "echo: **go on**"},
+		{"the question is done", true, "the beginning of a long answer, which is never finished\n\n_(interrupted)_"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			id := say(t, you, room, "go on")
+			b.next()
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "the beginning of a long answer, which is never finished", ReplyTo: id, Draft: true}); err != nil {
+				t.Fatal(err)
+			}
+			first := peertest.Next(t, you, messageIn(room))
+			if c.handled {
+				if err := b.Handled(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.stop() // says no more than a kill would: the draft stays as it is
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
+			if e.Kind != peer.Edit || e.ID != first.ID || e.Body != c.want || e.Live {
+				t.Errorf("after the restart came %+v, want an edit of %s that reads %q", e, first.ID, c.want)
+			}
+			if st := b.Status(t.Context()); st.Outbox > 1 || st.Dead != 0 {
+				t.Errorf("status %+v", st)
+			}
+		})
+	}
+}
+
+// The answer to a send is lost, and the homeserver restarts: it would take the
+// same transaction id for a new message.
+func TestForgottenTransactions(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.DelayAnswer(2*time.Second)) // slower than the next try
+	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		s.ForgetTransactions()
+		hangUp(w)
+	})
+	for _, text := range []string{"once", "then"} {
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"once", "then"} {
+		if e := peertest.Next(t, you, messageIn(room)); e.Body != text {
+			t.Errorf("got %+v, want %q", e, text)
+		}
+	}
+}
+
+// From one message to the next a room changes; everybody in it can read both.
+func TestEncryptionFollowsTheRoom(t *testing.T) {
+	s, server := pretend(t)
+	you, friend, late := person(t, s, "you"), person(t, s, "friend"), person(t, s, "late")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+	joined(t, you, room, b.UserID())
+	joined(t, friend, room, b.UserID())
+	ask := func(who *peer.Peer, text string, encrypted bool, readers ...*peer.Peer) {
+		t.Helper()
+		if _, err := who.SayTo(t.Context(), room, text, b.UserID()); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range readers {
+			e := peertest.Next(t, p, func(e peer.Event) bool {
+				return e.Room == room && e.Kind == peer.Message && e.Body == "echo: **"+text+"**"
+			})
+			if e.Encrypted != encrypted {
+				t.Errorf("%s sees %+v", p.UserID(), e)
+			}
+		}
+	}
+	ask(you, "plain", false, you, friend)
+	s.SetState(you.UserID(), room, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_msgs": 2})
+	s.Say(friend.UserID(), room, "encrypted from now on")
+	s.Say(you.UserID(), room, "encrypted from now on")
+	for _, p := range []*peer.Peer{you, friend} { // have seen the change when they have seen this
+		peertest.Next(t, p, func(e peer.Event) bool { return e.Body == "encrypted from now on" })
+	}
+	for i := range 6 { // the key changes on the way
+		ask(you, fmt.Sprint("secret ", i), true, you, friend)
+		ask(friend, fmt.Sprint("secret of a friend ", i), true, you, friend)
+	}
+	sessions := map[string]bool{}
+	for _, raw := range s.Events(room) {
+		var e struct {
+			Sender  string
+			Content struct {
+				Session string `json:"session_id"`
+			}
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Sender == b.UserID() && e.Content.Session != "" {
+			sessions[e.Content.Session] = true
+		}
+	}
+	if len(sessions) < 4 {
+		t.Errorf("12 messages with %d keys, want a new one after every second", len(sessions))
+	}
+	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
+	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
+	if err := late.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	joined(t, you, room, late.UserID())
+	ask(you, "welcome", true, you, friend, late)
+	onServer(t, you, room, "secret")
+}
+
+// A message is taken back while it waits.
+func TestRedactedWhileWaiting(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	hold := make(chan struct{})
+	b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		if in.Text == "first" {
+			<-hold
+		}
+		echo(b, in)
+	}, hurry, you.UserID())
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	room := chat(t, s, you, b, false)
+	say(t, you, room, "first")
+	regret := say(t, you, room, "second")
+	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": regret})
+	say(t, you, room, "third")
+	await(t, s, "the message is not taken back", func() bool {
+		gone, err := b.Withdrawn(t.Context(), regret)
+		if err != nil {
+			t.Error(err)
+		}
+		return gone && b.Status(t.Context()).Inbox == 2
+	})
+	release()
+	for _, text := range []string{"first", "third"} {
+		if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {
+			t.Errorf("got %+v, want the answer to %q", e, text)
+		}
+	}
+}
+
+// Many messages wait in one room: they come a few at a time, in order, and do
+// not hold up another room.
+func TestFlood(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	flooded, quiet := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	b.stop()
+	var ids []string
+	for i := range 150 {
+		ids = append(ids, s.Say(you.UserID(), flooded, fmt.Sprint(i)))
+	}
+	s.Say(you.UserID(), quiet, "me too")
+	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	var got []string
+	others := 0
+	for len(got) < matrix.AtOnce || others == 0 {
+		if in := b.next(); in.Room == flooded {
+			got = append(got, in.ID)
+		} else {
+			others++
+		}
+	}
+	if st := b.Status(t.Context()); st.Inbox != 151 {
+		t.Errorf("status %+v", st)
+	}
+	for i := matrix.AtOnce; i < len(ids); i++ {
+		select {
+		case in := <-b.heard:
+			t.Fatalf("%s was delivered while %d were waiting", in.Text, matrix.AtOnce)
+		default:
+		}
+		if err := b.Handled(t.Context(), ids[i-matrix.AtOnce]); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, b.next().ID)
+	}
+	if !slices.Equal(got, ids) {
+		t.Error("the order was not kept")
+	}
+}

@@ -38,6 +38,7 @@ var errHurried = errors.New("matrix: a fresh sync is needed")
 // it, waits for ever on a dead connection, and stops at the first panic.
 func (c *Client) runSync(ctx context.Context) error {
 	var filter string
+	c.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
 		err := c.syncOnce(ctx, &filter)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errHurried) {

@@ -201,6 +201,35 @@ func TestLateKey(t *testing.T) {
 	}
 }
 
+// The program died between taking a key and reading what it opens.
+func TestKeyTakenBeforeTheEnd(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	th := steal(t, s, b.UserID())
+	id := say(t, you, room, "one")
+	b.utd(1)
+	peertest.Next(t, you, messageIn(room)) // the notice: from now on the event waits for its key only
+	db := openDB(t, dir)
+	defer db.Close()
+	var raw, session string
+	if err := db.QueryRowContext(t.Context(), `SELECT raw, megolm FROM inbox WHERE id = ?`, id).Scan(&raw, &session); err != nil {
+		t.Fatal(err)
+	}
+	th.giveBack(t, true)
+	b.next()
+	b.stop()
+	if _, err := db.ExecContext(t.Context(), `UPDATE inbox SET state = 'utd', raw = ?, megolm = ?, next_at = 0 WHERE id = ?`, raw, session, id); err != nil {
+		t.Fatal(err)
+	}
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	if in := b.next(); in.ID != id || in.Text != "one" {
+		t.Errorf("heard %+v", in)
+	}
+}
+
 // What strangers say is not kept, and not commented on.
 func TestUnreadableStranger(t *testing.T) {
 	s, server := pretend(t)
@@ -325,139 +354,6 @@ func TestBrokenEvents(t *testing.T) {
 	b = startWith(t, server, dir, echo, hurry, you.UserID())
 	if in := b.next(); in.Text != "still there?" {
 		t.Errorf("heard %+v", in)
-	}
-}
-
-// A sync that leaves events out: they are fetched, and answered in order.
-func TestGapIsFilled(t *testing.T) {
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	say(t, you, room, "before")
-	b.next()
-	peertest.Next(t, you, messageIn(room))
-	b.stop()
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
-	flaky := s.Fault(matrixtest.On("messages").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
-	var want []string
-	for i := range 250 { // more than a page
-		say(t, you, room, fmt.Sprint("number ", i))
-		want = append(want, fmt.Sprint("number ", i))
-	}
-	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
-		if err := b.Handled(context.Background(), in.ID); err != nil {
-			t.Error(err)
-		}
-		b.heard <- in
-	}, hurry, you.UserID())
-	var got []string
-	for len(got) < len(want) {
-		in := b.next()
-		if n := len(got); n == 0 || got[n-1] != in.Text { // the bot under test tells it twice
-			got = append(got, in.Text)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("heard %q", got)
-	}
-	if flaky.Hits() != 1 {
-		t.Error("the fault was not met")
-	}
-}
-
-// A new store takes nothing that is old, and does not look for more of it.
-func TestFreshStoreAnswersNothingOld(t *testing.T) {
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
-	for i := range 5 {
-		say(t, you, room, fmt.Sprint("old ", i))
-		peertest.Next(t, you, messageIn(room))
-	}
-	b.stop()
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
-	before := s.Count("messages")
-	b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
-	say(t, you, room, "new")
-	if in := b.next(); in.Text != "new" {
-		t.Errorf("heard %+v", in)
-	}
-	if n := s.Count("messages") - before; n != 0 {
-		t.Errorf("%d pages of old messages were fetched", n)
-	}
-}
-
-// After a long absence what is recent is answered, and the rest is mentioned.
-func TestLongAbsence(t *testing.T) {
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	say(t, you, room, "hello")
-	peertest.Next(t, you, messageIn(room))
-	b.stop()
-	db := openDB(t, dir)
-	if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET at = at - 3*3600*1000`); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
-	s.SetClock(-2 * time.Hour)
-	for i := range 3 {
-		say(t, you, room, fmt.Sprint("old ", i))
-	}
-	s.SetClock(0)
-	say(t, you, room, "recent")
-	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Location = time.UTC }, you.UserID())
-	var got []string
-	for range 2 {
-		e := peertest.Next(t, you, messageIn(room))
-		got = append(got, e.Body)
-		if e.Notice != strings.HasPrefix(e.Body, "I was away") {
-			t.Errorf("kind of %+v", e)
-		}
-	}
-	slices.Sort(got)
-	if !strings.HasPrefix(got[0], "I was away from ") || !strings.HasSuffix(got[0], "; I have not answered 3 older messages. Ask again if it still matters.") || got[1] != "echo: **recent**" {
-		t.Errorf("got %q", got)
-	}
-	if in := b.next(); in.Text != "recent" {
-		t.Errorf("heard %+v", in)
-	}
-	b.stop()
-	startWith(t, server, dir, echo, hurry, you.UserID())
-	say(t, you, room, "again")
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **again**" {
-		t.Errorf("told again? %+v", e)
-	}
-}
-
-// Nobody's clock decides whether a message is answered while the bot is there.
-func TestWrongClocks(t *testing.T) {
-	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
-		t.Run(skew.String(), func(t *testing.T) {
-			s, server := pretend(t)
-			s.SetClock(skew)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, false)
-			say(t, you, room, "now")
-			for _, ts := range []string{"1", "-5", "99999999999999"} {
-				if _, err := s.Inject(room, fmt.Sprintf(`{"sender":%q,"origin_server_ts":%s,"content":{"msgtype":"m.text","body":%q}}`, you.UserID(), ts, ts)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for _, text := range []string{"now", "1", "-5", "99999999999999"} {
-				if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {
-					t.Errorf("got %+v, want the answer to %s", e, text)
-				}
-			}
-		})
 	}
 }
 
@@ -587,32 +483,33 @@ func TestEncryptionFollowsTheRoom(t *testing.T) {
 	onServer(t, you, room, "secret")
 }
 
-// A message is taken back while it waits.
+// A message is taken back while it waits behind another.
 func TestRedactedWhileWaiting(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
-	hold := make(chan struct{})
-	b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
-		if in.Text == "first" {
-			<-hold
-		}
-		echo(b, in)
-	}, hurry, you.UserID())
-	release := sync.OnceFunc(func() { close(hold) })
-	t.Cleanup(release)
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
 	room := chat(t, s, you, b, false)
+	b.stop()
 	say(t, you, room, "first")
 	regret := say(t, you, room, "second")
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		<-hold
+		echo(b, in)
+	}, hurry, you.UserID())
+	t.Cleanup(release)
+	await(t, s, "the messages are not there", func() bool { return b.Status(t.Context()).Inbox == 2 })
 	s.Post(you.UserID(), room, "m.room.redaction", map[string]any{"redacts": regret})
-	say(t, you, room, "third")
 	await(t, s, "the message is not taken back", func() bool {
 		gone, err := b.Withdrawn(t.Context(), regret)
 		if err != nil {
 			t.Error(err)
 		}
-		return gone && b.Status(t.Context()).Inbox == 2
+		return gone
 	})
+	say(t, you, room, "third")
 	release()
 	for _, text := range []string{"first", "third"} {
 		if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {

@@ -99,6 +99,9 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 // Typing shows that an answer is on its way.
 func (t *terminal) Typing(_ context.Context, _ string, on bool) { t.writing(on) }
 
+// Withdrawn is never true: what was typed was typed.
+func (t *terminal) Withdrawn(context.Context, string) (bool, error) { return false, nil }
+
 // Handled lets the next line in.
 func (t *terminal) Handled(_ context.Context, id string) error {
 	t.handled <- id

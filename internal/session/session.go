@@ -119,10 +119,32 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 	if err := s.remember(ctx, newest); err != nil {
 		return err
 	}
+	burst, err = s.standing(ctx, burst)
+	if err != nil || len(burst) == 0 {
+		return err
+	}
+	newest = burst[len(burst)-1]
 	if name, args, ok := parseCommand(newest.Text); ok {
 		return s.command(ctx, newest, name, args)
 	}
 	return s.turn(ctx, burst)
+}
+
+// standing leaves out what its sender has taken back while it waited.
+func (s *Session) standing(ctx context.Context, burst []Inbound) ([]Inbound, error) {
+	var left []Inbound
+	for _, in := range burst {
+		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		if gone {
+			s.log.Info("withdrawn before it was answered", "message", in.ID)
+			continue
+		}
+		left = append(left, in)
+	}
+	return left, nil
 }
 
 // notice says text as a status line that answers in.

@@ -31,6 +31,7 @@ type room struct {
 	order   []string
 	final   map[string]Outgoing
 	drafts  map[string]int // by room
+	gone    map[string]bool
 	handled chan string
 	onSay   func(Outgoing)
 }
@@ -57,6 +58,12 @@ func (r *room) Say(_ context.Context, in string, m Outgoing) error {
 }
 
 func (r *room) Typing(context.Context, string, bool) {}
+
+func (r *room) Withdrawn(_ context.Context, id string) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone[id], nil
+}
 
 func (r *room) Handled(_ context.Context, id string) error { r.handled <- id; return nil }
 
@@ -297,6 +304,29 @@ func TestBurst(t *testing.T) {
 	}
 	if asked := w.script.asked(); len(asked) != 4 || !strings.Contains(asked[1], "two") || !strings.Contains(asked[1], "three") {
 		t.Errorf("%d model calls; the second must hold the whole burst", len(asked))
+	}
+}
+
+// TestWithdrawn: what was taken back while it waited is handled, and neither
+// answered nor shown to the model.
+func TestWithdrawn(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.room.gone = map[string]bool{"$2": true, "$3": true}
+	w.say(t, "$1", "one")
+	w.say(t, "$2", "taken back")
+	s := newSession(w.Manager, "!dm")
+	s.handle(t.Context(), []Inbound{
+		{ID: "$3", Room: "!dm", Sender: owner, Text: "taken back", Private: true},
+		{ID: "$4", Room: "!dm", Sender: owner, Text: "stays", Private: true},
+	})
+	if got := strings.Join(w.room.order, " "); got != "re:$1 re:$4" {
+		t.Errorf("replies = %s", got)
+	}
+	if asked := strings.Join(w.script.asked(), " "); strings.Contains(asked, "taken back") || !strings.Contains(asked, "stays") {
+		t.Errorf("requests = %s", asked)
+	}
+	if a, b := <-w.room.handled, <-w.room.handled; a != "$3" || b != "$4" {
+		t.Errorf("handled %s, %s", a, b)
 	}
 }
 

@@ -34,6 +34,9 @@ type Transport interface {
 	Say(ctx context.Context, room string, m Outgoing) error
 	// Typing shows or hides that an answer is being written. Best effort.
 	Typing(ctx context.Context, room string, on bool)
+	// Withdrawn says whether the sender took the inbound message id back, so
+	// that it needs no answer any more.
+	Withdrawn(ctx context.Context, id string) (bool, error)
 	// Handled records that the inbound message id needs no more work, so
 	// that it is not delivered again after a restart.
 	Handled(ctx context.Context, id string) error

@@ -22,10 +22,7 @@ import (
 // encrypted direct chat, a fact told, a new conversation, kill -9, a restart,
 // and the fact still known, in a file, with only ciphertext on the server.
 func TestFirstLight(t *testing.T) {
-	w, m := newWorld(t), newModel(t)
-	you := w.person(t, "you")
-	bot := w.bot(t, "reverie", m, you.UserID())
-	room := directRoom(t, you, "@reverie:"+w.home.Name)
+	bot, you, room, _ := newConversation(t)
 
 	first := ask(t, you, room, "remember that my sister's name is Jana")
 	if !strings.Contains(first.Body, "Jana") || !strings.Contains(first.Body, "No language model") {
@@ -185,10 +182,7 @@ func TestModelDown(t *testing.T) {
 // TestKilledInTurn: kill -9 while the model thinks. The message is answered
 // after the restart, once.
 func TestKilledInTurn(t *testing.T) {
-	w, m := newWorld(t), newModel(t)
-	you := w.person(t, "you")
-	bot := w.bot(t, "reverie", m, you.UserID())
-	room := directRoom(t, you, "@reverie:"+w.home.Name)
+	bot, you, room, m := newConversation(t)
 	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
 		t.Fatal(err)
 	}
@@ -222,10 +216,7 @@ func TestKilledInTurn(t *testing.T) {
 // TestStopInTurn: asked to end while the model thinks, the bot finishes the
 // answer, sends it, and exits in order.
 func TestStopInTurn(t *testing.T) {
-	w, m := newWorld(t), newModel(t)
-	you := w.person(t, "you")
-	bot := w.bot(t, "reverie", m, you.UserID())
-	room := directRoom(t, you, "@reverie:"+w.home.Name)
+	bot, you, room, m := newConversation(t)
 	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
 		t.Fatal(err)
 	}

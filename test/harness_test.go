@@ -190,6 +190,16 @@ func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 	return room
 }
 
+// newConversation is where most tests begin: the bot, its owner, and the
+// encrypted direct room of the two.
+func newConversation(t *testing.T) (*process, *peer.Peer, string, *model) {
+	t.Helper()
+	w, m := newWorld(t), newModel(t)
+	you := w.person(t, "you")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	return bot, you, directRoom(t, you, "@reverie:"+w.home.Name), m
+}
+
 func waitJoined(t *testing.T, you *peer.Peer, room, user string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

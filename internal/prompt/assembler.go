@@ -16,8 +16,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"reverie/internal/history"
@@ -27,8 +30,8 @@ import (
 	"reverie/internal/task"
 )
 
-// Config is what an Assembler works with. Layout, Log, Location, Name and
-// SeedLanguage have defaults, KnownTools may be nil; the rest must be set.
+// Config is what an Assembler works with. Dir and the stores must be set; the
+// rest has defaults or may be left out.
 type Config struct {
 	Layout       Layout // "" = Stable
 	DB           *sql.DB
@@ -42,25 +45,33 @@ type Config struct {
 	Skills       *skill.Library
 	History      *history.Store
 	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
+	Registry     *Registry
+	Limits       map[string]int           // other caps than the layout's, by contributor, in characters
+	Models       []string                 // what the person may call the models
+	Summary      func(tool string) string // of a tool, in one line; nil = none
+	Host         string                   // what the machine is called; "" = not told
 	Log          *slog.Logger
 }
 
 // Assembler makes prompts. It is safe for concurrent use; rooms do not wait
 // for each other.
 type Assembler struct {
-	cfg      Config
-	rows     []contributor
-	files    *files
-	deadline time.Duration // for each contributor
-	nonce    func() string
+	cfg          Config
+	contributors []contributor
+	rows         map[Layout][]row
+	asked        []atomic.Int32 // requests that wait, by contributor
+	files        *files
+	deadline     time.Duration // for each contributor
+	nonce        func() string
+	system       string // the machine's, for the runtime line
 
 	mu       sync.Mutex // for what is below
 	rooms    map[string]*room
-	core     coreCache
+	base     baseCache
 	skills   skillCache
-	clock    *content
 	memories map[string]*memoryCache // by scopes
 	tasks    map[string]*taskCache   // by room
+	texts    map[string]*content     // of what is one text, by where it comes from
 	logged   string                  // the problems that were logged last
 }
 
@@ -73,6 +84,7 @@ type room struct {
 	nonce    string // for the conversation nonceFor, until an epoch with it is stored
 	nonceFor int64
 	last     []llm.Message       // the last request
+	good     map[int]*content    // what a contributor said last, if that may stand in for it
 	sent     []sentMessage       // parallel to the last history
 	rendered map[string]rendered // by section
 	hashed   string              // a prefix, and its hash
@@ -84,9 +96,8 @@ func New(cfg Config) (*Assembler, error) {
 	if cfg.Layout == "" {
 		cfg.Layout = Stable
 	}
-	rows, ok := layouts[cfg.Layout]
-	if !ok {
-		return nil, fmt.Errorf("prompt: unknown layout %q; there are %s and %s", cfg.Layout, Stable, Classic)
+	if !slices.Contains(Layouts(), cfg.Layout) {
+		return nil, fmt.Errorf("prompt: unknown layout %q; there are %v", cfg.Layout, Layouts())
 	}
 	if cfg.DB == nil || cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.History == nil {
 		return nil, errors.New("prompt: a store is missing in the configuration")
@@ -106,12 +117,28 @@ func New(cfg Config) (*Assembler, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Assembler{
-		cfg: cfg, rows: rows, files: newFiles(cfg.Dir, cfg.Defaults), deadline: 2 * time.Second,
-		nonce: func() string { return strings.ToLower(rand.Text()[:4]) },
+	if cfg.Registry == nil {
+		cfg.Registry = NewRegistry()
+	}
+	a := &Assembler{
+		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),
+		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
+		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[string]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
-	}, nil
+		texts: map[string]*content{},
+	}
+	for name, places := range layouts {
+		rows, err := rowsOf(places, a.contributors, cfg.Limits)
+		if err != nil {
+			return nil, err
+		}
+		a.rows[name] = rows
+	}
+	return a, nil
 }
+
+// Layouts lists the layouts that a conversation can have.
+func Layouts() []Layout { return []Layout{Stable, Classic, Tiered, Split, Layered, Phased} }
 
 // Header is the first line of a person's message as the model reads it: the
 // local time, and in shared rooms who wrote it.
@@ -142,7 +169,10 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 		}
 		rm.epoch, rm.loaded = e, true
 	}
-	r := newRequest(a, &t, rm)
+	r, err := newRequest(a, &t, rm)
+	if err != nil {
+		return Prompt{}, err
+	}
 	if err := r.gather(ctx); err != nil {
 		return Prompt{}, err
 	}
@@ -173,6 +203,11 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 			if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
 				return err
 			}
+			if c.fresh {
+				if err := saveEvent(ctx, tx, c.roomID, c.epoch); err != nil {
+					return err
+				}
+			}
 		}
 		if c.setTail {
 			if err := a.cfg.History.SetTail(ctx, tx, c.newest, c.tail); err != nil {
@@ -183,6 +218,9 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 			return fmt.Errorf("prompt: commit: %w", err)
 		}
 	}
+	if c.fresh {
+		a.cfg.Log.Info("prompt event", "room", c.roomID, "kind", kindOf(c.epoch.reason), "detail", c.epoch.reason)
+	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
 	return nil
 }
@@ -192,7 +230,7 @@ func (a *Assembler) room(id string) *room {
 	defer a.mu.Unlock()
 	rm := a.rooms[id]
 	if rm == nil {
-		rm = &room{rendered: map[string]rendered{}}
+		rm = &room{rendered: map[string]rendered{}, good: map[int]*content{}}
 		a.rooms[id] = rm
 	}
 	return rm

@@ -192,16 +192,20 @@ func TestFailedCommitChangesNothing(t *testing.T) {
 
 func TestContributorsFailAlone(t *testing.T) {
 	w := newWorld(t, Stable)
-	rows := append([]contributor{}, layouts[Stable]...)
-	rows = append(rows[:3:3],
-		contributor{"broken", "Broken", Prefix, 70, 10, 100, Items, Data, EndsEpoch, func(context.Context, *request) (*content, error) { return nil, errors.New("no such thing") }},
-		contributor{"wild", "Wild", Prefix, 80, 10, 100, Items, Data, EndsEpoch, func(context.Context, *request) (*content, error) { panic("oops") }},
-		contributor{"slow", "Slow", Prefix, 90, 10, 100, Items, Data, EndsEpoch, func(ctx context.Context, _ *request) (*content, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}})
-	w.assembler.rows = append(rows, layouts[Stable][3:]...)
-	w.assembler.deadline = 10 * time.Millisecond
+	at := place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}
+	w.contribute(at, contributor{"broken", "Broken", Data, Items, func(context.Context, *question) (*content, error) { return nil, errors.New("no such thing") }, no})
+	w.contribute(at, contributor{"wild", "Wild", Data, Items, func(context.Context, *question) (*content, error) { panic("oops") }, no})
+	w.contribute(at, contributor{"slow", "Slow", Data, Items, func(ctx context.Context, _ *question) (*content, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, no})
+	forever := make(chan bool)
+	defer close(forever)
+	w.contribute(at, contributor{"deaf", "Deaf", Data, Items, func(context.Context, *question) (*content, error) { <-forever; return nil, nil }, no})
+	w.contribute(at, contributor{"huge", "Huge", Data, TailCut, func(context.Context, *question) (*content, error) {
+		return newContent(content{source: "huge", lines: []string{strings.Repeat("much ", 2<<20)}}), nil
+	}, no})
+	w.assembler.deadline = 500 * time.Millisecond
 	w.remembers("Ada drinks tea.")
 	w.says("Hello")
 	p := w.send()
@@ -213,7 +217,7 @@ func TestContributorsFailAlone(t *testing.T) {
 			failed[s.ID] = s.Note
 		}
 	}
-	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "context deadline exceeded"}
+	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
 	if diff := cmp.Diff(want, failed); diff != "" {
 		t.Errorf("failures reported (-want +got):\n%s", diff)
 	}

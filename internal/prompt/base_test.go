@@ -77,13 +77,13 @@ func TestDefaultBase(t *testing.T) {
 	for _, s := range sections[1:] {
 		names = append(names, s.name)
 	}
-	if diff := cmp.Diff([]string{"core", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}, names); diff != "" {
 		t.Errorf("sections (-want +got):\n%s", diff)
 	}
-	if n := llm.EstimateTokens(coreContent(sections, tools, "Reverie").lines[0]); n > 650 {
+	if n := llm.EstimateTokens(baseContent(sections, tools, "Reverie").lines[0]); n > 650 {
 		t.Errorf("the shipped base prompt is %d tokens, more than 650", n)
 	}
-	if c := coreContent(sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
+	if c := baseContent(sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
 		t.Errorf("without tools: %s", c.lines[0])
 	}
 }

@@ -4,38 +4,72 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
 const baseFile = "prompts/BASE_PROMPT.txt"
 
-// coreCache holds the parts of BASE_PROMPT.txt, and the last choice of them.
-type coreCache struct {
+// Parts of BASE_PROMPT.txt that gatherBase knows besides the names of sections.
+const (
+	all  = "all"
+	rest = "rest" // what no other contributor shows
+)
+
+// apart are the sections that have contributors of their own.
+var apart = []string{"identity", "core", "safety"}
+
+// baseCache holds the parts of BASE_PROMPT.txt, and what was chosen of them.
+type baseCache struct {
 	text     *text
 	sections []baseSection
 	problems []Problem
 	tools    string
-	content  *content
+	chosen   map[string]*content // by part
 }
 
-// gatherCore gathers the sections of BASE_PROMPT.txt whose tools are there.
-func gatherCore(_ context.Context, r *request) (*content, error) {
-	a := r.a
-	t := a.files.read(baseFile)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := &a.core
-	if c.text != t {
-		*c = coreCache{text: t}
-		c.sections, c.problems = baseOf(t, a.cfg.KnownTools)
+// gatherBase gathers a part of BASE_PROMPT.txt: the sections in it whose tools
+// are there.
+func gatherBase(part string) func(context.Context, *question) (*content, error) {
+	return func(_ context.Context, q *question) (*content, error) {
+		a := q.a
+		t := a.files.read(baseFile)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		c := &a.base
+		if c.text != t {
+			*c = baseCache{text: t}
+			c.sections, c.problems = baseOf(t, a.cfg.KnownTools)
+		}
+		for _, p := range c.problems {
+			q.problem(p.File, p.Line, p.Text)
+		}
+		if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
+			c.tools, c.chosen = tools, map[string]*content{}
+		}
+		if c.chosen[part] == nil {
+			sections := partOf(c.sections, part)
+			if len(sections) == 0 && slices.Contains(apart, part) {
+				// A file that its owner wrote anew may not have it; a job without
+				// an identity or safety rules would be no better for it.
+				builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
+				sections = partOf(builtin, part)
+			}
+			c.chosen[part] = baseContent(sections, q.turn.Tools, a.cfg.Name)
+		}
+		return c.chosen[part], nil
 	}
-	for _, p := range c.problems {
-		r.problem(p.File, p.Line, p.Text)
+}
+
+// partOf returns the sections that are a part.
+func partOf(sections []baseSection, part string) []baseSection {
+	var out []baseSection
+	for _, s := range sections {
+		if part == all || s.name == part || part == rest && !slices.Contains(apart, s.name) {
+			out = append(out, s)
+		}
 	}
-	if tools := strings.Join(r.turn.Tools, "\n"); c.content == nil || c.tools != tools {
-		c.tools, c.content = tools, coreContent(c.sections, r.turn.Tools, a.cfg.Name)
-	}
-	return c.content, nil
+	return out
 }
 
 // baseOf parses a base prompt, with all that is wrong with its file.
@@ -52,14 +86,14 @@ func baseOf(t *text, known []string) ([]baseSection, []Problem) {
 	return sections, problems
 }
 
-func coreContent(sections []baseSection, tools []string, name string) *content {
+func baseContent(sections []baseSection, tools []string, name string) *content {
 	var on []string
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
 			on = append(on, s.text)
 		}
 	}
-	c := content{source: "core"}
+	c := content{source: "base"}
 	if len(on) > 0 {
 		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}

@@ -58,13 +58,16 @@ func (r *request) draft() (*draft, error) {
 	return r.begin(old, reason)
 }
 
-// outgrown is the reason of an epoch that begins because the history did not
-// fit any more.
-const outgrown = "history"
+// Reasons of an epoch that something else depends on.
+const (
+	newConversation = "new conversation"
+	newDay          = "new day"
+	outgrown        = "history" // it did not fit any more
+)
 
 // begin starts a new epoch, in which everything is shown anew and fits.
 func (r *request) begin(old *epoch, reason string) (*draft, error) {
-	e := &epoch{conversation: r.conversation, layout: r.a.cfg.Layout, key: r.key(nil), since: r.newest,
+	e := &epoch{conversation: r.conversation, layout: r.layout, key: r.key(nil), since: r.newest,
 		started: r.turn.Now, reason: reason, nonce: r.nonce(old)}
 	if old != nil && old.conversation == r.conversation {
 		e.first = old.first
@@ -216,7 +219,7 @@ func (r *request) composeTail(d *draft) {
 
 // news returns the part of c that the newest message must carry, if any, and
 // the records of what the model will have seen then.
-func (r *request) news(e *epoch, row *contributor, c *content) (*content, []shown) {
+func (r *request) news(e *epoch, row *row, c *content) (*content, []shown) {
 	past := r.turn.History
 	if row.Change == NewLines {
 		var records []shown

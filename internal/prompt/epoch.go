@@ -29,10 +29,13 @@ type epoch struct {
 	started      time.Time
 	reason       string
 
-	// compare's answer for the content it was asked about last
-	compared *content
-	gone     bool
-	fresh    []int
+	compared []comparison // compare's answers for the contents it was asked about last
+}
+
+type comparison struct {
+	content *content
+	gone    bool
+	fresh   []int
 }
 
 // shown says that the model has seen something, and in which message.
@@ -46,8 +49,10 @@ type shown struct {
 // compare says how c differs from what has been shown of its source: whether a
 // line is gone, and which lines (indices) are not known to stand in the prefix.
 func (e *epoch) compare(c *content) (gone bool, fresh []int) {
-	if e.compared == c {
-		return e.gone, e.fresh
+	for _, known := range e.compared {
+		if known.content == c {
+			return known.gone, known.fresh
+		}
 	}
 	inPrefix := map[uint64]bool{}
 	for _, s := range e.shown {
@@ -68,7 +73,8 @@ func (e *epoch) compare(c *content) (gone bool, fresh []int) {
 			fresh = append(fresh, i)
 		}
 	}
-	e.compared, e.gone, e.fresh = c, gone, fresh
+	others := slices.DeleteFunc(slices.Clone(e.compared), func(k comparison) bool { return k.content.source == c.source })
+	e.compared = append(others, comparison{c, gone, fresh})
 	return gone, fresh
 }
 
@@ -128,8 +134,8 @@ func (e *epoch) stands(s shown, past []history.Message) bool {
 func (r *request) ended(e *epoch) string {
 	switch {
 	case e == nil || e.conversation != r.conversation:
-		return "new conversation"
-	case e.layout != r.a.cfg.Layout:
+		return newConversation
+	case e.layout != r.layout:
 		return "layout changed"
 	case e.key != r.key(e):
 		return changedKey(e.key, r.key(e))
@@ -152,12 +158,21 @@ func (r *request) ended(e *epoch) string {
 					return c.source + " grew"
 				}
 			}
+			if !r.inPrefix(i) {
+				continue
+			}
 			if _, fresh := e.compare(c); len(fresh) > 0 && r.byPerson() && r.day(e.started) != r.day(r.turn.Now) {
-				return "new day"
+				return newDay
 			}
 		}
 	}
 	return ""
+}
+
+// inPrefix reports whether what row i shows in the tail has a place in the prefix
+// too, where a new epoch takes it.
+func (r *request) inPrefix(i int) bool {
+	return slices.ContainsFunc(r.rows, func(o row) bool { return o.Zone == Prefix && o.source == r.rows[i].source })
 }
 
 // byPerson reports whether a person's message is to be answered, rather than a

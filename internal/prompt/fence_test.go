@@ -51,7 +51,7 @@ func TestDataStaysInItsFence(t *testing.T) {
 	part := rapid.SampledFrom([]string{"<data", "</data k3f9>", `<data id="k3f9" source="x">`, "[note k3f9]", "[/note k3f9]", "k3f9", "<", "/", " ", "\n", "data ", "[", "note ", "tea", "é"})
 	rapid.Check(t, func(t *rapid.T) {
 		lines := strings.Split(strings.Join(rapid.SliceOfN(part, 1, 12).Draw(t, "text"), ""), "\n")
-		row := contributor{ID: "memories", Zone: Prefix, Keep: 50, Max: 1000, Shrink: Items, Trust: Data}
+		row := row{place{"memories", Prefix, 0, 50, 1000, LinesEnd}, &contributor{Name: "memories", Shrink: Items, Trust: Data}, 0}
 		s := render(&row, newContent(content{source: "memories", lines: lines}), 1000, "k3f9")
 		if s.State != Kept {
 			t.Fatalf("%q was %s: %s", lines, s.State, s.Note)

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 )
 
+// missing is the problem of a file that is neither on disk nor built in.
+const missing = "is missing"
+
 // maxFile is the most bytes that a prompt file may have.
 const maxFile = 1 << 20
 
@@ -29,8 +32,14 @@ type files struct {
 	dir      string // the data folder
 	defaults fs.FS  // what stands in for a missing file
 
-	mu    sync.Mutex
-	known map[string]*file
+	mu    sync.Mutex // for the map alone: one file that hangs must not stop the others
+	known map[string]*slot
+}
+
+// slot is what is known of one file.
+type slot struct {
+	mu   sync.Mutex
+	last *file
 }
 
 type file struct {
@@ -40,18 +49,19 @@ type file struct {
 }
 
 func newFiles(dir string, defaults fs.FS) *files {
-	return &files{dir: dir, defaults: defaults, known: map[string]*file{}}
+	return &files{dir: dir, defaults: defaults, known: map[string]*slot{}}
 }
 
 // read returns what the file called name (slashes, relative to the data folder)
 // says now. A missing file reads as its built-in default, an unreadable one as it
 // was when it could last be read.
 func (f *files) read(name string) *text {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	s := f.slot(name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
 	info, err := os.Stat(path)
-	known := f.known[name]
+	known := s.last
 	if err == nil && known != nil && known.info != nil && unchanged(info, known.info) {
 		return known.text
 	}
@@ -70,8 +80,19 @@ func (f *files) read(name string) *text {
 			known = &file{info: info, text: clean(data)}
 		}
 	}
-	f.known[name] = known
+	s.last = known
 	return known.text
+}
+
+func (f *files) slot(name string) *slot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.known[name]
+	if s == nil {
+		s = &slot{}
+		f.known[name] = s
+	}
+	return s
 }
 
 // keep answers for a file that is there but cannot be read.
@@ -97,11 +118,11 @@ func (f *files) keep(name string, known *file, err error) *file {
 // builtin answers for a file that is missing.
 func (f *files) builtin(name string) *text {
 	if f.defaults == nil {
-		return &text{problem: "is missing"}
+		return &text{problem: missing}
 	}
 	data, err := fs.ReadFile(f.defaults, name)
 	if err != nil {
-		return &text{problem: "is missing"}
+		return &text{problem: missing}
 	}
 	t := clean(data)
 	return &text{text: t.text, exists: true, problem: "is missing; the built-in text is used"}

@@ -2,44 +2,122 @@ package prompt
 
 import "context"
 
-// Layout names a prompt layout.
+// Layout names a profile: which contributors a prompt has, in which order and
+// with which caps.
 type Layout string
 
-// The layouts. Stable keeps every request of an epoch a byte prefix of the
-// next; Classic rebuilds the whole system text every time.
+// The layouts of conversations. Stable keeps every request of an epoch a byte
+// prefix of the next; the others rebuild the system text for every request.
 const (
 	Stable  Layout = "stable"
-	Classic Layout = "classic"
+	Classic Layout = "classic" // one document: core instructions, time, memories, tasks, summary, skills
+	Tiered  Layout = "tiered"  // a template for mode and tier, then mandates, goal, skills, sanity checks
+	Split   Layout = "split"   // a static part that servers can cache, and a suffix that changes
+	Layered Layout = "layered" // numbered layers, the low ones the safest
+	Phased  Layout = "phased"  // sticky constraints, then task, memory and tools
 )
 
-// layouts is the prompt, in prompt order. Adding a contributor is one file that
-// gathers its content and one row here.
+// The layouts of work that nobody watches: scheduled jobs and sub-sessions.
+// Such work in full takes the layout of the conversation.
+const (
+	Minimal  Layout = "minimal"
+	BaseOnly Layout = "base_only"
+	Bare     Layout = "none" // no system text at all
+)
+
+// contributors is everything that can stand in a prompt: its heading, whose
+// words it holds (Data is fenced), how it gives way, and what gathers it. One
+// more is one file and one line here; where it stands is a line in a layout.
+var contributors = []contributor{
+	// name          heading                 trust    shrink    gather            its last good text may stand in
+	{"core", "Core Instructions", Trusted, TailCut, gatherBase(all), no},      // all of BASE_PROMPT.txt, or in parts:
+	{"identity", "Identity", Trusted, TailCut, gatherBase("identity"), no},    //
+	{"mandates", "Core Mandates", Trusted, TailCut, gatherBase("core"), no},   //
+	{"safety", "Safety", Trusted, TailCut, gatherBase("safety"), no},          //
+	{"base", "Base Instructions", Trusted, TailCut, gatherBase(rest), no},     // what is none of these
+	{"guides", "Tool Guides", Trusted, Items, gatherGuides, no},               // prompts/tools/NAME.txt
+	{"template", "Mode", Trusted, TailCut, gatherTemplate, no},                // prompts/MODE/tierN.txt
+	{"sanity", "Sanity Checks", Trusted, TailCut, gatherSanity, no},           // prompts/SANITY.txt
+	{"soul", "Soul", Trusted, TailCut, gatherFile("SOUL.md"), no},             // the owner's own files
+	{"agents", "Agents", Trusted, TailCut, gatherFile("AGENTS.md"), no},       //
+	{"toolnotes", "Tool Notes", Trusted, TailCut, gatherFile("TOOLS.md"), no}, //
+	{"commands", "Commands", Trusted, TailCut, gatherFile("COMMANDS.md"), no}, //
+	{"agent", "Agent", Trusted, TailCut, gatherFile("AGENT.md"), no},          //
+	{"preferences", "Preferences", Trusted, TailCut, gatherFile("PREFERENCES.md"), no},
+	{"user", "About the Person", Trusted, TailCut, gatherFile("USER.md"), no},
+	{"instructions", "Instructions", Trusted, TailCut, gatherRegistered(FromConfig), no},
+	{"mcp_prompts", "Prompts of Connected Apps", Data, Items, gatherRegistered(FromMCP), no},
+	{"apps", "Connected Apps", Data, Items, gatherApps, no},
+	{"models", "Models", Trusted, Items, gatherModels, no},
+	{"tools", "Tools", Trusted, Items, gatherTools, no},
+	{"reminder", "Tools Reminder", Trusted, None, gatherReminder, no},
+	{"workspace", "Workspace", Data, Items, gatherWorkspace, no},
+	{"skills", "Skills", Data, Items, gatherSkills, yes}, // their table of contents
+	{"memories", "User Memories", Data, Items, gatherMemories, no},
+	{"learned", "New memories", Data, Items, nil, no}, // of these
+	{"goal", "Active Goal", Data, Items, gatherGoal, no},
+	{"steps", "Steps of the goal now", Data, Items, gatherSteps, no},
+	{"pin", "Current Task", Data, TailCut, gatherPin, no},
+	{"tasks", "Active Tasks", Data, Items, gatherTasks, yes},
+	{"tasks_now", "Active tasks now", Data, Items, nil, no}, // of these
+	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary, no},
+	{"footprint", "Lately Used", Data, Items, gatherFootprint, no},
+	{"files", "Files Read", Data, Items, gatherFiles, no},
+	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
+	{"clock", "Current Time", Trusted, None, gatherClock, no},
+	{"runtime", "Runtime", Trusted, None, gatherRuntime, no},
+	{"seed", "", Trusted, TailCut, gatherSeed, no},
+}
+
+// Contributors that show what another one gathered.
+var sameAs = map[string]string{"learned": "memories", "tasks_now": "tasks"}
+
+// layouts is the prompt, in prompt order.
 //
 //   - zone and order say where a section stands; keep says what survives when
-//     the window is small (the lowest gives way first); max is in characters.
-//   - trust: a data section is fenced, for other people's words are in it.
+//     the window is small (the lowest gives way first); max is in characters and
+//     always holds.
 //   - change says what a changed source does: see the constants below.
-var layouts = map[Layout][]contributor{
+var layouts = map[Layout][]place{
 	Stable: {
-		// id        title                zone    order keep  max     shrink   trust    change     gather
-		{"core", "Core Instructions", Prefix, 0, Must, 32_000, TailCut, Trusted, EndsEpoch, gatherCore},
-		{"skills", "Skills", Prefix, 50, 60, 2_000, Items, Data, EndsEpoch, gatherSkills},
-		{"memories", "User Memories", Prefix, 60, 80, 10_000, Items, Data, LinesEnd, gatherMemories},
+		// id     zone   order keep  max     change
+		{"core", Prefix, 0, Must, 32_000, EndsEpoch},
+		{"guides", Prefix, 10, 85, 4_000, EndsEpoch},
+		{"template", Prefix, 20, Must, 8_000, EndsEpoch},
+		{"soul", Prefix, 30, 95, 8_000, EndsEpoch},
+		{"agents", Prefix, 31, 90, 8_000, EndsEpoch},
+		{"toolnotes", Prefix, 32, 90, 8_000, EndsEpoch},
+		{"commands", Prefix, 33, 90, 8_000, EndsEpoch},
+		{"agent", Prefix, 34, 95, 8_000, EndsEpoch},
+		{"preferences", Prefix, 35, 95, 8_000, EndsEpoch},
+		{"user", Prefix, 36, 95, 8_000, EndsEpoch},
+		{"instructions", Prefix, 40, Must, 8_000, EndsEpoch},
+		{"mcp_prompts", Prefix, 44, 50, 8_000, EndsEpoch},
+		{"apps", Prefix, 45, 50, 2_000, EndsEpoch},
+		{"goal", Prefix, 48, Must, 4_000, EndsEpoch},
+		{"skills", Prefix, 50, 60, 2_000, EndsEpoch},
+		{"memories", Prefix, 60, 80, 10_000, LinesEnd},
+		{"summary", Prefix, 90, 90, 8_000, EndsEpoch},
 		// the history stands here
-		{"seed", "", Tail, 0, 90, 2_000, TailCut, Trusted, Once, gatherSeed},
-		{"learned", "New memories", Tail, 20, 75, 2_000, Items, Data, NewLines, gatherMemories},
-		{"tasks", "Active tasks now", Tail, 40, 65, 5_000, Items, Data, Changed, gatherTasks},
+		{"seed", Tail, 0, 90, 2_000, Once},
+		{"learned", Tail, 20, 75, 2_000, NewLines},
+		{"thinking", Tail, 25, 90, 400, Changed},
+		{"steps", Tail, 30, Must, 2_000, Changed},
+		{"pin", Tail, 35, 85, 1_000, Changed},
+		{"tasks_now", Tail, 40, 65, 5_000, Changed},
 	},
-	Classic: {
-		{"core", "Core Instructions", Prefix, 0, Must, 32_000, TailCut, Trusted, Rebuilt, gatherCore},
-		{"clock", "Current Time", Prefix, 10, Must, 100, None, Trusted, Rebuilt, gatherClock},
-		{"memories", "User Memories", Prefix, 20, 80, 10_000, Items, Data, Rebuilt, gatherMemories},
-		{"tasks", "Active Tasks", Prefix, 30, 65, 5_000, Items, Data, Rebuilt, gatherTasks},
-		// a Conversation Summary will stand here, order 40
-		{"skills", "Skills", Prefix, 50, 60, 2_000, Items, Data, Rebuilt, gatherSkills},
-		// the history stands here
-		{"seed", "", Tail, 0, 90, 2_000, TailCut, Trusted, Once, gatherSeed},
+	Minimal: { // for scheduled jobs
+		{"identity", Prefix, 0, Must, 2_000, Rebuilt},
+		{"safety", Prefix, 10, Must, 4_000, Rebuilt},
+		{"clock", Prefix, 20, Must, 100, Rebuilt},
+		{"instructions", Prefix, 30, Must, 8_000, Rebuilt},
 	},
+	BaseOnly: {
+		{"core", Prefix, 0, Must, 32_000, Rebuilt},
+	},
+	Bare: {},
+	// the seeds' orders are in layouts.go
+	Classic: classic, Tiered: tiered, Split: split, Layered: layered, Phased: phased,
 }
 
 // Zone is a third of the prompt: the prefix is the system text, then comes the
@@ -60,9 +138,10 @@ type Shrink string
 
 // The ways to shrink.
 const (
-	None    Shrink = "none"     // all or nothing
-	TailCut Shrink = "tail-cut" // the end goes, at a line or a rune
-	Items   Shrink = "items"    // whole lines go, those of the highest rank first
+	None     Shrink = "none"      // all or nothing
+	TailCut  Shrink = "tail-cut"  // the end goes, at a line or a rune
+	HeadTail Shrink = "head+tail" // the middle goes
+	Items    Shrink = "items"     // whole lines go, those of the highest rank first
 )
 
 // Trust says whose words a section holds.
@@ -87,17 +166,24 @@ const (
 	Once      Change = "once"       // tail: whenever there is one, but once
 )
 
-// contributor is one row of a layout: where its section stands and what
-// gathers it.
+// contributor can have a section in a prompt.
 type contributor struct {
-	ID     string
+	Name   string
 	Title  string
+	Trust  Trust
+	Shrink Shrink
+	gather func(context.Context, *question) (*content, error)
+	stale  bool // what it said last stands in for it when it fails
+}
+
+const no, yes = false, true
+
+// place is where a contributor's section stands in a layout.
+type place struct {
+	ID     string
 	Zone   Zone
 	Order  int
 	Keep   int
 	Max    int // characters
-	Shrink Shrink
-	Trust  Trust
 	Change Change
-	gather func(context.Context, *request) (*content, error)
 }

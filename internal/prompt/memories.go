@@ -19,25 +19,21 @@ type memoryCache struct {
 
 // gatherMemories gathers what is remembered in the scopes of the turn, one
 // line each. Where room is short, the oldest lines of every scope go first.
-func gatherMemories(ctx context.Context, r *request) (*content, error) {
-	if r.memories != nil { // two rows of a layout ask
-		return r.memories, r.memoryErr
-	}
-	a := r.a
-	entries, err := a.cfg.Memory.Entries(ctx, r.turn.Scopes...)
+func gatherMemories(ctx context.Context, q *question) (*content, error) {
+	a := q.a
+	entries, err := a.cfg.Memory.Entries(ctx, q.turn.Scopes...)
 	if err != nil && len(entries) == 0 {
 		return nil, err
 	}
-	key := fmt.Sprint(r.turn.Scopes)
+	key := fmt.Sprint(q.turn.Scopes)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.memories[key]
 	if c == nil || !sameEntries(c.entries, entries) {
-		c = &memoryCache{entries: entries, content: memoryContent(entries, a.memoryFiles(r.turn.Scopes))}
+		c = &memoryCache{entries: entries, content: memoryContent(entries, a.memoryFiles(q.turn.Scopes))}
 		a.memories[key] = c
 	}
-	r.memories, r.memoryErr = c.content, err // the entries of the files that could be read
-	return c.content, err
+	return c.content, err // the entries of the files that could be read
 }
 
 // sameEntries reports whether a and b are the same slice. The store returns

@@ -149,7 +149,7 @@ func reports(sections []*Section, zone Zone) []SectionReport {
 
 // finish makes a Prompt of a draft.
 func (r *request) finish(d *draft) Prompt {
-	p := Prompt{Layout: r.a.cfg.Layout, Prefix: d.prefix, History: d.history, Tail: d.tail}
+	p := Prompt{Layout: r.layout, Prefix: d.prefix, History: d.history, Tail: d.tail}
 	sent := p.Messages()
 	p.Report = r.report(d, sent)
 	if r.turn.Preview {
@@ -158,8 +158,8 @@ func (r *request) finish(d *draft) Prompt {
 	old := r.room.epoch
 	p.commit = &commit{
 		room: r.room, roomID: r.turn.Room, epoch: d.epoch, newest: r.newest, sent: sent,
-		saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
-		tail:      joinTail(d.kept, d.tail),
+		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
+		tail: joinTail(d.kept, d.tail),
 	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p
@@ -167,7 +167,7 @@ func (r *request) finish(d *draft) Prompt {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.a.cfg.Layout, PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Layout: r.layout, PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reused(r.room.last, sent), Problems: r.problems,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},

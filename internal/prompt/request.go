@@ -2,10 +2,61 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 )
+
+// row is a place in a layout and the contributor that fills it.
+type row struct {
+	place
+	*contributor
+	source int // index of the contributor whose content it shows
+}
+
+// rowsOf joins the places of a layout with who fills them. limits are other
+// caps, in characters, by contributor.
+func rowsOf(places []place, from []contributor, limits map[string]int) ([]row, error) {
+	index := func(id string) int {
+		return slices.IndexFunc(from, func(c contributor) bool { return c.Name == id })
+	}
+	rows := make([]row, len(places))
+	for i, p := range places {
+		at := index(p.ID)
+		if at < 0 {
+			return nil, fmt.Errorf("prompt: there is no contributor %q", p.ID)
+		}
+		rows[i] = row{place: p, contributor: &from[at], source: at}
+		if other, ok := sameAs[p.ID]; ok {
+			rows[i].source = index(other)
+		}
+		if n := limits[from[rows[i].source].Name]; n > 0 {
+			rows[i].Max = n
+		}
+	}
+	return rows, nil
+}
+
+// question is what a contributor is asked. It looks at the turn and changes
+// nothing of it: others look at it at the same time.
+type question struct {
+	a        *Assembler
+	turn     *Turn
+	problems []Problem
+}
+
+func (q *question) problem(file string, line int, text string) {
+	q.problems = append(q.problems, Problem{File: file, Line: line, Text: text})
+}
+
+// reply is what a contributor gave back.
+type reply struct {
+	source   int
+	content  *content
+	problems []Problem
+	err      error
+}
 
 // request is one prompt in the making. Its fields are filled once, in order:
 // gather, then draft.
@@ -13,64 +64,157 @@ type request struct {
 	a            *Assembler
 	room         *room
 	turn         *Turn
+	layout       Layout
 	conversation int64 // 0: a preview of one that has not begun
 	newest       int64 // message ID
-	rows         []contributor
+	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
 
 	contents []*content // per row; nil: nothing to say
 	errs     []error    // per row; a content beside it is a part of the whole
 	most     []int      // per row: characters it may have
 	problems []Problem
-
-	memories  *content // gathered once for two rows
-	memoryErr error
 }
 
-func newRequest(a *Assembler, t *Turn, rm *room) *request {
-	r := &request{a: a, room: rm, turn: t, rows: a.rows}
+func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
+	r := &request{a: a, room: rm, turn: t, layout: t.Layout}
+	if r.layout == "" {
+		r.layout = a.cfg.Layout
+	}
+	var ok bool
+	if r.rows, ok = a.rows[r.layout]; !ok {
+		return nil, fmt.Errorf("prompt: unknown layout %q", r.layout)
+	}
 	if n := len(t.History); n > 0 {
 		r.conversation, r.newest = t.History[n-1].Conversation, t.History[n-1].ID
 	}
+	r.rebuilt = r.layout != Stable
 	for i := range r.rows {
 		r.most = append(r.most, r.rows[i].Max)
-		r.rebuilt = r.rebuilt || r.rows[i].Change == Rebuilt
 	}
-	return r
+	return r, nil
 }
 
-// gather asks every contributor. One after the other: they look at caches, and
-// handing them to goroutines would cost more than they do.
+// gather asks every contributor at once, and waits no longer for any of them
+// than the deadline. Who is late, fails or panics is reported, and the rest goes on.
 func (r *request) gather(ctx context.Context) error {
+	var sources []int
+	for i := range r.rows {
+		if !slices.Contains(sources, r.rows[i].source) {
+			sources = append(sources, r.rows[i].source)
+		}
+	}
+	replies, err := r.askAll(ctx, sources)
+	if err != nil {
+		return err
+	}
 	r.contents = make([]*content, len(r.rows))
 	r.errs = make([]error, len(r.rows))
 	for i := range r.rows {
-		r.contents[i], r.errs[i] = r.ask(ctx, &r.rows[i])
-		if err := ctx.Err(); err != nil {
-			return err // the caller gave up
+		got := &replies[r.rows[i].source]
+		r.contents[i], r.errs[i] = got.content, got.err
+	}
+	for _, at := range sources { // in the layout's order, whoever was first
+		for _, p := range replies[at].problems {
+			r.problem(p)
 		}
-		if r.errs[i] != nil {
-			r.problem("", 0, fmt.Sprintf("%s: %v", r.rows[i].ID, r.errs[i]))
+		if err := replies[at].err; err != nil {
+			r.problem(Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
 	}
 	return nil
 }
 
-// ask asks one contributor, whose panic is an error like any other.
-func (r *request) ask(ctx context.Context, row *contributor) (c *content, err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.a.deadline)
+// maxAsked is how many requests may wait for one contributor at the same time.
+// One that hangs is not asked for ever.
+const maxAsked = 16
+
+var (
+	errLate = errors.New("took too long")
+	errBusy = errors.New("earlier requests still wait for it")
+)
+
+// askAll returns a reply of each of the sources, by index of the contributor.
+func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
+	asking, cancel := context.WithTimeout(ctx, r.a.deadline)
 	defer cancel()
-	defer func() {
-		if p := recover(); p != nil {
-			r.a.cfg.Log.Error("prompt contributor panicked", "contributor", row.ID, "panic", p, "stack", string(debug.Stack()))
-			c, err = nil, fmt.Errorf("panic: %v", p)
+	replies := make([]reply, len(r.a.contributors))
+	came := make(chan reply, len(sources)) // has room for the late, whom nobody waits for
+	waiting := 0
+	for _, at := range sources {
+		if r.a.asked[at].Add(1) > maxAsked {
+			r.a.asked[at].Add(-1)
+			replies[at].err = errBusy
+			continue
 		}
-	}()
-	return row.gather(ctx, r)
+		replies[at].err = errLate
+		waiting++
+		// go: ends with its contributor, which has a deadline; no more than maxAsked of each
+		go func() {
+			defer r.a.asked[at].Add(-1)
+			came <- r.ask(asking, at)
+		}()
+	}
+	for ; waiting > 0; waiting-- {
+		select {
+		case got := <-came:
+			replies[got.source] = got
+		case <-asking.Done():
+			if err := ctx.Err(); err != nil {
+				return nil, err // the caller gave up
+			}
+			waiting = 0 // and take what is there
+			for len(came) > 0 {
+				got := <-came
+				replies[got.source] = got
+			}
+			return r.standIn(replies, sources), nil
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r.standIn(replies, sources), nil
 }
 
-func (r *request) problem(file string, line int, text string) {
-	p := Problem{File: file, Line: line, Text: text}
+// standIn keeps what the contributors said, and lets it stand in for those that
+// failed and declare that it may.
+func (r *request) standIn(replies []reply, sources []int) []reply {
+	for _, at := range sources {
+		got := &replies[at]
+		if !r.a.contributors[at].stale {
+			continue
+		}
+		switch good := r.room.good[at]; {
+		case got.err == nil:
+			r.room.good[at] = got.content
+		case got.content == nil && good != nil:
+			got.content = good
+			got.err = fmt.Errorf("%w; what it said before stands here", got.err)
+		}
+	}
+	return replies
+}
+
+// ask asks one contributor, whose panic is an error like any other.
+func (r *request) ask(ctx context.Context, at int) (got reply) {
+	q := question{a: r.a, turn: r.turn}
+	got.source = at
+	defer func() {
+		if p := recover(); p != nil {
+			r.a.cfg.Log.Error("prompt contributor panicked", "contributor", r.a.contributors[at].Name, "panic", p, "stack", string(debug.Stack()))
+			got.content, got.err = nil, fmt.Errorf("panic: %v", p)
+		}
+	}()
+	got.content, got.err = r.a.contributors[at].gather(ctx, &q)
+	got.problems = q.problems
+	if errors.Is(got.err, context.DeadlineExceeded) {
+		got.err = errLate
+	}
+	return got
+}
+
+func (r *request) problem(p Problem) {
 	if !slices.Contains(r.problems, p) {
 		r.problems = append(r.problems, p)
 	}

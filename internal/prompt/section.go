@@ -95,7 +95,7 @@ type Section struct {
 
 // render makes the section of a row from its content, in at most most
 // characters of the source's own words.
-func render(row *contributor, c *content, most int, nonce string) *Section {
+func render(row *row, c *content, most int, nonce string) *Section {
 	s := &Section{ID: row.ID, Zone: row.Zone, Order: row.Order, Keep: row.Keep, Max: most,
 		Shrink: row.Shrink, Trust: row.Trust, State: Kept}
 	body, note := shrink(row.Shrink, c, most)
@@ -152,6 +152,9 @@ func shrink(way Shrink, c *content, most int) (body, note string) {
 	case TailCut:
 		cut := cutTail(strings.Join(c.lines, "\n"), most)
 		return cut, fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(cut), size)
+	case HeadTail:
+		cut := cutMiddle(strings.Join(c.lines, "\n"), most)
+		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), size)
 	default:
 		return "", fmt.Sprintf("%d characters are more than the %d there is room for", size, most)
 	}
@@ -206,6 +209,23 @@ func cutTail(s string, most int) string {
 		s = s[:i]
 	}
 	return s
+}
+
+// cutMiddle returns beginning and end of s, together at most most characters,
+// with a mark between them.
+func cutMiddle(s string, most int) string {
+	const mark = "\n[…]\n"
+	most -= utf8.RuneCountInString(mark)
+	if most <= 0 {
+		return ""
+	}
+	head := cutTail(s, most*3/5)
+	runes := []rune(s)
+	end := string(runes[len(runes)-(most-most*3/5):])
+	if i := strings.IndexByte(end, '\n'); i >= 0 && i < len(end)/2 {
+		end = end[i+1:]
+	}
+	return head + mark + end
 }
 
 // oneLine makes one line of other people's text: white space and control

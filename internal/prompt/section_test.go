@@ -37,7 +37,11 @@ func TestShrinkRespectsItsCap(t *testing.T) {
 }
 
 func TestLayoutsAreInPromptOrder(t *testing.T) {
-	for name, rows := range layouts {
+	for name, places := range layouts {
+		rows, err := rowsOf(places, contributors, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		seen := map[string]bool{}
 		for i, row := range rows {
 			if seen[row.ID] {
@@ -51,7 +55,7 @@ func TestLayoutsAreInPromptOrder(t *testing.T) {
 			if tail != (row.Zone == Tail) {
 				t.Errorf("%s: %s in the %s cannot change by %s", name, row.ID, row.Zone, row.Change)
 			}
-			if row.Max <= 0 || row.gather == nil || row.Keep <= 0 || row.Zone == Prefix && row.Title == "" {
+			if row.Max <= 0 || contributors[row.source].gather == nil || row.Keep <= 0 || row.Zone == Prefix && row.Title == "" {
 				t.Errorf("%s: row %s is incomplete", name, row.ID)
 			}
 		}

@@ -8,20 +8,20 @@ import (
 )
 
 // gatherSeed gathers the program's note for the start of a conversation.
-func gatherSeed(_ context.Context, r *request) (*content, error) {
-	for i := range r.turn.History {
-		if r.turn.History[i].Role == llm.Assistant {
+func gatherSeed(_ context.Context, q *question) (*content, error) {
+	for i := range q.turn.History {
+		if q.turn.History[i].Role == llm.Assistant {
 			return nil, nil
 		}
 	}
-	text, file, problem := readSeed(r.a.files, r.a.cfg.SeedLanguage)
+	text, file, problem := readSeed(q.a.files, q.a.cfg.SeedLanguage)
 	if problem != "" {
-		r.problem(file, 0, problem)
+		q.problem(file, 0, problem)
 	}
 	if text == "" {
 		return nil, nil
 	}
-	text = strings.ReplaceAll(text, "{agent_name}", r.a.cfg.Name)
+	text = strings.ReplaceAll(text, "{agent_name}", q.a.cfg.Name)
 	return newContent(content{source: "seed", lines: []string{text}}), nil
 }
 

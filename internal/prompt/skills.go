@@ -15,12 +15,12 @@ type skillCache struct {
 
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
-func gatherSkills(_ context.Context, r *request) (*content, error) {
-	skills, err := r.a.cfg.Skills.List()
+func gatherSkills(_ context.Context, q *question) (*content, error) {
+	skills, err := q.a.cfg.Skills.List()
 	if err != nil {
 		return nil, err
 	}
-	a := r.a
+	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := &a.skills

@@ -15,18 +15,18 @@ type taskCache struct {
 }
 
 // gatherTasks gathers the room's open tasks, most urgent first.
-func gatherTasks(ctx context.Context, r *request) (*content, error) {
-	tasks, err := r.a.cfg.Tasks.List(ctx, r.turn.Room, "")
+func gatherTasks(ctx context.Context, q *question) (*content, error) {
+	tasks, err := q.a.cfg.Tasks.List(ctx, q.turn.Room, "")
 	if err != nil {
 		return nil, err
 	}
-	a := r.a
+	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.tasks[r.turn.Room]
+	c := a.tasks[q.turn.Room]
 	if c == nil || !slices.EqualFunc(c.tasks, tasks, sameTask) {
 		c = &taskCache{tasks: tasks, content: taskContent(tasks)}
-		a.tasks[r.turn.Room] = c
+		a.tasks[q.turn.Room] = c
 	}
 	return c.content, nil
 }

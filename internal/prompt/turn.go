@@ -21,6 +21,16 @@ type Turn struct {
 	MaxOutput  int               // tokens reserved for the answer
 	History    []history.Message // oldest first; the last one is the user message or tool result to be answered
 	Preview    bool              // only to look at: the history may be empty or answered already
+
+	Layout   Layout   // "" = the assembler's; another one for scheduled jobs and sub-sessions
+	Model    string   // the one that is asked; "" = not told
+	Mode     string   // whose template is used; "" = none
+	Tier     int      // of the template, 1–5
+	Thinking string   // how much to think, if the model must be told in words: off, low, medium, high; "" = as it likes
+	Summary  string   // of the conversation's older part, which the history does not hold
+	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
+	Steps    []string // of the goal, as they stand now
+	Pin      string   // what is being worked on; "" = nothing
 }
 
 // Prompt is one request to a model, ready to be committed and sent.
@@ -40,6 +50,7 @@ type commit struct {
 	roomID    string
 	epoch     *epoch
 	saveEpoch bool
+	fresh     bool // the epoch begins here
 	newest    int64
 	tail      string // all of the newest message's tail
 	setTail   bool

@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,9 +45,16 @@ type world struct {
 	skills    *skill.Library
 	history   *history.Store
 	assembler *Assembler
+	extra     []place // of contribute
 	log       bytes.Buffer
 
 	tools             []string
+	mode              string
+	tier              int
+	goal, steps       []string
+	pin, summary      string
+	thinking, model   string
+	registry          *Registry
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
 	sent              Prompt        // the last one
@@ -54,7 +63,7 @@ type world struct {
 
 func newWorld(t testing.TB, layout Layout) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), layout: layout, room: testRoom, private: true, maxOutput: 500,
+	w := &world{t: t, dir: t.TempDir(), layout: layout, room: testRoom, private: true, maxOutput: 500, registry: NewRegistry(),
 		now: time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC), tools: []string{"append_memory", "task", "add_skill", "read_file"}}
 	var err error
 	w.zone, err = time.LoadLocation("Europe/Berlin")
@@ -80,10 +89,28 @@ func (w *world) restart() {
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone,
 		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
-		Log: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Registry: w.registry, Models: []string{"small", "large"}, Host: "attic",
+		Summary: func(tool string) string { return "what " + tool + " is for" },
+		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	w.must(err)
 	w.assembler.nonce = func() string { return "k3f9" }
+	w.assembler.system = "linux/amd64"
+}
+
+// contribute gives the world's layout one contributor more, last in its zone.
+func (w *world) contribute(p place, c contributor) {
+	w.t.Helper()
+	a := w.assembler
+	p.ID = c.Name
+	a.contributors = append(a.contributors, c)
+	a.asked = make([]atomic.Int32, len(a.contributors))
+	w.extra = append(w.extra, p)
+	places := slices.Concat(layouts[w.layout], w.extra)
+	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
+	rows, err := rowsOf(places, a.contributors, nil)
+	w.must(err)
+	a.rows[w.layout] = rows
 }
 
 func (w *world) must(err error) {
@@ -151,7 +178,8 @@ func (w *world) turn() Turn {
 	past, err := w.history.Load(context.Background(), w.room)
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
-		Window: w.window, MaxOutput: w.maxOutput, History: past}
+		Window: w.window, MaxOutput: w.maxOutput, History: past,
+		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Summary: w.summary, Thinking: w.thinking, Model: w.model}
 }
 
 func (w *world) assemble() Prompt {

@@ -1,0 +1,118 @@
+package prompt
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"reverie/internal/llm"
+)
+
+// Contributors that show files of the data folder. One that is not there has
+// nothing to say.
+
+// gatherFile gathers one of the owner's own files.
+func gatherFile(name string) func(context.Context, *question) (*content, error) {
+	return func(_ context.Context, q *question) (*content, error) {
+		return q.file(name)
+	}
+}
+
+func (q *question) file(name string) (*content, error) {
+	t := q.a.files.read(name)
+	if t.problem != "" && t.problem != missing {
+		q.problem(name, 0, t.problem)
+	}
+	return q.said(name, "", q.fill(t.text))
+}
+
+// fill completes a text that people wrote. Only this one placeholder is known
+// everywhere; any other brace is text.
+func (q *question) fill(s string) string {
+	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.a.cfg.Name)
+}
+
+// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools.
+func gatherGuides(_ context.Context, q *question) (*content, error) {
+	var lines []string
+	for _, tool := range q.turn.Tools {
+		if !isName(tool) {
+			continue
+		}
+		if c, err := q.file("prompts/tools/" + tool + ".txt"); err == nil && c != nil {
+			lines = append(lines, tool+": "+c.lines[0])
+		}
+	}
+	return q.said("guides", q.turn.Room, lines...)
+}
+
+// gatherTemplate gathers the template of the turn's mode and tier. A missing one
+// is replaced by the mode's next lower tier, then by the assistant's.
+func gatherTemplate(_ context.Context, q *question) (*content, error) {
+	if !isName(q.turn.Mode) || q.turn.Tier < 1 {
+		return nil, nil
+	}
+	for _, mode := range []string{q.turn.Mode, "assistant"} {
+		for tier := q.turn.Tier; tier > 0; tier-- {
+			if c, err := q.file(tierFile(mode, tier)); c != nil || err != nil {
+				return c, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+func gatherSanity(_ context.Context, q *question) (*content, error) {
+	return q.file("prompts/SANITY.txt")
+}
+
+// gatherWorkspace gathers what is in the folders that the model may read.
+func gatherWorkspace(_ context.Context, q *question) (*content, error) {
+	var lines []string
+	for _, dir := range []string{"skills", "prompts", "personas"} {
+		entries, err := os.ReadDir(filepath.Join(q.a.cfg.Dir, dir))
+		if err != nil {
+			continue // absent
+		}
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
+		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, len(entries)))
+	}
+	return q.said("workspace", "", lines...)
+}
+
+// gatherFiles gathers the names of the files that were read in this
+// conversation, the newest last.
+func gatherFiles(_ context.Context, q *question) (*content, error) {
+	var names []string
+	for i := range q.turn.History {
+		for _, call := range q.turn.History[i].Calls {
+			name := readPath(call)
+			if name == "" {
+				continue
+			}
+			names = slices.DeleteFunc(names, func(n string) bool { return n == name })
+			names = append(names, name)
+		}
+	}
+	var lines []string
+	for _, n := range names[max(0, len(names)-latest):] {
+		lines = append(lines, "- "+oneLine(n, 200))
+	}
+	return q.said("files", q.turn.Room, lines...)
+}
+
+// readPath is the path that a call reads, "" if it reads none.
+func readPath(c llm.ToolCall) string {
+	var args struct {
+		Path string `json:"path"`
+	}
+	if c.Name != "read_file" || json.Unmarshal([]byte(c.Arguments), &args) != nil {
+		return ""
+	}
+	return args.Path
+}

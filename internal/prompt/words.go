@@ -1,0 +1,151 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Contributors that say in words what a turn or the configuration holds.
+
+// said returns the content of a text, the same one for as long as the text stays
+// the same. key is where the text comes from; nothing to say is nil.
+func (q *question) said(source, key string, lines ...string) (*content, error) {
+	return q.saidAs(content{source: source, lines: lines}, key)
+}
+
+func (q *question) saidAs(c content, key string) (*content, error) {
+	if len(c.lines) == 0 || len(c.lines) == 1 && c.lines[0] == "" {
+		return nil, nil
+	}
+	a := q.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key = c.source + " " + key
+	if old := a.texts[key]; old != nil && old.says(&c) {
+		return old, nil
+	}
+	a.texts[key] = newContent(c)
+	return a.texts[key], nil
+}
+
+// says reports whether c has the words of other.
+func (c *content) says(other *content) bool {
+	if c.lead != other.lead || c.none != other.none || len(c.lines) != len(other.lines) {
+		return false
+	}
+	for i := range c.lines {
+		if c.lines[i] != other.lines[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// gatherClock gathers the local time, to the minute.
+func gatherClock(_ context.Context, q *question) (*content, error) {
+	return q.said("clock", "", q.turn.Now.In(q.a.cfg.Location).Format("Monday, 2006-01-02 15:04 MST"))
+}
+
+// gatherRuntime gathers what the assistant runs on.
+func gatherRuntime(_ context.Context, q *question) (*content, error) {
+	parts := []string{"agent " + q.a.cfg.Name}
+	if q.turn.Model != "" {
+		parts = append(parts, "model "+q.turn.Model)
+	}
+	if q.a.cfg.Host != "" {
+		parts = append(parts, "host "+q.a.cfg.Host)
+	}
+	parts = append(parts, "OS "+q.a.system)
+	return q.said("runtime", q.turn.Room, strings.Join(parts, ", "))
+}
+
+// thinkingWords say how much to think, to a model that takes no parameter for it.
+var thinkingWords = map[string]string{
+	"off":    "Answer at once, without thinking first.",
+	"low":    "Think briefly before you answer.",
+	"medium": "Think the question through step by step before you answer; give only the answer.",
+	"high":   "Think the question through with care: consider other ways, check your result, and only then answer; give only the answer.",
+}
+
+func gatherThinking(_ context.Context, q *question) (*content, error) {
+	return q.said("thinking", q.turn.Room, thinkingWords[q.turn.Thinking])
+}
+
+func gatherSummary(_ context.Context, q *question) (*content, error) {
+	return q.said("summary", q.turn.Room, strings.TrimSpace(q.turn.Summary))
+}
+
+func gatherGoal(_ context.Context, q *question) (*content, error) {
+	return q.said("goal", q.turn.Room, oneLines(q.turn.Goal)...)
+}
+
+func gatherSteps(_ context.Context, q *question) (*content, error) {
+	return q.said("steps", q.turn.Room, oneLines(q.turn.Steps)...)
+}
+
+func gatherPin(_ context.Context, q *question) (*content, error) {
+	return q.said("current task", q.turn.Room, oneLine(q.turn.Pin, 500))
+}
+
+// gatherModels gathers what the person may call the models.
+func gatherModels(_ context.Context, q *question) (*content, error) {
+	if len(q.a.cfg.Models) < 2 { // one is no choice
+		return nil, nil
+	}
+	return q.said("models", "", "The person may ask for one of these models: "+strings.Join(q.a.cfg.Models, ", ")+".")
+}
+
+// gatherTools gathers the tools by name, with a line on each.
+func gatherTools(_ context.Context, q *question) (*content, error) {
+	lines := make([]string, 0, len(q.turn.Tools))
+	for _, name := range q.turn.Tools {
+		line := "- " + name
+		if q.a.cfg.Summary != nil {
+			if s := q.a.cfg.Summary(name); s != "" {
+				line += ": " + oneLine(s, 200)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return q.said("tools", q.turn.Room, lines...)
+}
+
+// gatherReminder gathers the names of the tools for a place near the end, where
+// models heed them most.
+func gatherReminder(_ context.Context, q *question) (*content, error) {
+	if len(q.turn.Tools) == 0 {
+		return nil, nil
+	}
+	return q.said("reminder", q.turn.Room, "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
+}
+
+// latest is how many of the tool calls and files of a conversation are listed.
+const latest = 10
+
+// gatherFootprint gathers which tools were used lately, the newest last.
+func gatherFootprint(_ context.Context, q *question) (*content, error) {
+	var lines []string
+	for i := range q.turn.History {
+		for _, c := range q.turn.History[i].Calls {
+			lines = append(lines, "- "+oneLine(c.Name+" "+c.Arguments, 160))
+		}
+	}
+	return q.said("footprint", q.turn.Room, lines[max(0, len(lines)-latest):]...)
+}
+
+func oneLines(in []string) []string {
+	var out []string
+	for _, s := range in {
+		if s = oneLine(s, 500); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// tierFile is where the template of a mode and tier stands.
+func tierFile(mode string, tier int) string {
+	return fmt.Sprintf("prompts/%s/tier%s.txt", mode, strconv.Itoa(tier))
+}

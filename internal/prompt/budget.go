@@ -30,6 +30,7 @@ func (e *TooLargeError) Calm() string {
 // demand is what wants to be in a request, in tokens.
 type demand struct {
 	room     int // for all of it
+	history  int // what the sections leave for the turns, if they can
 	sections []need
 	turns    []int // whole turns, oldest first
 	batch    bool  // turns must go: the history has outgrown its room
@@ -54,7 +55,7 @@ const useful = 40
 // fit decides what a request holds. Must-keeps and the newest turn always
 // stay; when they do not fit, ok is false. The other sections, those of the
 // lowest keep first, give way for the newest turn, and so that the history has
-// a third of the room. Older turns are left out in one batch, down to half of the
+// its share. Older turns are left out in one batch, down to half of the
 // room that is left for them, so that it does not happen again soon.
 // needed is how many tokens must be sent.
 func fit(d demand) (g grant, needed int, ok bool) {
@@ -75,7 +76,7 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	})
 	for _, i := range order {
 		s := d.sections[i]
-		over := sum + max(newest, d.room/3) - d.room
+		over := sum + max(newest, d.history) - d.room
 		if over <= 0 || s.keep >= Must {
 			break
 		}

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ func drawDemand(t *rapid.T) demand {
 			tokens: rapid.IntRange(0, 1500).Draw(t, "tokens"), whole: rapid.Bool().Draw(t, "whole"),
 		})
 	}
+	d.history = rapid.IntRange(0, max(0, d.room/2)).Draw(t, "history")
 	d.turns = rapid.SliceOfN(rapid.IntRange(1, 800), 0, 12).Draw(t, "turns")
 	return d
 }
@@ -68,7 +70,7 @@ func TestFit(t *testing.T) {
 				}
 			}
 		}
-		if enough := wanted+max(newest, d.room/3) <= d.room; enough != untouched && wanted > musts {
+		if enough := wanted+max(newest, d.history) <= d.room; enough != untouched && wanted > musts {
 			t.Fatalf("%d tokens of sections, a turn of %d, room for %d: untouched %v", wanted, newest, d.room, untouched)
 		}
 		history := 0
@@ -83,6 +85,45 @@ func TestFit(t *testing.T) {
 		}
 		if total := history + left(d.turns, g.leave); untouched && !d.batch && total+sum <= d.room && g.leave > 0 {
 			t.Fatalf("left out %d turns although all fits", g.leave)
+		}
+	})
+}
+
+// Taking a section away never costs another one that is kept longer, nor the
+// history; and the same demand gets the same grant, in whatever order it is put.
+func TestFitWithOneLess(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := drawDemand(t)
+		before, _, ok := fit(d)
+		if !ok || len(d.sections) == 0 {
+			return
+		}
+		gone := rapid.IntRange(0, len(d.sections)-1).Draw(t, "gone")
+		less := d
+		less.sections = slices.Delete(slices.Clone(d.sections), gone, gone+1)
+		after, _, ok := fit(less)
+		if !ok {
+			t.Fatalf("without %s it does not fit any more", d.sections[gone].id)
+		}
+		for i, s := range less.sections {
+			was := before.sections[i]
+			if i >= gone {
+				was = before.sections[i+1]
+			}
+			if after.sections[i] < was {
+				t.Fatalf("without %s, %s (keep %d) has %d tokens and not %d", d.sections[gone].id, s.id, s.keep, after.sections[i], was)
+			}
+		}
+		if after.leave > before.leave {
+			t.Fatalf("without %s, %d turns go and not %d", d.sections[gone].id, after.leave, before.leave)
+		}
+		turned := d
+		turned.sections = slices.Clone(d.sections)
+		slices.Reverse(turned.sections)
+		other, _, _ := fit(turned)
+		slices.Reverse(other.sections)
+		if !slices.Equal(other.sections, before.sections) || other.leave != before.leave {
+			t.Fatalf("%v in another order gets %v and not %v", d.sections, other, before)
 		}
 	})
 }

@@ -130,8 +130,16 @@ func (r *request) demand(d *draft) demand {
 		}
 		want.sections = append(want.sections, n)
 	}
+	total := 0
 	for _, t := range d.turns {
 		want.turns = append(want.turns, t.tokens)
+		total += t.tokens
+	}
+	// A prefix that stays leaves room for the turns to come; one that is rebuilt
+	// for each request only for those that are there.
+	want.history = want.room / 3
+	if r.rebuilt {
+		want.history = min(want.history, total)
 	}
 	return want
 }
@@ -298,7 +306,7 @@ type rendered struct {
 func (r *request) section(i int, c *content, nonce string) *Section {
 	row := &r.rows[i]
 	last := r.room.rendered[row.ID]
-	if last.content != c || last.most != r.most[i] || last.nonce != nonce {
+	if last.content != c || last.most != r.most[i] || last.nonce != nonce || last.section.row != i {
 		s := render(row, c, r.most[i], nonce)
 		s.row = i
 		if s.State == Failed {

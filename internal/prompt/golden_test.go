@@ -120,6 +120,18 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		w.must(os.Remove(filepath.Join(w.dir, rest)))
 	case "tools":
 		w.tools = strings.Split(rest, ",")
+	case "maxOutput":
+		n, err := strconv.Atoi(rest)
+		w.must(err)
+		w.maxOutput = n
+	case "preview": // LAYOUT
+		t := w.turn()
+		if t.Preview = true; rest != "full" {
+			t.Layout = Layout(rest)
+		}
+		p, err := w.assembler.Assemble(w.t.Context(), t)
+		w.must(err)
+		show(out, rest, "", flat(p.Messages()), p.Report)
 	case "mode": // NAME TIER
 		mode, tier, _ := strings.Cut(rest, " ")
 		n, err := strconv.Atoi(tier)

@@ -56,7 +56,7 @@ var contributors = []contributor{
 	{"memories", "User Memories", Data, Items, gatherMemories, no},
 	{"learned", "New memories", Data, Items, nil, no}, // of these
 	{"goal", "Active Goal", Data, Items, gatherGoal, no},
-	{"steps", "Steps of the goal now", Data, Items, gatherSteps, no},
+	{"steps", "Goal steps now", Data, Items, gatherSteps, no},
 	{"pin", "Current Task", Data, TailCut, gatherPin, no},
 	{"tasks", "Active Tasks", Data, Items, gatherTasks, yes},
 	{"tasks_now", "Active tasks now", Data, Items, nil, no}, // of these

@@ -109,7 +109,7 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 		}
 		g, needed, ok := fit(want)
 		if !ok {
-			return nil, g, r.tooLarge(needed)
+			return nil, g, r.tooLarge(needed + d.tailTokens())
 		}
 		if !r.squeeze(d, g, try) {
 			return d, g, nil
@@ -122,7 +122,7 @@ func (r *request) tooLarge(needed int) error {
 }
 
 func (r *request) demand(d *draft) demand {
-	want := demand{room: r.space() - tailFrame}
+	want := demand{room: r.space() - d.tailTokens()}
 	for _, s := range d.sections {
 		n := need{id: s.ID, keep: s.Keep, tokens: s.Tokens, whole: s.Shrink == None}
 		if c := r.contents[s.row]; len(c.lines) == 0 {
@@ -418,8 +418,13 @@ func (d *draft) tokens() int {
 	for _, t := range d.turns {
 		n += t.tokens
 	}
-	if d.tail != "" {
-		n += tailFrame
+	return n + d.tailTokens()
+}
+
+// tailTokens is what the frame of the tail takes, if there is one.
+func (d *draft) tailTokens() int {
+	if d.tail == "" {
+		return 0
 	}
-	return n
+	return tailFrame
 }

@@ -29,6 +29,7 @@ func TestAnyConversation(t *testing.T) {
 		w.file("MEMORIES.txt", "")
 		w.file("prompts/BASE_PROMPT.txt", "You are {agent_name}.\n")
 		w.now = time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
+		w.goal, w.steps, w.pin, w.summary = nil, nil, "", ""
 		w.restart()
 		w.last = nil
 		walk := &walk{world: w, rt: rt}
@@ -49,10 +50,11 @@ type walk struct {
 	gone   []string
 	tasks  []task.Task
 	number int
+	old    []string // goals, steps, current tasks and summaries that hold no more
 }
 
 func (w *walk) step() {
-	switch what := rapid.IntRange(0, 9).Draw(w.rt, "step"); {
+	switch what := rapid.IntRange(0, 13).Draw(w.rt, "step"); {
 	case what <= 2:
 		w.request(false)
 	case what == 3:
@@ -77,6 +79,61 @@ func (w *walk) step() {
 		w.now = w.now.Add(20 * time.Hour)
 	case what == 9:
 		w.restart()
+	case what == 10:
+		w.change("goal", &w.goal)
+	case what == 11:
+		w.change("step", &w.steps)
+	case what == 12:
+		pin := []string{w.pin}
+		w.change("pin", &pin)
+		w.pin = strings.Join(pin, "")
+	case what == 13:
+		summary := []string{w.summary}
+		w.change("summary", &summary)
+		w.summary = strings.Join(summary, "")
+	}
+}
+
+// change puts something new in the place of what *now says, or nothing.
+func (w *walk) change(what string, now *[]string) {
+	w.old = append(w.old, *now...)
+	*now = nil
+	if rapid.Bool().Draw(w.rt, what) {
+		w.number++
+		*now = []string{fmt.Sprintf("%s %d of %s.", what, w.number, w.room)}
+	}
+}
+
+// checkGoal makes sure that goal, steps, current task and summary stand in the
+// request, and that what held before is nowhere said to hold now: not in the
+// prefix, and not in the block of its kind that came last.
+func (w *walk) checkGoal(request, blocks string) {
+	now := slices.Concat(w.goal, w.steps, []string{w.pin, w.summary})
+	for _, s := range now {
+		if !strings.Contains(blocks, s) {
+			w.rt.Fatalf("%q holds, but does not stand in\n%s", s, request)
+		}
+	}
+	prefix := w.world.last[0].Content
+	for _, s := range w.old {
+		if s == "" {
+			continue
+		}
+		if strings.Contains(prefix, s) {
+			w.rt.Fatalf("%q holds no more, but stands in the prefix of\n%s", s, request)
+		}
+	}
+	for title, want := range map[string]string{"Goal steps now:": strings.Join(w.steps, ""), "Current Task:": w.pin} {
+		i := strings.LastIndex(blocks, title)
+		if i < 0 {
+			continue
+		}
+		shown, _, _ := strings.Cut(blocks[i:], closeNote("k3f9"))
+		for _, s := range w.old {
+			if s != "" && s != want && strings.Contains(shown, s) {
+				w.rt.Fatalf("%q holds no more, but was shown last in\n%s", s, request)
+			}
+		}
 	}
 }
 
@@ -139,6 +196,7 @@ func (w *walk) check() {
 			w.rt.Fatalf("%q was taken out, but is still told in\n%s", l, request)
 		}
 	}
+	w.checkGoal(request, blocks.String())
 	shown := ""
 	if i := strings.LastIndex(request, "Active tasks now:\n"); i >= 0 {
 		shown, _, _ = strings.Cut(request[i:], closeNote("k3f9"))

@@ -10,13 +10,16 @@ import (
 // Contributors that say in words what a turn or the configuration holds.
 
 // said returns the content of a text, the same one for as long as the text stays
-// the same. key is where the text comes from; nothing to say is nil.
+// the same. key tells apart what is said in different rooms; nothing to say is nil.
 func (q *question) said(source, key string, lines ...string) (*content, error) {
 	return q.saidAs(content{source: source, lines: lines}, key)
 }
 
 func (q *question) saidAs(c content, key string) (*content, error) {
-	if len(c.lines) == 0 || len(c.lines) == 1 && c.lines[0] == "" {
+	if len(c.lines) == 1 && c.lines[0] == "" {
+		c.lines = nil
+	}
+	if len(c.lines) == 0 && c.none == "" {
 		return nil, nil
 	}
 	a := q.a
@@ -70,7 +73,7 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *question) (*content, error) {
-	return q.said("thinking", q.turn.Room, thinkingWords[q.turn.Thinking])
+	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."}, q.turn.Room)
 }
 
 func gatherSummary(_ context.Context, q *question) (*content, error) {
@@ -82,11 +85,11 @@ func gatherGoal(_ context.Context, q *question) (*content, error) {
 }
 
 func gatherSteps(_ context.Context, q *question) (*content, error) {
-	return q.said("steps", q.turn.Room, oneLines(q.turn.Steps)...)
+	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more."}, q.turn.Room)
 }
 
 func gatherPin(_ context.Context, q *question) (*content, error) {
-	return q.said("current task", q.turn.Room, oneLine(q.turn.Pin, 500))
+	return q.saidAs(content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more."}, q.turn.Room)
 }
 
 // gatherModels gathers what the person may call the models.

@@ -12,6 +12,8 @@ import (
 	"sort"
 	"time"
 	_ "time/tzdata" // a container image without zone files still knows every time zone
+
+	"reverie/internal/prompt"
 )
 
 // Config is what a person wrote in the configuration file, checked, with
@@ -24,6 +26,7 @@ type Config struct {
 	Matrix   *MatrixConfig  `yaml:"matrix"` // nil = no Matrix; only `bot run` minds
 	LLM      LLMConfig      `yaml:"llm"`
 	Prompt   PromptConfig   `yaml:"prompt"`
+	Context  ContextConfig  `yaml:"context"`
 	Memory   MemoryConfig   `yaml:"memory"`
 	Dreaming DreamingConfig `yaml:"dreaming"`
 	Seed     SeedConfig     `yaml:"seed"`
@@ -69,7 +72,20 @@ type ModelConfig struct {
 
 // PromptConfig says how the prompt is laid out.
 type PromptConfig struct {
-	Layout string `yaml:"layout"`
+	Layout       string `yaml:"layout"`
+	Instructions string `yaml:"instructions"` // the owner's own, for every conversation and job
+}
+
+// ContextConfig says how much of the model's window the parts of a prompt may take.
+type ContextConfig struct {
+	Limits ComponentLimits `yaml:"component_size_limits"`
+}
+
+// ComponentLimits are in characters.
+type ComponentLimits struct {
+	Memories int `yaml:"memories"`
+	Tasks    int `yaml:"tasks"`
+	Skills   int `yaml:"skills"`
 }
 
 // MemoryConfig says how memories are found.
@@ -111,12 +127,20 @@ func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 
 // What the configuration may say, and what holds where it says nothing.
 var (
-	layouts    = []string{"stable", "classic"}
+	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
 	roleNames  = []string{"chat", "compaction", "dreaming", "harvest", "sub_session"}
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )
+
+func layoutNames() []string {
+	var names []string
+	for _, l := range prompt.Layouts() {
+		names = append(names, string(l))
+	}
+	return names
+}
 
 const (
 	defaultMaxOutput = 2048
@@ -128,10 +152,11 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		Prompt: PromptConfig{Layout: "stable"},
-		Memory: MemoryConfig{Backend: "flat_file"},
-		Seed:   SeedConfig{Language: "en"},
-		Log:    LogConfig{Level: "info", Format: "text"},
+		Prompt:  PromptConfig{Layout: "stable"},
+		Context: ContextConfig{Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
+		Memory:  MemoryConfig{Backend: "flat_file"},
+		Seed:    SeedConfig{Language: "en"},
+		Log:     LogConfig{Level: "info", Format: "text"},
 	}
 }
 

@@ -20,6 +20,9 @@ import (
 	"reverie/internal/matrix"
 )
 
+// maxInstructions is how many characters of prompt.instructions a prompt has room for.
+const maxInstructions = 8000
+
 var languageCode = regexp.MustCompile(`^[a-z]{2}$`)
 
 // complete checks every value, reads the secret files and fills in what
@@ -44,6 +47,17 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	oneOf(r, "prompt.layout", c.Prompt.Layout, layouts)
+	if n := utf8.RuneCountInString(c.Prompt.Instructions); n > maxInstructions {
+		r.fault("prompt.instructions", "write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)
+	}
+	for _, l := range []struct {
+		key string
+		n   int
+	}{{"memories", c.Context.Limits.Memories}, {"tasks", c.Context.Limits.Tasks}, {"skills", c.Context.Limits.Skills}} {
+		if l.n < 200 || l.n > 1_000_000 {
+			r.fault("context.component_size_limits."+l.key, "write a number of characters from 200 to 1000000")
+		}
+	}
 	oneOf(r, "memory.backend", c.Memory.Backend, backends)
 	oneOf(r, "log.level", c.Log.Level, logLevels)
 	oneOf(r, "log.format", c.Log.Format, logFormats)

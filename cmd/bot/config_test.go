@@ -67,7 +67,7 @@ func TestConfigSample(t *testing.T) {
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
-		Prompt: PromptConfig{"stable"}, Memory: MemoryConfig{"fts5"}, Dreaming: DreamingConfig{"0 3 * * *"}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
+		Prompt: PromptConfig{Layout: "stable"}, Context: ContextConfig{ComponentLimits{10_000, 5_000, 2_000}}, Memory: MemoryConfig{"fts5"}, Dreaming: DreamingConfig{"0 3 * * *"}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
@@ -113,7 +113,7 @@ func TestConfigFaults(t *testing.T) {
 	_, err := parse(t, "/x", `nam: Reverie
 timezone: Mars/Olympus
 homeserver: https://example.org
-context: {size: 5}
+harvest: {size: 5}
 matrix:
   homeserver: matrix.example.org
   user: reverie
@@ -147,7 +147,7 @@ name: "B"
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
 config.yaml:3: homeserver: unknown key; it belongs below ` + "`matrix:`" + `
-config.yaml:4: context: this section is not in this release yet; remove it
+config.yaml:4: harvest: this section is not in this release yet; remove it
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; here it is called ` + "`user`" + `
@@ -171,7 +171,7 @@ config.yaml:21: llm.roles.dreaming: expected a list: put the value in [brackets]
 config.yaml:21: llm.roles.chat[1]: there is no such model; llm.models has: local, local
 config.yaml:21: llm.roles.chat[2]: this model is in the list already; name each once
 config.yaml:21: llm.roles.harvest: the list is empty; name a model, or remove the line
-config.yaml:22: prompt.layout: write stable or classic
+config.yaml:22: prompt.layout: write stable, classic, tiered, split, layered or phased
 config.yaml:23: memory.backend: write flat_file, fts5, local_vector or qdrant; did you mean fts5?
 config.yaml:24: dreaming.schedule: write the five fields minute, hour, day, month, weekday, such as "0 3 * * *"; empty = never
 config.yaml:25: seed.language: write two small letters, such as en; data/prompts/SEED_en.txt belongs to it

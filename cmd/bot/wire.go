@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	reverie "reverie"
@@ -81,14 +83,32 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}); err != nil {
 		return nil, err
 	}
-	if b.prompt, err = prompt.New(prompt.Config{
-		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
-		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(), Log: log,
-	}); err != nil {
+	if b.prompt, err = b.openPrompt(); err != nil {
 		return nil, err
 	}
 	return b, nil
+}
+
+func (b *bot) openPrompt() (*prompt.Assembler, error) {
+	cfg := b.cfg
+	registry := prompt.NewRegistry()
+	if text := cfg.Prompt.Instructions; strings.TrimSpace(text) != "" {
+		if err := registry.Register(prompt.Registered{ID: "instructions", Source: prompt.FromConfig, Text: text}); err != nil {
+			return nil, err
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		b.log.Debug("this machine's name is not known", "err", err)
+	}
+	limits := cfg.Context.Limits
+	return prompt.New(prompt.Config{
+		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
+		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
+		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
+		Registry: registry, Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
+		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
+	})
 }
 
 // rehearsalURL as a model's base_url means the rehearsal model, served by this

@@ -106,6 +106,22 @@ func (s *Set) Names() []string {
 	return names
 }
 
+// Summary is the first sentence of what a tool's description says; "" for one
+// that there is not.
+func (s *Set) Summary(name string) string {
+	for _, t := range s.tools {
+		if t.name != name {
+			continue
+		}
+		line, _, _ := strings.Cut(t.description, "\n")
+		if i := strings.Index(line, ". "); i >= 0 {
+			line = line[:i+1]
+		}
+		return line
+	}
+	return ""
+}
+
 // Run runs one call. It always returns a Result: bad arguments, failures and
 // even panics become words for the model, and details go to the log.
 func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {

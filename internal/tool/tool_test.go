@@ -282,3 +282,12 @@ func TestNewNeedsItsParts(t *testing.T) {
 		t.Error("a set without stores was made")
 	}
 }
+
+func TestSummary(t *testing.T) {
+	s := &Set{tools: []entry{{name: "a", description: "Does this. And that.\nMore."}, {name: "b", description: "Only this\n\nMore. Yes."}}}
+	for name, want := range map[string]string{"a": "Does this.", "b": "Only this", "c": ""} {
+		if got := s.Summary(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}

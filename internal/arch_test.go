@@ -58,6 +58,7 @@ var homes = []struct {
 	{"github.com/robfig/cron", []string{"internal/task", "cmd/bot"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alecthomas/kong", []string{"cmd/bot"}},
+	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
 	{"golang.org/x/sync", nil},
@@ -65,7 +66,7 @@ var homes = []struct {
 
 // testHomes are for tests only.
 var testHomes = []string{
-	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "pgregory.net/rapid",
+	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal/testscript", "github.com/rogpeppe/go-internal/txtar", "pgregory.net/rapid",
 }
 
 // plain are methods whose name says all there is to say.

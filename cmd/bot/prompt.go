@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"text/tabwriter"
 
+	"github.com/rogpeppe/go-internal/diff"
+
+	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
 
 type promptCommand struct {
-	Layout string `enum:",stable,classic" default:"" help:"stable or classic; without it, as configured."`
+	Layout string `enum:",stable,classic,tiered,split,layered,phased" default:"" help:"Show it in this layout: ${enum}; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
+	Diff   bool   `help:"Show what is new since the last request of the room." xor:"what"`
+	Events bool   `help:"Show what made prompts anew lately: edits, tools, skills, a full window." xor:"what"`
+	Replay string `help:"Assemble a recorded conversation, one JSON message a line, and show how much of each request repeats the one before." placeholder:"FILE" xor:"what"`
 	JSON   bool   `help:"Print JSON."`
 }
 
@@ -29,6 +37,18 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 		return err
 	}
 	defer b.close()
+	switch {
+	case p.Diff:
+		return p.diff(ctx, c, b)
+	case p.Events:
+		return p.events(ctx, c, b)
+	case p.Replay != "":
+		return p.replay(ctx, c, b)
+	}
+	return p.show(ctx, c, b)
+}
+
+func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
 	made, err := b.sessions(nil, nil).Preview(ctx, p.Room)
 	if err != nil {
 		return err
@@ -41,13 +61,97 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 			Report   prompt.Report `json:"report"`
 		}{made.Layout, made.Messages(), b.tools.Specs(), made.Report})
 	}
-	for _, m := range made.Messages() {
-		fmt.Fprintf(c.out, "=== %s ===\n%s\n", m.Role, strings.TrimRight(m.Content, "\n"))
-		for _, call := range m.ToolCalls {
-			fmt.Fprintf(c.out, "→ %s(%s)\n", call.Name, call.Arguments)
-		}
-		fmt.Fprintln(c.out)
-	}
-	fmt.Fprintf(c.out, "=== tools ===\n%s\n\n=== report ===\n%s\n", strings.Join(b.tools.Names(), ", "), made.Report)
+	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", inWords(made.Messages()), strings.Join(b.tools.Names(), ", "), made.Report)
 	return nil
+}
+
+// inWords is a request as people read it.
+func inWords(messages []llm.Message) string {
+	var out strings.Builder
+	for _, m := range messages {
+		fmt.Fprintf(&out, "=== %s ===\n%s\n", m.Role, strings.TrimRight(m.Content, "\n"))
+		for _, call := range m.ToolCalls {
+			fmt.Fprintf(&out, "→ %s(%s)\n", call.Name, call.Arguments)
+		}
+		fmt.Fprintln(&out)
+	}
+	return out.String()
+}
+
+// diff shows what the next request has that the last one had not.
+func (p promptCommand) diff(ctx context.Context, c console, b *bot) error {
+	if p.Room == "" {
+		rooms, err := b.sessions(nil, nil).Rooms(ctx)
+		if err != nil {
+			return err
+		}
+		if len(rooms) == 0 {
+			return errors.New("nobody has talked to the bot yet: there is no request to compare with")
+		}
+		p.Room = rooms[0] // the one that was talked in last
+	}
+	last, err := b.prompt.Sent(ctx, p.Room)
+	if errors.Is(err, prompt.ErrNotKept) {
+		return fmt.Errorf("nothing is kept of the last request of %s: there was none yet, or its layout is rebuilt for each", p.Room)
+	}
+	if err != nil {
+		return err
+	}
+	next, err := b.sessions(nil, nil).Preview(ctx, p.Room)
+	if err != nil {
+		return err
+	}
+	changes := difference("last request", inWords(last), "next request", inWords(next.Messages()))
+	repeated := prompt.Repeated(last, next.Messages())
+	if p.JSON {
+		return printJSON(c.out, struct {
+			Room     string             `json:"room"`
+			Diff     string             `json:"diff"`
+			Repeated float64            `json:"repeated"` // share of the last request
+			Epoch    prompt.EpochReport `json:"epoch"`
+		}{p.Room, changes, repeated, next.Report.Epoch})
+	}
+	if changes == "" {
+		changes = "nothing has changed since\n"
+	}
+	fmt.Fprint(c.out, changes)
+	fmt.Fprintf(c.out, "\n%.1f %% of the last request stands at the beginning of the next one", 100*repeated)
+	if next.Report.Epoch.New {
+		fmt.Fprintf(c.out, "; a new epoch begins: %s", next.Report.Epoch.Reason)
+	}
+	fmt.Fprintln(c.out)
+	return nil
+}
+
+// difference is what two texts differ in, as diff -u writes it; "" = nothing.
+func difference(oldName, old, newName, new string) string {
+	d := string(diff.Diff(oldName, []byte(old), newName, []byte(new)))
+	_, d, _ = strings.Cut(d, "\n") // the command that it stands for
+	return d
+}
+
+// shownEvents is how many events --events shows.
+const shownEvents = 50
+
+func (p promptCommand) events(ctx context.Context, c console, b *bot) error {
+	events, err := b.prompt.Events(ctx, p.Room, shownEvents)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		if events == nil {
+			events = []prompt.Event{}
+		}
+		return printJSON(c.out, events)
+	}
+	if len(events) == 0 {
+		fmt.Fprintln(c.out, "No prompt was made yet.")
+		return nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "at\troom\tkind\twhy")
+	for _, e := range events {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.At.Format("2006-01-02 15:04:05"), e.Room, e.Kind, e.Detail)
+	}
+	return w.Flush()
 }

@@ -246,6 +246,23 @@ func reused(last, now []llm.Message) float64 {
 	return float64(same) / float64(all)
 }
 
+// Repeated is the share of the request last that now begins with: what a server
+// that still has last need not read again.
+func Repeated(last, now []llm.Message) float64 {
+	all, same := 0, reused(last, now)
+	for i := range last {
+		all += size(last[i])
+	}
+	if all == 0 {
+		return 0
+	}
+	of := 0
+	for i := range now {
+		of += size(now[i])
+	}
+	return same * float64(of) / float64(all)
+}
+
 func size(m llm.Message) int {
 	n := len(m.Content)
 	for _, c := range m.ToolCalls {

@@ -205,6 +205,13 @@ func (w *world) send() Prompt {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}
 	w.sent, w.last = p, now
+	if w.layout == Stable {
+		again, err := w.assembler.Sent(context.Background(), w.room)
+		w.must(err)
+		if flat(again) != flat(now) {
+			w.t.Errorf("what was sent is not what is kept:\n%s\n--- but ---\n%s", flat(now), flat(again))
+		}
+	}
 	return p
 }
 

@@ -1,0 +1,46 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+
+	"reverie/internal/llm"
+)
+
+// ErrNotKept says that nothing is known of the last request: there was none, or
+// its layout is rebuilt every time and keeps no prefix.
+var ErrNotKept = errors.New("prompt: the last request of this room is not kept")
+
+// Sent returns the last request of a room, byte for byte as it went to the model,
+// from the epoch and the history in the database.
+func (a *Assembler) Sent(ctx context.Context, room string) ([]llm.Message, error) {
+	e, err := loadEpoch(ctx, a.cfg.DB, room)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil || e.layout != Stable {
+		return nil, ErrNotKept
+	}
+	past, err := a.cfg.History.Load(ctx, room)
+	if err != nil {
+		return nil, err
+	}
+	for len(past) > 0 && past[len(past)-1].Role == llm.Assistant { // the answer to it
+		past = past[:len(past)-1]
+	}
+	if len(past) == 0 || past[0].Conversation != e.conversation {
+		return nil, ErrNotKept
+	}
+	out := []llm.Message{{Role: llm.System, Content: e.prefix}}
+	for i := range past {
+		m := &past[i]
+		switch {
+		case m.ID < e.first:
+		case m.ID < e.since:
+			out = append(out, sendMessage(m, "", e.nonce).message)
+		default:
+			out = append(out, sendMessage(m, m.Tail, e.nonce).message)
+		}
+	}
+	return out, nil
+}

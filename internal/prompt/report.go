@@ -27,7 +27,15 @@ type Report struct {
 	MaxOutput    int             `json:"max_output"`
 	Epoch        EpochReport     `json:"epoch"`
 	Reused       float64         `json:"reused"` // share of these bytes that the room's last request began with
+	Oversize     []Oversize      `json:"oversize,omitempty"`
 	Problems     []Problem       `json:"problems"`
+}
+
+// Oversize is a part of the prompt that has outgrown its cap, whatever the window.
+type Oversize struct {
+	Contributor string `json:"contributor"` // memories, tasks, skills …
+	Size        int    `json:"size"`        // characters
+	Max         int    `json:"max"`
 }
 
 // SectionReport says what became of one section.
@@ -176,6 +184,13 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	made = append(made, reports(d.sections, Tail)...)
 	for i := range r.rows {
 		rep.Sections = append(rep.Sections, r.reportRow(i, made)...)
+		row, c := &r.rows[i], r.contents[i]
+		over := Oversize{Contributor: r.a.contributors[row.source].Name, Max: row.Max}
+		// What is shown twice, in the prefix and in the tail, is measured by its first place.
+		if c != nil && c.size > row.Max && row.Change != NewLines {
+			over.Size = c.size
+			rep.Oversize = append(rep.Oversize, over)
+		}
 	}
 	for _, s := range rep.Sections {
 		if s.Zone == Prefix {

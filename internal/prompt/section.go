@@ -24,6 +24,7 @@ type content struct {
 	none   string   // what a tail says when there are no lines any more
 	hash   string   // of all the above
 
+	size int            // characters of the lines, joined
 	ids []uint64       // hash of each line
 	has map[uint64]int // id → index
 }
@@ -34,7 +35,9 @@ func newContent(c content) *content {
 	h.Write([]byte(c.lead))
 	c.has = make(map[uint64]int, len(c.lines))
 	c.ids = make([]uint64, len(c.lines))
+	c.size = max(0, len(c.lines)-1) // the newlines
 	for i, l := range c.lines {
+		c.size += utf8.RuneCountInString(l)
 		c.ids[i] = lineID(l)
 		c.has[c.ids[i]] = i
 		h.Write([]byte{'\n'})
@@ -138,11 +141,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 // shrink returns the lines of c in at most most characters, and a note on what
 // was left out, if anything was.
 func shrink(way Shrink, c *content, most int) (body, note string) {
-	size := len(c.lines) - 1 // the newlines
-	for _, l := range c.lines {
-		size += utf8.RuneCountInString(l)
-	}
-	if size <= most {
+	if c.size <= most {
 		return strings.Join(c.lines, "\n"), ""
 	}
 	switch way {
@@ -151,12 +150,12 @@ func shrink(way Shrink, c *content, most int) (body, note string) {
 		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.lines))
 	case TailCut:
 		cut := cutTail(strings.Join(c.lines, "\n"), most)
-		return cut, fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(cut), size)
+		return cut, fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(cut), c.size)
 	case HeadTail:
 		cut := cutMiddle(strings.Join(c.lines, "\n"), most)
-		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), size)
+		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.size)
 	default:
-		return "", fmt.Sprintf("%d characters are more than the %d there is room for", size, most)
+		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.size, most)
 	}
 }
 

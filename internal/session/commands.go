@@ -94,7 +94,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
 			return s.say(ctx, in.ID, m.Text)
 		}
-		if m.Role != llm.User {
+		if m.Role != llm.User || m.Sender == "" { // nobody wrote a system event
 			continue
 		}
 		if err := s.cfg.History.Retire(ctx, s.room, m.ID); err != nil {

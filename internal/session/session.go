@@ -21,9 +21,12 @@ type Session struct {
 	room string
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	lane  []Inbound
-	ready chan struct{} // holds a token while the lane may have work
+	mu        sync.Mutex
+	lane      []Inbound
+	interrupt func()        // ends what is done while nobody waits; nil = nothing is
+	ready     chan struct{} // holds a token while the lane may have work
+
+	over oversize // of the last turn
 }
 
 func newSession(m *Manager, room string) *Session {
@@ -33,6 +36,9 @@ func newSession(m *Manager, room string) *Session {
 func (s *Session) push(in Inbound) {
 	s.mu.Lock()
 	s.lane = append(s.lane, in)
+	if s.interrupt != nil {
+		s.interrupt()
+	}
 	s.mu.Unlock()
 	select {
 	case s.ready <- struct{}{}:
@@ -74,6 +80,7 @@ func (s *Session) Run(ctx, work context.Context) {
 		for ctx.Err() == nil {
 			burst := s.pop()
 			if len(burst) == 0 {
+				s.condense(work)
 				break
 			}
 			s.handle(work, burst)

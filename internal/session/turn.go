@@ -208,12 +208,13 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, 
 		return llm.Reply{}, err
 	}
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
+	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	req := llm.Request{Messages: p.Messages(), Tools: s.specs}
 	if last {
 		req.Tools = nil
 	}
 	var draft func(string)
-	if in.Private { // in shared rooms half an answer only makes noise
+	if in.Private && in.ID != "" { // in shared rooms half an answer only makes noise
 		draft = func(text string) {
 			if strings.TrimSpace(text) == "" {
 				return

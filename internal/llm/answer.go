@@ -20,6 +20,7 @@ type answer struct {
 	calls     callJoiner
 	reasoning []byte // from fields of its own
 	usage     Usage
+	timings   json.RawMessage // of llama.cpp
 	finish    string
 	begun     bool
 	shown     string
@@ -64,6 +65,9 @@ func (a *answer) take(c chunk) {
 	if c.Usage != nil {
 		a.usage = c.Usage.tokens()
 	}
+	if len(c.Timings) > 0 {
+		a.timings = c.Timings
+	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue
@@ -104,7 +108,7 @@ func (a *answer) reply() Reply {
 	if a.stream != nil && text != a.shown && text != "" {
 		a.show(text)
 	}
-	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: a.usage}
+	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: withTimings(a.usage, a.timings)}
 }
 
 // whyEmpty says why there is nothing in an answer.

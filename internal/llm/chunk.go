@@ -19,7 +19,8 @@ type chunk struct {
 		Message      delta  `json:"message"`
 		FinishReason string `json:"finish_reason"`
 	} `json:"choices"`
-	Usage *usage `json:"usage"`
+	Usage   *usage          `json:"usage"`
+	Timings json.RawMessage `json:"timings"`
 }
 
 type delta struct {
@@ -40,18 +41,38 @@ type fragment struct {
 	} `json:"function"`
 }
 
-// usage adds DeepSeek's word for cached tokens.
+// usage adds the words that some servers have for cached tokens.
 type usage struct {
 	openai.Usage
-	CacheHit int `json:"prompt_cache_hit_tokens"`
+	CacheHit  int `json:"prompt_cache_hit_tokens"` // DeepSeek
+	CacheRead int `json:"cache_read_input_tokens"` // Anthropic's, passed on
+	Cached    int `json:"cached_tokens"`           // Moonshot
 }
 
 func (u *usage) tokens() Usage {
-	t := Usage{Prompt: u.PromptTokens, Cached: u.CacheHit, Output: u.CompletionTokens}
+	t := Usage{Prompt: u.PromptTokens, Cached: max(u.CacheHit, u.CacheRead, u.Cached, 0), Output: u.CompletionTokens}
 	if d := u.PromptTokensDetails; d != nil && d.CachedTokens > 0 {
 		t.Cached = d.CachedTokens
 	}
 	return t
+}
+
+// withTimings adds to what the server counted in usage what stands only in
+// llama.cpp's own count, which comes also when no usage was asked for.
+func withTimings(u Usage, raw json.RawMessage) Usage {
+	var t struct {
+		Cached int `json:"cache_n"`
+		Read   int `json:"prompt_n"` // of the request, what was not cached
+		Output int `json:"predicted_n"`
+	}
+	if json.Unmarshal(raw, &t) != nil {
+		return u // others' timings are of no interest
+	}
+	if u == (Usage{}) {
+		u = Usage{Prompt: max(t.Cached, 0) + t.Read, Output: t.Output}
+	}
+	u.Cached = max(u.Cached, t.Cached)
+	return u
 }
 
 // looseText is text that some servers send in another form: a list of text

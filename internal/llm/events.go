@@ -28,6 +28,7 @@ func (e *garbledError) Error() string { return e.why }
 type exchange struct {
 	client *http.Client
 	alive  func() // called whenever the server sends something; may be nil
+	body   []byte // sent in place of what go-openai wrote; nil = that
 
 	status int // of the response; 0 = none came
 	header http.Header
@@ -36,6 +37,10 @@ type exchange struct {
 
 // Do makes the request. It implements openai.HTTPDoer.
 func (x *exchange) Do(req *http.Request) (*http.Response, error) {
+	if x.body != nil {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+	}
 	resp, err := x.client.Do(req)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,8 @@ type failure struct {
 	again   bool          // the same request may work a little later
 	after   time.Duration // when the server said so
 	loading bool          // the server is still loading the model
-	quirk   quirk         // the same request may work without this
+	quirk   quirk         // the same request may work without this, or the one of these that it holds
+	vague   bool          // refused for a reason that is none of those known
 }
 
 // serverError is an error that the server reported, by status or in the stream.
@@ -147,6 +148,8 @@ func localRefusal(err error) quirk {
 		return noTemperature
 	case errors.Is(err, openai.ErrReasoningToolsRequireResponses):
 		return noTools
+	case errors.Is(err, openai.ErrReasoningEffortUnsupported):
+		return thinkQuirks
 	}
 	return 0
 }
@@ -162,6 +165,11 @@ var (
 		"does not support tools", "not support tool", "tools are not supported", "tools is not supported",
 		"enable-auto-tool-choice", "requires --jinja", "support tool use", "function calling is not",
 	}
+	sayNoThink = []string{
+		"reasoning_effort", "reasoning effort", "reasoning.effort", "reasoning value", "think value", "not support thinking",
+		"thinking is not supported", "thinking level", "effort parameter", "reasoning is not supported", "not support reasoning",
+	}
+	sayNoMarks = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
 	sayLoading = []string{"loading model", "model is loading", "currently loading"}
 	sayBroke   = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
 )
@@ -199,6 +207,8 @@ func sortServer(e *serverError, h http.Header) *failure {
 		f.loading = says(said, sayLoading)
 	case e.status < 400: // a redirect that went nowhere
 		f.kind = Garbled
+	default:
+		f.vague = e.status == http.StatusBadRequest || e.status == http.StatusUnprocessableEntity
 	}
 	return f
 }
@@ -212,6 +222,9 @@ func refusedPart(status int, said string) quirk {
 	case says(said, sayNoTools):
 		return noTools
 	case status >= 500:
+		if says(said, sayNoThink) { // Ollama refuses a level so
+			return thinkQuirks
+		}
 		return 0
 	case strings.Contains(said, "stream_options") || strings.Contains(said, "include_usage"):
 		return noStreamOptions
@@ -219,6 +232,12 @@ func refusedPart(status int, said string) quirk {
 		return newMaxTokens
 	case strings.Contains(said, "temperature") && (strings.Contains(said, "support") || strings.Contains(said, "deprecated")):
 		return noTemperature
+	case strings.Contains(said, "chat_template") || strings.Contains(said, "enable_thinking"):
+		return noTemplateArgs
+	case says(said, sayNoThink):
+		return thinkQuirks
+	case says(said, sayNoMarks):
+		return markQuirks
 	}
 	return 0
 }

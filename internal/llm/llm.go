@@ -50,6 +50,12 @@ type ToolSpec struct {
 type Request struct {
 	Messages []Message
 	Tools    []ToolSpec
+	Think    Think // how much to think first
+
+	// Marks are indexes into Messages: up to the end of each of these, a server
+	// may keep what it has read for requests that begin the same. They are sent
+	// to models with CacheMarks only, at most four: the first and the last ones.
+	Marks []int
 }
 
 // Usage counts tokens as the server reported them; all zero when it did not.
@@ -79,6 +85,7 @@ type ModelConfig struct {
 	MaxOutput   int           // most tokens of one answer; 0 = 2048
 	Timeout     time.Duration // for one whole request; 0 = 300 s
 	Temperature *float32      // nil = the server's own
+	CacheMarks  bool          // the server wants to be told what to cache (Anthropic's models, directly or through others)
 }
 
 // Config says which models there are and which of them serves which role.

@@ -81,10 +81,14 @@ func (m *model) learn(q quirk) {
 // ask makes the request, again where that may help, and logs how it went.
 func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
 	begin := time.Now()
+	var without, last quirk // left out on suspicion
 	for try := 1; ; try++ {
-		used := m.known()
+		used := m.known() | without
 		reply, f := m.once(ctx, req, used, stream)
 		if f == nil {
+			if last != 0 {
+				m.learn(last)
+			}
 			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "model answered", slog.String("model", m.Name),
 				slog.Int("prompt_tokens", reply.Usage.Prompt), slog.Int("cached_tokens", reply.Usage.Cached),
 				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
@@ -94,8 +98,15 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 		if ctx.Err() != nil {
 			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: ctx.Err()}
 		}
-		if f.quirk != 0 && used&f.quirk == 0 { // the same without it; not a failed try
-			m.learn(f.quirk)
+		parts := m.optional(req, used)
+		if q := f.quirk & (parts | ^dispensable); q != 0 && used&q == 0 { // the same without it; not a failed try
+			m.learn(q)
+			try--
+			continue
+		}
+		if (f.vague || f.quirk != 0) && parts != 0 { // it may be one of these; if the request works without, it was
+			last = parts & -parts
+			without |= last
 			try--
 			continue
 		}
@@ -161,10 +172,15 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
 
-	x := &exchange{client: m.client, alive: w.alive}
+	r := m.build(req, q)
+	body, err := marked(r, m.marks(req, m.messages(req, q), q))
+	if err != nil {
+		return Reply{}, &failure{kind: Failed, text: err.Error()}
+	}
+	x := &exchange{client: m.client, alive: w.alive, body: body}
 	oc := openai.DefaultConfig(m.APIKey)
 	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
-	events, err := openai.NewClientWithConfig(oc).CreateChatCompletionStream(ctx, m.build(req, q))
+	events, err := openai.NewClientWithConfig(oc).CreateChatCompletionStream(ctx, r)
 	if err != nil {
 		return Reply{}, m.judge(ctx, x, err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // quirk is something that a server or model turned out not to understand; once
 // learned, requests do without it.
-type quirk uint8
+type quirk uint16
 
 const (
 	noStreamOptions quirk = 1 << iota // no usage in streams, then
@@ -19,6 +19,20 @@ const (
 	newMaxTokens                      // wants max_completion_tokens
 	noTemperature                     // only its own
 	thinksFirst                       // sends </think> without <think>
+
+	// The parts that a request can do without, in the order in which they are
+	// given up while a server does not say what it dislikes.
+	noToolMarks    // no cache marks on results of tools
+	noMarks        // no cache marks at all
+	noTemplateArgs // no arguments for its chat template
+	noThinkOff     // cannot be told not to think
+	noThink        // cannot be told how much to think
+)
+
+const (
+	markQuirks  = noToolMarks | noMarks
+	thinkQuirks = noThinkOff | noThink
+	dispensable = markQuirks | noTemplateArgs | thinkQuirks
 )
 
 var quirkNames = map[quirk]string{
@@ -27,11 +41,17 @@ var quirkNames = map[quirk]string{
 	newMaxTokens:    "wants max_completion_tokens",
 	noTemperature:   "takes no temperature of ours",
 	thinksFirst:     "sends its thinking without an opening tag",
+	noToolMarks:     "takes no cache marks on results of tools",
+	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
+	noTemplateArgs:  "takes no arguments for its chat template",
+	noThinkOff:      "cannot be told not to think: it is asked to think little",
+	noThink:         "takes no thinking level: it is told in words",
 }
 
 // build writes a request for one model, leaving out what it does not understand.
 func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
-	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true}
+	r := openai.ChatCompletionRequest{Model: m.Model, Stream: true,
+		ReasoningEffort: effort(req.Think, q), ChatTemplateKwargs: templateArgs(req.Think, q)}
 	if q&noStreamOptions == 0 {
 		r.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
 	}
@@ -45,18 +65,23 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 		// A plain 0 would be left out of the JSON and mean the server's default.
 		r.Temperature = max(*m.Temperature, math.SmallestNonzeroFloat32)
 	}
-	messages := req.Messages
-	if q&noTools != 0 {
-		messages = withoutTools(messages)
-	} else {
+	if q&noTools == 0 {
 		for _, t := range req.Tools {
 			r.Tools = append(r.Tools, toolOf(t))
 		}
 	}
-	for _, msg := range messages {
+	for _, msg := range m.messages(req, q) {
 		r.Messages = append(r.Messages, messageOf(msg))
 	}
 	return r
+}
+
+// messages are the request's, one for one, in a form that the model understands.
+func (m *model) messages(req Request, q quirk) []Message {
+	if q&noTools != 0 {
+		return withoutTools(req.Messages)
+	}
+	return req.Messages
 }
 
 func toolOf(t ToolSpec) openai.Tool {

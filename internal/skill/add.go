@@ -45,15 +45,16 @@ func (l *Library) Add(name, summary, documentation string) (s Skill, replaced bo
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rel, replaced, err := l.put(name, text)
+	rel, text, replaced, err := l.put(name, text)
 	if err != nil {
 		return Skill{}, false, fmt.Errorf("skill %s: %w", name, err)
 	}
-	return Skill{Name: name, Summary: summary, Path: pathPrefix + rel}, replaced, nil
+	return newSkill(name, rel, readHead(text)), replaced, nil
 }
 
-// put writes the file of the skill, where it is or as NAME.md.
-func (l *Library) put(name string, text []byte) (rel string, replaced bool, err error) {
+// put writes the file of the skill, where it is or as NAME.md, and returns what
+// stands in it now: the front matter it had is kept.
+func (l *Library) put(name string, text []byte) (rel string, now []byte, replaced bool, err error) {
 	for _, rel := range []string{name + ".md", name + "/" + folderFile} {
 		path := filepath.Join(l.dir, filepath.FromSlash(rel))
 		old, err := l.read(rel)
@@ -61,18 +62,45 @@ func (l *Library) put(name string, text []byte) (rel string, replaced bool, err 
 			continue
 		}
 		if err != nil {
-			return "", false, err
+			return "", nil, false, err
+		}
+		if with := append(keptFront(old), text...); readHead(with).summary == readHead(text).summary {
+			text = with
 		}
 		if bytes.Equal(old, text) {
-			return rel, true, nil // as it is already: no version to keep
+			return rel, text, true, nil // as it is already: no version to keep
 		}
 		if err := keep(path, old); err != nil {
-			return "", false, err
+			return "", nil, false, err
 		}
-		return rel, true, store.WriteFile(path, text)
+		return rel, text, true, store.WriteFile(path, text)
 	}
 	rel = name + ".md"
-	return rel, false, store.WriteFile(filepath.Join(l.dir, rel), text)
+	return rel, text, false, store.WriteFile(filepath.Join(l.dir, rel), text)
+}
+
+// keptFront is the front matter of a skill for its next version: all but the
+// description, in whose place the new summary comes.
+func keptFront(old []byte) []byte {
+	front, _, _, closed := cutFront(old)
+	var h head
+	if !closed || !h.readFront(front, 1) {
+		return nil
+	}
+	out := []byte(fence + "\n")
+	skip := false
+	for l := range bytes.Lines(front) {
+		if more := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !skip || !more {
+			skip = bytes.HasPrefix(l, []byte("description:"))
+		}
+		if !skip {
+			out = append(out, l...)
+		}
+	}
+	if len(out) == len(fence)+1 {
+		return nil
+	}
+	return append(out, fence+"\n"...)
 }
 
 // read reads a file that lies in the folder for certain: the name comes from a

@@ -3,7 +3,7 @@
 package skill
 
 import (
-	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -21,20 +21,55 @@ import (
 	"reverie/internal/store"
 )
 
-// Skill is one file of the library. Its text is read by its Path when needed.
+// Skill is one file of the library. Its text is read by its Path when needed, or
+// with Body. Skills are equal when what is in them is: they may be compared.
 type Skill struct {
-	Name    string // as the file is called, without ".md"
-	Summary string // its first line, without leading "#"
-	Path    string // "data/skills/NAME.md", or "data/skills/NAME/SKILL.md"
+	Name     string // as the file is called, without ".md"
+	Summary  string // the description in its front matter, or else its first line, without leading "#"
+	Path     string // "data/skills/NAME.md", or "data/skills/NAME/SKILL.md"
+	Priority int    // among skills that match; 1 is the highest, 10 the lowest
+	Turns    int    // how many turns it stays active after a match; 1 to 50
+
+	triggers string // a line each
+	folded   string // the same as Match compares them
+}
+
+// Triggers are the words and phrases that call for the skill; the caller owns
+// the list.
+func (s Skill) Triggers() []string {
+	if s.triggers == "" {
+		return nil
+	}
+	return strings.Split(s.triggers, "\n")
+}
+
+// Equal reports whether s and t are the same in every respect.
+func (s Skill) Equal(t Skill) bool { return s == t }
+
+func newSkill(name, rel string, h head) Skill {
+	triggers := strings.Join(h.triggers, "\n")
+	folded := make([]string, len(h.triggers))
+	for i, t := range h.triggers {
+		folded[i] = fold(t)
+	}
+	return Skill{Name: name, Summary: h.summary, Path: pathPrefix + rel, Priority: h.priority, Turns: h.turns,
+		triggers: triggers, folded: strings.Join(folded, "\n")}
+}
+
+// Problem is something that a person should mend in the folder of skills.
+type Problem struct {
+	File string // such as "data/skills/NAME.md"
+	Line int    // from 1; 0 = the whole file
+	Text string
 }
 
 const (
 	pathPrefix = "data/skills/"
 	folderFile = "SKILL.md" // what makes a folder a skill
 
-	maxSummary = 300     // characters of a summary
-	maxText    = 1 << 18 // bytes of a skill that Add takes
-	headSize   = 4096    // bytes in which the summary must stand
+	maxSummary = 300      // characters of a summary
+	maxText    = 1 << 18  // bytes of a skill that Add takes
+	headSize   = 16 << 10 // bytes in which front matter and summary must stand
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -42,7 +77,8 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // Library is the folder of skills. It is safe for concurrent use, also beside
 // people who edit the files.
 type Library struct {
-	// Log hears about files that are no skills, once each; nil means nobody.
+	// Log hears about files that are no skills, and about faults in front
+	// matter, once each; nil means nobody.
 	// Set it before the first use.
 	Log *slog.Logger
 
@@ -54,7 +90,9 @@ type Library struct {
 	settled  bool        // stamp alone tells whether files is complete
 	files    []*file     // by name
 	skills   []Skill     // never changed once made
-	reported map[string]bool
+	odd      []Problem   // entries of the folder that are no skills
+	texts    map[string]text
+	reported map[Problem]bool
 }
 
 // file is one file that is or may become a skill.
@@ -65,12 +103,13 @@ type file struct {
 	stamp   store.Stamp
 	settled bool
 	ok      bool
-	summary string
+	skill   Skill
+	faults  []Problem
 }
 
 // Open returns the library in dir, which need not exist yet.
 func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, reported: map[string]bool{}}
+	return &Library{dir: dir, now: time.Now, texts: map[string]text{}, reported: map[Problem]bool{}}
 }
 
 // List returns the skills, sorted by name. Edits show at once: every file is
@@ -80,9 +119,36 @@ func Open(dir string) *Library {
 func (l *Library) List() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.refresh(); err != nil {
+		return nil, err
+	}
+	return l.skills, nil
+}
+
+// Problems lists what is wrong in the folder, sorted by file and line: names that
+// are not those of skills, files that cannot be read, faults in front matter. It
+// looks at the files as List does.
+func (l *Library) Problems() []Problem {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.refresh(); err != nil {
+		return []Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
+	}
+	all := slices.Clone(l.odd)
+	for _, f := range l.files {
+		all = append(all, f.faults...)
+	}
+	slices.SortStableFunc(all, func(a, b Problem) int {
+		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return all
+}
+
+// refresh looks at the folder and its files.
+func (l *Library) refresh() error {
 	changed, err := l.refreshFolder()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	heads := headReader{dir: l.dir}
 	defer heads.close()
@@ -93,11 +159,11 @@ func (l *Library) List() ([]Skill, error) {
 		l.skills = make([]Skill, 0, len(l.files))
 		for i, f := range l.files {
 			if f.ok && !(i > 0 && l.files[i-1].ok && l.files[i-1].name == f.name) { // NAME.md goes before NAME/SKILL.md
-				l.skills = append(l.skills, Skill{Name: f.name, Summary: f.summary, Path: pathPrefix + f.rel})
+				l.skills = append(l.skills, f.skill)
 			}
 		}
 	}
-	return l.skills, nil
+	return nil
 }
 
 // refreshFolder reads the folder again if it changed.
@@ -119,6 +185,7 @@ func (l *Library) refreshFolder() (changed bool, err error) {
 		old[f.rel] = f
 	}
 	files := make([]*file, 0, len(entries))
+	l.odd = nil
 	for _, e := range entries {
 		name, rel, ok := l.candidate(e)
 		if !ok {
@@ -155,22 +222,30 @@ func (l *Library) candidate(e fs.DirEntry) (name, rel string, ok bool) {
 		return "", "", false
 	}
 	if !nameForm.MatchString(name) {
-		l.report(e.Name(), "its name is not that of a skill: use letters, digits, - and _ and the ending .md")
+		l.odd = append(l.odd, l.leftOut(e.Name(), "its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
 		return "", "", false
 	}
 	return name, rel, true
 }
 
-func (l *Library) report(file, why string) {
-	if key := file + "\x00" + why; !l.reported[key] {
-		l.reported[key] = true
-		if l.Log != nil {
-			l.Log.Warn("skill file is left out", "file", file, "why", why)
-		}
+func (l *Library) leftOut(rel, why string) Problem {
+	p := Problem{File: pathPrefix + rel, Text: why}
+	l.report(p, "skill file is left out")
+	return p
+}
+
+// report logs a problem once.
+func (l *Library) report(p Problem, text string) {
+	if l.reported[p] {
+		return
+	}
+	l.reported[p] = true
+	if l.Log != nil {
+		l.Log.Warn(text, "file", p.File, "line", p.Line, "why", p.Text)
 	}
 }
 
-// refreshFile reads the summary again if the file changed. A file that cannot
+// refreshFile reads the beginning again if the file changed. A file that cannot
 // be read is left out and does not keep the others from being listed.
 func (l *Library) refreshFile(f *file, heads *headReader) (changed bool) {
 	stamp, err := store.Stat(f.full)
@@ -179,24 +254,30 @@ func (l *Library) refreshFile(f *file, heads *headReader) (changed bool) {
 	}
 	was := *f
 	now := l.now()
-	f.ok, f.summary = false, ""
+	f.ok, f.skill, f.faults = false, Skill{}, nil
 	switch {
 	case err == nil && !stamp.Exists(): // a folder that is no skill, or just removed
 	case err == nil && !stamp.Regular():
-		l.report(f.rel, "it is not a regular file")
+		f.faults = []Problem{l.leftOut(f.rel, "it is not a regular file")}
 	default:
 		var head []byte
 		if err == nil {
 			head, err = heads.read(f.rel)
 		}
 		if err != nil {
-			l.report(f.rel, err.Error())
+			f.faults = []Problem{l.leftOut(f.rel, err.Error())}
 			break
 		}
-		f.ok, f.summary = true, summarize(head)
+		h := readHead(head)
+		f.ok, f.skill = true, newSkill(f.name, f.rel, h)
+		for _, fault := range h.faults {
+			p := Problem{pathPrefix + f.rel, fault.line, fault.text}
+			f.faults = append(f.faults, p)
+			l.report(p, "skill file has a fault")
+		}
 	}
 	f.stamp, f.settled = stamp, err == nil && stamp.Settled(now)
-	return f.ok != was.ok || f.summary != was.summary
+	return f.ok != was.ok || f.skill != was.skill
 }
 
 // headReader reads the beginnings of files. A link that leads out of the folder
@@ -232,27 +313,6 @@ func (h *headReader) close() {
 	if h.root != nil {
 		_ = h.root.Close() // it was only read from
 	}
-}
-
-// summarize finds what the table of contents says about a skill: the first line
-// with text, or the description in front matter, where other programs keep it.
-func summarize(head []byte) string {
-	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
-	front := false
-	for raw := range strings.FieldsFuncSeq(string(head), func(r rune) bool { return r == '\n' || r == '\r' }) {
-		line := tidy(raw)
-		switch {
-		case line == "---":
-			front = !front
-		case front:
-			if text, ok := strings.CutPrefix(line, "description:"); ok {
-				return limit(strings.Trim(tidy(text), `"'`))
-			}
-		case strings.TrimLeft(line, "# ") != "":
-			return limit(strings.TrimLeft(line, "# "))
-		}
-	}
-	return ""
 }
 
 // tidy makes text one clean line.

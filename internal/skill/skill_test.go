@@ -46,6 +46,11 @@ func list(t testing.TB, l *Library) string {
 	return strings.Join(out, "|")
 }
 
+// plain is a skill without front matter.
+func plain(name, summary, path string) Skill {
+	return Skill{Name: name, Summary: summary, Path: path, Priority: 5, Turns: 4}
+}
+
 func TestList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir)
@@ -65,14 +70,14 @@ func TestList(t *testing.T) {
 	put(t, dir, "readme.txt", "no skill")
 	put(t, dir, ".water.md.1", "an earlier version")
 	want := []Skill{
-		{"Build", "How to build", "data/skills/Build.md"},
-		{"both", "the file", "data/skills/both.md"},
-		{"cook", "How to cook: well", "data/skills/cook/SKILL.md"},
-		{"empty", "", "data/skills/empty.md"},
-		{"front", "After it", "data/skills/front.md"},
-		{"long", strings.Repeat("茶", 299) + "…", "data/skills/long.md"},
-		{"raw", "a\uFFFD [1mb", "data/skills/raw.md"},
-		{"water", "How to water", "data/skills/water.md"},
+		plain("Build", "How to build", "data/skills/Build.md"),
+		plain("both", "the file", "data/skills/both.md"),
+		plain("cook", "How to cook: well", "data/skills/cook/SKILL.md"),
+		plain("empty", "", "data/skills/empty.md"),
+		plain("front", "After it", "data/skills/front.md"),
+		plain("long", strings.Repeat("茶", 299)+"…", "data/skills/long.md"),
+		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"),
+		plain("water", "How to water", "data/skills/water.md"),
 	}
 	got, err := l.List()
 	if err != nil {
@@ -129,7 +134,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 	l.now = func() time.Time { return before }
 	put(t, dir, "a.md", "one")
 	list(t, l)
-	l.files[0].summary, l.skills = "old", nil
+	l.files[0].skill.Summary, l.skills = "old", nil
 	if got := list(t, l); got != "a=one" {
 		t.Errorf("got %q", got)
 	}
@@ -184,7 +189,7 @@ func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir)
 	s, replaced, err := l.Add("water-plants", "# How to\nwater ", "\n1. Take a can.\r\n2. Pour.\n\n")
-	want := Skill{"water-plants", "How to water", "data/skills/water-plants.md"}
+	want := plain("water-plants", "How to water", "data/skills/water-plants.md")
 	if err != nil || replaced || s != want {
 		t.Fatalf("%+v, %v, %v", s, replaced, err)
 	}
@@ -264,17 +269,6 @@ func TestAddDoesNotFollowLinksOut(t *testing.T) {
 	if got := read(t, outside, "theirs.md") + read(t, outside, "SKILL.md"); got != "theirstheirs" {
 		t.Errorf("outside reads %q", got)
 	}
-}
-
-func FuzzSummarize(f *testing.F) {
-	for _, seed := range []string{"", "# x\n", "---\ndescription: 'y'\n---\n", "---", "\ufeff\r\n###\n a\x00", "description: z"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, head []byte) {
-		if got := summarize(head); got != tidy(got) || len([]rune(got)) > maxSummary {
-			t.Errorf("%q", got)
-		}
-	})
 }
 
 func FuzzAdd(f *testing.F) {

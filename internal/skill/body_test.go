@@ -1,0 +1,154 @@
+package skill
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestBody(t *testing.T) {
+	dir := t.TempDir()
+	for name, file := range map[string]string{
+		"plain.md":      "\ufeff# How to\r\n\r\ntext\r\n",
+		"front.md":      "---\ntriggers: a\n---\n\n# How to\n\n---\ntext\n",
+		"faulty.md":     "---\ntriggers: [a\n---\n# How to\n",
+		"open.md":       "---\nno end\n",
+		"rule.md":       "---\nJust text\n---\nmore\n",
+		"cook/SKILL.md": "---\ndescription: x\n---\nCook\n",
+		"both.md":       "the file",
+		"both/SKILL.md": "the folder",
+		"raw.md":        "a\xffb\x00c\x1b[1m\td\re",
+		"empty.md":      "",
+	} {
+		put(t, dir, name, file)
+	}
+	l := Open(dir)
+	for name, want := range map[string]string{
+		"plain": "# How to\n\ntext", "front": "# How to\n\n---\ntext", "faulty": "# How to", "open": "---\nno end",
+		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "",
+	} {
+		if got, err := l.Body(name); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestBodyFollowsEdits(t *testing.T) {
+	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "skills")
+			l := Open(dir)
+			l.now = func() time.Time { return time.Now().Add(ahead) }
+			step := func(want string) {
+				t.Helper()
+				got, err := l.Body("a")
+				if want == "" && (!errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "data/skills/a.md")) {
+					t.Errorf("%q, %v", got, err)
+				}
+				if got != want || want != "" && err != nil {
+					t.Errorf("got %q, %v; want %q", got, err, want)
+				}
+			}
+			step("")
+			put(t, dir, "a.md", "one")
+			step("one")
+			step("one")
+			put(t, dir, "a.md", "two and more")
+			step("two and more")
+			put(t, dir, "a/SKILL.md", "the folder")
+			step("two and more")
+			if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
+				t.Fatal(err)
+			}
+			step("the folder")
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+			step("")
+		})
+	}
+}
+
+func TestBodyIsKeptOnceSettled(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a.md", "one")
+	l := Open(dir)
+	before := time.Now()
+	l.now = func() time.Time { return before }
+	for ahead, want := range map[time.Duration]string{0: "one", time.Hour: "kept"} {
+		l.now = func() time.Time { return before.Add(ahead) }
+		clear(l.texts)
+		if _, err := l.Body("a"); err != nil {
+			t.Fatal(err)
+		}
+		kept := l.texts["a"]
+		kept.body = "kept"
+		l.texts["a"] = kept
+		if got, err := l.Body("a"); err != nil || got != want {
+			t.Errorf("%s later: %q, %v", ahead, got, err)
+		}
+	}
+	for _, c := range "bcdefghijklmnopqrstuvwxyz" {
+		put(t, dir, string(c)+".md", "x")
+		if _, err := l.Body(string(c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(l.texts) > keptTexts {
+		t.Errorf("%d texts are kept", len(l.texts))
+	}
+}
+
+func TestLongBodyIsCut(t *testing.T) {
+	dir := t.TempDir()
+	l := Open(dir)
+	front := "---\n" + strings.Repeat("# comment\n", 1600) + "---\n"
+	line := strings.Repeat("茶", 20) + "\n"
+	for name, tt := range map[string]struct {
+		file string
+		cut  bool
+	}{
+		"fits":        {strings.Repeat("x", maxBody), false},
+		"just over":   {strings.Repeat("x", maxBody+1), true},
+		"lines":       {strings.Repeat(line, 5000), true},
+		"front":       {front + strings.Repeat(line, 5000), true},
+		"front-fits":  {front + strings.Repeat("x", maxBody), false},
+		"shrinks":     {strings.Repeat("\r\n", 200_000) + "end", true},
+		"one letters": {strings.Repeat("茶", maxBody), true},
+	} {
+		name = strings.ReplaceAll(name, " ", "-")
+		put(t, dir, name+".md", tt.file)
+		got, err := l.Body(name)
+		if err != nil || len(got) > maxBody || !utf8.ValidString(got) || strings.Contains(got, "comment") {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if says := strings.HasSuffix(got, "\n[The skill is longer than 64 KiB. The rest stands in data/skills/"+name+".md.]"); says != tt.cut {
+			t.Errorf("%s: ends in %q", name, got[max(0, len(got)-100):])
+		}
+		if text, _, _ := strings.Cut(got, "\n["); strings.Contains(tt.file, line) && !strings.HasSuffix(text, line[:len(line)-1]) {
+			t.Errorf("%s: cut within a line: %q", name, text[max(0, len(text)-70):])
+		}
+	}
+}
+
+func TestBodyRefuses(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, "secret.md", "secret")
+	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := Open(dir)
+	for _, name := range []string{"../secret", "", "a/b", "secret.md", "a\x00", "link", "folder"} {
+		if got, err := l.Body(name); err == nil || got != "" || !strings.HasPrefix(err.Error(), "skill ") {
+			t.Errorf("%q: %q, %v", name, got, err)
+		}
+	}
+}

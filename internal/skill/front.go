@@ -1,0 +1,258 @@
+package skill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gopkg.in/yaml.v3"
+)
+
+// What holds where the front matter says nothing, and what it may say.
+const (
+	defaultPriority = 5
+	lowestPriority  = 10 // 1 is the highest
+	defaultTurns    = 4
+	mostTurns       = 50
+	mostTriggers    = 32 // of one skill
+	longestTrigger  = 80 // characters
+)
+
+// head is what the beginning of a skill file says.
+type head struct {
+	summary         string
+	triggers        []string
+	priority, turns int
+	faults          []fault
+}
+
+// fault is something in front matter that cannot be taken as it stands.
+type fault struct {
+	line int // in the file, from 1
+	text string
+}
+
+func (h *head) say(line int, format string, args ...any) {
+	h.faults = append(h.faults, fault{line, fmt.Sprintf(format, args...)})
+}
+
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	fence         = "---"
+)
+
+// cutFront parts a skill's text from the front matter before it. line is that of
+// the "---" above the front matter; 0 = there is none. Only the beginning of the
+// file is searched; front matter without an end there is text like the rest.
+func cutFront(text []byte) (front, body []byte, line int, closed bool) {
+	searched := bytes.TrimPrefix(text[:min(len(text), headSize)], byteOrderMark)
+	text = bytes.TrimPrefix(text, byteOrderMark)
+	begin, n := -1, 0
+	for at := 0; at < len(searched); {
+		end := len(searched)
+		if i := bytes.IndexByte(searched[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		n++
+		switch is := string(bytes.TrimRight(searched[at:end], " \t\r\n")); {
+		case is == fence && begin < 0:
+			begin, line = end, n
+		case is == fence:
+			return searched[begin:at], text[end:], line, true
+		case is != "" && begin < 0:
+			return nil, text, 0, false
+		}
+		at = end
+	}
+	return nil, text, line, false
+}
+
+// readHead reads the beginning of a skill file. What is faulty counts as not
+// being there.
+func readHead(text []byte) head {
+	h := head{priority: defaultPriority, turns: defaultTurns}
+	text = text[:min(len(text), headSize)]
+	front, body, line, closed := cutFront(text)
+	switch {
+	case line > 0 && !closed:
+		h.say(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
+	case closed:
+		if !h.readFront(front, line) {
+			body = text // it was a rule, and what follows is text
+		}
+	}
+	if h.summary == "" {
+		h.summary = firstLine(body)
+	}
+	return h
+}
+
+// readFront reads front matter, whose "---" stands in the given line. It is false
+// when that is none.
+func (h *head) readFront(front []byte, line int) bool {
+	front = h.plainTriggers(front, line)
+	var doc yaml.Node
+	if err := yaml.Unmarshal(front, &doc); err != nil {
+		at, text := yamlFault(err)
+		h.say(line+min(at, bytes.Count(front, []byte("\n"))), "the front matter cannot be read: %s", text)
+		h.summary = description(front) // other programs are not strict about it
+		return true
+	}
+	if len(doc.Content) == 0 { // empty, or only comments
+		return true
+	}
+	fields := doc.Content[0]
+	if fields.Kind != yaml.MappingNode {
+		h.say(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
+		return false
+	}
+	for i := 0; i+1 < len(fields.Content); i += 2 {
+		key, value := fields.Content[i], fields.Content[i+1]
+		switch at := line + key.Line; key.Value {
+		case "triggers":
+			h.yamlTriggers(value, line)
+		case "priority":
+			h.number(value, at, "priority", lowestPriority, &h.priority)
+		case "turns":
+			h.number(value, at, "turns", mostTurns, &h.turns)
+		case "description":
+			if value.Kind == yaml.ScalarNode {
+				h.summary = limit(tidy(value.Value))
+			}
+		}
+	}
+	return true
+}
+
+// plainTriggers takes triggers that stand in one line, commas between them, and
+// leaves an empty line in their place. As YAML many of them would be no text:
+// "release", deploy has something after a quoted text, and !deploy is a tag.
+func (h *head) plainTriggers(front []byte, line int) []byte {
+	lines := strings.SplitAfter(string(front), "\n")
+	for i, l := range lines {
+		list, ok := strings.CutPrefix(l, "triggers:")
+		list = strings.TrimSpace(list)
+		goesOn := i+1 < len(lines) && strings.TrimSpace(lines[i+1]) != "" && strings.ContainsAny(lines[i+1][:1], " \t")
+		if !ok || list == "" || goesOn || strings.ContainsAny(list[:1], "[{|>&*#") {
+			continue
+		}
+		for _, t := range splitTriggers(list) {
+			h.trigger(t, line+i+1)
+		}
+		lines[i] = "\n"
+		return []byte(strings.Join(lines, ""))
+	}
+	return front
+}
+
+// splitTriggers parts a list at its commas. Quotes, double or single, keep what
+// is in them together; a "#" after a blank begins a comment.
+func splitTriggers(list string) (out []string) {
+	begin, quote := 0, byte(0)
+	for i := 0; i < len(list); i++ {
+		switch c := list[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case (c == '"' || c == '\'') && strings.TrimSpace(list[begin:i]) == "":
+			quote = c
+		case c == ',':
+			out = append(out, list[begin:i])
+			begin = i + 1
+		case c == '#' && i > 0 && (list[i-1] == ' ' || list[i-1] == '\t'):
+			return append(out, list[begin:i])
+		}
+	}
+	return append(out, list[begin:])
+}
+
+func (h *head) yamlTriggers(value *yaml.Node, line int) {
+	switch value.Kind {
+	case yaml.ScalarNode:
+		for _, t := range splitTriggers(strings.ReplaceAll(value.Value, "\n", " ")) {
+			h.trigger(t, line+value.Line)
+		}
+	case yaml.SequenceNode:
+		for _, item := range value.Content {
+			if item.Kind != yaml.ScalarNode {
+				h.say(line+item.Line, "a trigger is a text: put it into quotes")
+				continue
+			}
+			h.trigger(item.Value, line+item.Line)
+		}
+	default:
+		h.say(line+value.Line, `triggers are texts with commas between them, such as "triggers: deploy, release"`)
+	}
+}
+
+func (h *head) trigger(text string, line int) {
+	text = tidy(text)
+	if n := len(text); n >= 2 && text[0] == text[n-1] && (text[0] == '"' || text[0] == '\'') {
+		text = tidy(text[1 : n-1])
+	}
+	switch {
+	case text == "":
+	case utf8.RuneCountInString(text) > longestTrigger:
+		h.say(line, "the trigger %q is longer than %d characters and is left out", limit(text), longestTrigger)
+	case len(h.triggers) == mostTriggers:
+		h.say(line, "a skill has at most %d triggers: %q is left out", mostTriggers, text)
+	default:
+		h.triggers = append(h.triggers, text)
+	}
+}
+
+// number reads a whole number from 1 to most.
+func (h *head) number(value *yaml.Node, line int, name string, most int, into *int) {
+	n, err := strconv.Atoi(value.Value)
+	if value.Kind != yaml.ScalarNode || err != nil || n < 1 || n > most {
+		h.say(line, "%s must be a whole number from 1 to %d: %d holds instead", name, most, *into)
+		return
+	}
+	*into = n
+}
+
+var yamlErrorLine = regexp.MustCompile(`line (\d+): `)
+
+// yamlFault finds the line in what the YAML reader complains about.
+func yamlFault(err error) (line int, text string) {
+	text = strings.TrimPrefix(err.Error(), "yaml: ")
+	var several *yaml.TypeError
+	if errors.As(err, &several) && len(several.Errors) > 0 {
+		text = several.Errors[0]
+	}
+	if m := yamlErrorLine.FindStringSubmatchIndex(text); m != nil {
+		line, _ = strconv.Atoi(text[m[2]:m[3]])
+		text = text[:m[0]] + text[m[1]:]
+		if strings.HasPrefix(text, "did not find expected") {
+			line++ // of these it counts the lines from 0
+		}
+	}
+	return max(line, 1), tidy(text)
+}
+
+// description finds the description in front matter that is no YAML.
+func description(front []byte) string {
+	for raw := range strings.Lines(string(front)) {
+		if text, ok := strings.CutPrefix(tidy(raw), "description:"); ok {
+			return limit(strings.Trim(tidy(text), `"'`))
+		}
+	}
+	return ""
+}
+
+// firstLine is the first line with text, without leading "#".
+func firstLine(text []byte) string {
+	text = bytes.TrimPrefix(text, byteOrderMark)
+	for raw := range strings.FieldsFuncSeq(string(text), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		line := tidy(raw)
+		if text := strings.TrimLeft(line, "# "); line != fence && text != "" {
+			return limit(text)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,221 @@
+package skill
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFrontMatter(t *testing.T) {
+	tests := []struct {
+		name, file string
+		summary    string
+		triggers   []string
+		pt         [2]int   // priority and turns
+		faults     []string // each "line: beginning of the text"
+	}{
+		{"none", "# How to\ntext", "How to", nil, [2]int{5, 4}, nil},
+		{"all", "---\ntriggers: deploy, docker compose, \"release the app\"\npriority: 2\nturns: 7\n---\n# Deploy it\n\ntext",
+			"Deploy it", []string{"deploy", "docker compose", "release the app"}, [2]int{2, 7}, nil},
+		{"byte order mark, other line ends", "\ufeff\r\n---  \r\ntriggers: a b\r\n---\r\n\r\n# x\r\n", "x", []string{"a b"}, [2]int{5, 4}, nil},
+		{"a quoted one first", "---\ntriggers: \"a, b\", c # comment\n---\nx", "x", []string{"a, b", "c"}, [2]int{5, 4}, nil},
+		{"no YAML text", "---\ntriggers: !deploy, @home, it's: 5%, c#\n---\nx", "x", []string{"!deploy", "@home", "it's: 5%", "c#"}, [2]int{5, 4}, nil},
+		{"list", "---\ntriggers:\n  - deploy\n  - 'a, b'\n  - 7\n---\nx", "x", []string{"deploy", "a, b", "7"}, [2]int{5, 4}, nil},
+		{"list in one line", "---\ntriggers: [deploy, \"a, b\"]\n---\nx", "x", []string{"deploy", "a, b"}, [2]int{5, 4}, nil},
+		{"going on in the next line", "---\ntriggers: deploy,\n  docker compose\npriority: 3\n---\nx", "x", []string{"deploy", "docker compose"}, [2]int{3, 4}, nil},
+		{"of other programs", "---\nname: x\ndescription: >\n  How to\n  cook\nallowed-tools: [a, b]\n---\n# Cook", "How to cook", nil, [2]int{5, 4}, nil},
+		{"empty", "---\n---\nx", "x", nil, [2]int{5, 4}, nil},
+		{"empty fields", "---\ntriggers:\n---\nx", "x", nil, [2]int{5, 4}, nil},
+		{"no end", "\n---\ntriggers: a\nx", "triggers: a", nil, [2]int{5, 4}, []string{"2: the front matter that begins here has no end"}},
+		{"a rule", "---\nJust text\n---\nmore", "Just text", nil, [2]int{5, 4}, []string{"1: between the first two"}},
+		{"not readable", "---\ntriggers: kept\npriority: [1\nturns: 2\n---\nx", "x", []string{"kept"}, [2]int{5, 4}, []string{"3: the front matter cannot be read: did not find"}},
+		{"not readable, with a description", "---\ndescription: How to: cook\n---\n# x", "How to: cook", nil, [2]int{5, 4}, []string{"2: the front matter cannot be read: mapping values"}},
+		{"wrong values", "---\npriority: high\nturns: 0\ntriggers: {a: b}\n---\nx", "x", nil, [2]int{5, 4},
+			[]string{"2: priority must be a whole number from 1 to 10: 5 holds", "3: turns must be a whole number from 1 to 50: 4 holds", "4: triggers are texts"}},
+		{"too large", "---\npriority: 11\nturns: 51\n---\nx", "x", nil, [2]int{5, 4}, []string{"2: priority", "3: turns"}},
+		{"the bounds", "---\npriority: 10\nturns: 50\n---\nx", "x", nil, [2]int{10, 50}, nil},
+		{"a list in a list", "---\ntriggers:\n- a\n- [b]\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"4: a trigger is a text"}},
+		{"a long trigger", "---\ntriggers: a, " + strings.Repeat("b", 81) + "\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"2: the trigger"}},
+		{"too many", "---\ntriggers: " + strings.Repeat("a,", 32) + "last\n---\nx", "x", slices.Repeat([]string{"a"}, 32), [2]int{5, 4}, []string{"2: a skill has at most 32"}},
+		{"no end in reach", "---\n" + strings.Repeat("#\n", headSize/2) + "triggers: a\n---\nx", "", nil, [2]int{5, 4}, []string{"1: the front matter that begins here has no end"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := readHead([]byte(tt.file))
+			if h.summary != tt.summary || [2]int{h.priority, h.turns} != tt.pt {
+				t.Errorf("summary %q, priority %d, turns %d", h.summary, h.priority, h.turns)
+			}
+			if d := cmp.Diff(tt.triggers, h.triggers); d != "" {
+				t.Error(d)
+			}
+			if len(h.faults) != len(tt.faults) {
+				t.Fatalf("faults: %v", h.faults)
+			}
+			for i, f := range h.faults {
+				if got := fmt.Sprintf("%d: %s", f.line, f.text); !strings.HasPrefix(got, tt.faults[i]) {
+					t.Errorf("fault %q, want %q", got, tt.faults[i])
+				}
+			}
+		})
+	}
+}
+
+func TestSkillsAreComparable(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a.md", "---\ntriggers: x, y\n---\nA")
+	put(t, dir, "b.md", "---\ntriggers: x, z\n---\nA")
+	first, _ := Open(dir).List()
+	second, _ := Open(dir).List()
+	if !slices.Equal(first, second) || first[0] != second[0] || !first[0].Equal(second[0]) {
+		t.Error("the same is not equal")
+	}
+	other := first[1]
+	other.Name, other.Path = first[0].Name, first[0].Path
+	if other == first[0] || other.Equal(first[0]) {
+		t.Error("other triggers are equal")
+	}
+	if d := cmp.Diff([]string{"x", "y"}, first[0].Triggers()); d != "" || plain("a", "b", "c").Triggers() != nil {
+		t.Error(d)
+	}
+}
+
+// Faults show in Problems with file and line for as long as they are there, and
+// in the log once; the skill works all the same.
+func TestProblems(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	l := Open(dir)
+	l.Log = slog.New(slog.NewTextHandler(&log, nil))
+	put(t, dir, "good.md", "---\ntriggers: a\n---\nGood")
+	put(t, dir, "bad.md", "---\nturns: 99\npriority: no\n---\nBad")
+	put(t, dir, "cook/SKILL.md", "---\nno end")
+	put(t, dir, "what is this?.md", "odd")
+	for range 2 {
+		var got []string
+		for _, p := range l.Problems() {
+			got = append(got, fmt.Sprintf("%s:%d %.5s", p.File, p.Line, p.Text))
+		}
+		want := []string{"data/skills/bad.md:2 turns", "data/skills/bad.md:3 prior", "data/skills/cook/SKILL.md:1 the f", "data/skills/what is this?.md:0 its n"}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Error(d)
+		}
+		if got := list(t, l); got != "bad=Bad|cook=no end|good=Good" {
+			t.Error(got)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 4 || !strings.Contains(log.String(), "file=data/skills/bad.md line=2 why=\"turns must") {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+	put(t, dir, "bad.md", "---\nturns: 9\n---\nMended")
+	put(t, dir, "cook/SKILL.md", "Cook")
+	if got := l.Problems(); len(got) != 1 || got[0].File != "data/skills/what is this?.md" {
+		t.Errorf("%v", got)
+	}
+}
+
+// What was read of a file that did not change is not read again, front matter
+// and faults included.
+func TestSettledFrontMatterIsKept(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a.md", "---\nturns: 99\ntriggers: x\n---\nA")
+	l := Open(dir)
+	l.now = func() time.Time { return time.Now().Add(time.Hour) }
+	list(t, l)
+	l.files[0].faults[0].Text = "kept"
+	first, _ := l.List()
+	if got := l.Problems(); len(got) != 1 || got[0].Text != "kept" {
+		t.Errorf("%v", got)
+	}
+	put(t, dir, "a.md", "---\nturns: 9\ntriggers: y\n---\nA")
+	second, _ := l.List()
+	if len(l.Problems()) != 0 || second[0].Turns != 9 || second[0].Triggers()[0] != "y" || first[0].Triggers()[0] != "x" {
+		t.Errorf("%v, then %v", first, second)
+	}
+}
+
+func TestAddKeepsFrontMatter(t *testing.T) {
+	tests := []struct{ name, old, want string }{
+		{"triggers", "---\ntriggers: a, b\nturns: 9\n---\n# Old\n", "---\ntriggers: a, b\nturns: 9\n---\nNew\n\ntext\n"},
+		{"description", "---\nname: x\ndescription: >\n  Old\n\n  text\nlicense: y\n---\n", "---\nname: x\nlicense: y\n---\nNew\n\ntext\n"},
+		{"only a description", "---\ndescription: Old\n---\n# x", "New\n\ntext\n"},
+		{"a description in another form", "---\n\"description\": Old\n---\n# x", "New\n\ntext\n"},
+		{"faulty", "---\ntriggers: a\nturns: 99\n---\n# Old\n", "---\ntriggers: a\nturns: 99\n---\nNew\n\ntext\n"},
+		{"no end", "---\ntriggers: a\n", "New\n\ntext\n"},
+		{"a rule", "---\nJust text\n---\n", "New\n\ntext\n"},
+		{"none", "Old\n\n---\na: b\n---\n", "New\n\ntext\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, "x.md", tt.old)
+			l := Open(dir)
+			for range 2 {
+				s, replaced, err := l.Add("x", "New", "text")
+				if err != nil || !replaced {
+					t.Fatalf("%v, %v", replaced, err)
+				}
+				if d := cmp.Diff(tt.want, read(t, dir, "x.md")); d != "" {
+					t.Error(d)
+				}
+				if all, err := l.List(); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
+					t.Errorf("added %+v, listed %+v, %v", s, all, err)
+				}
+			}
+			if got := read(t, dir, ".x.md.1"); got != tt.old {
+				t.Errorf("the earlier version reads %q", got)
+			}
+		})
+	}
+}
+
+func FuzzFrontMatter(f *testing.F) {
+	for _, seed := range []string{"", "# x\n", "---\ndescription: 'y'\n---\n", "---", "\ufeff\r\n###\n a\x00", "description: z",
+		"---\ntriggers: deploy, docker compose, \"release the app\"\npriority: 5\nturns: 4\n---\n# Summary\n",
+		"---\ntriggers: [a, &x b, *x]\nturns: 0x10\n---\n", "---\ntriggers:\n - a\n - {b: c}\npriority: 1e3\n---\nx", "---\na: &a [*a]\n---", "---\n? [a]\n: b\n---\n",
+		"---\ntriggers: \"a, b\n---\n", "---\n%YAML 9\n---\n", "---\ntriggers: |\n  a\n  b\n...\n---\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		h := readHead(file)
+		if h.summary != tidy(h.summary) || utf8.RuneCountInString(h.summary) > maxSummary {
+			t.Errorf("summary %q", h.summary)
+		}
+		if h.priority < 1 || h.priority > lowestPriority || h.turns < 1 || h.turns > mostTurns || len(h.triggers) > mostTriggers {
+			t.Errorf("%+v", h)
+		}
+		for _, tr := range h.triggers {
+			if tr == "" || tr != tidy(tr) || utf8.RuneCountInString(tr) > longestTrigger {
+				t.Errorf("trigger %q", tr)
+			}
+		}
+		lines := bytes.Count(file, []byte("\n")) + 1
+		for _, fault := range h.faults {
+			if fault.line < 1 || fault.line > lines || fault.text == "" || fault.text != tidy(fault.text) {
+				t.Errorf("fault %d %q in a file of %d lines", fault.line, fault.text, lines)
+			}
+		}
+		front, body, line, closed := cutFront(file)
+		if !bytes.HasSuffix(file, body) || closed != (front != nil) || closed && line == 0 {
+			t.Errorf("front %q (%d, %v), body %q", front, line, closed, body)
+		}
+		if got := clean(textOf(file)); len(got) > 3*len(file) || !utf8.ValidString(got) || strings.ContainsAny(got, "\r\x00") {
+			t.Errorf("text %q", got)
+		}
+		s := newSkill("a", "a.md", h)
+		if again := newSkill("a", "a.md", readHead(file)); again != s || len(s.Triggers()) != len(h.triggers) {
+			t.Errorf("%+v, then %+v", s, again)
+		}
+		for _, tr := range h.triggers {
+			if len(Match([]Skill{s}, "("+tr+")", 1)) != 1 {
+				t.Errorf("%q does not match itself", tr)
+			}
+		}
+	})
+}

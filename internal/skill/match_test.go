@@ -1,0 +1,130 @@
+package skill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func triggered(name string, priority int, triggers ...string) Skill {
+	return newSkill(name, name+".md", head{priority: priority, turns: 4, triggers: triggers})
+}
+
+func TestMatch(t *testing.T) {
+	tests := []struct {
+		trigger, text string
+		want          bool
+	}{
+		{"deploy", "Please DEPLOY it.", true},
+		{"Deploy", "deploy", true},
+		{"deploy", "redeploy", false},
+		{"deploy", "deployment", false},
+		{"deploy", "redeployed, then deploy", true},
+		{"deploy", "deploy2", false},
+		{"deploy", "pre-deploy_step", true},
+		{"docker compose", "use docker\n  compose now", true},
+		{"docker compose", "docker-compose", false},
+		{"a", "aa a", true},
+		{"ab", "abab", false},
+		{"straße", "die STRAßE", true},
+		{"größe", "GRÖSSE", false},
+		{"größe", "Die GRÖßE", true},
+		{"café", "cafés", false},
+		{"cafe", "cafe\u0301", false},
+		{"σίσυφος", "Ο ΣΊΣΥΦΟΣ", true},
+		{"ПРИВЕТ", "привет!", true},
+		{"привет", "приветствие", false},
+		{"kelvin", "\u212aelvin", true},
+		{"部署", "请帮我部署应用", true},
+		{"デプロイ", "これをデプロイして", true},
+		{"배포", "배포를 해줘", true},
+		{"docker", "用docker部署", true},
+		{"docker", "用dockerfile部署", false},
+		{"สวัสดี", "ครับสวัสดีครับ", true},
+		{"c++", "c++17 and C++", true},
+		{".go", "main.go", true},
+		{".go", "main.gob", false},
+		{"🚀", "go🚀go", true},
+		{"é", "e", false},
+		{"deploy", "", false},
+		{"longer than the text", "longer", false},
+	}
+	for _, tt := range tests {
+		if got := len(Match([]Skill{triggered("a", 5, "not this one", tt.trigger)}, tt.text, 3)) == 1; got != tt.want {
+			t.Errorf("%q in %q: %v", tt.trigger, tt.text, got)
+		}
+	}
+}
+
+func TestMatchRanks(t *testing.T) {
+	skills := []Skill{triggered("d", 5, "x"), triggered("a", 9, "x", "y"), triggered("c", 1, "z"), triggered("b", 5, "y"), triggered("e", 1), triggered("f", 1, "y")}
+	names := func(most int) (names string) {
+		for _, s := range Match(skills, "x and y", most) {
+			names += s.Name
+		}
+		return names
+	}
+	for most, want := range map[int]string{-1: "", 0: "", 1: "f", 3: "fbd", 4: "fbda", 99: "fbda"} {
+		if got := names(most); got != want {
+			t.Errorf("%d: %q, want %q", most, got, want)
+		}
+	}
+	slices.Reverse(skills)
+	if got := names(99); got != "fbda" {
+		t.Errorf("the order of the skills shows: %q", got)
+	}
+}
+
+// The quick look changes nothing: what it passes over does not stand in the text.
+func TestMatchMissesNothing(t *testing.T) {
+	word := rapid.StringOf(rapid.SampledFrom([]rune("abkKſéÉσςΣ部 \t-.7")))
+	rapid.Check(t, func(t *rapid.T) {
+		text, trigger := word.Draw(t, "text"), tidy(word.Draw(t, "trigger"))
+		if trigger == "" {
+			return
+		}
+		want := false
+		folded, tr := []rune(fold(text)), []rune(fold(trigger))
+		for i := 0; i+len(tr) <= len(folded); i++ {
+			if !slices.Equal(folded[i:i+len(tr)], tr) {
+				continue
+			}
+			before, after := rune(0), rune(0)
+			if i > 0 {
+				before = folded[i-1]
+			}
+			if i+len(tr) < len(folded) {
+				after = folded[i+len(tr)]
+			}
+			want = want || apart(before, tr[0]) && apart(after, tr[len(tr)-1])
+		}
+		if got := len(Match([]Skill{triggered("a", 5, trigger)}, text, 1)) == 1; got != want {
+			t.Fatalf("%q in %q: %v", trigger, text, got)
+		}
+	})
+}
+
+func TestMatchGivesSkillsAsTheyAre(t *testing.T) {
+	all := []Skill{triggered("a", 3, "One", "two")}
+	if d := cmp.Diff(all, Match(all, "ONE", 1)); d != "" {
+		t.Error(d)
+	}
+}
+
+func BenchmarkMatch200(b *testing.B) {
+	words := strings.Fields("please water the plants in the kitchen and then deploy a release of our little application to that other machine before noon tomorrow")
+	var skills []Skill
+	for i := range 200 {
+		w := func(n int) string { return words[(i*7+n)%len(words)] }
+		skills = append(skills, triggered(fmt.Sprintf("skill-%03d", i), i%10+1, w(0)+" "+w(3), fmt.Sprintf("topic%d", i), w(1)+"er "+w(5)))
+	}
+	text := strings.Repeat(strings.Join(words, " ")+". ", 20)[:2000]
+	b.ReportAllocs()
+	for b.Loop() {
+		Match(skills, text, 4)
+	}
+}

@@ -64,6 +64,8 @@ func (l *Library) put(name string, text []byte) (rel string, now []byte, replace
 		if err != nil {
 			return "", nil, false, err
 		}
+		// What was no front matter, or would hide the new summary, goes; the
+		// earlier version has it.
 		if with := append(keptFront(old), text...); readHead(with).summary == readHead(text).summary {
 			text = with
 		}
@@ -83,14 +85,13 @@ func (l *Library) put(name string, text []byte) (rel string, now []byte, replace
 // description, in whose place the new summary comes.
 func keptFront(old []byte) []byte {
 	front, _, _, closed := cutFront(old)
-	var h head
-	if !closed || !h.readFront(front, 1) {
+	if !closed {
 		return nil
 	}
 	out := []byte(fence + "\n")
 	skip := false
 	for l := range bytes.Lines(front) {
-		if more := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !skip || !more {
+		if goesOn := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !goesOn {
 			skip = bytes.HasPrefix(l, []byte("description:"))
 		}
 		if !skip {

@@ -20,7 +20,6 @@ const (
 
 // text is what Body read last from the file of a skill.
 type text struct {
-	rel     string
 	stamp   store.Stamp
 	settled bool
 	body    string
@@ -46,7 +45,7 @@ func (l *Library) Body(name string) (string, error) {
 		case !stamp.Regular():
 			return "", fmt.Errorf("skill %s: %s%s is not a regular file", name, pathPrefix, rel)
 		}
-		if t := l.texts[name]; t.rel == rel && t.stamp == stamp && t.settled {
+		if t := l.texts[name]; t.stamp == stamp && t.settled {
 			return t.body, nil
 		}
 		body, err := l.readBody(rel)
@@ -59,7 +58,7 @@ func (l *Library) Body(name string) (string, error) {
 		if len(l.texts) >= keptTexts {
 			clear(l.texts)
 		}
-		l.texts[name] = text{rel, stamp, stamp.Settled(now), body}
+		l.texts[name] = text{stamp, stamp.Settled(now), body}
 		return body, nil
 	}
 	delete(l.texts, name)

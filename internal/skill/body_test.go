@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
 )
 
 func TestBody(t *testing.T) {
+	late := "---\n" + strings.Repeat("#\n", headSize/2) + "---\nx" // its front matter ends too late to be some
 	dir := t.TempDir()
 	for name, file := range map[string]string{
 		"plain.md":      "\ufeff# How to\r\n\r\ntext\r\n",
@@ -24,13 +26,14 @@ func TestBody(t *testing.T) {
 		"both/SKILL.md": "the folder",
 		"raw.md":        "a\xffb\x00c\x1b[1m\td\re",
 		"empty.md":      "",
+		"late.md":       late,
 	} {
 		put(t, dir, name, file)
 	}
 	l := Open(dir)
 	for name, want := range map[string]string{
 		"plain": "# How to\n\ntext", "front": "# How to\n\n---\ntext", "faulty": "# How to", "open": "---\nno end",
-		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "",
+		"rule": "---\nJust text\n---\nmore", "cook": "Cook", "both": "the file", "raw": "a\uFFFDbc[1m\td\ne", "empty": "", "late": late,
 	} {
 		if got, err := l.Body(name); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
@@ -145,8 +148,11 @@ func TestBodyRefuses(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil { // reading it would never end
+		t.Fatal(err)
+	}
 	l := Open(dir)
-	for _, name := range []string{"../secret", "", "a/b", "secret.md", "a\x00", "link", "folder"} {
+	for _, name := range []string{"../secret", "", "a/b", "secret.md", "a\x00", "link", "folder", "pipe"} {
 		if got, err := l.Body(name); err == nil || got != "" || !strings.HasPrefix(err.Error(), "skill ") {
 			t.Errorf("%q: %q, %v", name, got, err)
 		}

@@ -39,6 +39,7 @@ func TestFrontMatter(t *testing.T) {
 		{"not readable, with a description", "---\ndescription: How to: cook\n---\n# x", "How to: cook", nil, [2]int{5, 4}, []string{"2: the front matter cannot be read: mapping values"}},
 		{"wrong values", "---\npriority: high\nturns: 0\ntriggers: {a: b}\n---\nx", "x", nil, [2]int{5, 4},
 			[]string{"2: priority must be a whole number from 1 to 10: 5 holds", "3: turns must be a whole number from 1 to 50: 4 holds", "4: triggers are texts"}},
+		{"after triggers", "---\ntriggers: a\nturns: 0\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"3: turns"}},
 		{"too large", "---\npriority: 11\nturns: 51\n---\nx", "x", nil, [2]int{5, 4}, []string{"2: priority", "3: turns"}},
 		{"the bounds", "---\npriority: 10\nturns: 50\n---\nx", "x", nil, [2]int{10, 50}, nil},
 		{"a list in a list", "---\ntriggers:\n- a\n- [b]\n---\nx", "x", []string{"a"}, [2]int{5, 4}, []string{"4: a trigger is a text"}},

@@ -72,6 +72,7 @@ type Assembler struct {
 	memories map[string]*memoryCache // by scopes
 	tasks    map[string]*taskCache   // by room
 	texts    map[string]*content     // of what is one text, by where it comes from
+	matches  map[string]*matchCache  // by room
 	logged   string                  // the problems that were logged last
 }
 
@@ -125,7 +126,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[string]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
-		texts: map[string]*content{},
+		texts: map[string]*content{}, matches: map[string]*matchCache{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

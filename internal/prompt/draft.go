@@ -233,6 +233,9 @@ func (r *request) news(e *epoch, row *row, c *content) (*content, []shown) {
 		var records []shown
 		var untold []int
 		for _, i := range e.unseen(c, past) {
+			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first {
+				continue
+			}
 			if in := r.told(c.lines[i]); in != 0 {
 				records = append(records, shown{Source: c.source, Message: in, Lines: []uint64{c.ids[i]}})
 			} else {

@@ -53,6 +53,8 @@ var contributors = []contributor{
 	{"reminder", "Tools Reminder", Trusted, None, gatherReminder, no},
 	{"workspace", "Workspace", Data, Items, gatherWorkspace, no},
 	{"skills", "Skills", Data, Items, gatherSkills, yes}, // their table of contents
+	{"active_skills", "Active skills", Data, Items, gatherActiveSkills, no},
+	{"skill_hints", "Skills that may help", Data, Items, gatherSkillHints, no},
 	{"memories", "User Memories", Data, Items, gatherMemories, no},
 	{"learned", "New memories", Data, Items, nil, no}, // of these
 	{"goal", "Active Goal", Data, Items, gatherGoal, no},
@@ -105,6 +107,8 @@ var layouts = map[Layout][]place{
 		{"steps", Tail, 30, Must, 2_000, Changed},
 		{"pin", Tail, 35, 85, 1_000, Changed},
 		{"tasks_now", Tail, 40, 65, 5_000, Changed},
+		{"active_skills", Tail, 50, 55, 16_000, NewLines},
+		{"skill_hints", Tail, 70, 30, 1_200, NewLines},
 	},
 	Minimal: { // for scheduled jobs
 		{"identity", Prefix, 0, Must, 2_000, Rebuilt},

@@ -20,13 +20,14 @@ type content struct {
 	lead   string   // the program's words before the lines; stands even without lines
 	lines  []string // what the source says
 	ranks  []int    // which lines go first where room is short: the highest; nil = the last
+	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
 	rest   string   // where to find the lines that are left out
 	none   string   // what a tail says when there are no lines any more
 	hash   string   // of all the above
 
 	size int            // characters of the lines, joined
-	ids []uint64       // hash of each line
-	has map[uint64]int // id → index
+	ids  []uint64       // hash of each line
+	has  map[uint64]int // id → index
 }
 
 // newContent completes c.
@@ -54,6 +55,9 @@ func (c *content) only(index []int) *content {
 		part.lines = append(part.lines, c.lines[i])
 		if c.ranks != nil {
 			part.ranks = append(part.ranks, c.ranks[i])
+		}
+		if c.in != nil {
+			part.in = append(part.in, c.in[i])
 		}
 	}
 	return newContent(part)

@@ -29,12 +29,17 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	}
 	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
 	for _, s := range skills {
-		line := "- " + oneLine(s.Path, 200)
-		if s.Summary != "" {
-			line += " — " + oneLine(s.Summary, 200)
-		}
-		toc.lines = append(toc.lines, line)
+		toc.lines = append(toc.lines, tocLine(s))
 	}
 	c.skills, c.content = slices.Clone(skills), newContent(toc)
 	return c.content, nil
+}
+
+// tocLine is a skill's line in the table of contents.
+func tocLine(s skill.Skill) string {
+	line := "- " + oneLine(s.Path, 200)
+	if s.Summary != "" {
+		line += " — " + oneLine(s.Summary, 200)
+	}
+	return line
 }

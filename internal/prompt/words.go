@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +20,7 @@ func (q *question) saidAs(c content, key string) (*content, error) {
 	if len(c.lines) == 1 && c.lines[0] == "" {
 		c.lines = nil
 	}
-	if len(c.lines) == 0 && c.none == "" {
+	if len(c.lines) == 0 && c.none == "" { // a lead alone says nothing
 		return nil, nil
 	}
 	a := q.a
@@ -35,15 +36,7 @@ func (q *question) saidAs(c content, key string) (*content, error) {
 
 // says reports whether c has the words of other.
 func (c *content) says(other *content) bool {
-	if c.lead != other.lead || c.none != other.none || len(c.lines) != len(other.lines) {
-		return false
-	}
-	for i := range c.lines {
-		if c.lines[i] != other.lines[i] {
-			return false
-		}
-	}
-	return true
+	return c.lead == other.lead && c.none == other.none && slices.Equal(c.lines, other.lines) && slices.Equal(c.in, other.in)
 }
 
 // gatherClock gathers the local time, to the minute.

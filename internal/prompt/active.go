@@ -1,0 +1,158 @@
+package prompt
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+	"reverie/internal/skill"
+)
+
+// Limits on the skills whose text is in the prompt.
+const (
+	mostActive  = 4
+	activeChars = 16_000 // of all of them together; a text is shown whole or not at all
+	mostHints   = 3
+	mostMatches = 8 // skills that one message can call for
+	loadedTurns = 6 // how long a skill stays that the model has read; one that a message called for says itself
+)
+
+// called is a skill that the conversation calls for.
+type called struct {
+	skill skill.Skill
+	read  int64 // the message in which the model has read its file; 0 = none
+}
+
+// matchCache holds which skills the messages of a room call for.
+type matchCache struct {
+	skills []skill.Skill
+	found  map[int64][]skill.Skill // by message
+}
+
+// maxMatched is how many messages a matchCache holds before it begins anew.
+const maxMatched = 1000
+
+// called returns the skills that are in use, the latest first, and after them those
+// that the newest message calls for. A skill is in use for some turns after a person's
+// message named one of its triggers, or the model read it.
+func (q *question) called() ([]called, error) {
+	skills, err := q.a.cfg.Skills.List()
+	if err != nil || len(skills) == 0 {
+		return nil, err
+	}
+	var out []called
+	add := func(s skill.Skill, read int64) {
+		for i := range out {
+			if out[i].skill == s {
+				out[i].read = max(out[i].read, read)
+				return
+			}
+		}
+		out = append(out, called{s, read})
+	}
+	read := map[string]int64{} // call → the message with its result
+	past := q.turn.History
+	for i, turn := len(past)-1, 0; i >= 0 && turn < maxTurns; i-- {
+		m := &past[i]
+		switch m.Role {
+		case llm.Tool:
+			read[m.CallID] = m.ID
+		case llm.Assistant:
+			for _, call := range m.Calls {
+				if s, ok := skillAt(skills, readPath(call)); ok && turn < loadedTurns {
+					add(s, read[call.ID])
+				}
+			}
+		case llm.User:
+			for _, s := range q.matches(skills, m.ID, m.Text) {
+				if turn < s.Turns {
+					add(s, 0)
+				}
+			}
+			turn++
+		}
+	}
+	return out, nil
+}
+
+// maxTurns is the most turns that a skill can ask to stay.
+const maxTurns = 50
+
+// matches returns the skills that a message calls for.
+func (q *question) matches(skills []skill.Skill, id int64, text string) []skill.Skill {
+	a := q.a
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.matches[q.turn.Room]
+	if c == nil || len(c.skills) != len(skills) || &c.skills[0] != &skills[0] || len(c.found) > maxMatched {
+		c = &matchCache{skills: skills, found: map[int64][]skill.Skill{}}
+		a.matches[q.turn.Room] = c
+	}
+	found, known := c.found[id]
+	if !known {
+		found = skill.Match(skills, text, mostMatches)
+		c.found[id] = found
+	}
+	return found
+}
+
+func skillAt(skills []skill.Skill, path string) (skill.Skill, bool) {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "./"), "data/")
+	for _, s := range skills {
+		if path != "" && strings.TrimPrefix(s.Path, "data/") == path {
+			return s, true
+		}
+	}
+	return skill.Skill{}, false
+}
+
+// active returns the texts of the skills in use that there is room for, and the
+// others.
+func (q *question) active() (c content, others []skill.Skill, err error) {
+	all, err := q.called()
+	if err != nil {
+		return c, nil, err
+	}
+	c = content{source: "active skills", rest: "read the others with read_file"}
+	left := activeChars
+	for _, s := range all {
+		body, err := q.a.cfg.Skills.Body(s.skill.Name)
+		if err != nil { // it went a moment ago
+			q.problem(s.skill.Path, 0, err.Error())
+			continue
+		}
+		text := "## " + s.skill.Name + "\n" + body
+		size := utf8.RuneCountInString(text) + 1
+		if len(c.lines) == mostActive || size > left {
+			others = append(others, s.skill)
+			continue
+		}
+		left -= size
+		c.lines, c.in = append(c.lines, text), append(c.in, s.read)
+	}
+	return c, others, nil
+}
+
+// gatherActiveSkills gathers the texts of the skills in use, the latest first.
+func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
+	c, _, err := q.active()
+	if err != nil {
+		return nil, err
+	}
+	return q.saidAs(c, q.turn.Room)
+}
+
+// gatherSkillHints gathers the skills that are called for, but whose text there is
+// no room for.
+func gatherSkillHints(_ context.Context, q *question) (*content, error) {
+	_, others, err := q.active()
+	if err != nil {
+		return nil, err
+	}
+	var lines []string
+	for _, s := range others[:min(len(others), mostHints)] {
+		lines = append(lines, tocLine(s))
+	}
+	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines}, q.turn.Room)
+}

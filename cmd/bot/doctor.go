@@ -34,18 +34,27 @@ const (
 	ill  state = "ill"  // must be mended
 )
 
+// report is what the doctor prints as JSON.
+type report struct {
+	Findings []finding      `json:"findings"`
+	Matrix   *matrix.Status `json:"matrix,omitempty"` // nil = not looked at
+}
+
+func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
+
 // Run examines everything the bot needs, says what to do about what is not
 // well, and fails if anything must be mended. It changes nothing, and may run
 // beside the bot.
 func (d doctorCommand) Run(ctx context.Context, c console, path configPath) error {
-	found := d.examine(ctx, path)
+	var r report
+	d.examine(ctx, path, &r)
 	if d.JSON {
-		if err := printJSON(c.out, found); err != nil {
+		if err := printJSON(c.out, r); err != nil {
 			return err
 		}
 	}
 	failed := false
-	for _, f := range found {
+	for _, f := range r.Findings {
 		failed = failed || f.State == ill
 		if d.JSON {
 			continue
@@ -62,22 +71,24 @@ func (d doctorCommand) Run(ctx context.Context, c console, path configPath) erro
 	return nil
 }
 
-func (d doctorCommand) examine(ctx context.Context, path configPath) []finding {
+func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) {
 	cfg, err := loadConfig(string(path))
 	if err != nil {
-		return []finding{{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"}}
+		r.add(finding{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"})
+		return
 	}
-	found := []finding{{"config", well, string(path) + " is good", ""}}
+	r.add(finding{"config", well, string(path) + " is good", ""})
 	for _, w := range cfg.Warnings() {
-		found = append(found, finding{"config", note, w, ""})
+		r.add(finding{"config", note, w, ""})
 	}
-	found = append(found, examineFiles(cfg)...)
+	r.add(examineFiles(cfg)...)
 	if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
 		// Before the first start the rest is examined all the same, in a
 		// folder that is thrown away.
 		spare, err := os.MkdirTemp("", "reverie-doctor-")
 		if err != nil {
-			return append(found, finding{"files", ill, err.Error(), "check free space and permissions"})
+			r.add(finding{"files", ill, err.Error(), "check free space and permissions"})
+			return
 		}
 		defer os.RemoveAll(spare)
 		fresh := *cfg
@@ -86,12 +97,13 @@ func (d doctorCommand) examine(ctx context.Context, path configPath) []finding {
 	}
 	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false)
 	if err != nil {
-		return append(found, finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
+		r.add(finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
+		return
 	}
 	defer b.close()
-	found = append(found, b.examinePrompt(ctx)...)
-	found = append(found, b.examineModels(ctx)...)
-	return append(found, b.examineMatrix(ctx)...)
+	r.add(b.examinePrompt(ctx)...)
+	r.add(b.examineModels(ctx)...)
+	b.examineMatrix(ctx, r)
 }
 
 // discard is a writer for logs nobody reads.
@@ -129,11 +141,6 @@ func examineFiles(cfg *Config) []finding {
 			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases", "delete it to get the default back at the next start"})
 		}
 	}
-	if lock, err := store.AcquireLock(cfg.Data); errors.Is(err, store.ErrLocked) {
-		found = append(found, finding{"files", note, "the bot is running: " + err.Error(), ""})
-	} else if err == nil {
-		_ = lock.Release()
-	}
 	return found
 }
 
@@ -165,17 +172,29 @@ func (b *bot) examineModels(ctx context.Context) []finding {
 	return found
 }
 
-func (b *bot) examineMatrix(ctx context.Context) []finding {
+func (b *bot) examineMatrix(ctx context.Context, r *report) {
 	if b.cfg.Matrix == nil {
-		return []finding{{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""}}
+		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
+		return
 	}
-	var found []finding
-	for _, f := range matrix.Check(ctx, b.matrixConfig()) {
-		s := well
-		if !f.OK {
-			s = ill
+	pid, since, held, err := store.Holder(b.cfg.Data)
+	if err != nil {
+		r.add(finding{"files", ill, err.Error(), "make the data folder readable for this user"})
+	}
+	p := matrix.Process{}
+	if held {
+		p = matrix.Process{ID: pid, Since: since}
+	}
+	status, found := matrix.Examine(ctx, b.matrixConfig(), p)
+	r.Matrix = &status
+	for _, f := range found {
+		s := ill
+		switch {
+		case f.Note:
+			s = note
+		case f.OK:
+			s = well
 		}
-		found = append(found, finding{"matrix", s, f.What, f.Remedy})
+		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
-	return found
 }

@@ -19,14 +19,18 @@ const maxSkew = 2 * time.Minute
 // Finding is one thing that a check looked at.
 type Finding struct {
 	OK     bool   `json:"ok"`
+	Note   bool   `json:"note,omitempty"` // OK, but worth knowing
 	What   string `json:"what"`
-	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK
+	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
 }
 
 // Check looks at everything a bot account needs and changes nothing: it does
 // not log in, because that would make a device. cfg.DB may be nil; then the
 // crypto store is not looked at.
-func Check(ctx context.Context, cfg Config) []Finding {
+func Check(ctx context.Context, cfg Config) []Finding { return check(ctx, cfg, &Status{}) }
+
+// check is Check, and fills in what the homeserver tells.
+func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	var out []Finding
 	good := func(format string, args ...any) {
 		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
@@ -45,13 +49,13 @@ func Check(ctx context.Context, cfg Config) []Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	var skew time.Duration
 	cli.ResponseHook = func(_ *http.Request, resp *http.Response, _ error, _ time.Duration) {
 		if resp == nil {
 			return
 		}
 		if t, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			skew = time.Since(t)
+			ahead := int64(time.Until(t).Seconds())
+			s.ClockSkew = &ahead
 		}
 	}
 	versions, err := cli.Versions(ctx)
@@ -60,8 +64,8 @@ func Check(ctx context.Context, cfg Config) []Finding {
 		return out
 	}
 	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, versions.GetLatest())
-	if skew.Abs() > maxSkew {
-		bad("set the clock of this machine or of the homeserver", "the clocks here and on the homeserver are %s apart", skew.Abs().Round(time.Second))
+	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
+		bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong", "%s", skewWords(*s.ClockSkew))
 	}
 
 	acc, err := loadAccount(cfg.dir("account.json"))
@@ -76,10 +80,10 @@ func Check(ctx context.Context, cfg Config) []Finding {
 		good("not logged in yet: the first start does that and makes a device")
 		return out
 	}
-	return append(out, checkAccount(ctx, cfg, cli, acc)...)
+	return append(out, checkAccount(ctx, cfg, cli, acc, s)...)
 }
 
-func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account) (out []Finding) {
+func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) (out []Finding) {
 	good := func(format string, args ...any) {
 		out = append(out, Finding{OK: true, What: fmt.Sprintf(format, args...)})
 	}
@@ -130,7 +134,9 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 			good("%s is there", cfg.dir(name))
 		}
 	}
-	return append(out, checkSigned(ctx, cli, acc), checkBackup(ctx, cfg, cli))
+	signed := checkSigned(ctx, cli, acc)
+	s.CrossSigned = signed.OK
+	return append(append(out, signed, checkBackup(ctx, cfg, cli)), checkDevices(ctx, cfg, cli, acc, s)...)
 }
 
 // checkBackup compares the key backup that is in use here with the server's.

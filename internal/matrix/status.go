@@ -2,56 +2,91 @@ package matrix
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"time"
+
+	"maunium.net/go/mautrix/id"
 )
 
-// Status is how the connection stands.
+// Status is how the connection stands. In JSON times are RFC 3339, and what
+// ends in _s is whole seconds.
 type Status struct {
-	Homeserver    string    `json:"homeserver"`
-	User          string    `json:"user"`
-	Device        string    `json:"device"`
-	CrossSigned   bool      `json:"cross_signed"`
-	RecoveryKey   bool      `json:"recovery_key"`     // its file is there
-	Backup        string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
-	BackupWaiting int       `json:"backup_waiting"`   // message keys that are not in it yet
-	BackupProblem string    `json:"backup_problem,omitempty"`
-	LastSync      time.Time `json:"last_sync"` // zero = none yet since the start
-	Problem       string    `json:"problem,omitempty"`
-	Rooms         int       `json:"rooms"`
-	Encrypted     int       `json:"encrypted_rooms"`
-	Inbox         int       `json:"inbox"`         // messages without an answer
-	Outbox        int       `json:"outbox"`        // messages not sent yet
-	Dead          int       `json:"dead"`          // messages given up
-	Undecryptable int       `json:"undecryptable"` // messages that wait to be read
-	Lost          int       `json:"lost"`          // messages that could not be read and were given up
-	Retries       int       `json:"retries"`       // failed tries of what still waits, syncs included
+	Running         bool      `json:"running"`
+	Homeserver      string    `json:"homeserver"`
+	User            string    `json:"user"`
+	Device          string    `json:"device"`
+	CrossSigned     bool      `json:"cross_signed"`     // other clients see the device as the account's own
+	IdentityTrusted bool      `json:"identity_trusted"` // the account's identity is the one whose keys are here
+	UnknownDevices  []Device  `json:"unknown_devices"`  // of the account, that its identity has not signed
+	RecoveryKey     bool      `json:"recovery_key"`     // its file is there
+	Backup          string    `json:"backup,omitempty"` // version of the key backup in use; empty = none
+	BackupWaiting   int       `json:"backup_waiting"`   // message keys that are not in it yet
+	BackupProblem   string    `json:"backup_problem,omitempty"`
+	LastSync        time.Time `json:"last_sync,omitzero"` // zero = none yet; of a running client: none since its start
+	LastSyncAge     *int64    `json:"last_sync_age_s,omitempty"`
+	SyncFailures    int       `json:"sync_failures"` // since the last sync
+	Problem         string    `json:"problem,omitempty"`
+	ClockSkew       *int64    `json:"clock_skew_s,omitempty"` // how far the homeserver's clock is ahead of ours; nil = not known
+	Rooms           int       `json:"rooms"`
+	Encrypted       int       `json:"encrypted_rooms"`
+	Inbox           int       `json:"inbox"` // messages without an answer
+	InboxOldest     int64     `json:"inbox_oldest_s"`
+	Outbox          int       `json:"outbox"` // messages not sent yet
+	OutboxOldest    int64     `json:"outbox_oldest_s"`
+	OutboxProblem   string    `json:"outbox_problem,omitempty"` // why the oldest of them was not sent
+	Dead            int       `json:"dead"`                     // messages given up
+	DeadReasons     []Reason  `json:"dead_reasons"`             // the newest three
+	Undecryptable   int       `json:"undecryptable"`            // messages that wait to be read
+	UnreadOldest    int64     `json:"undecryptable_oldest_s"`
+	Lost            int       `json:"lost"` // messages that could not be read and were given up
+	LostReasons     []Reason  `json:"lost_reasons"`
+	Retries         int       `json:"retries"` // failed tries of what still waits, syncs included
 }
+
+// Device is a device of the bot's account.
+type Device struct {
+	ID       string    `json:"device"`
+	Name     string    `json:"name,omitempty"`
+	LastSeen time.Time `json:"last_seen,omitzero"`
+}
+
+// Reason is why messages were given up.
+type Reason struct {
+	What   string    `json:"reason"`
+	Count  int       `json:"count"`
+	Newest time.Time `json:"newest"` // when the newest of them was written or came
+}
+
+const (
+	staleSync  = 5 * time.Minute  // without a sync for so long something is wrong
+	staleQueue = 10 * time.Minute // nothing should wait for so long
+)
 
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
 	acc, problem := c.acc, c.problem
 	c.mu.Unlock()
+	skew := int64(time.Duration(c.clock.skew.Load()).Seconds())
 	s := Status{
-		Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
-		CrossSigned: acc.CrossSigned, Problem: problem,
-	}
-	if _, err := os.Stat(c.cfg.dir("recovery.key")); err == nil {
-		s.RecoveryKey = true
+		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
+		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
 	}
 	if at := c.lastSync.Load(); at > 0 {
-		s.LastSync = time.UnixMilli(at)
+		s.syncedAt(time.UnixMilli(at), c.now())
 	}
-	n, err := c.q.counts(ctx)
-	if err == nil {
-		s.Inbox, s.Outbox, s.Dead = n.inbox, n.outbox, n.dead
-		s.Undecryptable, s.Lost, s.Retries = n.unread, n.lost, n.retries+int(c.failures.Load())
-		err = c.q.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).Scan(&s.Rooms, &s.Encrypted)
-	}
+	err := s.stored(ctx, c.cfg, c.q)
 	if err == nil {
 		s.Backup, s.BackupWaiting, s.BackupProblem, err = c.backupStatus(ctx)
+	}
+	if err == nil {
+		err = c.trust(ctx, &s)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -59,33 +94,215 @@ func (c *Client) Status(ctx context.Context) Status {
 	return s
 }
 
-// Lines says it in words, for people.
+// syncedAt notes when the last sync was.
+func (s *Status) syncedAt(at, now time.Time) {
+	age := max(int64(now.Sub(at).Seconds()), 0)
+	s.LastSync, s.LastSyncAge = at, &age
+}
+
+// stored fills in what the data folder tells.
+func (s *Status) stored(ctx context.Context, cfg Config, q *queue) error {
+	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
+		s.RecoveryKey = true
+	}
+	n, err := q.counts(ctx)
+	if err != nil {
+		return err
+	}
+	s.Inbox, s.Outbox, s.Dead = n.inbox, n.outbox, n.dead
+	s.Undecryptable, s.Lost, s.Retries = n.unread, n.lost, n.retries+s.SyncFailures
+	if s.InboxOldest, err = q.oldest(ctx, `SELECT min(received_at) FROM inbox WHERE state = 'new'`); err != nil {
+		return err
+	}
+	if s.UnreadOldest, err = q.oldest(ctx, `SELECT min(received_at) FROM inbox WHERE state IN ('utd', 'failed')`); err != nil {
+		return err
+	}
+	if s.OutboxOldest, err = q.oldest(ctx, `SELECT min(created_at) FROM outbox WHERE state = 'pending'`); err != nil {
+		return err
+	}
+	err = q.db.QueryRowContext(ctx, `SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1`).Scan(&s.OutboxProblem)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("matrix: look at the outbox: %w", err)
+	}
+	if s.DeadReasons, err = q.reasons(ctx, `SELECT error, count(*), max(created_at) FROM outbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
+		return err
+	}
+	if s.LostReasons, err = q.reasons(ctx, `SELECT error, count(*), max(received_at) FROM inbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
+		return err
+	}
+	err = q.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).Scan(&s.Rooms, &s.Encrypted)
+	if err != nil {
+		return fmt.Errorf("matrix: count rooms: %w", err)
+	}
+	return nil
+}
+
+// oldest is the age in seconds of the time that query gives; 0 when it gives none.
+func (q *queue) oldest(ctx context.Context, query string) (int64, error) {
+	var at sql.NullInt64
+	if err := q.db.QueryRowContext(ctx, query).Scan(&at); err != nil {
+		return 0, fmt.Errorf("matrix: look at the queues: %w", err)
+	}
+	if !at.Valid {
+		return 0, nil
+	}
+	return max(int64(q.now().Sub(time.UnixMilli(at.Int64)).Seconds()), 0), nil
+}
+
+func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
+	rows, err := q.db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: look at what was given up: %w", err)
+	}
+	defer rows.Close()
+	out := []Reason{}
+	for rows.Next() {
+		var r Reason
+		var at int64
+		if err := rows.Scan(&r.What, &r.Count, &at); err != nil {
+			return nil, fmt.Errorf("matrix: look at what was given up: %w", err)
+		}
+		r.Newest = time.UnixMilli(at)
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// trust fills in what the crypto store knows of the account's identity and
+// devices, as of the last time the homeserver told of them.
+func (c *Client) trust(ctx context.Context, s *Status) error {
+	c.mu.Lock()
+	seeds := c.secrets.CrossSigning
+	c.mu.Unlock()
+	s.UnknownDevices = []Device{}
+	known := c.machine().CryptoStore
+	user := id.UserID(s.User)
+	keys, err := known.GetCrossSigningKeys(ctx, user)
+	if err != nil {
+		return fmt.Errorf("matrix: look at the identity: %w", err)
+	}
+	if seeds != nil {
+		if own, err := seeds.Decode(); err == nil {
+			s.IdentityTrusted = own.PublicKeys().MasterKey == keys[id.XSUsageMaster].Key
+		}
+	}
+	devices, err := known.GetDevices(ctx, user)
+	if err != nil {
+		return fmt.Errorf("matrix: look at the account's devices: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(devices)) {
+		d := devices[name]
+		if d.DeviceID == id.DeviceID(s.Device) {
+			continue
+		}
+		signed, err := known.IsKeySignedBy(ctx, d.UserID, d.SigningKey, d.UserID, keys[id.XSUsageSelfSigning].Key)
+		if err != nil {
+			return fmt.Errorf("matrix: look at the account's devices: %w", err)
+		}
+		if !signed {
+			s.UnknownDevices = append(s.UnknownDevices, Device{ID: d.DeviceID.String(), Name: d.Name})
+		}
+	}
+	return nil
+}
+
+// Lines says it in words, for people in a chat: at most five lines, and never
+// what a server answered.
 func (s Status) Lines(now time.Time) []string {
 	last := "no sync yet"
 	if !s.LastSync.IsZero() {
-		last = "last sync " + now.Sub(s.LastSync).Round(time.Second).String() + " ago"
+		last = "last sync " + ago(now.Sub(s.LastSync))
 	}
-	signed := "cross-signed"
-	if !s.CrossSigned {
-		signed = "not cross-signed"
+	if s.SyncFailures > 0 {
+		last += fmt.Sprintf("; %s failed since, I keep trying", plural(s.SyncFailures, "try", "tries"))
+	} else if s.Problem != "" {
+		last += "; something is wrong, the log says what"
 	}
 	lines := []string{
 		fmt.Sprintf("%s on %s, %s", s.User, s.Homeserver, last),
-		fmt.Sprintf("device %s (%s), %d rooms, %d of them encrypted", s.Device, signed, s.Rooms, s.Encrypted),
+		fmt.Sprintf("device %s (%s), %s, %d of them encrypted; %s", s.Device, s.trustWords(), plural(s.Rooms, "room", "rooms"), s.Encrypted, s.backupWords()),
 	}
-	switch {
-	case s.BackupProblem != "":
-		lines = append(lines, "message keys are not backed up; `bot doctor` says why")
-	case s.BackupWaiting > 0:
-		lines = append(lines, fmt.Sprintf("message keys are backed up, %d are on their way", s.BackupWaiting))
-	case s.Backup != "":
-		lines = append(lines, "message keys are backed up")
+	// One message to answer is the one that asks for this.
+	if s.Inbox > 1 || s.Outbox+s.Dead+s.Undecryptable+s.Lost+s.Retries > 0 {
+		lines = append(lines, fmt.Sprintf("%s to answer%s, %d to send%s, %d cannot be read yet%s, %d given up, %s",
+			plural(s.Inbox, "message", "messages"), since(s.InboxOldest), s.Outbox, since(s.OutboxOldest), s.Undecryptable, since(s.UnreadOldest), s.Dead+s.Lost, plural(s.Retries, "retry", "retries")))
 	}
-	if s.Inbox+s.Outbox+s.Dead+s.Undecryptable+s.Lost+s.Retries > 0 {
-		lines = append(lines, fmt.Sprintf("%d messages to answer, %d to send, %d cannot be read yet, %d given up, %d retries", s.Inbox, s.Outbox, s.Undecryptable, s.Dead+s.Lost, s.Retries))
+	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
+		lines = append(lines, skewWords(*s.ClockSkew))
 	}
-	if s.Problem != "" {
-		lines = append(lines, "the last sync failed; the log says why")
+	if s.wantsDoctor(now) {
+		lines = append(lines, "`bot doctor` on my machine says what to do about it")
 	}
 	return lines
+}
+
+// wantsDoctor tells whether somebody should look.
+func (s Status) wantsDoctor(now time.Time) bool {
+	stale := int64(staleQueue.Seconds())
+	return s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
+		!s.CrossSigned || !s.IdentityTrusted || len(s.UnknownDevices) > 0 || s.BackupProblem != "" ||
+		s.InboxOldest > stale || s.OutboxOldest > stale || s.ClockSkew != nil && skewed(*s.ClockSkew)
+}
+
+func (s Status) trustWords() string {
+	words := "cross-signed"
+	switch {
+	case !s.CrossSigned:
+		words = "not cross-signed"
+	case !s.IdentityTrusted:
+		words = "cross-signed, but the keys of my identity are not here"
+	}
+	if n := len(s.UnknownDevices); n > 0 {
+		words += fmt.Sprintf("; my account has %s that it has not signed", plural(n, "other device", "other devices"))
+	}
+	return words
+}
+
+func (s Status) backupWords() string {
+	switch {
+	case s.BackupProblem != "" || s.Backup == "":
+		return "message keys are not backed up"
+	case s.BackupWaiting > 0:
+		return fmt.Sprintf("message keys are backed up, %d are on their way", s.BackupWaiting)
+	}
+	return "message keys are backed up"
+}
+
+func skewed(seconds int64) bool { return (time.Duration(seconds) * time.Second).Abs() > maxSkew }
+
+func skewWords(seconds int64) string {
+	if seconds < 0 {
+		return fmt.Sprintf("the homeserver's clock is %s behind mine", span(time.Duration(-seconds)*time.Second))
+	}
+	return fmt.Sprintf("the homeserver's clock is %s ahead of mine", span(time.Duration(seconds)*time.Second))
+}
+
+// since is the age of a queue's oldest message, when it is worth a word.
+func since(seconds int64) string {
+	if d := time.Duration(seconds) * time.Second; d > time.Minute {
+		return " (the oldest for " + span(d) + ")"
+	}
+	return ""
+}
+
+func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
+
+// span says how long something takes, as exactly as people want to know it.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60), " 0 min")
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
+
+func plural(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }

@@ -242,6 +242,9 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
 	attempt := int(c.failures.Add(1)) - 1
+	if err := c.q.syncFailed(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
+		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)
+	}
 	v, wait := judge(err, attempt)
 	if v != again {
 		wait = backoff(attempt)

@@ -56,12 +56,22 @@ func (q *queue) take(ctx context.Context, user, device, next string, b *batch) e
 			}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO matrix_sync (user, device, next_batch, at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at`,
+			ON CONFLICT (user, device) DO UPDATE SET next_batch = excluded.next_batch, at = excluded.at, failures = 0, problem = ''`,
 			user, device, next, q.now().UnixMilli())
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("matrix: store sync: %w", err)
+	}
+	return nil
+}
+
+// syncFailed notes for others who look that a sync failed. Before the first
+// sync there is nowhere to note it.
+func (q *queue) syncFailed(ctx context.Context, user, device string, failures int64, why error) error {
+	_, err := q.db.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`, failures, why.Error(), user, device)
+	if err != nil {
+		return fmt.Errorf("matrix: note that a sync failed: %w", err)
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -61,13 +63,17 @@ func (l *Lock) Release() error {
 
 // holder reads who has the lock, as " (process 123)" or nothing.
 func holder(f *os.File) string {
+	if pid := holderID(f); pid != 0 {
+		return fmt.Sprintf(" (process %d)", pid)
+	}
+	return ""
+}
+
+func holderID(f *os.File) int {
 	buf := make([]byte, 32)
 	n, _ := f.ReadAt(buf, 0)
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(buf[:n])))
-	if err != nil {
-		return ""
-	}
-	return fmt.Sprintf(" (process %d)", pid)
+	pid, _ := strconv.Atoi(string(bytes.TrimSpace(buf[:n]))) // it may just be written
+	return pid
 }
 
 // Guard waits for the lock file at path and holds it until unlock is called. It
@@ -94,4 +100,30 @@ func flock(f *os.File, how int) error {
 			return err
 		}
 	}
+}
+
+// Holder is the process that has the lock of dir and when it took it. held is
+// false when nobody has it. Looking changes nothing and keeps nobody out for
+// longer than a moment.
+func Holder(dir string) (pid int, since time.Time, held bool, err error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, time.Time{}, false, nil
+	}
+	if err != nil {
+		return 0, time.Time{}, false, fmt.Errorf("look at the lock: %w", err)
+	}
+	defer f.Close() // releases what is held here
+	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
+	if err == nil {
+		return 0, time.Time{}, false, nil
+	}
+	if !errors.Is(err, unix.EWOULDBLOCK) {
+		return 0, time.Time{}, false, fmt.Errorf("look at the lock of %s: %w", dir, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 0, time.Time{}, true, fmt.Errorf("look at the lock: %w", err)
+	}
+	return holderID(f), info.ModTime(), true, nil
 }

@@ -116,3 +116,36 @@ func TestGuardLetsOneIn(t *testing.T) {
 		t.Errorf("%d were inside at once", most)
 	}
 }
+
+func TestHolderLooksOnly(t *testing.T) {
+	dir := t.TempDir()
+	look := func() (int, bool) {
+		t.Helper()
+		pid, since, held, err := store.Holder(dir)
+		if err != nil || held == since.IsZero() {
+			t.Fatalf("holder: held %v since %v, %v", held, since, err)
+		}
+		return pid, held
+	}
+	if _, held := look(); held {
+		t.Error("a folder that was never locked is held")
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("looking left a file behind: %v", err)
+	}
+	l, err := store.AcquireLock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if pid, held := look(); !held || pid != os.Getpid() {
+			t.Errorf("held %v by process %d, want %d", held, pid, os.Getpid())
+		}
+	}
+	if err := l.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if _, held := look(); held {
+		t.Error("a released folder is held")
+	}
+}

@@ -1,0 +1,153 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Process is the program that holds the data folder; its zero value is none.
+type Process struct {
+	ID    int       // 0 = not known
+	Since time.Time // when it took the folder; zero = nobody holds it
+}
+
+// Examine is Check together with what the bot, which may be another process,
+// has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
+// asked for everything that it knows better; while it does not answer, that
+// part of the status is as it was last known, or empty.
+func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
+	s := Status{Running: !p.Since.IsZero(), Homeserver: cfg.Homeserver, User: cfg.User, UnknownDevices: []Device{}, DeadReasons: []Reason{}, LostReasons: []Reason{}}
+	now := time.Now()
+	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
+		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
+	}
+	if kept, err := loadSecrets(cfg); err == nil && kept != nil {
+		s.IdentityTrusted = kept.CrossSigning != nil
+		if kept.Backup != nil {
+			s.Backup = kept.Backup.Version.String()
+		}
+	}
+	err := s.noted(ctx, cfg, now)
+	found := check(ctx, cfg, &s)
+	if err != nil {
+		return s, append(found, Finding{What: "bot.db cannot be read: " + err.Error(), Remedy: "see whether bot.db is a good database and its disk has space"})
+	}
+	found = append([]Finding{s.syncFinding(p, now)}, found...)
+	return s, append(found, s.queueFindings(now)...)
+}
+
+// noted fills in what bot.db tells.
+func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
+	var at int64
+	err := cfg.DB.QueryRowContext(ctx, `SELECT at, failures, problem FROM matrix_sync WHERE user = ? AND device = ?`, s.User, s.Device).Scan(&at, &s.SyncFailures, &s.Problem)
+	switch {
+	case err == nil:
+		s.syncedAt(time.UnixMilli(at), now)
+	case !errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("matrix: read when the last sync was: %w", err)
+	}
+	if err := s.stored(ctx, cfg, &queue{db: cfg.DB, now: func() time.Time { return now }}); err != nil {
+		return err
+	}
+	if device, err := storedDevice(ctx, cfg.DB); err != nil || device == "" {
+		return err // there are no message keys yet
+	}
+	s.BackupWaiting, err = keysOutside(ctx, cfg, s.Backup)
+	return err
+}
+
+// syncFinding says whether the bot keeps up with its homeserver.
+func (s Status) syncFinding(p Process, now time.Time) Finding {
+	last := "it has not synced yet"
+	if !s.LastSync.IsZero() {
+		last = "it synced last " + ago(now.Sub(s.LastSync))
+	}
+	if s.SyncFailures > 0 {
+		last += fmt.Sprintf("; %s failed since, the last one with: %s", plural(s.SyncFailures, "try", "tries"), s.Problem)
+	}
+	if !s.Running {
+		return Finding{OK: true, Note: true, What: "the bot is not running; " + last, Remedy: "start it with `bot run`"}
+	}
+	who := "the bot is running"
+	if p.ID != 0 {
+		who += fmt.Sprintf(" (process %d)", p.ID)
+	}
+	awake := max(now.Sub(p.Since), 0)
+	synced := s.LastSync.After(p.Since) || p.Since.After(now) // the clock was set back
+	switch {
+	case synced && now.Sub(s.LastSync) <= staleSync && s.SyncFailures == 0:
+		return Finding{OK: true, What: who + "; " + last}
+	case synced && now.Sub(s.LastSync) <= staleSync:
+		return Finding{OK: true, Note: true, What: who + "; " + last, Remedy: "it keeps trying; see below whether the homeserver answers"}
+	case !synced && awake <= staleSync:
+		return Finding{OK: true, Note: true, What: who + " since " + span(awake) + ", not in contact with the homeserver yet; " + last, Remedy: "look again in a minute"}
+	}
+	return Finding{
+		What:   who + ", but it is out of contact with the homeserver; " + last,
+		Remedy: "see below whether the homeserver answers; if it does, the bot's log says why, and a restart loses nothing. If that process is `bot chat`, end it and start `bot run`",
+	}
+}
+
+// queueFindings says what waits too long, and what was given up.
+func (s Status) queueFindings(now time.Time) []Finding {
+	var out []Finding
+	waits := func(n int, oldest int64, what, why, remedy string) {
+		f := Finding{OK: true, What: fmt.Sprintf("%s %s%s%s", plural(n, "message", "messages"), what, since(oldest), why)}
+		if time.Duration(oldest)*time.Second > staleQueue {
+			f.OK, f.Note, f.Remedy = !s.Running, !s.Running, remedy
+			if !s.Running {
+				f.Remedy = "start the bot: it takes up what waits"
+			}
+		}
+		if n > 0 {
+			out = append(out, f)
+		}
+	}
+	why := ""
+	if s.OutboxProblem != "" {
+		why = ": " + s.OutboxProblem
+	}
+	waits(s.Inbox, s.InboxOldest, "to answer", "", "see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing")
+	waits(s.Outbox, s.OutboxOldest, "to send", why, "see above whether the homeserver answers; what waits is sent by itself when it does")
+	if s.Retries > 0 {
+		out = append(out, Finding{OK: true, What: plural(s.Retries, "retry", "retries") + " so far of what still waits"})
+	}
+	if s.Undecryptable > 0 {
+		out = append(out, Finding{
+			OK: true, Note: true, What: fmt.Sprintf("%s cannot be read yet%s", plural(s.Undecryptable, "message", "messages"), since(s.UnreadOldest)),
+			Remedy: "nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room",
+		})
+	}
+	if s.Lost > 0 {
+		out = append(out, Finding{
+			OK: true, Note: true, What: fmt.Sprintf("%s could not be read and were given up: %s", plural(s.Lost, "message", "messages"), reasonWords(s.LostReasons, now)),
+			Remedy: "the senders were told to write again; the log of that time says more",
+		})
+	}
+	if s.Dead > 0 {
+		out = append(out, Finding{
+			OK: true, Note: true, What: fmt.Sprintf("%s could not be sent and were given up: %s", plural(s.Dead, "message", "messages"), reasonWords(s.DeadReasons, now)),
+			Remedy: "see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there",
+		})
+	}
+	if len(out) == 0 {
+		out = append(out, Finding{OK: true, What: "nothing waits to be answered, sent or read"})
+	}
+	return out
+}
+
+func reasonWords(reasons []Reason, now time.Time) string {
+	var words []string
+	for _, r := range reasons {
+		what := r.What
+		if what == "" {
+			what = "no reason noted"
+		}
+		words = append(words, fmt.Sprintf("%d × %s (newest %s)", r.Count, what, ago(now.Sub(r.Newest))))
+	}
+	return strings.Join(words, "; ")
+}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"maunium.net/go/mautrix"
-	"maunium.net/go/mautrix/id"
 )
 
 // maxSkew is how far two clocks may be apart before it is worth a word.
@@ -182,7 +181,7 @@ func checkSigned(ctx context.Context, cli *mautrix.Client, acc *account) Finding
 	if !ok {
 		return Finding{What: "the account has no identity, so other clients warn about the bot's messages", Remedy: remedy}
 	}
-	if _, ok := device.Signatures[acc.UserID][id.NewKeyID(id.KeyAlgorithmEd25519, signer.FirstKey().String())]; !ok {
+	if !signedBy(device, acc.UserID, signer.FirstKey()) {
 		return Finding{What: fmt.Sprintf("device %s is not cross-signed, so other clients warn about the bot's messages", acc.DeviceID), Remedy: remedy}
 	}
 	return Finding{OK: true, What: "the device is cross-signed"}

@@ -1,6 +1,7 @@
 package matrix_test
 
 import (
+	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -146,7 +147,7 @@ func TestExamineHomeserver(t *testing.T) {
 		st, got := p.look(sinceAM())
 		says(t, got, "ill", c.want)
 		says(t, got, "ill", "→ set the clock of this machine or of the homeserver")
-		if st.ClockSkew == nil || (time.Duration(*st.ClockSkew)*time.Second - c.off).Abs() > time.Minute {
+		if st.ClockSkew == nil || (time.Duration(*st.ClockSkew)*time.Second-c.off).Abs() > time.Minute {
 			t.Errorf("clock_skew_s %v, want about %v", st.ClockSkew, c.off)
 		}
 		await(t, s, "the bot does not see it", func() bool {
@@ -234,6 +235,30 @@ func TestExamineAccount(t *testing.T) {
 	if !st.CrossSigned || !st.IdentityTrusted || len(st.UnknownDevices) != 1 || st.UnknownDevices[0].ID == st.Device {
 		t.Errorf("status %+v", st)
 	}
+	// A signature that is there and is none does not help the device.
+	forged := s.Fault(matrixtest.On("keys_query").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+		var body struct {
+			Devices map[string]map[string]map[string]json.RawMessage `json:"device_keys"`
+			Master  json.RawMessage                                  `json:"master_keys"`
+			Self    json.RawMessage                                  `json:"self_signing_keys"`
+		}
+		if err := json.Unmarshal(a.Body.Bytes(), &body); err != nil {
+			t.Error(err)
+		}
+		devices := body.Devices[b.UserID()]
+		devices[st.UnknownDevices[0].ID]["signatures"] = devices[st.Device]["signatures"]
+		forgery, err := json.Marshal(body)
+		if err != nil {
+			t.Error(err)
+		}
+		a.Body = bytes.NewBuffer(forgery)
+	}))
+	_, got = p.look(sinceAM())
+	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
+	if forged.Hits() == 0 {
+		t.Error("nothing was forged")
+	}
+	forged.Remove()
 	// The bot itself learns of it when it asks for the keys of a room's people.
 	room := chat(t, s, you, b, true)
 	say(t, you, room, "hello")
@@ -293,4 +318,3 @@ func TestStatusLinesAreFew(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
-

@@ -134,7 +134,7 @@ func examineFiles(cfg *Config) []finding {
 	}
 	defaults, err := store.ListDefaults(reverie.Data, cfg.Data)
 	if err != nil {
-		return append(found, finding{"files", ill, err.Error(), ""})
+		return append(found, finding{"files", ill, err.Error(), "make the data folder readable for this user"})
 	}
 	for _, f := range defaults {
 		if f.State == store.Edited {
@@ -164,7 +164,7 @@ func (b *bot) examineModels(ctx context.Context) []finding {
 		err := b.models.Probe(ctx, name)
 		cancel()
 		if err != nil {
-			found = append(found, finding{"model", ill, err.Error(), ""})
+			found = append(found, finding{"model", ill, err.Error(), "see that it runs and answers; its address, key and name stand under llm.models in the configuration"})
 			continue
 		}
 		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s)", name, time.Since(began).Round(time.Millisecond)), ""})

@@ -113,8 +113,8 @@ func (s Status) queueFindings(now time.Time) []Finding {
 	}
 	waits(s.Inbox, s.InboxOldest, "to answer", "", "see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing")
 	waits(s.Outbox, s.OutboxOldest, "to send", why, "see above whether the homeserver answers; what waits is sent by itself when it does")
-	if s.Retries > 0 {
-		out = append(out, Finding{OK: true, What: plural(s.Retries, "retry", "retries") + " so far of what still waits"})
+	if n := s.Retries - s.SyncFailures; n > 0 {
+		out = append(out, Finding{OK: true, What: plural(n, "retry", "retries") + " so far of what still waits"})
 	}
 	if s.Undecryptable > 0 {
 		out = append(out, Finding{

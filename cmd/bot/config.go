@@ -68,6 +68,7 @@ type ModelConfig struct {
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own
+	CacheMarks  bool          `yaml:"cache_marks"` // tell the server which parts of a request to keep
 }
 
 // PromptConfig says how the prompt is laid out.

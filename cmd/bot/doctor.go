@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	reverie "reverie"
@@ -37,7 +40,14 @@ const (
 // report is what the doctor prints as JSON.
 type report struct {
 	Findings []finding      `json:"findings"`
+	Edited   []edited       `json:"edited,omitempty"`
 	Matrix   *matrix.Status `json:"matrix,omitempty"` // nil = not looked at
+}
+
+// edited is a default file that its owner changed.
+type edited struct {
+	File string `json:"file"` // relative to the data folder
+	Diff string `json:"diff"` // from this release's to the owner's
 }
 
 func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found...) }
@@ -65,6 +75,11 @@ func (d doctorCommand) Run(ctx context.Context, c console, path configPath) erro
 			fmt.Fprintf(c.out, "  %-8s → %s\n", "", f.Remedy)
 		}
 	}
+	for _, e := range r.Edited {
+		if !d.JSON {
+			e.print(c.out)
+		}
+	}
 	if failed {
 		return errSaid
 	}
@@ -82,6 +97,7 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 		r.add(finding{"config", note, w, ""})
 	}
 	r.add(examineFiles(cfg)...)
+	r.Edited = editedFiles(cfg.Data)
 	if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
 		// Before the first start the rest is examined all the same, in a
 		// folder that is thrown away.
@@ -138,7 +154,7 @@ func examineFiles(cfg *Config) []finding {
 	}
 	for _, f := range defaults {
 		if f.State == store.Edited {
-			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases", "delete it to get the default back at the next start"})
+			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases; see below", "delete it to get the default back at the next start"})
 		}
 	}
 	return found
@@ -148,6 +164,9 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	var found []finding
 	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
 		found = append(found, finding{"prompt", note, p.String(), ""})
+	}
+	for _, p := range b.skills.Problems() {
+		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
 	}
 	p, err := b.sessions(nil, nil).Preview(ctx, "")
 	if err != nil {
@@ -196,5 +215,44 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 			s = well
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
+	}
+}
+
+// editedFiles lists how the default files that their owner changed differ from
+// this release's.
+func editedFiles(data string) []edited {
+	defaults, err := store.ListDefaults(reverie.Data, data)
+	if err != nil {
+		return nil // a finding says so
+	}
+	var out []edited
+	for _, f := range defaults {
+		if f.State != store.Edited {
+			continue
+		}
+		shipped, err := fs.ReadFile(reverie.Data, f.Path)
+		if err != nil {
+			continue
+		}
+		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.Path)))
+		if err != nil {
+			continue
+		}
+		out = append(out, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
+	}
+	return out
+}
+
+// shownDiff is how many lines of a difference people are shown.
+const shownDiff = 40
+
+func (e edited) print(w io.Writer) {
+	lines := strings.Split(strings.TrimRight(e.Diff, "\n"), "\n")
+	fmt.Fprintf(w, "\n%s\n", e.File)
+	for _, l := range lines[:min(len(lines), shownDiff)] {
+		fmt.Fprintf(w, "  %s\n", l)
+	}
+	if more := len(lines) - shownDiff; more > 0 {
+		fmt.Fprintf(w, "  … %d more; --json has all of it\n", more)
 	}
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"slices"
 	"time"
 
 	"reverie/internal/history"
@@ -73,6 +74,24 @@ func (p Prompt) Messages() []llm.Message {
 	}
 	newest.Content = joinTail(newest.Content, p.Tail)
 	return out
+}
+
+// Marks returns the indexes in Messages up to which the next request will be the
+// same, for servers that want to be told what to keep: the end of the prefix, what
+// came before the newest message, and that message. A layout that is rebuilt for
+// each request has none.
+func (p Prompt) Marks() []int {
+	if p.Layout != Stable {
+		return nil
+	}
+	last := len(p.Messages()) - 1
+	var marks []int
+	for _, i := range []int{0, last - 1, last} {
+		if i >= 0 && !slices.Contains(marks, i) {
+			marks = append(marks, i)
+		}
+	}
+	return marks
 }
 
 // joinTail puts a tail behind what stands before it, as history.Message.Content does.

@@ -27,6 +27,7 @@ func commands() []command {
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
+		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
 		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
 		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
@@ -170,7 +171,11 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	t := s.promptTurn(in, past)
+	think, err := s.thinking(ctx)
+	if err != nil {
+		return "", err
+	}
+	t := s.promptTurn(in, past, think)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	if err != nil {

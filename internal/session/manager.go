@@ -158,7 +158,11 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	t := s.promptTurn(in, past)
+	think, err := s.thinking(ctx)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	t := s.promptTurn(in, past, think)
 	t.Preview = true
 	return m.cfg.Prompt.Assemble(ctx, t)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"reverie/internal/history"
+	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/tool"
@@ -168,13 +169,20 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return memory.Visible(s.room, in.Sender, in.Private)
 }
 
-func (s *Session) promptTurn(in Inbound, past []history.Message) prompt.Turn {
+func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think) prompt.Turn {
 	window, out := s.cfg.Models.Window("chat")
-	return prompt.Turn{
+	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
 		Tools: s.cfg.Tools.Names(), ToolTokens: s.toolTokens,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past,
 	}
+	if names := s.cfg.Models.Role("chat"); len(names) > 0 {
+		t.Model = names[0]
+	}
+	if !s.cfg.Models.Thinks("chat") { // no parameter for it: the prompt says it in words
+		t.Thinking = string(think)
+	}
+	return t
 }
 
 func (s *Session) toolScope(in Inbound) tool.Scope {

@@ -86,6 +86,7 @@ type script struct {
 	mu       sync.Mutex
 	answers  []string
 	forever  string // given when answers has run out
+	refuse   string // a parameter that makes a request a bad one
 	requests []string
 	block    chan struct{} // when set, an answer waits for it
 }
@@ -100,6 +101,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	block, n := s.block, len(s.requests)
 	s.mu.Unlock()
+	if s.refuse != "" && strings.Contains(string(body), `"`+s.refuse+`"`) {
+		http.Error(w, `{"error":{"message":"Unsupported parameter: `+s.refuse+`"}}`, http.StatusBadRequest)
+		return
+	}
 	if block != nil {
 		select {
 		case <-block:

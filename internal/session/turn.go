@@ -200,7 +200,11 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, 
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past))
+	think, err := s.thinking(ctx)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past, think))
 	if err != nil {
 		return llm.Reply{}, err
 	}
@@ -209,7 +213,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, 
 	}
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
-	req := llm.Request{Messages: p.Messages(), Tools: s.specs}
+	req := llm.Request{Messages: p.Messages(), Tools: s.specs, Think: think, Marks: p.Marks()}
 	if last {
 		req.Tools = nil
 	}

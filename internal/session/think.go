@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"reverie/internal/llm"
+)
+
+// thinking is how much the model is to think in this room.
+func (s *Session) thinking(ctx context.Context) (llm.Think, error) {
+	var level string
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT think FROM session WHERE room = ?`, s.room).Scan(&level)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("session: read thinking level: %w", err)
+	}
+	return llm.Think(level), nil
+}
+
+// think is the command !think: it sets the level of the room, or tells it.
+func (s *Session) think(ctx context.Context, in Inbound, args string) (string, error) {
+	if args == "" {
+		level, err := s.thinking(ctx)
+		if err != nil {
+			return "", err
+		}
+		if level == llm.ThinkDefault {
+			return "I think as much as the model likes. `!think off`, `low`, `medium` or `high` changes that here.", nil
+		}
+		return fmt.Sprintf("Thinking is set to %s here. `!think default` leaves it to the model again.", level), nil
+	}
+	level, err := llm.ParseThink(args)
+	if err != nil {
+		return "I do not know that level. Say `!think` with `off`, `low`, `medium`, `high` or `default`.", nil
+	}
+	// The row is there: the session knows its room before it runs a command.
+	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET think = ? WHERE room = ?`, string(level), s.room); err != nil {
+		return "", fmt.Errorf("session: set thinking level: %w", err)
+	}
+	if level == llm.ThinkDefault {
+		return "From now on I think as much as the model likes.", nil
+	}
+	return fmt.Sprintf("Thinking is set to %s in this room.", level), nil
+}

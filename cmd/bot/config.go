@@ -74,7 +74,7 @@ type ModelConfig struct {
 // PromptConfig says how the prompt is laid out.
 type PromptConfig struct {
 	Layout       string `yaml:"layout"`
-	Instructions string `yaml:"instructions"` // the owner's own, for every conversation and job
+	Instructions prose  `yaml:"instructions"` // the owner's own, for every conversation and job
 }
 
 // ContextConfig says how much of the model's window the parts of a prompt may take.
@@ -114,6 +114,10 @@ type LogConfig struct {
 	Level  string `yaml:"level"`
 	Format string `yaml:"format"`
 }
+
+// prose is text of several lines that is taken as it stands: no variable in it is
+// replaced.
+type prose string
 
 // secret is text that nobody may see by accident: however it is printed,
 // logged or marshalled, "(hidden)" comes out. string(s) is the only way in.

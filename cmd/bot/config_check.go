@@ -47,7 +47,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	oneOf(r, "prompt.layout", c.Prompt.Layout, layouts)
-	if n := utf8.RuneCountInString(c.Prompt.Instructions); n > maxInstructions {
+	if n := utf8.RuneCountInString(string(c.Prompt.Instructions)); n > maxInstructions {
 		r.fault("prompt.instructions", "write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)
 	}
 	for _, l := range []struct {

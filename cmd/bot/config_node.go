@@ -285,11 +285,20 @@ var (
 	secretType   = reflect.TypeFor[secret]()
 	durationType = reflect.TypeFor[time.Duration]()
 	rolesType    = reflect.TypeFor[map[string][]string]()
+	proseType    = reflect.TypeFor[prose]()
 )
 
 func (r *reader) scalar(key string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode {
 		r.add(n.Line, key, "expected a single value here, not a list or further keys")
+		return
+	}
+	if v.Type() == proseType {
+		if strings.ContainsFunc(n.Value, func(c rune) bool { return c != '\n' && c != '\t' && unicode.IsControl(c) }) {
+			r.add(n.Line, key, "contains a control character; write plain text")
+			return
+		}
+		v.SetString(n.Value)
 		return
 	}
 	if v.Kind() == reflect.String {
@@ -310,6 +319,12 @@ func (r *reader) scalar(key string, n *yaml.Node, v reflect.Value) {
 		remedy = "write a whole number, such as 2048"
 		if i, err := strconv.Atoi(n.Value); err == nil && n.Tag == "!!int" {
 			v.SetInt(int64(i))
+			return
+		}
+	case v.Kind() == reflect.Bool:
+		remedy = "write true or false"
+		if n.Tag == "!!bool" {
+			v.SetBool(strings.EqualFold(n.Value, "true"))
 			return
 		}
 	case v.Kind() == reflect.Float32:

@@ -495,6 +495,8 @@ func TestEveryKeyIsRead(t *testing.T) {
 				value = "[x]"
 			} else if ft == rolesType {
 				value = "{chat: [x]}"
+			} else if ft.Kind() == reflect.Bool {
+				value = "true"
 			}
 			var n yaml.Node
 			if err := yaml.Unmarshal([]byte(value), &n); err != nil {

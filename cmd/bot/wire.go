@@ -92,7 +92,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
 	registry := prompt.NewRegistry()
-	if text := cfg.Prompt.Instructions; strings.TrimSpace(text) != "" {
+	if text := string(cfg.Prompt.Instructions); strings.TrimSpace(text) != "" {
 		if err := registry.Register(prompt.Registered{ID: "instructions", Source: prompt.FromConfig, Text: text}); err != nil {
 			return nil, err
 		}

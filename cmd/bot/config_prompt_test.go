@@ -1,0 +1,31 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestConfigPrompt: what a person writes about the prompt is taken as it stands, and
+// what cannot be is named.
+func TestConfigPrompt(t *testing.T) {
+	c, err := parse(t, "/x", small+"prompt:\n  layout: phased\n  instructions: |\n    Prefer ${UNITS}.\n    {agent_name} is kind.\ncontext: {component_size_limits: {tasks: 300}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Prompt.Instructions; got != "Prefer ${UNITS}.\n{agent_name} is kind.\n" {
+		t.Errorf("instructions: %q", got)
+	}
+	if got := c.Context.Limits; got != (ComponentLimits{10_000, 300, 2_000}) {
+		t.Errorf("limits: %+v", got)
+	}
+	_, err = parse(t, "/x", small+"prompt: {instructions: \"a\\u0007b\"}\ncontext: {component_size_limits: {memories: 10, skills: many}}\n")
+	for _, want := range []string{"prompt.instructions: contains a control character", "context.component_size_limits.memories: write a number of characters", "context.component_size_limits.skills: write a whole number"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no fault %q in %v", want, err)
+		}
+	}
+	long := strings.Repeat("x", maxInstructions+1)
+	if _, err = parse(t, "/x", small+"prompt: {instructions: "+long+"}\n"); err == nil || !strings.Contains(err.Error(), "at most 8000 characters") {
+		t.Errorf("too long: %v", err)
+	}
+}

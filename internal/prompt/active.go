@@ -37,7 +37,7 @@ const maxMatched = 1000
 // that the newest message calls for. A skill is in use for some turns after a person's
 // message named one of its triggers, or the model read it.
 func (q *question) called() ([]called, error) {
-	skills, err := q.a.cfg.Skills.List()
+	skills, err := q.skills()
 	if err != nil || len(skills) == 0 {
 		return nil, err
 	}
@@ -107,51 +107,54 @@ func skillAt(skills []skill.Skill, path string) (skill.Skill, bool) {
 	return skill.Skill{}, false
 }
 
-// active returns the texts of the skills in use that there is room for, and the
-// others.
-func (q *question) active() (c content, others []skill.Skill, err error) {
+// inUse is the texts of the skills in use that there is room for, and the other skills.
+type inUse struct {
+	texts  content
+	others []skill.Skill
+}
+
+func (q *question) findInUse() (inUse, error) {
 	all, err := q.called()
 	if err != nil {
-		return c, nil, err
+		return inUse{}, err
 	}
-	c = content{source: "active skills", rest: "read the others with read_file"}
+	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
 		body, err := q.a.cfg.Skills.Body(s.skill.Name)
 		if err != nil { // it went a moment ago
-			q.problem(s.skill.Path, 0, err.Error())
 			continue
 		}
 		text := "## " + s.skill.Name + "\n" + body
 		size := utf8.RuneCountInString(text) + 1
-		if len(c.lines) == mostActive || size > left {
-			others = append(others, s.skill)
+		if len(u.texts.lines) == mostActive || size > left {
+			u.others = append(u.others, s.skill)
 			continue
 		}
 		left -= size
-		c.lines, c.in = append(c.lines, text), append(c.in, s.read)
+		u.texts.lines, u.texts.in = append(u.texts.lines, text), append(u.texts.in, s.read)
 	}
-	return c, others, nil
+	return u, nil
 }
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.
 func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
-	c, _, err := q.active()
+	u, err := q.inUse()
 	if err != nil {
 		return nil, err
 	}
-	return q.saidAs(c, q.turn.Room)
+	return q.saidAs(u.texts, q.turn.Room)
 }
 
 // gatherSkillHints gathers the skills that are called for, but whose text there is
 // no room for.
 func gatherSkillHints(_ context.Context, q *question) (*content, error) {
-	_, others, err := q.active()
+	u, err := q.inUse()
 	if err != nil {
 		return nil, err
 	}
 	var lines []string
-	for _, s := range others[:min(len(others), mostHints)] {
+	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		lines = append(lines, tocLine(s))
 	}
 	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines}, q.turn.Room)

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
+
+	"reverie/internal/skill"
 )
 
 // row is a place in a layout and the contributor that fills it.
@@ -44,6 +47,20 @@ type question struct {
 	a        *Assembler
 	turn     *Turn
 	problems []Problem
+	*looked
+}
+
+// looked is what several contributors look at, each thing once for a request.
+type looked struct {
+	skills func() ([]skill.Skill, error)
+	inUse  func() (inUse, error)
+}
+
+func (r *request) look() *looked {
+	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List)}
+	q := &question{a: r.a, turn: r.turn, looked: l}
+	l.inUse = sync.OnceValues(q.findInUse)
+	return l
 }
 
 func (q *question) problem(file string, line int, text string) {
@@ -140,7 +157,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	defer cancel()
 	replies := make([]reply, len(r.a.contributors))
 	came := make(chan reply, len(sources)) // has room for the late, whom nobody waits for
-	waiting := 0
+	waiting, look := 0, r.look()
 	for _, at := range sources {
 		if r.a.asked[at].Add(1) > maxAsked {
 			r.a.asked[at].Add(-1)
@@ -152,7 +169,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 		// go: ends with its contributor, which has a deadline; no more than maxAsked of each
 		go func() {
 			defer r.a.asked[at].Add(-1)
-			came <- r.ask(asking, at)
+			came <- r.ask(asking, at, look)
 		}()
 	}
 	for ; waiting > 0; waiting-- {
@@ -197,8 +214,8 @@ func (r *request) standIn(replies []reply, sources []int) []reply {
 }
 
 // ask asks one contributor, whose panic is an error like any other.
-func (r *request) ask(ctx context.Context, at int) (got reply) {
-	q := question{a: r.a, turn: r.turn}
+func (r *request) ask(ctx context.Context, at int, look *looked) (got reply) {
+	q := question{a: r.a, turn: r.turn, looked: look}
 	got.source = at
 	defer func() {
 		if p := recover(); p != nil {

@@ -16,7 +16,7 @@ type skillCache struct {
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
 func gatherSkills(_ context.Context, q *question) (*content, error) {
-	skills, err := q.a.cfg.Skills.List()
+	skills, err := q.skills()
 	if err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[string]string // room → newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
-	doubts   map[string]int64  // messages that may be sent: the sync that had begun when that was asked; 0 = not asked yet
+	doubts   map[string]*doubt // by message; gone when settled
 	arrived  map[id.SessionID]struct{}
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
@@ -135,7 +135,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
-		doubts: map[string]int64{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace,
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace,
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -155,6 +155,9 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.ensureIdentity(ctx)
 	c.openSecrets(ctx)
 	c.openBackup(ctx)
+	if err := c.doubtLeft(ctx); err != nil {
+		return nil, err
+	}
 	if err := c.openVerify(ctx); err != nil {
 		return nil, fmt.Errorf("matrix: open verification: %w", err)
 	}

@@ -3,9 +3,7 @@ package matrix
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,6 +146,7 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	case <-stopping:
 		return
 	}
+	c.deferDoubts()
 	if err := c.endDrafts(ctx); err != nil {
 		c.log.Error("matrix: drafts of the last run", "err", err)
 	}
@@ -197,33 +196,11 @@ func (c *Client) endDrafts(ctx context.Context) error {
 	return nil
 }
 
-// uncertain tells whether a message may have been sent without us learning of
-// it. A homeserver that was restarted takes it twice under the same
-// transaction id, so it is not sent again before a sync shows that it is not
-// there.
-func (c *Client) uncertain(r outRow) bool {
-	c.mu.Lock()
-	begun, doubt := c.doubts[r.id]
-	if doubt && begun > 0 && c.done.Load() > begun {
-		delete(c.doubts, r.id)
-		doubt = false
-	}
-	ask := doubt && begun == 0
-	if ask {
-		c.doubts[r.id] = max(c.begun.Load(), 1)
-	}
-	c.mu.Unlock()
-	if ask {
-		c.hurry()
-	}
-	return doubt
-}
-
 // dispatch starts a job for each room that has something due and is not being
 // sent to, and returns when the next thing will be due.
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
 	now := c.now()
-	next = now.Add(time.Minute)
+	next = earlier(now.Add(time.Minute), c.settleDoubts())
 	heads, err := c.q.heads(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -231,7 +208,6 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		}
 		return now.Add(time.Second), false
 	}
-	c.forgetDoubts(heads)
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
@@ -239,7 +215,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 			next = earlier(next, r.nextAt)
 			continue
 		}
-		if drafts && c.uncertain(r) { // at the end there is no more sync to ask
+		if drafts && c.uncertain(r.id) { // at the end there is no more sync to ask
 			continue
 		}
 		started = c.job(g, l, r.room, func() { c.deliverRow(ctx, r) }) || started
@@ -260,18 +236,12 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	}
 	c.mu.Unlock()
 	for _, d := range due {
+		if c.uncertain(d.id) {
+			continue
+		}
 		started = c.job(g, l, d.room, func() { c.showDraft(ctx, d) }) || started
 	}
 	return next, started
-}
-
-// forgetDoubts drops those about messages that are no longer to be sent.
-func (c *Client) forgetDoubts(heads []outRow) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.doubts, func(id string, _ int64) bool {
-		return !slices.ContainsFunc(heads, func(r outRow) bool { return r.id == id })
-	})
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -319,21 +289,12 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 		doubt := mayBeSent(err)
 		err = c.q.postpone(ctx, r, c.now().Add(wait), err)
 		if doubt {
-			c.mu.Lock()
-			c.doubts[r.id] = 0
-			c.mu.Unlock()
+			c.doubtIt(r.id)
 		}
 	}
 	if err != nil && ctx.Err() == nil {
 		c.log.Error("matrix: outbox", "message", r.id, "err", err)
 	}
-}
-
-// mayBeSent tells whether the homeserver may have taken what the failed request
-// sent.
-func mayBeSent(err error) bool {
-	var h mautrix.HTTPError
-	return errors.As(err, &h) && (h.Response == nil || !h.IsStatus(http.StatusTooManyRequests))
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
@@ -448,6 +409,8 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		var e id.EventID
 		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
 			err = c.q.setEvent(ctx, d.id, e.String())
+		} else if mayBeSent(err) {
+			c.doubtIt(d.id)
 		}
 	} else {
 		_, err = c.send(ctx, id.RoomID(d.room), live(edit(content, id.EventID(row.eventID))), "")

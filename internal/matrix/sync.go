@@ -22,9 +22,10 @@ type pace struct {
 	askKey  time.Duration // how long a key may be late before it is asked for
 	keyWait time.Duration // … and before the sender is told
 	again   time.Duration // between two tries to read an event; grows
+	echo    time.Duration // how long the homeserver may take to show what it has taken
 }
 
-var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second}
+var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second, echo: time.Second}
 
 // longestSync bounds a sync that is known to be slow: the first one, and one
 // that follows a failure.

@@ -34,14 +34,25 @@ func (p *Peer) Raw(ctx context.Context, room, eventID string) (json.RawMessage, 
 
 // RawTimeline returns the newest limit events of a room, newest first, exactly
 // as the server stores them, nothing decrypted.
-func (p *Peer) RawTimeline(ctx context.Context, room string, limit int) ([]json.RawMessage, error) {
-	url := p.client.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"},
-		map[string]string{"dir": "b", "limit": strconv.Itoa(limit)})
-	var page struct {
-		Chunk []json.RawMessage `json:"chunk"`
+func (p *Peer) RawTimeline(ctx context.Context, room string, limit int) (events []json.RawMessage, err error) {
+	for from := ""; len(events) < limit; {
+		query := map[string]string{"dir": "b", "limit": strconv.Itoa(limit - len(events))}
+		if from != "" {
+			query["from"] = from
+		}
+		var page struct {
+			Chunk []json.RawMessage `json:"chunk"`
+			End   string            `json:"end"`
+		}
+		url := p.client.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query)
+		if _, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, &page); err != nil {
+			return nil, fmt.Errorf("fetch timeline of %s: %w", room, err)
+		}
+		events = append(events, page.Chunk...) // a server gives fewer than asked for, as a rule a hundred
+		if len(page.Chunk) == 0 || page.End == "" || page.End == from {
+			break
+		}
+		from = page.End
 	}
-	if _, err := p.client.MakeRequest(ctx, http.MethodGet, url, nil, &page); err != nil {
-		return nil, fmt.Errorf("fetch timeline of %s: %w", room, err)
-	}
-	return page.Chunk, nil
+	return events, nil
 }

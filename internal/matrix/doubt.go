@@ -1,0 +1,106 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"maunium.net/go/mautrix"
+)
+
+// doubt is about a message that may have been sent without us learning of it.
+// A homeserver that was restarted, or has not done with the first request yet,
+// takes it twice under the same transaction id. So it is not sent again before
+// a sync shows that it is not there.
+type doubt struct {
+	due   time.Time // a homeserver may take a message a while before its syncs show it
+	begun int64     // the sync that had begun when a fresh one was asked for; 0 = not asked yet
+}
+
+// mayBeSent tells whether the homeserver may have taken what the failed request
+// sent.
+func mayBeSent(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.Response == nil || !h.IsStatus(http.StatusTooManyRequests))
+}
+
+// doubtIt notes that the message id may have been sent.
+func (c *Client) doubtIt(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doubts[id] = &doubt{due: c.now().Add(c.pace.echo)}
+}
+
+// doubtLeft notes it of all that an earlier run may have been sending when it
+// died.
+func (c *Client) doubtLeft(ctx context.Context) error {
+	ids, err := c.q.unproven(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		c.doubtIt(id)
+	}
+	return nil
+}
+
+// deferDoubts counts the time that a homeserver is given from now on.
+func (c *Client) deferDoubts() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, d := range c.doubts {
+		d.due = c.now().Add(c.pace.echo)
+	}
+}
+
+func (c *Client) uncertain(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.doubts[id] != nil
+}
+
+// settleDoubts drops those that a sync has settled, has the sync loop hurry for
+// those that are due, and returns when the next one will be.
+func (c *Client) settleDoubts() (next time.Time) {
+	now := c.now()
+	next = now.Add(time.Hour)
+	ask := false
+	c.mu.Lock()
+	for id, d := range c.doubts {
+		switch {
+		case d.begun > 0 && c.done.Load() > d.begun:
+			delete(c.doubts, id)
+		case d.begun > 0:
+		case d.due.After(now):
+			next = earlier(next, d.due)
+		default:
+			d.begun = max(c.begun.Load(), 1)
+			ask = true
+		}
+	}
+	c.mu.Unlock()
+	if ask {
+		c.hurry()
+	}
+	return next
+}
+
+// unproven returns the ids of messages of which we know neither that they were
+// sent nor that they were not.
+func (q *queue) unproven(ctx context.Context) (ids []string, err error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT id FROM outbox WHERE state IN ('draft', 'pending') AND event_id = ''`)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read outbox: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("matrix: read outbox: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}

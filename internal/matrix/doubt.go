@@ -2,12 +2,15 @@ package matrix
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
 )
 
 // doubt is about a message that may have been sent without us learning of it.
@@ -36,7 +39,7 @@ func (c *Client) doubtIt(id string) {
 // doubtLeft notes it of all that an earlier run may have been sending when it
 // died.
 func (c *Client) doubtLeft(ctx context.Context) error {
-	ids, err := c.q.unproven(ctx)
+	ids, err := c.q.unproven(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -87,10 +90,40 @@ func (c *Client) settleDoubts() (next time.Time) {
 	return next
 }
 
+// proveOne finds the message in doubt of a room among events that came without
+// their transaction ids: only syncs show those. A room is sent one message at a
+// time, so an event of ours that we know nothing of is the oldest in doubt.
+func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.Event) error {
+	ids, err := c.q.unproven(ctx, room.String())
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	for _, evt := range events {
+		var content struct {
+			Device  id.DeviceID     `json:"device_id"`
+			Relates event.RelatesTo `json:"m.relates_to"`
+		}
+		if evt.Sender != c.cli.UserID || evt.Type.Type != event.EventEncrypted.Type && evt.Type.Type != event.EventMessage.Type ||
+			json.Unmarshal(evt.Content.VeryRaw, &content) != nil || content.Relates.Type == event.RelReplace ||
+			content.Device != "" && content.Device != c.cli.DeviceID {
+			continue
+		}
+		ours, err := c.q.ours(ctx, evt.ID.String())
+		if err != nil {
+			return err
+		}
+		if !ours {
+			evt.Unsigned.TransactionID = ids[0]
+			return nil
+		}
+	}
+	return nil
+}
+
 // unproven returns the ids of messages of which we know neither that they were
-// sent nor that they were not.
-func (q *queue) unproven(ctx context.Context) (ids []string, err error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT id FROM outbox WHERE state IN ('draft', 'pending') AND event_id = ''`)
+// sent nor that they were not, oldest first; of all rooms when room is empty.
+func (q *queue) unproven(ctx context.Context, room string) (ids []string, err error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT id FROM outbox WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
 	}

@@ -70,6 +70,8 @@ func TestEchoComesLate(t *testing.T) {
 	b.stop()
 	hide.Remove()
 
+	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
+
 	var syncs atomic.Int64
 	s.Fault(matrixtest.On("sync").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		n := syncs.Add(1)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
@@ -75,6 +78,63 @@ func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last
 		from = page.End
 	}
 	return found, false, nil
+}
+
+// lookBack adds to the first sync after an interruption what the last one
+// before it left out without saying so: a homeserver that is being stopped may
+// answer with a token that is past messages it does not show. It looks from
+// what the sync brings, or from now, to the newest event that was seen, which
+// is there already as a rule.
+func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
+	rooms, err := c.q.lastEvents(ctx)
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex // guards res
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for room, last := range rooms {
+		joined := res.Rooms.Join[room]
+		if joined == nil {
+			joined = &mautrix.SyncJoinedRoom{}
+		}
+		from := joined.Timeline.PrevBatch
+		if joined.Timeline.Limited || from == "" && len(joined.Timeline.Events) > 0 {
+			continue // missed looks there, or nobody can
+		}
+		g.Go(func() error {
+			page, err := c.cli.Messages(ctx, room, from, "", mautrix.DirectionBackward, nil, 100)
+			if v, _ := judge(err, 0); v == never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
+				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("look for missed messages: %w", err)
+			}
+			at := slices.IndexFunc(page.Chunk, func(evt *event.Event) bool { return evt != nil && evt.ID == last })
+			if at <= 0 {
+				return nil
+			}
+			c.log.Warn("matrix: the homeserver's syncs have left out messages; they are fetched", "room", room, "events", at)
+			missed := slices.DeleteFunc(page.Chunk[:at], func(evt *event.Event) bool { return evt == nil || evt.StateKey != nil })
+			if len(missed) < at {
+				c.forgetState(room)
+			}
+			slices.Reverse(missed)
+			if err := c.proveOne(ctx, room, missed); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			joined.Timeline.Events = append(missed, joined.Timeline.Events...)
+			if res.Rooms.Join == nil {
+				res.Rooms.Join = map[id.RoomID]*mautrix.SyncJoinedRoom{}
+			}
+			res.Rooms.Join[room] = joined
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // dropState removes the state events among missed from a timeline.

@@ -165,6 +165,11 @@ func (c *Client) wake(b *batch) {
 // arrange makes the timelines what the handlers are to see: gaps are filled,
 // and what was said before we came is left out.
 func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos position, b *batch) error {
+	if pos.token != "" && (c.done.Load() == 0 || c.failures.Load() > 0) {
+		if err := c.lookBack(ctx, res); err != nil {
+			return err
+		}
+	}
 	for room, joined := range res.Rooms.Join {
 		if n := len(joined.Timeline.Events); n > 0 {
 			b.last[room.String()] = joined.Timeline.Events[n-1].ID.String()

@@ -211,6 +211,25 @@ func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
 	return event, nil
 }
 
+// lastEvents is that of each room that we are in, where there is one.
+func (q *queue) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: look up the newest events: %w", err)
+	}
+	defer rows.Close()
+	last := map[id.RoomID]id.EventID{}
+	for rows.Next() {
+		var room id.RoomID
+		var evt id.EventID
+		if err := rows.Scan(&room, &evt); err != nil {
+			return nil, fmt.Errorf("matrix: look up the newest events: %w", err)
+		}
+		last[room] = evt
+	}
+	return last, rows.Err()
+}
+
 // readSoon makes the events due that wait for a key; all that wait when session
 // is empty.
 func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {

@@ -1,0 +1,91 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// leftOut has the bot's syncs leave out all messages, as those of a homeserver
+// that is being stopped may do, until some have surely come and been stored.
+func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
+	t.Helper()
+	empty := inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Timelines(func(string, []json.RawMessage) []json.RawMessage { return nil }))
+	do()
+	before := empty.Hits()
+	await(t, s, "no more syncs", func() bool { return empty.Hits() >= before+2 })
+	empty.Remove()
+}
+
+// A homeserver that is being stopped answers a sync with a token that is past a
+// message which it does not show. The bot finds the message when it is back.
+func TestLeftOutByASync(t *testing.T) {
+	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
+		t.Run(c, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "before")
+			b.next()
+			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
+			if c == "the bot restarts" {
+				b.stop()
+				b = startWith(t, server, dir, echo, hurry, you.UserID())
+			} else {
+				s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+			}
+			if in := b.next(); in.Text != "left out" {
+				t.Errorf("heard %+v", in)
+			}
+			say(t, you, room, "after")
+			if in := b.next(); in.Text != "after" {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// What is left out is the bot's own message, of which it does not know whether
+// it was taken.
+func TestEchoLeftOutByASync(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	say(t, you, room, "before")
+	b.next()
+	// Some homeservers show transaction ids in syncs only.
+	txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
+	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+		bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
+		a.Body.Reset()
+		a.Body.Write(bare)
+	}))
+	var once peer.Event
+	leftOut(t, s, b.UserID(), func() {
+		hook := s.Fault(matrixtest.On("send").By(b.UserID()), taken(s))
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
+			t.Fatal(err)
+		}
+		once = peertest.Next(t, you, messageIn(room))
+		b.stop()
+		hook.Remove()
+		b = startWith(t, server, dir, nil, hurry, you.UserID()) // its syncs leave it out as well
+	})
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
+		t.Fatal(err)
+	}
+	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
+		t.Errorf("after the restart came %+v: said twice", e)
+	}
+}

@@ -82,8 +82,9 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 bench: build homeserver ## measure what it promises: speed, memory, size
 	@go run ./test/bench
 
-storm: go ## kill the bot 300 times while people talk to it; STORM=n for another number
+storm: go homeserver ## kill the bot 300 times while people talk to it, and 40 times on the real homeserver; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test
+	@REVERIE_STORM=$(or $(STORM),40) go test -count=1 -timeout 60m -v -run '^TestStormOnTheHomeserver$$' ./test
 
 docker-check: ## check docker-compose.yml, when docker compose is there
 	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \

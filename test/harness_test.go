@@ -35,20 +35,34 @@ func newWorld(t *testing.T) *world {
 		t.Skip("needs the real homeserver: left out with -short")
 	}
 	ctx := t.Context()
-	w := &world{bin: filepath.Join(t.TempDir(), "bot")}
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", w.bin, "../cmd/bot").CombinedOutput(); err != nil {
-		t.Fatalf("build the bot: %v\n%s", err, out)
-	}
-	bins := filepath.Join("..", "bin", "homeserver")
-	if err := homeserver.Build(ctx, "..", bins, os.Stderr); err != nil {
-		t.Fatalf("build the homeserver: %v", err)
-	}
+	w := &world{bin: buildBot(t)}
 	var err error
-	if w.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: bins, Dir: t.TempDir()}); err != nil {
+	if w.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: buildHomeserver(t), Dir: t.TempDir()}); err != nil {
 		t.Fatalf("start the homeserver: %v", err)
 	}
 	t.Cleanup(func() { _ = w.home.Stop() })
 	return w
+}
+
+// buildBot builds the bot, under the race detector where the tests are, and
+// returns its path.
+func buildBot(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "bot")
+	args := append(append([]string{"build"}, raceFlag...), "-o", bin, "../cmd/bot")
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("build the bot: %v\n%s", err, out)
+	}
+	return bin
+}
+
+func buildHomeserver(t *testing.T) (bins string) {
+	t.Helper()
+	bins = filepath.Join("..", "bin", "homeserver")
+	if err := homeserver.Build(t.Context(), "..", bins, os.Stderr); err != nil {
+		t.Fatalf("build the homeserver: %v", err)
+	}
+	return bins
 }
 
 // register makes an account; password and user id follow from the name.

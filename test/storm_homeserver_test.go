@@ -1,0 +1,264 @@
+package test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+)
+
+// TestStormOnTheHomeserver is TestStorm with the real homeserver and encryption
+// in all rooms. With every fourth kill of the bot the homeserver ends too, in
+// order or by kill -9, and starts again on the same data.
+func TestStormOnTheHomeserver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the real homeserver: left out with -short")
+	}
+	kills := number(t, "REVERIE_STORM", 4)
+	seed := uint64(number(t, "REVERIE_STORM_SEED", int(time.Now().UnixNano()%1e9)))
+	t.Logf("%d kills, REVERIE_STORM_SEED=%d", kills, seed)
+
+	d := startDendrite(t)
+	s := newStorm(t, seed, d, true)
+	s.blow(t, kills, func(i int) {
+		s.kill(t)
+		s.bot.start(t, "")
+		if i%4 == 2 {
+			s.quake(t, d)
+		}
+	})
+	s.verdict(t)
+}
+
+// quake ends the homeserver, at some moment or between the effect of a request
+// of the bot and its answer, and starts it again. Sometimes the bot is killed
+// meanwhile.
+//
+// Nobody is asking just then: a client that sends again, not knowing whether it
+// was heard, would ask twice, because a restarted homeserver knows no
+// transactions.
+func (s *storm) quake(t *testing.T, d *dendrite) {
+	t.Helper()
+	kill, together := s.rand.IntN(2) == 0, s.rand.IntN(2) == 0
+	kind := "homeserver stopped"
+	if kill {
+		kind = "homeserver killed"
+	}
+	fallen := make(chan struct{})
+	fall := sync.OnceFunc(func() {
+		s.talk.Lock()
+		d.end(t, kill)
+		close(fallen)
+	})
+	limit := time.Duration(s.rand.IntN(1800)) * time.Millisecond
+	if s.rand.IntN(3) > 0 {
+		endpoint := []string{"send", "send", "send", "sync", "sendToDevice"}[s.rand.IntN(5)]
+		defer d.meet(s.botID, endpoint, s.rand.IntN(3), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			fall()
+			matrixtest.Drop()(w, r, next)
+		})()
+		limit = 2500 * time.Millisecond
+	}
+	select {
+	case <-fallen:
+		kind += " in a request"
+	case <-time.After(limit):
+		fall()
+	}
+	if together {
+		kind += ", bot too"
+		s.bot.kill()
+	}
+	d.start(t)
+	s.talk.Unlock()
+	if together {
+		s.bot.start(t, "")
+	}
+	s.hits[kind]++
+}
+
+// dendrite is the real homeserver. The bot and the people reach it through
+// doors of their own, which stay where they are when it starts again.
+type dendrite struct {
+	bins, dir string
+	server    *homeserver.Server
+	at        atomic.Pointer[url.URL]
+	people    *httptest.Server
+	bot       *httptest.Server
+
+	mu     sync.Mutex
+	up     context.Context // until the homeserver ends
+	down   context.CancelFunc
+	faults map[string]*pendingFault // by endpoint
+}
+
+type pendingFault struct {
+	skip int
+	do   matrixtest.Fault
+}
+
+func startDendrite(t *testing.T) *dendrite {
+	t.Helper()
+	d := &dendrite{bins: buildHomeserver(t), dir: t.TempDir(), faults: map[string]*pendingFault{}}
+	d.start(t)
+	t.Cleanup(func() { _ = d.server.Stop() })
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(d.at.Load()) },
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		// Who cannot be reached, or ends, breaks the connection.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	d.people, d.bot = httptest.NewServer(d.cut(proxy)), httptest.NewServer(d.faulty(proxy))
+	t.Cleanup(d.people.Close)
+	t.Cleanup(d.bot.Close)
+	return d
+}
+
+func (d *dendrite) start(t *testing.T) {
+	t.Helper()
+	server, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: d.bins, Dir: d.dir})
+	if err != nil {
+		t.Fatalf("start the homeserver: %v", err)
+	}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.server = server
+	d.at.Store(at)
+	up, down := context.WithCancel(context.Background())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.up, d.down = up, down
+}
+
+// cut breaks people's connections before the homeserver ends. While Dendrite is
+// being stopped it answers syncs with tokens that are past messages which it
+// does not show. The bot has to cope with that; the people are not on trial.
+func (d *dendrite) cut(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		up := d.up
+		d.mu.Unlock()
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(up, cancel)()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func (d *dendrite) end(t *testing.T, kill bool) {
+	d.mu.Lock()
+	d.down()
+	d.mu.Unlock()
+	if kill {
+		d.server.Kill()
+	} else if err := d.server.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// faulty has the requests that are due for it meet their faults.
+func (d *dendrite) faulty(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		endpoint := endpointOf(r.URL.Path)
+		d.mu.Lock()
+		f := d.faults[endpoint]
+		if f != nil {
+			if f.skip--; f.skip >= 0 {
+				f = nil
+			} else {
+				delete(d.faults, endpoint)
+			}
+		}
+		d.mu.Unlock()
+		if f != nil {
+			f.do(w, r, next)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// endpointOf names the endpoint of a path as the homeserver in the test does.
+func endpointOf(path string) string {
+	_, path, _ = strings.Cut(path, "/_matrix/client/v3/")
+	parts := strings.Split(path, "/")
+	switch {
+	case parts[0] == "rooms" && len(parts) > 2:
+		return parts[2]
+	case parts[0] == "keys" && len(parts) > 1:
+		return "keys_" + parts[1]
+	}
+	return parts[0]
+}
+
+func (d *dendrite) meet(_, endpoint string, skip int, f matrixtest.Fault) (remove func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.faults[endpoint] = &pendingFault{skip, f}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.faults, endpoint)
+	}
+}
+
+func (d *dendrite) address() string { return d.people.URL }
+func (d *dendrite) relay() string   { return d.bot.URL }
+
+func (d *dendrite) account(t *testing.T, name string) string {
+	t.Helper()
+	id, err := d.server.Register(t.Context(), name, password(name))
+	if err != nil {
+		t.Fatalf("register %s: %v", name, err)
+	}
+	return id
+}
+
+func (d *dendrite) forget() {} // it does when it ends
+
+func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
+	t.Helper()
+	q := peer.Room{Name: r.name, Direct: !r.group, Encrypted: r.encrypted, Invite: []string{bot}}
+	for _, p := range r.asking[1:] {
+		q.Invite = append(q.Invite, p.UserID())
+	}
+	id, err := r.asking[0].CreateRoom(t.Context(), q)
+	if err != nil {
+		t.Fatalf("create room: %v", err)
+	}
+	for _, p := range r.asking[1:] {
+		if err := p.Join(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return id
+}
+
+func (d *dendrite) timeline(t *testing.T, r stormRoom) []json.RawMessage {
+	t.Helper()
+	events, err := r.asking[0].RawTimeline(t.Context(), r.id, 20000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events) == 0 || !strings.Contains(string(events[len(events)-1]), `"m.room.create"`) {
+		t.Fatalf("%s: the homeserver's %d events do not begin with the making of the room", r.name, len(events))
+	}
+	return events
+}

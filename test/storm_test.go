@@ -461,8 +461,10 @@ func (s *storm) verdict(t *testing.T) {
 		}
 	}
 	s.checkTimelines(t)
-	if strings.Contains(s.bot.log.String(), "panic") {
-		t.Error("the bot's log speaks of a panic")
+	for _, bad := range []string{"panic", "DATA RACE"} {
+		if strings.Contains(s.bot.log.String(), bad) {
+			t.Errorf("the bot's log speaks of a %s", bad)
+		}
 	}
 	s.checkDatabase(t)
 	late := strings.Count(s.bot.log.String(), "a message cannot be read yet")
@@ -516,10 +518,18 @@ func (s *storm) checkTimelines(t *testing.T) {
 	}
 }
 
-// settle waits until the bot has noted all that it did.
+// settle waits until the bot has noted all that it did, and the one who is in
+// all rooms has seen it, also what others asked for.
 func (s *storm) settle(t *testing.T) {
 	t.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+	s.mu.Lock()
+	asked := s.asked
+	s.mu.Unlock()
+	limit := time.Now().Add(patience)
+	for n := range asked {
+		s.await(s.rooms[0].asking[0].UserID(), n+1, time.Until(limit))
+	}
+	for ; time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 		if left, err := s.leftOver(); err == nil && len(left) == 0 {
 			return
 		}

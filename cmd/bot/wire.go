@@ -141,10 +141,15 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status,
 	}
-	if m, ok := t.(*matrix.Client); ok {
+	m, isMatrix := t.(*matrix.Client)
+	if isMatrix {
 		c.Verify = m.Verify
 	}
-	return session.New(c)
+	sessions := session.New(c)
+	if isMatrix {
+		m.OnUpgrade(sessions.Move)
+	}
+	return sessions
 }
 
 func (b *bot) close() {

@@ -105,6 +105,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("matrix: look at the crypto store: %w", err)
 	}
+	returning := c.acc == nil && device != ""
 	key, err := pickleKey(c.cfg.dir("pickle.key"), device)
 	if err != nil {
 		return err
@@ -113,6 +114,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 		return err
 	}
 	c.cli.Client.Transport = bearer{&c.token, c.clock}
+	c.cli.ResponseHook = c.refused.watch
 	c.cli.Syncer = &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c}
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
@@ -125,7 +127,15 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}
 	if err := c.openCrypto(ctx); err != nil {
-		return c.explainInit(err)
+		if !returning || !foreignKeys(err) || !c.mayLogInAnew() {
+			return c.explainInit(err)
+		}
+		// Somebody took account.json away, as the explanation advises.
+		c.log.Warn("matrix: the keys in bot.db are not those of their device; they are set aside, and a new device is made", "device", c.acc.DeviceID)
+		if err := c.setAside(ctx, c.acc.DeviceID); err != nil {
+			return fmt.Errorf("matrix: set the keys in bot.db aside: %w", err)
+		}
+		return c.openAccount(ctx)
 	}
 	c.cli.Crypto = c.crypto
 	return nil
@@ -143,6 +153,13 @@ func (c *Client) openCrypto(ctx context.Context) error {
 			return err
 		}
 		err = open()
+	}
+	if err != nil && strings.Contains(err.Error(), "not marked as shared") {
+		if there, failed := c.published(ctx); failed != nil {
+			return failed
+		} else if there {
+			err = open()
+		}
 	}
 	if err != nil && strings.Contains(err.Error(), "disappeared from the server") {
 		// The device was deleted there, but its keys are all here: they are

@@ -76,16 +76,18 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg    Config
-	log    *slog.Logger
-	cli    *mautrix.Client
-	crypto *cryptohelper.CryptoHelper
-	acc    *account // replaced under mu
-	token  atomic.Pointer[string]
-	resign bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
-	q      *queue
-	gate   *gate
-	now    func() time.Time
+	cfg      Config
+	log      *slog.Logger
+	cli      *mautrix.Client
+	crypto   *cryptohelper.CryptoHelper
+	acc      *account // replaced under mu
+	token    atomic.Pointer[string]
+	refused  refusals
+	relogins int  // since the last good sync; sync goroutine only
+	resign   bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	q        *queue
+	gate     *gate
+	now      func() time.Time
 
 	secrets    secrets     // guarded by mu once Run runs
 	backup     backupState // guarded by mu
@@ -109,12 +111,13 @@ type Client struct {
 	arrived  map[id.SessionID]struct{}
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
-	lastSync    atomic.Int64          // Unix milliseconds
-	failures    atomic.Int64          // syncs failed in a row
-	begun, done atomic.Int64          // number of the newest sync that was begun, and that was processed
-	hasty       atomic.Bool           // the next sync is to return at once
-	backlog     atomic.Bool           // a room has more messages than are handed over at once
-	asked       map[id.SessionID]bool // keys asked for in this run; runUnread only
+	lastSync    atomic.Int64                                     // Unix milliseconds
+	failures    atomic.Int64                                     // syncs failed in a row
+	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
+	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
+	hasty       atomic.Bool                                      // the next sync is to return at once
+	backlog     atomic.Bool                                      // a room has more messages than are handed over at once
+	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }
 
 var _ session.Transport = (*Client)(nil)

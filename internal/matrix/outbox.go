@@ -419,14 +419,14 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 		err = c.q.setShown(ctx, d.id, row.text)
 	}
 	// The longer it goes on, the less often it is worth it.
+	verdict, wait := judge(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
 	if err != nil {
-		_, wait := judge(err, 1)
 		pause = max(pause, wait)
 		var h mautrix.HTTPError
 		if errors.As(err, &h) && h.IsStatus(http.StatusTooManyRequests) {
 			pause *= 2
 		}
 	}
-	return pause, len(parts) > 1 || d.edits+1 >= maxEdits, err
+	return pause, verdict == never && ctx.Err() == nil || len(parts) > 1 || d.edits+1 >= maxEdits, err
 }

@@ -182,10 +182,11 @@ func (q *queue) ours(ctx context.Context, event string) (bool, error) {
 	return n > 0, nil
 }
 
-// leave drops what was on its way in or out of a room we are no longer in.
+// leave drops what was on its way in or out of a room we are no longer in. What
+// was asked there counts as taken back: nobody could read the answer.
 func (q *queue) leave(ctx context.Context, room string) error {
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', raw = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room' WHERE room = ? AND state IN ('draft', 'pending')`, room)

@@ -19,6 +19,11 @@ import (
 // can take a while; an invitation from a server that is gone never works.
 const joinTries = 12
 
+// refuseAtOnce is how many invitations are refused before the others are looked
+// at again: who sends thousands must not hold up those that are welcome, nor use
+// up what the homeserver allows us.
+const refuseAtOnce = 10
+
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
@@ -158,6 +163,12 @@ func (c *Client) runRooms(ctx context.Context) error {
 			c.log.Error("matrix: invitations", "err", err)
 			next = c.now().Add(time.Minute)
 		}
+		if at, err := c.followUpgrades(ctx); err == nil {
+			next = earlier(next, at)
+		} else if ctx.Err() == nil {
+			c.log.Error("matrix: replaced rooms", "err", err)
+			next = earlier(next, c.now().Add(time.Minute))
+		}
 		timer := time.NewTimer(max(next.Sub(c.now()), 0))
 		select {
 		case <-ctx.Done():
@@ -184,12 +195,18 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 	if err != nil {
 		return next, err
 	}
+	refused := 0
 	for _, v := range list {
 		if at := time.UnixMilli(v.nextAt); at.After(c.now()) {
 			if at.Before(next) {
 				next = at
 			}
 			continue
+		}
+		if v.membership == "refused" {
+			if refused++; refused > refuseAtOnce {
+				return c.now().Add(c.pace.refuse), nil
+			}
 		}
 		err := c.settle(ctx, v)
 		if ctx.Err() != nil {
@@ -218,7 +235,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
 	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct, attempts, next_at FROM matrix_room
-		WHERE membership IN ('invited', 'refused') ORDER BY next_at, id`)
+		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // those that are accepted first
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,10 @@ type pace struct {
 	keyWait time.Duration // … and before the sender is told
 	again   time.Duration // between two tries to read an event; grows
 	echo    time.Duration // how long the homeserver may take to show what it has taken
+	refuse  time.Duration // between refusing some invitations and some more
 }
 
-var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second, echo: time.Second}
+var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second, echo: time.Second, refuse: 2 * time.Second}
 
 // longestSync bounds a sync that is known to be slow: the first one, and one
 // that follows a failure.
@@ -41,6 +42,9 @@ func (c *Client) runSync(ctx context.Context) error {
 	var filter string
 	c.hasty.Store(true) // nothing is sent before the first sync
 	for ctx.Err() == nil {
+		if err := c.checkStale(ctx); err != nil {
+			return err
+		}
 		err := c.syncOnce(ctx, &filter)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errHurried) {
 			continue
@@ -74,6 +78,7 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 	}
 	c.done.Store(n)
 	c.failures.Store(0)
+	c.relogins = 0
 	c.lastSync.Store(c.now().UnixMilli())
 	c.setProblem("")
 	c.syncedOnce.Do(func() {
@@ -230,6 +235,9 @@ func sift(v any) (dropped int) {
 func (c *Client) syncFailed(ctx context.Context, err error) error {
 	c.setProblem(err.Error())
 	if errors.Is(err, mautrix.MUnknownToken) {
+		if c.relogins++; c.relogins > 1 {
+			return fmt.Errorf("matrix: the homeserver lets device %s log in and then refuses it again; ask who runs the homeserver, or see whether another program uses the same device: %w", c.acc.DeviceID, err)
+		}
 		if err := c.relogin(ctx); err != nil {
 			return err
 		}

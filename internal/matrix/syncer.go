@@ -90,6 +90,7 @@ func (c *Client) register() {
 	s.OnEvent(c.onEcho)
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
+	s.OnEventType(event.StateTombstone, c.onTombstone)
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
 	s.OnEventType(event.EventMessage, c.onMessage)
@@ -137,6 +138,11 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	}
 	if b.err != nil {
 		return b.err
+	}
+	if len(res.DeviceLists.Changed) > 0 {
+		if err := c.changedKeys(ctx, b); err != nil {
+			return err
+		}
 	}
 	for _, u := range b.unread {
 		c.log.Warn("matrix: a message cannot be read yet", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
@@ -244,6 +250,9 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(),
 		SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
 		Text:       o.text, Private: o.private, At: time.UnixMilli(evt.Timestamp),
+	}
+	if c.unanswerable(ctx, b, m, room) {
+		return
 	}
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
 	b.in = append(b.in, m)

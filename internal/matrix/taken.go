@@ -163,10 +163,12 @@ type inRow struct {
 }
 
 // waiting returns messages that still need an answer: the oldest of each room,
-// at most so many, in the order they came.
+// at most so many, in the order they came. A room that takes the place of
+// another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at
-		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new')
+		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
+			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read inbox: %w", err)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -99,6 +100,10 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 		return
+	}
+	if errors.Is(err, errWithdrawn) {
+		log.Info("taken back while it was being answered")
+		err = nil
 	}
 	if err != nil {
 		ref := reference()

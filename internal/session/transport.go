@@ -34,8 +34,8 @@ type Transport interface {
 	Say(ctx context.Context, room string, m Outgoing) error
 	// Typing shows or hides that an answer is being written. Best effort.
 	Typing(ctx context.Context, room string, on bool)
-	// Withdrawn says whether the sender took the inbound message id back, so
-	// that it needs no answer any more.
+	// Withdrawn says whether the inbound message id needs no answer any more:
+	// its sender took it back, or we are no longer in its room.
 	Withdrawn(ctx context.Context, id string) (bool, error)
 	// Handled records that the inbound message id needs no more work, so
 	// that it is not delivered again after a restart.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -175,10 +176,16 @@ func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) er
 // errRounds means that the model kept calling tools and never answered.
 var errRounds = errors.New("session: no answer within the limit of tool rounds")
 
+// errWithdrawn means that the answer is not wanted any more.
+var errWithdrawn = errors.New("session: the message was taken back while it was being answered")
+
 // rounds asks the model, runs the tools it calls and asks again, until it
 // answers in words. In the last round it is offered no tools, so that it must.
 func (s *Session) rounds(ctx context.Context, in Inbound) (llm.Reply, error) {
 	for round := 1; ; round++ {
+		if gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID); err != nil || gone {
+			return llm.Reply{}, cmp.Or(err, errWithdrawn)
+		}
 		last := round >= s.cfg.MaxRound
 		reply, err := s.infer(ctx, in, last)
 		if err != nil || len(reply.ToolCalls) == 0 {

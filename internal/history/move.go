@@ -1,0 +1,43 @@
+package history
+
+import (
+	"context"
+	"fmt"
+)
+
+// Move puts all conversations of the room from in front of those of the room
+// to; the current one of from goes on there as the beginning of its first. What
+// is said in from afterwards begins a new conversation. It can be repeated.
+func (s *Store) Move(ctx context.Context, from, to string) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("move conversations: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	var before, said int64
+	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1) FROM room WHERE id = ?1`, from).Scan(&before, &said)
+	if err != nil || said == 0 || from == to {
+		if err != nil {
+			err = fmt.Errorf("move conversations: %w", err)
+		}
+		return err
+	}
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{`INSERT INTO room (id) VALUES (?) ON CONFLICT DO NOTHING`, []any{to}},
+		{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
+		{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
+		{`UPDATE room SET conversation = conversation + 1 WHERE id = ?`, []any{from}},
+	} {
+		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+			return fmt.Errorf("move conversations: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("move conversations: %w", err)
+	}
+	return nil
+}

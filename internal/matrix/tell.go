@@ -1,0 +1,43 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+
+	"maunium.net/go/mautrix/id"
+)
+
+// directChat is a direct chat with a person in which we may speak; empty when
+// there is none.
+func (c *Client) directChat(ctx context.Context, person string) (string, error) {
+	rows, err := c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct = 1 ORDER BY id`)
+	if err != nil {
+		return "", fmt.Errorf("look up direct chats: %w", err)
+	}
+	var rooms []id.RoomID
+	for rows.Next() {
+		var room id.RoomID
+		if err := rows.Scan(&room); err != nil {
+			rows.Close()
+			return "", fmt.Errorf("look up direct chats: %w", err)
+		}
+		rooms = append(rooms, room)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return "", fmt.Errorf("look up direct chats: %w", err)
+	}
+	for _, room := range rooms {
+		facts, err := c.facts(ctx, room)
+		if err != nil {
+			return "", err
+		}
+		if !facts.private() || !c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
+			continue
+		}
+		if muted, err := c.muted(ctx, room, facts); err != nil || !muted {
+			return room.String(), err
+		}
+	}
+	return "", nil
+}

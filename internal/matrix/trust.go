@@ -1,0 +1,59 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+
+	"maunium.net/go/mautrix/id"
+)
+
+// changedKeys tells the owners when the identity of somebody we listen to is
+// another one than we saw first, or when a device shows other keys than before.
+// Talking goes on: most who reset an identity have lost their recovery key. Each
+// change is told once.
+func (c *Client) changedKeys(ctx context.Context, b *batch) error {
+	rows, err := c.q.db.QueryContext(ctx, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key
+		UNION ALL SELECT user_id, device_id, signing_key FROM crypto_device WHERE trust = ? AND NOT deleted ORDER BY 1, 2`, id.TrustStateDeviceKeyMismatch)
+	if err != nil {
+		return fmt.Errorf("look up changed keys: %w", err)
+	}
+	defer rows.Close()
+	type change struct{ user, device, key string }
+	var changes []change
+	for rows.Next() {
+		var ch change
+		if err := rows.Scan(&ch.user, &ch.device, &ch.key); err != nil {
+			return fmt.Errorf("look up changed keys: %w", err)
+		}
+		if c.gate.allows(ch.user) {
+			changes = append(changes, ch)
+		}
+	}
+	if err := rows.Err(); err != nil || len(changes) == 0 {
+		return err
+	}
+	for _, owner := range c.cfg.Owners {
+		chat, err := c.directChat(ctx, owner)
+		if err != nil {
+			return err
+		}
+		for _, ch := range changes {
+			text := fmt.Sprintf(newIdentityText, ch.user)
+			if ch.device != "" {
+				text = fmt.Sprintf(newDeviceKeyText, ch.device, ch.user)
+			}
+			c.log.Warn("matrix: keys have changed", "user", ch.user, "device", ch.device, "told", chat != "")
+			if chat != "" {
+				b.notices = append(b.notices, notice{id: "keys-" + chat + "-" + ch.user + "-" + ch.device + "-" + ch.key, room: chat, text: text})
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	newIdentityText = "The encryption identity of %s has changed. That is harmless if they have reset it or set up a new client without their recovery key; ask them by another way. " +
+		"I go on talking to them, and do not treat them as verified until they verify again with `!verify`."
+	newDeviceKeyText = "The homeserver shows other keys for the device %s of %s than before. That never happens by itself: I go on using the old keys, and what I write cannot be read with the new ones. " +
+		"If that person has set up this client anew, they should log out there and log in again."
+)

@@ -1,0 +1,284 @@
+package matrix_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// moves notes what was brought along.
+type moves struct {
+	mu    sync.Mutex
+	list  []string
+	fails int
+}
+
+func (m *moves) move(_ context.Context, from, to string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fails > 0 {
+		m.fails--
+		return errors.New("a fault for a test")
+	}
+	m.list = append(m.list, from+" "+to)
+	return nil
+}
+
+func (m *moves) made() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.list)
+}
+
+// upgrading is a bot in a room of yours and a friend's, and what it has moved.
+type upgrading struct {
+	s           *matrixtest.Server
+	server      *homeserver.Server
+	you, friend *peer.Peer
+	dir         string
+	b           *bot
+	moves       *moves
+	old         string
+}
+
+func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
+	s, server := pretend(t)
+	u := &upgrading{s: s, server: server, you: person(t, s, "you"), friend: person(t, s, "friend"), dir: t.TempDir(), moves: &moves{}}
+	u.start(t, answer)
+	u.old = s.Room(u.you.UserID(), matrixtest.NewRoom{Name: "ours", Invite: []string{u.b.UserID()}, Join: []string{u.friend.UserID()}})
+	joined(t, u.you, u.old, u.b.UserID())
+	return u
+}
+
+func (u *upgrading) start(t *testing.T, answer func(*bot, session.Inbound)) {
+	u.b = startWith(t, u.server, u.dir, answer, hurry, u.you.UserID(), u.friend.UserID())
+	u.b.OnUpgrade(u.moves.move)
+}
+
+// successor makes a room that says it replaces another one.
+func (u *upgrading) successor(of, rule string, q matrixtest.NewRoom) string {
+	room := u.s.Room(u.you.UserID(), q)
+	u.s.SetState(u.you.UserID(), room, "m.room.create", "", map[string]any{"creator": u.you.UserID(), "room_version": "10", "predecessor": map[string]any{"room_id": of}})
+	u.s.SetState(u.you.UserID(), room, "m.room.join_rules", "", map[string]any{"join_rule": rule})
+	return room
+}
+
+func (u *upgrading) tombstone(sender, to string) string {
+	return u.s.SetState(sender, u.old, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
+}
+
+func (u *upgrading) ask(t *testing.T, room, text string) {
+	t.Helper()
+	if _, err := u.you.SayTo(t.Context(), room, text, u.b.UserID()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notices counts what the bot has said in a room that contains text.
+func (u *upgrading) notices(room, text string) (n int) {
+	for _, raw := range u.s.Events(room) {
+		if strings.Contains(string(raw), text) && strings.Contains(string(raw), fmt.Sprintf("%q", u.b.UserID())) {
+			n++
+		}
+	}
+	return n
+}
+
+const brought = "takes the place of our old one"
+
+// A room is replaced while the bot answers in it: the answer comes in the old
+// room, and then the bot goes on in the new one, with what belonged to the old.
+func TestUpgradedWhileAnswering(t *testing.T) {
+	hold := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release)
+	asked := make(chan struct{}, 1)
+	u := newUpgrading(t, func(b *bot, in session.Inbound) {
+		if in.Text == "long" {
+			asked <- struct{}{}
+			go func() { <-hold; echo(b, in) }() // go: release ends it
+			return
+		}
+		echo(b, in)
+	})
+	u.ask(t, u.old, "long")
+	<-asked
+	to := u.successor(u.old, "public", matrixtest.NewRoom{Name: "ours"})
+	stone := u.tombstone(u.you.UserID(), to)
+	joined(t, u.you, to, u.b.UserID())
+	u.ask(t, to, "next")
+	await(t, u.s, "the question in the new room is not there", func() bool { return u.b.Status(t.Context()).Inbox == 2 })
+	if got := u.moves.made(); len(got) != 0 {
+		t.Errorf("brought along before the end: %q", got)
+	}
+	release()
+	if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **long**" {
+		t.Errorf("in the old room came %+v", e)
+	}
+	if e := peertest.Next(t, u.you, messageIn(to)); !e.Notice || !strings.Contains(e.Body, brought) {
+		t.Errorf("in the new room came %+v", e)
+	}
+	if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **next**" {
+		t.Errorf("in the new room came %+v", e)
+	}
+
+	// Told again, while running and after a restart, nothing happens.
+	if err := u.s.Redeliver(u.old, stone); err != nil {
+		t.Fatal(err)
+	}
+	u.tombstone(u.you.UserID(), to)
+	u.ask(t, to, "still there?")
+	peertest.Next(t, u.you, messageIn(to))
+	u.b.stop()
+	if err := u.s.Redeliver(u.old, stone); err != nil {
+		t.Fatal(err)
+	}
+	u.start(t, echo)
+	u.ask(t, to, "and now?")
+	if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **and now?**" {
+		t.Errorf("after a restart came %+v", e)
+	}
+	if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
+		t.Errorf("brought along %q, want %q", got, want)
+	}
+	// Removed from the new room, it does not come back because it is told again.
+	u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "leave"})
+	u.tombstone(u.you.UserID(), to)
+	u.ask(t, u.old, "are you there?")
+	peertest.Next(t, u.you, messageIn(u.old))
+	if n := u.notices(to, brought); n != 1 {
+		t.Errorf("the new room was told %d times", n)
+	}
+	if n := u.s.Count("join"); n != 2 {
+		t.Errorf("%d requests to join two rooms", n)
+	}
+}
+
+// The other ways in which a room is replaced.
+func TestUpgrades(t *testing.T) {
+	follows := func(t *testing.T, u *upgrading, to string) {
+		t.Helper()
+		if e := peertest.Next(t, u.you, messageIn(to)); !e.Notice || !strings.Contains(e.Body, brought) {
+			t.Errorf("in the new room came %+v", e)
+		}
+		if got, want := u.moves.made(), []string{u.old + " " + to}; !slices.Equal(got, want) {
+			t.Errorf("brought along %q, want %q", got, want)
+		}
+	}
+	t.Run("invited before", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		to := u.successor(u.old, "invite", matrixtest.NewRoom{Invite: []string{u.b.UserID()}})
+		joined(t, u.you, to, u.b.UserID())
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+		if n := u.s.Count("join"); n != 2 {
+			t.Errorf("%d requests to join two rooms", n)
+		}
+	})
+	t.Run("while the bot was down", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		u.b.stop()
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		for range 150 { // more than a sync shows
+			u.s.Say(u.friend.UserID(), u.old, "is anybody there?")
+		}
+		u.start(t, echo)
+		follows(t, u, to)
+	})
+	t.Run("a direct chat stays one", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		u.old = u.s.Room(u.you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{u.b.UserID()}})
+		joined(t, u.you, u.old, u.b.UserID())
+		to := u.successor(u.old, "public", matrixtest.NewRoom{Encrypted: true})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+		say(t, u.you, to, "without a mention")
+		if in := u.b.next(); in.Room != to || !in.Private {
+			t.Errorf("heard %+v", in)
+		}
+	})
+	t.Run("closed until invited", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		to := u.successor(u.old, "invite", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		if e := peertest.Next(t, u.you, messageIn(u.old)); !e.Notice || !strings.Contains(e.Body, "invite me") {
+			t.Errorf("in the old room came %+v", e)
+		}
+		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
+		follows(t, u, to)
+		if n := u.notices(u.old, "invite me"); n != 1 {
+			t.Errorf("the old room was told %d times", n)
+		}
+	})
+	t.Run("a creator of room version 12", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		u.s.SetState(u.you.UserID(), u.old, "m.room.create", "", map[string]any{"room_version": "12"})
+		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{}, "events": map[string]int{"m.room.tombstone": 150}})
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+	})
+	t.Run("bringing along fails at first", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		u.moves.fails = 1
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+	})
+}
+
+// Who may not replace a room, and a room that does not say it replaces another
+// one, get nothing.
+func TestUpgradesThatAreNone(t *testing.T) {
+	t.Run("by somebody who may not", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(u.friend.UserID(), to)
+		u.ask(t, u.old, "still there?")
+		peertest.Next(t, u.you, messageIn(u.old)) // the tombstone was seen before that
+		if n := u.s.Count("join"); n != 1 {
+			t.Errorf("%d requests to join one room", n)
+		}
+		if m := u.s.Membership(to, u.b.UserID()); m != "" || len(u.moves.made()) != 0 {
+			t.Errorf("membership %q, brought along %q", m, u.moves.made())
+		}
+	})
+	t.Run("into a room that is another one's", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		chat := chat(t, u.s, u.you, u.b, true)
+		u.tombstone(u.you.UserID(), chat)
+		await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
+		say(t, u.you, chat, "still there?")
+		if e := peertest.Next(t, u.you, messageIn(chat)); e.Body != "echo: **still there?**" {
+			t.Errorf("got %+v", e)
+		}
+		if got := u.moves.made(); len(got) != 0 {
+			t.Errorf("brought along %q", got)
+		}
+	})
+	t.Run("broken", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		for _, content := range []string{`{}`, `{"replacement_room":""}`, `{"replacement_room":7}`, `{"replacement_room":` + fmt.Sprintf("%q", u.old) + `}`, `{"replacement_room":"!gone"}`} {
+			u.s.SetState(u.you.UserID(), u.old, "m.room.tombstone", "", json.RawMessage(content))
+		}
+		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
+			t.Errorf("got %+v", e)
+		}
+		u.ask(t, u.old, "still there?")
+		if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **still there?**" {
+			t.Errorf("got %+v", e)
+		}
+	})
+}

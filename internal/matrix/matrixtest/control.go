@@ -191,3 +191,13 @@ func (s *Server) known(id string) *room {
 	}
 	return r
 }
+
+// OneTimeKeys is how many one-time keys a device has left.
+func (s *Server) OneTimeKeys(user, device string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.users[user]; u != nil && u.devices[device] != nil {
+		return len(u.devices[device].oneTime)
+	}
+	return 0
+}

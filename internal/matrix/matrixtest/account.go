@@ -298,6 +298,15 @@ func (s *Server) DeleteDevices(userID string) {
 	}
 }
 
+// Reactivate takes Deactivate back.
+func (s *Server) Reactivate(userID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.users[userID]; u != nil {
+		u.deactivated = false
+	}
+}
+
 // Deactivate ends an account.
 func (s *Server) Deactivate(userID string) {
 	s.mu.Lock()

@@ -1,0 +1,140 @@
+package matrix_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// The ways in which a login ends while the bot runs: it logs in again, once, as
+// the same device, and nothing is lost.
+func TestLoggedOut(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(s *matrixtest.Server, bot string)
+	}{
+		{"the token is revoked", func(s *matrixtest.Server, bot string) { s.RevokeToken(bot) }},
+		{"the device is deleted", func(s *matrixtest.Server, bot string) { s.DeleteDevices(bot) }},
+		{"a soft logout", func(s *matrixtest.Server, bot string) {
+			s.Fault(matrixtest.On("sync").By(bot).Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+				s.RevokeToken(bot)
+				w.WriteHeader(http.StatusUnauthorized)
+				_, _ = w.Write([]byte(`{"errcode":"M_UNKNOWN_TOKEN","error":"log in again","soft_logout":true}`))
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			converse(t, you, b, room, "one")
+			device, logins := b.account().DeviceID, s.Count("login")
+			c.end(s, b.UserID())
+			await(t, s, "the bot did not log in again", func() bool { return s.Count("login") > logins })
+			await(t, s, "no sync after that", func() bool { return b.Status(t.Context()).Problem == "" && s.OneTimeKeys(b.UserID(), device) > 0 })
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "back", Text: "back"}); err != nil {
+				t.Fatal(err)
+			}
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "back" || !e.Encrypted {
+				t.Errorf("got %+v", e)
+			}
+			converse(t, you, b, room, "two")
+			if now := b.account().DeviceID; now != device {
+				t.Errorf("device %s became %s", device, now)
+			}
+			if n := s.Count("login") - logins; n != 1 {
+				t.Errorf("%d logins, want one", n)
+			}
+		})
+	}
+}
+
+// A login that does not help ends the bot with a reason, at once, and leaves all
+// it has: with the account back, it goes on where it was.
+func TestLoggedOutForGood(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		end   func(s *matrixtest.Server, bot string) (undo func())
+		words []string
+	}{
+		{"the account is deactivated", func(s *matrixtest.Server, bot string) func() {
+			s.Deactivate(bot)
+			return func() { s.Reactivate(bot) }
+		}, []string{"matrix.password"}},
+		{"the account is deactivated, in so many words", func(s *matrixtest.Server, bot string) func() {
+			s.RevokeToken(bot)
+			return s.Fault(matrixtest.On("login"), matrixtest.Status(http.StatusForbidden, "M_USER_DEACTIVATED")).Remove
+		}, []string{"deactivated"}},
+		{"the homeserver refuses the account", func(s *matrixtest.Server, bot string) func() {
+			return s.Fault(matrixtest.On("sync").By(bot), matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN")).Remove
+		}, []string{"refuses this account"}},
+		{"the password was changed", func(s *matrixtest.Server, bot string) func() {
+			s.Account("reverie", "another long password")
+			s.RevokeToken(bot)
+			return func() { s.Account("reverie", botPassword) }
+		}, []string{"matrix.password"}},
+		{"every new token is refused", func(s *matrixtest.Server, bot string) func() {
+			return s.Fault(matrixtest.On("sync").By(bot), matrixtest.Status(http.StatusUnauthorized, "M_UNKNOWN_TOKEN")).Remove
+		}, []string{"refuses it again"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, hurry, you.UserID()) // hears, and does not handle
+			room := chat(t, s, you, b, true)
+			open := say(t, you, room, "a question that waits")
+			b.next()
+			device := b.account().DeviceID
+			b.stop()
+
+			db := openDB(t, dir)
+			defer db.Close()
+			cfg := config(server, dir, db, you.UserID())
+			cfg.Hurry()
+			client, err := matrix.Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
+			defer cancel()
+			ended := make(chan error, 1)
+			// go: it ends by itself, or with ctx.
+			go func() {
+				ended <- client.Run(ctx, func(context.Context, session.Inbound) error { return nil })
+			}()
+			await(t, s, "no sync", func() bool { return !client.Status(ctx).LastSync.IsZero() })
+			logins := s.Count("login")
+			undo := c.end(s, client.UserID())
+			wants(t, <-ended, c.words...)
+			if n := s.Count("login") - logins; n > 1 {
+				t.Errorf("%d logins, want one at most", n)
+			}
+			if ctx.Err() != nil {
+				t.Error("it did not end by itself")
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			undo()
+
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			if in := b.next(); in.ID != open {
+				t.Errorf("heard %+v", in)
+			}
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **a question that waits**" {
+				t.Errorf("got %+v", e)
+			}
+			if now := b.account().DeviceID; now != device {
+				t.Errorf("device %s became %s", device, now)
+			}
+		})
+	}
+}

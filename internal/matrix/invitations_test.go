@@ -12,7 +12,10 @@ import (
 // knows: all are refused, a few at a time, nothing is delivered, and the one
 // that is welcome does not wait for them.
 func TestManyInvitations(t *testing.T) {
-	const n = 1000
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Account("stranger", personPassword)

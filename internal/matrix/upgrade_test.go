@@ -157,11 +157,13 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	u.tombstone(u.you.UserID(), to)
 	u.ask(t, u.old, "are you there?")
 	peertest.Next(t, u.you, messageIn(u.old))
+	third := u.s.Room(u.you.UserID(), matrixtest.NewRoom{Invite: []string{u.b.UserID()}})
+	joined(t, u.you, third, u.b.UserID()) // what was to be joined before that is joined
 	if n := u.notices(to, brought); n != 1 {
 		t.Errorf("the new room was told %d times", n)
 	}
-	if n := u.s.Count("join"); n != 2 {
-		t.Errorf("%d requests to join two rooms", n)
+	if n := u.s.Count("join"); n != 3 {
+		t.Errorf("%d requests to join three rooms", n)
 	}
 }
 

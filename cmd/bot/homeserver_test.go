@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/store"
+)
+
+// running is `bot run` against a homeserver in memory, inside of the test.
+type running struct {
+	t    *testing.T
+	s    *matrixtest.Server
+	dir  string
+	args []string
+	mu   sync.Mutex
+	out  bytes.Buffer
+}
+
+func (r *running) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.out.Write(p)
+}
+
+const you, itself = "@you:matrix.test", "@reverie:matrix.test"
+
+// withHomeserver writes a configuration for a bot of you.
+func withHomeserver(t *testing.T) *running {
+	t.Helper()
+	r := &running{t: t, s: matrixtest.Start(t), dir: t.TempDir()}
+	r.s.Account("you", "a long password")
+	r.s.Account("reverie", "a long password")
+	config := filepath.Join(r.dir, "config.yaml")
+	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n", r.s.URL, itself, you)
+	if err := store.WriteFile(config, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	r.args = []string{"run", "--config", config}
+	return r
+}
+
+// start runs the bot until the end of the test, or until stop.
+func (r *running) start() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	code := make(chan int, 1)
+	// go: stop ends it and waits for it.
+	go func() { code <- start(ctx, r.args, console{strings.NewReader(""), r, r}) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if got := <-code; got != 0 || r.t.Failed() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.t.Errorf("bot run: exit %d\n%s", got, r.out.String())
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+func (r *running) await(what string, holds func() bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	if err := r.s.Await(ctx, holds); err != nil {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// said counts what the bot has said in a room.
+func (r *running) said(room string) (n int) {
+	for _, send := range r.s.Sends() {
+		if send.User == itself && send.Room == room && !send.Repeat {
+			n++
+		}
+	}
+	return n
+}
+
+// A second process on the same data folder is refused before it speaks to the
+// homeserver, and the first one goes on.
+func TestSecondRun(t *testing.T) {
+	r := withHomeserver(t)
+	r.start()
+	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	r.s.Say(you, room, "hello")
+	r.await("no answer", func() bool { return r.said(room) > 0 })
+	logins, keys := r.s.Count("login"), r.s.Count("keys_upload")
+	for _, args := range [][]string{r.args, {"chat", "--config", r.args[2]}} {
+		var out bytes.Buffer
+		if code := start(t.Context(), args, console{strings.NewReader("hello\n"), &out, &out}); code != exitFailed || !strings.Contains(out.String(), "another process") {
+			t.Errorf("%s: exit %d, %q", args[0], code, out.String())
+		}
+	}
+	if l, k := r.s.Count("login")-logins, r.s.Count("keys_upload")-keys; l != 0 || k != 0 {
+		t.Errorf("the second process logged in %d times and uploaded keys %d times", l, k)
+	}
+	before := r.said(room)
+	r.s.Say(you, room, "still there?")
+	r.await("no answer", func() bool { return r.said(room) > before })
+}
+
+// A room is upgraded: the conversation is in the new room then.
+func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
+	r := withHomeserver(t)
+	stop := r.start()
+	old := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	asked := r.s.Say(you, old, "hello")
+	r.await("no answer", func() bool { return r.said(old) > 0 })
+	to := r.s.Room(you, matrixtest.NewRoom{})
+	r.s.SetState(you, to, "m.room.create", "", map[string]any{"creator": you, "room_version": "10", "predecessor": map[string]any{"room_id": old}})
+	r.s.SetState(you, to, "m.room.join_rules", "", map[string]any{"join_rule": "public"})
+	r.s.SetState(you, old, "m.room.tombstone", "", map[string]any{"replacement_room": to})
+	r.await("no notice in the new room", func() bool { return r.said(to) > 0 })
+	r.s.Say(you, to, "and here?")
+	r.await("no answer in the new room", func() bool { return r.said(to) > 1 })
+	stop()
+	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND (event_id = ? OR text = 'and here?')`, to, asked).Scan(&n); err != nil || n != 2 {
+		t.Errorf("%d of the two questions are in the new room's conversation, %v", n, err)
+	}
+}

@@ -1,0 +1,57 @@
+package history_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMove(t *testing.T) {
+	s, db := open(t)
+	texts := func(room string) string {
+		t.Helper()
+		all, err := s.Load(t.Context(), room)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for _, m := range all {
+			list = append(list, m.Text)
+		}
+		return strings.Join(list, " ")
+	}
+	say(t, s, here, "earlier")
+	if _, err := s.StartNew(t.Context(), here); err != nil {
+		t.Fatal(err)
+	}
+	say(t, s, here, "one")
+	say(t, s, there, "three") // said before the rest was brought along
+	say(t, s, here, "two")
+	for range 2 {
+		if err := s.Move(t.Context(), here, there); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(t, s, there, "four")
+	if got := texts(there); got != "one three two four" { // in the order it was said
+		t.Errorf("the new room's conversation: %s", got)
+	}
+	if got := texts(here); got != "" {
+		t.Errorf("the old room's conversation: %s", got)
+	}
+	say(t, s, here, "afterwards")
+	if got := texts(here); got != "afterwards" {
+		t.Errorf("the old room's conversation: %s", got)
+	}
+	var n int
+	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND text = 'earlier' AND conversation = 1`, there).Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d rows of the earlier conversation, %v", n, err)
+	}
+	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
+		if err := s.Move(t.Context(), pair[0], pair[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := texts(there); got != "one three two four" {
+		t.Errorf("after moving nothing: %s", got)
+	}
+}

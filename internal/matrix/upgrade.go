@@ -62,6 +62,7 @@ func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
 // replacement is a room that has not got yet what belonged to an older one.
 type replacement struct {
 	old, room string
+	by        string // who replaced it
 	joined    bool
 	attempts  int
 	nextAt    int64
@@ -96,7 +97,7 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 }
 
 func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT replaces, id, membership = 'joined', attempts, next_at FROM matrix_room
+	rows, err := c.q.db.QueryContext(ctx, `SELECT replaces, id, inviter, membership = 'joined', attempts, next_at FROM matrix_room
 		WHERE replaces <> '' AND moved = 0 AND membership IN ('joined', 'left') ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
@@ -105,7 +106,7 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 	var list []replacement
 	for rows.Next() {
 		var r replacement
-		if err := rows.Scan(&r.old, &r.room, &r.joined, &r.attempts, &r.nextAt); err != nil {
+		if err := rows.Scan(&r.old, &r.room, &r.by, &r.joined, &r.attempts, &r.nextAt); err != nil {
 			return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
 		}
 		list = append(list, r)
@@ -171,10 +172,24 @@ func (c *Client) succeeds(ctx context.Context, r replacement) (bool, error) {
 	return create.Content.AsCreate().GetPredecessor().RoomID.String() == r.old, nil
 }
 
-// notFollowed says in the old room that the new one is closed to us.
+// notFollowed says in the old room that the new one is closed to us; where
+// nobody may speak there any more, the one who replaced it is told, if we know
+// how.
 func (c *Client) notFollowed(ctx context.Context, r replacement) error {
-	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.room, room: r.old, text: notFollowedText})
+	room := r.old
+	facts, err := c.facts(ctx, id.RoomID(r.old))
+	if err != nil {
+		return err
+	}
+	if muted, err := c.muted(ctx, id.RoomID(r.old), facts); err != nil {
+		return err
+	} else if muted {
+		if room, err = c.directChat(ctx, r.by); err != nil || room == "" {
+			return err
+		}
+	}
+	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
+		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.room, room: room, text: notFollowedText})
 	})
 	poke(c.outWake)
 	return err
@@ -207,5 +222,5 @@ func (q *queue) moved(ctx context.Context, r replacement, text string) error {
 const (
 	broughtText     = "This room takes the place of our old one. I have brought along our conversation, the tasks and what I remember from there."
 	leftBehindText  = "This room takes the place of our old one, but I could not bring along all of our conversation, the tasks and what I remember from there. Nothing is lost: it is kept with the old room."
-	notFollowedText = "This room was replaced by a new one that I could not join. Please invite me there; I then bring along what belongs to this room."
+	notFollowedText = "A room of ours was replaced by a new one that I could not join. Please invite me there; I then bring along what belongs to the old one."
 )

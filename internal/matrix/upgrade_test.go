@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
@@ -224,6 +227,15 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("the old room was told %d times", n)
 		}
 	})
+	t.Run("closed, and the old room silenced", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		dm := chat(t, u.s, u.you, u.b, true)
+		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{u.you.UserID(): 100}, "events_default": 50})
+		u.tombstone(u.you.UserID(), u.successor(u.old, "invite", matrixtest.NewRoom{}))
+		if e := peertest.Next(t, u.you, messageIn(dm)); !e.Notice || !strings.Contains(e.Body, "invite me") {
+			t.Errorf("in the direct chat came %+v", e)
+		}
+	})
 	t.Run("a creator of room version 12", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.s.SetState(u.you.UserID(), u.old, "m.room.create", "", map[string]any{"room_version": "12"})
@@ -283,4 +295,38 @@ func TestUpgradesThatAreNone(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 	})
+}
+
+// The real homeserver replaces a room in its own way.
+func TestUpgradedByARealServer(t *testing.T) {
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	var m moves
+	b.OnUpgrade(m.move)
+	old := create(t, you, peer.Room{Name: "ours", Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, old, b.UserID())
+	var l login
+	call(t, server, http.MethodPost, "login", "", map[string]any{
+		"type": "m.login.password", "password": personPassword, "identifier": map[string]any{"type": "m.id.user", "user": "you"},
+	}, &l)
+	var made struct {
+		Room string `json:"replacement_room"`
+	}
+	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(old)+"/upgrade", l.AccessToken, map[string]any{"new_version": "11"}, &made)
+	call(t, server, http.MethodPost, "rooms/"+url.PathEscape(made.Room)+"/invite", l.AccessToken, map[string]any{"user_id": b.UserID()}, nil)
+	joined(t, you, made.Room, b.UserID())
+	if e := peertest.Next(t, you, messageIn(made.Room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, brought) {
+		t.Errorf("in the new room came %+v", e)
+	}
+	if _, err := you.SayTo(t.Context(), made.Room, "here?", b.UserID()); err != nil {
+		t.Fatal(err)
+	}
+	if e := peertest.Next(t, you, messageIn(made.Room)); e.Body != "echo: **here?**" || !e.Encrypted {
+		t.Errorf("in the new room came %+v", e)
+	}
+	if got, want := m.made(), []string{old + " " + made.Room}; !slices.Equal(got, want) {
+		t.Errorf("brought along %q, want %q", got, want)
+	}
 }

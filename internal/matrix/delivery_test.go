@@ -473,6 +473,7 @@ func TestEncryptionFollowsTheRoom(t *testing.T) {
 	if len(sessions) < 4 {
 		t.Errorf("12 messages with %d keys, want a new one after every second", len(sessions))
 	}
+	ask(you, "one with a key that is good for one more", true, you, friend)
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
 	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
 	if err := late.Join(t.Context(), room); err != nil {

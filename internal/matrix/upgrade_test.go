@@ -157,6 +157,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	}
 	// Removed from the new room, it does not come back because it is told again.
 	u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "leave"})
+	await(t, u.s, "the removal was not seen", func() bool { return u.b.Status(t.Context()).Rooms == 1 })
 	u.tombstone(u.you.UserID(), to)
 	u.ask(t, u.old, "are you there?")
 	peertest.Next(t, u.you, messageIn(u.old))

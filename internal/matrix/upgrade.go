@@ -43,10 +43,12 @@ func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
 		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		return
 	}
-	// Once: told again, or by another room, it changes nothing.
-	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct, inviter, replaces)
-		VALUES (?1, 'invited', coalesce((SELECT direct FROM matrix_room WHERE id = ?2), 0), ?3, ?2)
-		ON CONFLICT (id) DO UPDATE SET replaces = excluded.replaces, direct = max(direct, excluded.direct), inviter = excluded.inviter,
+	// Once: told again, or by another room, it changes nothing. A room of which
+	// nothing was ever seen here has nothing to bring along: a fresh store is
+	// told of all rooms that were ever replaced.
+	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct, inviter, replaces, moved)
+		VALUES (?1, 'invited', coalesce((SELECT direct FROM matrix_room WHERE id = ?2), 0), ?3, ?2, coalesce((SELECT last_event = '' FROM matrix_room WHERE id = ?2), 1))
+		ON CONFLICT (id) DO UPDATE SET replaces = excluded.replaces, moved = excluded.moved, direct = max(direct, excluded.direct), inviter = excluded.inviter,
 			membership = CASE membership WHEN 'joined' THEN 'joined' ELSE 'invited' END, attempts = 0, next_at = 0 WHERE replaces = ''`,
 		to.String(), evt.RoomID.String(), evt.Sender.String())
 	if err != nil {

@@ -215,6 +215,23 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("heard %+v", in)
 		}
 	})
+	t.Run("before this store began", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+		u.b.stop()
+		u.dir = t.TempDir()
+		u.start(t, echo)
+		await(t, u.s, "no sync", func() bool { return !u.b.Status(t.Context()).LastSync.IsZero() })
+		u.ask(t, to, "still there?")
+		if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **still there?**" {
+			t.Errorf("got %+v", e)
+		}
+		if got := u.moves.made(); len(got) != 1 {
+			t.Errorf("brought along %q", got)
+		}
+	})
 	t.Run("closed until invited", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		to := u.successor(u.old, "invite", matrixtest.NewRoom{})

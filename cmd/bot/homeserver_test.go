@@ -96,7 +96,9 @@ func TestSecondRun(t *testing.T) {
 	logins, keys := r.s.Count("login"), r.s.Count("keys_upload")
 	for _, args := range [][]string{r.args, {"chat", "--config", r.args[2]}} {
 		var out bytes.Buffer
-		if code := start(t.Context(), args, console{strings.NewReader("hello\n"), &out, &out}); code != exitFailed || !strings.Contains(out.String(), "another process") {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // one that is not refused goes on and on
+		defer cancel()
+		if code := start(ctx, args, console{strings.NewReader("hello\n"), &out, &out}); code != exitFailed || !strings.Contains(out.String(), "another process") {
 			t.Errorf("%s: exit %d, %q", args[0], code, out.String())
 		}
 	}

@@ -22,7 +22,6 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			you := person(t, s, "you")
 			hold := make(chan struct{})
 			release := sync.OnceFunc(func() { close(hold) })
-			t.Cleanup(release)
 			began := make(chan struct{}, 1)
 			dir := t.TempDir()
 			b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
@@ -42,6 +41,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 				}
 				echo(b, in)
 			}, hurry, you.UserID())
+			t.Cleanup(release) // before the bot is stopped
 			other := chat(t, s, you, b, true)
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())

@@ -116,7 +116,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 		return no("no message")
 	}
 	switch {
-	case msg.RelatesTo.GetReplaceID() != "" || msg.NewContent != nil:
+	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
 		return no("edit")
 	case msg.MsgType != event.MsgText:
 		return no("type " + clip(string(msg.MsgType), 40))

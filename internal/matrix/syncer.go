@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -87,6 +88,7 @@ func (s *syncer) OnSync(h mautrix.SyncHandler) {
 // register connects the handlers.
 func (c *Client) register() {
 	s := c.cli.Syncer.(*syncer)
+	s.ParseErrorHandler = c.unparsed
 	s.OnEvent(c.onEcho)
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
@@ -96,6 +98,16 @@ func (c *Client) register() {
 	s.OnEventType(event.EventMessage, c.onMessage)
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
+}
+
+// unparsed says whether an event whose content could not be parsed is handled
+// all the same. Of types that nobody knows it is; the rest makes no sense.
+func (c *Client) unparsed(evt *event.Event, err error) bool {
+	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
+		return true
+	}
+	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", clip(evt.Type.Type, 60), "err", err)
+	return false
 }
 
 // guard keeps a panic over one event away from the others of its sync. A

@@ -1,0 +1,325 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+)
+
+// content of events, as JSON has it.
+type content = map[string]any
+
+func text(body string, more content) content {
+	c := content{"msgtype": "m.text", "body": body}
+	for k, v := range more {
+		c[k] = v
+	}
+	return c
+}
+
+// onlyHears says something with a mention, and fails when anything else reached
+// the session before it, or left a trace in the queues.
+func (b *bot) onlyHears(s *matrixtest.Server, user, room, want string) {
+	b.t.Helper()
+	id := s.Post(user, room, "m.room.message", text(want, content{"m.mentions": content{"user_ids": []string{b.UserID()}}}))
+	if in := b.next(); in.ID != id || in.Text != want {
+		b.t.Errorf("heard %+v, want only %q", in, want)
+	}
+	st := b.Status(b.t.Context())
+	if st.Undecryptable != 0 || st.Lost != 0 || st.Dead != 0 {
+		b.t.Errorf("left in the queues: %+v", st)
+	}
+	if log := b.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "could not be handled") {
+		b.t.Error("the log tells of a failure")
+	}
+}
+
+// spoken matches messages and edits of a user in a room.
+func spoken(room, user string) func(peer.Event) bool {
+	return func(e peer.Event) bool {
+		return e.Room == room && e.Sender == user && (e.Kind == peer.Message || e.Kind == peer.Edit)
+	}
+}
+
+// Edits that nobody may make, or that make no sense, are no questions, and do
+// not change one that waits.
+func TestInvalidEdits(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you, friend := person(t, s, "you"), person(t, s, "friend")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+			joined(t, you, room, b.UserID())
+			joined(t, friend, room, b.UserID())
+			ask := func(text string) (asked string, answer peer.Event) {
+				t.Helper()
+				asked, err := you.SayTo(t.Context(), room, text, b.UserID())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return asked, peertest.Next(t, you, spoken(room, b.UserID()))
+			}
+			first, answer := ask("first question")
+			b.next()
+			b.stop()
+
+			waiting, err := you.SayTo(t.Context(), room, "waiting question", b.UserID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			edit := func(who *peer.Peer, target, text string) {
+				t.Helper()
+				if err := who.Edit(t.Context(), room, target, text+" "+b.UserID()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			edit(friend, waiting, "a stranger to this question")
+			edit(friend, first, "a stranger to the first question")
+			edit(you, answer.ID, "words in the bot's mouth")
+			edit(you, "$nowhere", "an edit of nothing")
+			b = startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			if in := b.next(); in.ID != waiting || in.Text != "waiting question" {
+				t.Errorf("heard %+v", in)
+			}
+			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **waiting question**" || e.Kind != peer.Message {
+				t.Errorf("answered %+v", e)
+			}
+			if again, e := ask("last"); e.ReplyTo != again {
+				t.Errorf("answered %+v", e)
+			}
+			if in := b.next(); in.Text != "last" {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// The same for what no client sends.
+func TestMalformedEdits(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	question := s.Say(you.UserID(), room, "question")
+	b.next()
+	replace := func(id any) content { return content{"rel_type": "m.replace", "event_id": id} }
+	edit := s.Post(you.UserID(), room, "m.room.message", text("* one", content{"m.relates_to": replace(question), "m.new_content": text("one", nil)}))
+	for name, c := range map[string]content{
+		"edit of an edit":           text("* two", content{"m.relates_to": replace(edit), "m.new_content": text("two", nil)}),
+		"edit of itself in advance": text("* x", content{"m.relates_to": replace("$event99999999"), "m.new_content": text("x", nil)}),
+		"no new content":            text("* three", content{"m.relates_to": replace(question)}),
+		"new content is null":       text("* three", content{"m.relates_to": replace(question), "m.new_content": nil}),
+		"new content is a list":     text("* three", content{"m.relates_to": replace(question), "m.new_content": []int{1}}),
+		"new content is empty":      text("* three", content{"m.relates_to": replace(question), "m.new_content": content{}}),
+		"new content, no target":    text("* four", content{"m.new_content": text("four", nil)}),
+		"empty target":              text("* five", content{"m.relates_to": replace(""), "m.new_content": text("five", nil)}),
+		"empty target, no content":  text("* five", content{"m.relates_to": replace("")}),
+		"no target, no content":     text("* five", content{"m.relates_to": content{"rel_type": "m.replace"}}),
+		"target is a number":        text("* six", content{"m.relates_to": replace(6), "m.new_content": text("six", nil)}),
+		"edit that is a reply too":  text("* seven", content{"m.relates_to": content{"rel_type": "m.replace", "event_id": question, "m.in_reply_to": content{"event_id": question}}}),
+		"another type inside":       text("* eight", content{"m.relates_to": replace(question), "m.new_content": content{"msgtype": "m.image", "body": "x.png"}}),
+	} {
+		s.Post(you.UserID(), room, "m.room.message", c)
+		t.Log("posted:", name)
+	}
+	b.onlyHears(s, you.UserID(), room, "and now?")
+}
+
+// What the bot's account says itself is never a question, from whichever device
+// and however it is worded; also when the configuration names it an owner.
+func TestOwnOtherDevice(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), "@reverie:"+s.Name)
+			room := chat(t, s, you, b, encrypted)
+			say(t, you, room, "hello")
+			b.next()
+			peertest.Next(t, you, messageIn(room))
+			other, err := peer.Login(t.Context(), peer.Config{
+				Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			peertest.Run(t, other)
+			say(t, other, room, "I am the bot, in another client")
+			if _, err := other.SayTo(t.Context(), room, b.UserID()+": and I mention myself", b.UserID()); err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"I am the bot, in another client", b.UserID() + ": and I mention myself"} {
+				if e := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(e.Body, text) || strings.Contains(e.Body, "echo") {
+					t.Errorf("got %+v, want %q: was it answered?", e, text)
+				}
+			}
+			say(t, you, room, "and me?")
+			if in := b.next(); in.Text != "and me?" {
+				t.Errorf("heard %+v", in)
+			}
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **and me?**" {
+				t.Errorf("got %+v", e)
+			}
+			if st := b.Status(t.Context()); st.Undecryptable != 0 || st.Lost != 0 {
+				t.Errorf("status %+v", st)
+			}
+		})
+	}
+}
+
+// Kinds of messages that are no question in words are left alone.
+func TestOddMessages(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	start := s.Say(you.UserID(), room, "hello")
+	b.next()
+	media := content{"url": "mxc://" + s.Name + "/x", "info": content{"size": 1 << 40, "mimetype": "x"}}
+	of := func(kind string) content { return text("x", content{"msgtype": kind}) }
+	with := func(c, more content) content {
+		for k, v := range more {
+			c[k] = v
+		}
+		return c
+	}
+	poll := content{"question": content{"org.matrix.msc1767.text": "which?"}, "answers": []content{{"id": "1", "org.matrix.msc1767.text": "one"}}}
+	for _, c := range []struct {
+		name, typ string
+		content   any
+	}{
+		{"notice", "m.room.message", of("m.notice")},
+		{"notice that mentions", "m.room.message", with(of("m.notice"), content{"m.mentions": content{"user_ids": []string{b.UserID()}}})},
+		{"emote", "m.room.message", of("m.emote")},
+		{"image", "m.room.message", with(of("m.image"), media)},
+		{"image without an address", "m.room.message", of("m.image")},
+		{"file", "m.room.message", with(of("m.file"), media)},
+		{"audio", "m.room.message", with(of("m.audio"), media)},
+		{"video", "m.room.message", with(of("m.video"), media)},
+		{"location", "m.room.message", with(of("m.location"), content{"geo_uri": "geo:1,2"})},
+		{"server notice", "m.room.message", of("m.server_notice")},
+		{"unknown msgtype", "m.room.message", of("org.example.hologram")},
+		{"empty msgtype", "m.room.message", of("")},
+		{"no msgtype", "m.room.message", content{"body": "x"}},
+		{"empty body", "m.room.message", text("", nil)},
+		{"blank body", "m.room.message", text(" \n\t\u00a0\u2028 ", nil)},
+		{"invisible body", "m.room.message", text("\u202e\u2066\u0000\ufeff", nil)},
+		{"no body", "m.room.message", content{"msgtype": "m.text"}},
+		{"no content", "m.room.message", content{}},
+		{"sticker", "m.sticker", with(content{"body": "x"}, media)},
+		{"poll", "m.poll.start", poll},
+		{"poll before it was in the specification", "org.matrix.msc3381.poll.start", content{"org.matrix.msc3381.poll.start": poll, "org.matrix.msc1767.text": "which?"}},
+		{"vote", "org.matrix.msc3381.poll.response", content{"m.relates_to": content{"rel_type": "m.reference", "event_id": start}}},
+		{"reaction", "m.reaction", content{"m.relates_to": content{"rel_type": "m.annotation", "event_id": start, "key": "+1"}}},
+		{"call", "m.call.invite", content{"call_id": "1", "version": "1"}},
+		{"unknown type", "org.example.x", text("x", nil)},
+		{"no type", "", text("x", nil)},
+	} {
+		s.Post(you.UserID(), room, c.typ, c.content)
+		t.Log("posted:", c.name)
+	}
+	b.onlyHears(s, you.UserID(), room, "still there?")
+}
+
+// Relations that lead nowhere, or in a circle, do not keep a message from being
+// answered.
+func TestOddRelations(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	elsewhere := s.Say(you.UserID(), other, "elsewhere")
+	b.next()
+	events := func() int { return len(s.Events(room)) }
+	reply := func(id string) content { return content{"m.in_reply_to": content{"event_id": id}} }
+	thread := func(root, falls string) content {
+		return content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": falls}}
+	}
+	for _, c := range []struct {
+		name    string
+		id      string
+		relates content
+	}{
+		{"a reply to nothing", "", reply("$nowhere")},
+		{"a reply to an event of another room", "", reply(elsewhere)},
+		{"a reply to an empty id", "", reply("")},
+		{"a reply to itself", "$self", reply("$self")},
+		{"a circle, first half", "$a", reply("$b")},
+		{"a circle, second half", "$b", reply("$a")},
+		{"a thread whose root is missing", "", thread("$nowhere", "$nowhere")},
+		{"a thread whose root is in another room", "", thread(elsewhere, elsewhere)},
+		{"a thread whose root is itself", "$root", thread("$root", "$root")},
+		{"a thread without a root", "", content{"rel_type": "m.thread"}},
+		{"a reference to nothing", "", content{"rel_type": "m.reference", "event_id": "$nowhere"}},
+		{"an unknown relation", "", content{"rel_type": "org.example.x", "event_id": []int{}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			before := events()
+			raw := fmt.Sprintf(`{"sender":%q,"content":%s}`, you.UserID(), mustJSON(t, text(c.name, content{"m.relates_to": c.relates})))
+			if c.id != "" {
+				raw = fmt.Sprintf(`{"event_id":%q,`, c.id) + raw[1:]
+			}
+			if _, err := s.Inject(room, raw); err != nil {
+				t.Fatal(err)
+			}
+			if c.name == "an unknown relation" { // its content makes no sense: the log says so
+				b.onlyHears(s, you.UserID(), room, "after it")
+				if !strings.Contains(b.log.String(), "makes no sense") {
+					t.Error("the log does not tell of it")
+				}
+				return
+			}
+			if in := b.next(); in.Text != c.name {
+				t.Errorf("heard %+v", in)
+			}
+			await(t, s, "no answer", func() bool { return events() == before+2 })
+		})
+	}
+}
+
+// What an event says about itself in the room's state or the account's data may
+// make no sense either.
+func TestBrokenState(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	for _, c := range []struct{ typ, key, content string }{
+		{"m.room.name", "", `{"name":7}`}, {"m.room.topic", "", `[]`}, {"m.room.canonical_alias", "", `{"alias":{}}`},
+		{"m.room.power_levels", "", `{"users":"everybody","ban":"50"}`}, {"m.room.encryption", "x", `{"algorithm":7}`},
+		{"m.room.member", "@x:y", `{"membership":{}}`}, {"m.room.member", "nobody", `{"membership":"join","displayname":7}`},
+		{"m.room.tombstone", "", `5`}, {"m.room.join_rules", "", `null`}, {"m.room.history_visibility", "", `{"history_visibility":[]}`},
+		{"m.room.create", "", `{"creator":1}`}, {"m.room.pinned_events", "", `{"pinned":{"a":1}}`},
+		{"org.example.deep", "", strings.Repeat(`{"a":`, 3000) + "1" + strings.Repeat("}", 3000)},
+	} {
+		if _, err := s.Inject(room, fmt.Sprintf(`{"sender":%q,"type":%q,"state_key":%q,"content":%s}`, you.UserID(), c.typ, c.key, c.content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []any{"x", 5, nil, []any{nil}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": "x"}, content{"algorithm": "m.olm.v1.curve25519-aes-sha2", "ciphertext": content{"x": 1}}} {
+		s.SendToDevice(you.UserID(), b.UserID(), "m.room.encrypted", c)
+		s.SendToDevice(you.UserID(), b.UserID(), "m.room_key_request", c)
+		s.SendToDevice(you.UserID(), b.UserID(), "m.room_key.withheld", c)
+	}
+	l := logIn(t, server, "")
+	call(t, server, http.MethodPut, "user/"+b.UserID()+"/account_data/m.direct", l.AccessToken, content{"@a:b": "no list", you.UserID(): []any{room, 7}}, nil)
+	b.onlyHears(s, you.UserID(), room, "still there?")
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

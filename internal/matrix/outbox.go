@@ -280,6 +280,14 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	if ctx.Err() != nil {
 		return // we are stopping; the row stays as it is
 	}
+	if tooLarge(err) {
+		if done, derr := c.divide(ctx, r); done || derr != nil {
+			if derr != nil && ctx.Err() == nil {
+				c.log.Error("matrix: outbox", "message", r.id, "err", derr)
+			}
+			return
+		}
+	}
 	v, wait := judge(err, r.attempts)
 	if v == never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
@@ -428,5 +436,5 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 			pause *= 2
 		}
 	}
-	return pause, verdict == never && ctx.Err() == nil || len(parts) > 1 || d.edits+1 >= maxEdits, err
+	return pause, verdict == never && ctx.Err() == nil || len(parts) > 1 || d.edits+1 >= maxEdits || tooLarge(err), err
 }

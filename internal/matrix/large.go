@@ -1,0 +1,94 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"maunium.net/go/mautrix"
+)
+
+// smallest is the cost of a text below which its size cannot be why an event is
+// refused.
+const smallest = 2000
+
+// tooLarge tells whether a homeserver, or a proxy in front of it, refused an
+// event for its size.
+func tooLarge(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.IsStatus(http.StatusRequestEntityTooLarge) || errors.Is(err, mautrix.MTooLarge))
+}
+
+// divide replaces a message that was too large for the homeserver by two or
+// more, and tells whether that was possible. The limit is not known: proxies
+// have limits of their own. What is still too large comes here again.
+func (c *Client) divide(ctx context.Context, r outRow) (bool, error) {
+	cost := size(r.text)
+	if cost <= smallest {
+		return false, nil
+	}
+	limit := max(cost/2, smallest)
+	parts := split(r.text, limit)
+	if len(parts) < 2 {
+		return false, nil
+	}
+	c.log.Warn("matrix: a message is too large for the homeserver; sending it in parts", "room", r.room, "message", r.id, "parts", len(parts))
+	return true, c.q.divide(ctx, r, limit, parts)
+}
+
+// divide makes parts of a message out of one, in its place: what waits behind
+// it in its room stays behind. The limit is part of the names, so that a message
+// that is divided again gets new ones, and one that is said again the same ones.
+func (q *queue) divide(ctx context.Context, r outRow, limit int, parts []string) error {
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND revision = ? AND state = 'pending'`, parts[0], r.id, r.revision)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return err // it got a newer text meanwhile
+		}
+		behind, err := behind(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		for i, text := range parts[1:] {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, state, revision, created_at) VALUES (?, ?, ?, ?, 'pending', 1, ?)
+				ON CONFLICT (id) DO UPDATE SET text = excluded.text, state = 'pending', revision = revision + 1 WHERE text <> excluded.text`,
+				fmt.Sprintf("%s+%d-%d", r.id, limit, i+2), r.room, r.kind, text, q.now().UnixMilli()); err != nil {
+				return err
+			}
+		}
+		for _, id := range behind {
+			if _, err := tx.ExecContext(ctx, `UPDATE outbox SET seq = (SELECT max(seq) + 1 FROM outbox) WHERE id = ?`, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: divide a message: %w", err)
+	}
+	return nil
+}
+
+// behind lists the messages that wait behind r in its room, in order.
+func behind(ctx context.Context, tx *sql.Tx, r outRow) ([]string, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT id FROM outbox WHERE room = ? AND state IN ('pending', 'draft')
+		AND seq > (SELECT seq FROM outbox WHERE id = ?) ORDER BY seq`, r.room, r.id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var list []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		list = append(list, id)
+	}
+	return list, rows.Err()
+}

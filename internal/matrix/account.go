@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.mau.fi/util/dbutil"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/cryptohelper"
@@ -119,7 +118,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
 	}
-	db, err := dbutil.NewWithDB(c.cfg.DB, "sqlite")
+	db, err := c.newStores()
 	if err != nil {
 		return fmt.Errorf("matrix: open crypto store: %w", err)
 	}

@@ -94,8 +94,9 @@ type Client struct {
 	backupWake chan struct{}
 	verifier   *verifier
 
-	clock *serverClock
-	pace  pace
+	clock  *serverClock
+	pace   pace
+	ending chan struct{} // closed when the context of Run ends
 
 	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake chan struct{}
 	synced                                                         chan struct{} // closed after the first good sync of this process
@@ -138,7 +139,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace,
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
@@ -182,6 +183,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.
 	sender.Go(func() error { c.runOutbox(out, stopping); return nil })
 
 	g, ctx := errgroup.WithContext(ctx)
+	defer context.AfterFunc(ctx, func() { close(c.ending) })()
 	g.Go(func() error { return c.runSync(ctx) })
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })

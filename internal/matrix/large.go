@@ -10,8 +10,8 @@ import (
 	"maunium.net/go/mautrix"
 )
 
-// smallest is the cost of a text below which its size cannot be why an event is
-// refused.
+// smallest is the cost of a part that is not divided further: its size cannot be
+// why it is refused.
 const smallest = 2000
 
 // tooLarge tells whether a homeserver, or a proxy in front of it, refused an
@@ -25,11 +25,7 @@ func tooLarge(err error) bool {
 // more, and tells whether that was possible. The limit is not known: proxies
 // have limits of their own. What is still too large comes here again.
 func (c *Client) divide(ctx context.Context, r outRow) (bool, error) {
-	cost := size(r.text)
-	if cost <= smallest {
-		return false, nil
-	}
-	limit := max(cost/2, smallest)
+	limit := max(size(r.text)/2, smallest)
 	parts := split(r.text, limit)
 	if len(parts) < 2 {
 		return false, nil

@@ -52,6 +52,9 @@ func collect(t *testing.T, you *peer.Peer, room, bot, want string) (parts []peer
 		if strings.Count(p.Body, "```")%2 != 0 {
 			t.Errorf("part %d leaves a fence open", i)
 		}
+		if strings.Contains(p.Body, "if a < b") && !strings.Contains(p.Body, "```go\n") {
+			t.Errorf("part %d shows code as if it were words", i)
+		}
 	}
 	return parts
 }

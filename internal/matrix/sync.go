@@ -13,6 +13,8 @@ import (
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
+
+	"reverie/internal/store"
 )
 
 // pace is how long things may take. Tests are in more of a hurry.
@@ -31,6 +33,9 @@ var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * ti
 // longestSync bounds a sync that is known to be slow: the first one, and one
 // that follows a failure.
 const longestSync = 170 * time.Second
+
+// longestWaitForDisk is how long a disk that has room again goes unnoticed.
+const longestWaitForDisk = 5 * time.Second
 
 // errHurried ends a poll because somebody needs a fresh sync at once.
 var errHurried = errors.New("matrix: a fresh sync is needed")
@@ -257,6 +262,9 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	v, wait := judge(err, attempt)
 	if v != again {
 		wait = backoff(attempt)
+	}
+	if store.Passing(err) { // it costs the homeserver nothing to look again soon
+		wait = min(wait, longestWaitForDisk)
 	}
 	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
 	select {

@@ -36,6 +36,7 @@ type Config struct {
 	MaxRound int              // model calls within one turn; 0 = 25
 	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
+	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
 	// Status returns lines the transport adds to !status; may be nil.
@@ -73,6 +74,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
+	}
+	if cfg.Again == 0 {
+		cfg.Again = time.Second
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -8,11 +8,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 )
 
@@ -96,27 +98,43 @@ func (s *Session) Run(ctx, work context.Context) {
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	err := s.guarded(ctx, burst)
-	if ctx.Err() != nil {
-		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
-		return
-	}
-	if errors.Is(err, errWithdrawn) {
-		log.Info("taken back while it was being answered")
-		err = nil
-	}
-	if err != nil {
+	s.insist(ctx, log, func() error {
+		err := s.guarded(ctx, burst)
+		if err == nil || ctx.Err() != nil || store.Passing(err) {
+			return err
+		}
+		if errors.Is(err, errWithdrawn) {
+			log.Info("taken back while it was being answered")
+			return nil
+		}
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		if err := s.notice(ctx, newest, calm(err, ref)); err != nil {
-			log.Error("notice not delivered", "err", err)
+		return s.notice(ctx, newest, calm(err, ref))
+	})
+	for _, in := range burst {
+		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
+	}
+	if ctx.Err() != nil {
+		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+	}
+}
+
+// insist calls f until it succeeds: what could not be stored, because the disk
+// is full or another program holds the database, is tried again, so that no
+// message waits for the next start. It gives up when ctx ends.
+func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) {
+	for wait := s.cfg.Again; ctx.Err() == nil; wait = min(2*wait, time.Minute) {
+		err := f()
+		if err == nil || ctx.Err() != nil {
 			return
 		}
-	}
-	for _, in := range burst {
-		if err := s.cfg.Transport.Handled(ctx, in.ID); err != nil {
-			log.Error("message not marked as handled; it may be answered again", "err", err)
+		log.Error("what became of a message cannot be stored; trying again", "in", wait, "err", err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 }
 

@@ -1,0 +1,237 @@
+package matrix_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// everyConn runs a statement on every connection that the pool can have.
+func everyConn(t *testing.T, db *sql.DB, statement string) {
+	t.Helper()
+	n := db.Stats().MaxOpenConnections
+	db.SetMaxIdleConns(n)
+	for range n {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() // only after all are taken
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// stubborn answers as echo does, and does not give up when the answer cannot
+// be stored.
+func stubborn(b *bot, in session.Inbound) {
+	ctx := context.Background()
+	for _, f := range []func() error{
+		func() error {
+			return b.Say(ctx, in.Room, session.Outgoing{ID: "re-" + in.ID, Text: "echo: **" + in.Text + "**", ReplyTo: in.ID})
+		},
+		func() error { return b.Handled(ctx, in.ID) },
+	} {
+		for f() != nil {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// writable is a bot whose database a test can make unwritable.
+type writable struct {
+	*bot
+	you  *peer.Peer
+	s    *matrixtest.Server
+	db   *sql.DB // the bot's own connections
+	room string
+}
+
+// newWritable starts a bot in dir, with a chat in which each message has a key
+// of its own if it is encrypted.
+func newWritable(t *testing.T, dir string, encrypted bool) *writable {
+	t.Helper()
+	s, server := pretend(t)
+	w := &writable{s: s, you: person(t, s, "you")}
+	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
+	w.room = chat(t, s, w.you, w.bot, encrypted)
+	if encrypted {
+		s.SetState(w.you.UserID(), w.room, "m.room.encryption", "", content{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_msgs": 1})
+		s.Say(s.Account("ghost", botPassword), w.room, "the state is there")
+		peertest.Next(t, w.you, func(e peer.Event) bool { return e.Body == "the state is there" })
+	}
+	w.exchange("hello")
+	await(t, s, "not handled", func() bool { return w.Status(t.Context()).Inbox+w.Status(t.Context()).Outbox == 0 })
+	return w
+}
+
+// exchange says texts and expects an answer to each, and nothing else.
+func (w *writable) exchange(texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		say(w.t, w.you, w.room, text)
+	}
+	w.answers(texts...)
+}
+
+func (w *writable) answers(texts ...string) {
+	w.t.Helper()
+	for _, text := range texts {
+		if e := peertest.Next(w.t, w.you, spoken(w.room, w.UserID())); e.Body != "echo: **"+text+"**" {
+			w.t.Errorf("got %.60q, want the answer to %.40q", e.Body, text)
+		}
+	}
+}
+
+func (w *writable) token() (token string) {
+	w.t.Helper()
+	if err := w.db.QueryRowContext(w.t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&token); err != nil {
+		w.t.Fatal(err)
+	}
+	return token
+}
+
+// failures waits until at least n writes have failed since before.
+func (w *writable) failures(before, n int) {
+	w.t.Helper()
+	deadline := time.Now().Add(peertest.Patience)
+	for w.failed()-before < n {
+		if time.Now().After(deadline) {
+			w.t.Fatal("no write has failed: the test tests nothing")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (w *writable) failed() int {
+	log := w.log.String()
+	return strings.Count(log, "the database cannot be written") + strings.Count(log, "sync failed")
+}
+
+// whole checks that nothing was lost, and that the database is in order.
+func (w *writable) whole() {
+	w.t.Helper()
+	w.exchange("the last one")
+	st := w.Status(w.t.Context())
+	if st.Undecryptable != 0 || st.Lost != 0 || st.Dead != 0 || st.Problem != "" {
+		w.t.Errorf("status %+v", st)
+	}
+	var verdict string
+	if err := w.db.QueryRowContext(w.t.Context(), `PRAGMA integrity_check`).Scan(&verdict); err != nil || verdict != "ok" {
+		w.t.Errorf("integrity: %s, %v", verdict, err)
+	}
+}
+
+// Another program holds the database for much longer than a statement waits:
+// nothing is acknowledged meanwhile, nothing lost, nothing answered twice.
+func TestDatabaseLocked(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
+			dir := t.TempDir()
+			w := newWritable(t, dir, encrypted)
+			everyConn(t, w.db, `PRAGMA busy_timeout = 10`) // instead of holding it for half a minute
+			other := openDB(t, dir)
+			t.Cleanup(func() { _ = other.Close() })
+			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, token := w.failed(), w.token()
+			texts := []string{"one", "two", "three"}
+			for _, text := range texts {
+				say(t, w.you, w.room, text)
+			}
+			w.failures(before, 2)
+			if now := w.token(); now != token {
+				t.Errorf("the token went from %s to %s while nothing could be stored", token, now)
+			}
+			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "locked") {
+				t.Errorf("status says %q", st.Problem)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			w.answers(texts...)
+			w.whole()
+		})
+	}
+}
+
+// The end does not wait for a database that another program holds, and what
+// came meanwhile is answered after the next start.
+func TestEndWhileDatabaseLocked(t *testing.T) {
+	dir := t.TempDir()
+	w := newWritable(t, dir, true)
+	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
+	other := openDB(t, dir)
+	t.Cleanup(func() { _ = other.Close() })
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := w.failed()
+	say(t, w.you, w.room, "still there?")
+	w.failures(before, 2)
+	w.stop() // would hang
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	w.bot = startWith(t, w.server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
+	w.answers("still there?")
+	w.whole()
+}
+
+// The database must not grow: SQLite says what it says on a full disk. Journal
+// and keys wait until there is room again.
+func TestDatabaseFull(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		encrypted bool
+		texts     []string
+		log       string
+	}{
+		{"a large message", false, []string{strings.Repeat("large ", 2500) + "words"}, "sync failed"},
+		{"many keys", true, slices.Collect(func(yield func(string) bool) {
+			for i := range 25 {
+				if !yield(fmt.Sprint("secret ", i)) {
+					return
+				}
+			}
+		}), "the database cannot be written"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWritable(t, t.TempDir(), c.encrypted)
+			everyConn(t, w.db, `PRAGMA max_page_count = 1`) // no more than it has
+			before := w.failed()
+			for _, text := range c.texts {
+				say(t, w.you, w.room, text)
+			}
+			w.failures(before, 1)
+			token := w.token()
+			w.failures(before, 2)
+			if now := w.token(); now != token {
+				t.Errorf("the token went from %s to %s while nothing could be stored", token, now)
+			}
+			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "full") {
+				t.Errorf("status says %q", st.Problem)
+			}
+			if !strings.Contains(w.log.String(), c.log) {
+				t.Errorf("the log does not say %q: another write failed than was meant to", c.log)
+			}
+			everyConn(t, w.db, `PRAGMA max_page_count = 1000000`)
+			w.answers(c.texts...)
+			w.whole()
+		})
+	}
+}

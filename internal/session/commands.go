@@ -24,6 +24,7 @@ func commands() []command {
 		{"help", "this list", (*Session).help},
 		{"new", "start a new conversation; what I was told to remember stays", (*Session).startNew},
 		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
+		{"stop", "stop the answer I am working on", (*Session).stop},
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},

@@ -36,6 +36,7 @@ type Config struct {
 	MaxRound int              // model calls within one turn; 0 = 25
 	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
+	Patience time.Duration    // how long an answer may take before the person is told that it takes long; 0 = 30 s
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -74,6 +75,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.Grace == 0 {
 		cfg.Grace = 10 * time.Second
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = 30 * time.Second
 	}
 	if cfg.Again == 0 {
 		cfg.Again = time.Second

@@ -27,8 +27,10 @@ type Session struct {
 
 	mu        sync.Mutex
 	lane      []Inbound
-	interrupt func()        // ends what is done while nobody waits; nil = nothing is
-	ready     chan struct{} // holds a token while the lane may have work
+	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
+	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
+	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
+	ready     chan struct{}           // holds a token while the lane may have work
 
 	over oversize // of the last turn
 }
@@ -37,11 +39,21 @@ func newSession(m *Manager, room string) *Session {
 	return &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
 }
 
+// push puts a message at the end of the lane. A !stop acts at once: it ends the
+// turn that runs, and is answered next.
 func (s *Session) push(in Inbound) {
 	s.mu.Lock()
-	s.lane = append(s.lane, in)
 	if s.interrupt != nil {
 		s.interrupt()
+	}
+	if isStop(in) {
+		s.lane = append([]Inbound{in}, s.lane...)
+		if s.running != nil {
+			s.running(errStopped)
+			s.stopped = true
+		}
+	} else {
+		s.lane = append(s.lane, in)
 	}
 	s.mu.Unlock()
 	select {
@@ -99,11 +111,16 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	s.insist(ctx, log, func() error {
-		err := s.guarded(ctx, burst)
-		if err == nil || ctx.Err() != nil || store.Passing(err) {
+		turn, done := s.stoppable(ctx)
+		err := s.guarded(turn, burst)
+		done()
+		switch {
+		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
-		}
-		if errors.Is(err, errWithdrawn) {
+		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+			log.Info("stopped by a person")
+			return s.notice(ctx, newest, stoppedText)
+		case errors.Is(err, errWithdrawn):
 			log.Info("taken back while it was being answered")
 			return nil
 		}

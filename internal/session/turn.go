@@ -48,7 +48,9 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	}
 	s.cfg.Transport.Typing(ctx, s.room, true)
 	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
-	reply, err := s.rounds(ctx, in)
+	begun := s.whileSlow(ctx, in)
+	defer begun()
+	reply, err := s.rounds(ctx, in, begun)
 	if err != nil {
 		return err
 	}
@@ -181,13 +183,14 @@ var errWithdrawn = errors.New("session: the message was taken back while it was 
 
 // rounds asks the model, runs the tools it calls and asks again, until it
 // answers in words. In the last round it is offered no tools, so that it must.
-func (s *Session) rounds(ctx context.Context, in Inbound) (llm.Reply, error) {
+// begun is called when the first words come.
+func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
 	for round := 1; ; round++ {
 		if gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID); err != nil || gone {
 			return llm.Reply{}, cmp.Or(err, errWithdrawn)
 		}
 		last := round >= s.cfg.MaxRound
-		reply, err := s.infer(ctx, in, last)
+		reply, err := s.infer(ctx, in, last, begun)
 		if err != nil || len(reply.ToolCalls) == 0 {
 			return reply, err
 		}
@@ -202,7 +205,7 @@ func (s *Session) rounds(ctx context.Context, in Inbound) (llm.Reply, error) {
 
 // infer makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
-func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, error) {
+func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()) (llm.Reply, error) {
 	past, err := s.cfg.History.Load(ctx, s.room)
 	if err != nil {
 		return llm.Reply{}, err
@@ -230,6 +233,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool) (llm.Reply, 
 			if strings.TrimSpace(text) == "" {
 				return
 			}
+			begun()
 			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}

@@ -1,0 +1,362 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/llm"
+	"reverie/internal/store"
+)
+
+// patience is far above what anything here takes.
+const patience = 30 * time.Second
+
+// typist is a room that notes what is shown by the way: "on" and "off", and drafts.
+type typist struct {
+	*room
+	mu   sync.Mutex
+	seen []string
+}
+
+func (r *typist) Typing(_ context.Context, room string, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, fmt.Sprint(room, " typing ", on))
+}
+
+func (r *typist) Say(ctx context.Context, room string, m Outgoing) error {
+	if m.Draft {
+		r.mu.Lock()
+		r.seen = append(r.seen, room+" draft "+m.Text)
+		r.mu.Unlock()
+	}
+	return r.room.Say(ctx, room, m)
+}
+
+func (r *typist) shown() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.seen, "\n")
+}
+
+// modelled is a world whose model is f, with a typist; f says what goes wrong.
+func modelled(t *testing.T, f http.HandlerFunc, timeout time.Duration) (*world, *typist) {
+	t.Helper()
+	w := newWorld(t, t.TempDir())
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	t.Cleanup(w.stop) // first: the server waits for its requests
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000, Timeout: timeout}},
+		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &typist{room: w.room}
+	w.cfg.Models, w.cfg.Transport, w.cfg.Patience, w.cfg.Again = models, r, time.Millisecond, 5*time.Millisecond
+	return w, r
+}
+
+// stuckOn hangs when the question holds word, until it is let go or the asker
+// goes away, and else answers.
+func stuckOn(word string, asked chan<- struct{}, release <-chan struct{}) http.HandlerFunc {
+	fine := &script{forever: "fine"}
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		if strings.Contains(string(body), word) {
+			select {
+			case asked <- struct{}{}:
+			default:
+			}
+			select {
+			case <-release:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		fine.ServeHTTP(w, r)
+	}
+}
+
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// A slow model: the room sees that the bot is typing, the person is told that it
+// takes long, and both end with the answer.
+func TestSlowModel(t *testing.T) {
+	release := make(chan struct{})
+	w, r := modelled(t, stuckOn("slow", nil, release), 0)
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the person is not told", func() bool { return strings.Contains(r.shown(), "taking its time") })
+	if got := r.shown(); !strings.HasPrefix(got, "!dm typing true") || strings.Contains(got, "false") {
+		t.Errorf("shown: %s", got)
+	}
+	close(release)
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "fine" {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	got := r.shown()
+	if !strings.HasSuffix(got, "typing false") || strings.Count(got, "taking its time") != 1 {
+		t.Errorf("shown: %s", got)
+	}
+	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "hello"})
+	if strings.Contains(r.shown(), "!group draft") {
+		t.Error("a room with others is told")
+	}
+}
+
+// !stop ends the turn that runs at once, and does not wait behind what waits.
+func TestStopCommand(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
+	in := func(id, text string) {
+		t.Helper()
+		if err := w.Deliver(t.Context(), Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in("$1", "think for ever")
+	<-asked
+	in("$2", "!status")
+	in("$3", "!stop")
+	for _, want := range []string{"$1", "$3", "$2"} {
+		select {
+		case got := <-w.room.handled:
+			if got != want {
+				t.Errorf("handled %s, want %s", got, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s is not handled", want)
+		}
+	}
+	if got := w.room.said("$1"); !got.Notice || !strings.Contains(got.Text, "I stopped working on this") {
+		t.Errorf("the question got %+v", got)
+	}
+	if got := w.room.said("$3"); !got.Notice || got.Text != "Stopped." {
+		t.Errorf("!stop got %+v", got)
+	}
+	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
+		t.Errorf("shown: %s", got)
+	}
+	if got := w.say(t, "$4", "!stop"); !strings.Contains(got.Text, "nothing to stop") {
+		t.Errorf("a second !stop got %+v", got)
+	}
+}
+
+// However the model fails, the person reads one calm sentence, and the next
+// message is answered.
+func TestModelFails(t *testing.T) {
+	events := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	tool := `data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"append_memory","arguments":"{\"entry\":\"x\"}"}}]}}]}` +
+		"\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n"
+	for _, c := range []struct {
+		name, want string
+		fault      http.HandlerFunc
+		timeout    time.Duration
+	}{
+		{"down", "language model", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0},
+		{"never answers", "took too long", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}, 50 * time.Millisecond},
+		{"empty", "empty answer", events("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"), 0},
+		{"nothing at all", "empty answer", events("data: [DONE]\n\n"), 0},
+		{"only tool calls", "never came to an answer", events(tool), 0},
+		{"a web page", "language model", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>hello</html>") }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fine := &script{forever: "fine"}
+			w, r := modelled(t, func(rw http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(strings.NewReader(string(body)))
+				if strings.Contains(string(body), "work again") {
+					fine.ServeHTTP(rw, r)
+					return
+				}
+				c.fault(rw, r)
+			}, c.timeout)
+			if got := w.say(t, "$1", "hello"); !got.Notice || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "html") {
+				t.Errorf("got %+v, want something about %q", got, c.want)
+			}
+			if got := r.shown(); !strings.HasSuffix(got, "typing false") {
+				t.Errorf("still typing: %s", got)
+			}
+			if got := w.say(t, "$2", "work again"); got.Notice || got.Text != "fine" {
+				t.Errorf("then %+v", got)
+			}
+		})
+	}
+}
+
+// Twenty rooms ask at once and the model is stuck on one of them: the others get
+// their answers.
+func TestOneRoomStuck(t *testing.T) {
+	asked, release := make(chan struct{}, 1), make(chan struct{})
+	w, _ := modelled(t, stuckOn("stuck", asked, release), 0)
+	in := func(i int, text string) {
+		t.Helper()
+		if err := w.Deliver(t.Context(), Inbound{ID: fmt.Sprint("$", i), Room: fmt.Sprint("!", i), Sender: owner, Text: text, Private: true, At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in(0, "stuck")
+	<-asked
+	for i := 1; i < 20; i++ {
+		in(i, "hello")
+	}
+	for range 19 {
+		select {
+		case id := <-w.room.handled:
+			if id == "$0" || w.room.said(id).Text != "fine" {
+				t.Errorf("%s: %+v", id, w.room.said(id))
+			}
+		case <-time.After(patience):
+			t.Fatal("a room waits for another")
+		}
+	}
+	close(release)
+	if id := <-w.room.handled; id != "$0" || w.room.said(id).Text != "fine" {
+		t.Errorf("%s: %+v", id, w.room.said(id))
+	}
+}
+
+// impatient makes statements wait next to nothing for a database that somebody
+// else holds.
+func impatient(t *testing.T, db *sql.DB) {
+	t.Helper()
+	n := db.Stats().MaxOpenConnections
+	db.SetMaxIdleConns(n)
+	for range n {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close() // only after all are taken
+		if _, err := conn.ExecContext(t.Context(), `PRAGMA busy_timeout = 5`); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Another program holds the database for longer than a statement waits: the
+// message is answered when it is free again, not refused, and not forgotten.
+// That is so before the model is asked, and when its answer is to be stored.
+func TestDatabaseHeld(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		t.Run(fmt.Sprintf("early %v", early), func(t *testing.T) {
+			asked, release := make(chan struct{}, 1), make(chan struct{})
+			w, _ := modelled(t, stuckOn("hello", asked, release), 0)
+			var log safeBuffer
+			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+			impatient(t, w.cfg.DB)
+			other, err := store.Open(t.Context(), filepath.Join(w.dir, "bot.db"), reverie.Migrations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			in := Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}
+			if !early {
+				if err := w.Deliver(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+				<-asked
+			}
+			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
+			if err != nil {
+				t.Fatal(err)
+			}
+			close(release)
+			if early {
+				if err := w.Deliver(t.Context(), in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			waitFor(t, "nothing has failed: the test tests nothing", func() bool { return strings.Count(log.String(), "cannot be stored; trying again") >= 2 })
+			if n := w.room.count(); n != 0 {
+				t.Errorf("%d answers while nothing could be stored", n)
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case id := <-w.room.handled:
+				if got := w.room.said(id); id != "$1" || got.Text != "fine" || got.Notice {
+					t.Errorf("%s: %+v", id, got)
+				}
+			case <-time.After(patience):
+				t.Fatal("not answered")
+			}
+		})
+	}
+}
+
+// A transport that cannot store what it is told is told again.
+func TestTransportInsisted(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	f := &forgetful{room: w.room, fail: 3}
+	w.cfg.Transport, w.cfg.Again = f, time.Millisecond
+	if got := w.say(t, "$1", "hello"); got.Text == "" {
+		t.Error("no answer, and no notice")
+	}
+	if f.fail != 0 {
+		t.Errorf("%d failures were not met", f.fail)
+	}
+}
+
+// forgetful fails to mark a message as handled, a few times.
+type forgetful struct {
+	*room
+	fail int // the room's goroutine only, until the message is handled
+}
+
+func (f *forgetful) Handled(ctx context.Context, id string) error {
+	if f.fail > 0 {
+		f.fail--
+		return errors.New("the disk is full")
+	}
+	return f.room.Handled(ctx, id)
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

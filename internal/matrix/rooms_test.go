@@ -1,0 +1,244 @@
+package matrix_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// Twenty rooms ask at once, and the homeserver does not take what the bot says
+// in one of them: the others get their answers, and that one in the end.
+func TestOneRoomStuck(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	var rooms []string
+	for range 20 {
+		rooms = append(rooms, chat(t, s, you, b, false))
+	}
+	release := make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(free)
+	stuck := s.Fault(matrixtest.On("send", "typing", "receipt").In(rooms[0]), matrixtest.Hold(release))
+	for i := range 3 {
+		s.Say(you.UserID(), rooms[0], fmt.Sprint("stuck ", i))
+	}
+	await(t, s, "the fault is not met", func() bool { return stuck.Hits() > 0 })
+	for i, room := range rooms {
+		if i > 0 {
+			s.Say(you.UserID(), room, "hello")
+		}
+	}
+	answered := map[string]bool{}
+	for len(answered) < 19 {
+		e := peertest.Next(t, you, func(e peer.Event) bool { return e.Sender == b.UserID() && e.Kind == peer.Message })
+		if e.Room == rooms[0] || e.Body != "echo: **hello**" || answered[e.Room] {
+			t.Errorf("got %+v", e)
+		}
+		answered[e.Room] = true
+	}
+	free()
+	for i := range 3 {
+		if e := peertest.Next(t, you, spoken(rooms[0], b.UserID())); e.Body != fmt.Sprintf("echo: **stuck %d**", i) {
+			t.Errorf("got %+v", e)
+		}
+	}
+}
+
+// The bot is put out of a room and comes back, which may have been forgotten
+// meanwhile: what was asked before and between stays unanswered, and what is
+// asked then is answered, in the same conversation.
+func TestLeaveAndComeBack(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		encrypted, gone bool
+	}{{"plain", false, false}, {"encrypted", true, false}, {"forgotten", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			handle := func(b *bot, in session.Inbound) {
+				if in.Text != "left open" {
+					echo(b, in)
+				}
+			}
+			b := startWith(t, server, t.TempDir(), handle, hurry, you.UserID())
+			room := chat(t, s, you, b, c.encrypted)
+			say(t, you, room, "left open")
+			b.next()
+			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
+			await(t, s, "the bot has not noticed", func() bool { st := b.Status(t.Context()); return st.Rooms == 0 && st.Inbox == 0 })
+			if c.gone {
+				l := logIn(t, server, "")
+				call(t, server, http.MethodPost, "rooms/"+url.PathEscape(room)+"/forget", l.AccessToken, content{}, nil)
+			}
+			s.Say(you.UserID(), room, "said while you were away")
+			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true})
+			await(t, s, "the bot has not come back", func() bool { return s.Membership(room, b.UserID()) == "join" })
+			peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Joined && e.Sender == b.UserID() }) // the first time
+			peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Joined && e.Sender == b.UserID() })
+			say(t, you, room, "again")
+			if in := b.next(); in.Text != "again" || in.Room != room || !in.Private {
+				t.Errorf("heard %+v", in)
+			}
+			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **again**" || e.Encrypted != c.encrypted {
+				t.Errorf("answered %+v", e)
+			}
+		})
+	}
+}
+
+// Names and addresses say nothing about who somebody is or which room this is.
+func TestNamesMeanNothing(t *testing.T) {
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	stranger := s.Account("stranger", "a long enough password")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+	joined(t, you, room, b.UserID())
+	name := func(user, name string) {
+		s.SetState(user, room, "m.room.member", user, content{"membership": "join", "displayname": name})
+	}
+	alias := func(a string) {
+		s.SetState(you.UserID(), room, "m.room.canonical_alias", "", content{"alias": a + ":" + s.Name})
+	}
+	mention := func(by, text, of string) {
+		s.Post(by, room, "m.room.message", text2(text, of))
+	}
+	name(b.UserID(), "Reverie")
+	alias("#one")
+	b.onlyHears(s, you.UserID(), room, "first")
+
+	name(friend.UserID(), "Reverie") // the bot's name
+	name(b.UserID(), "you")          // the owner's
+	name(stranger, "you")
+	alias("#two")
+	mention(you.UserID(), "Reverie: hello friend", friend.UserID())
+	mention(you.UserID(), "Reverie: hello by name", "")
+	mention(you.UserID(), "#one:"+s.Name+" #two:"+s.Name+" you", "")
+	mention(stranger, "do as I say", b.UserID())
+	mention(stranger, b.UserID()+": do as I say", b.UserID())
+	id := s.Post(you.UserID(), room, "m.room.message", text2("you: second", b.UserID()))
+	if in := b.next(); in.ID != id || in.Text != "second" || in.Room != room || in.Sender != you.UserID() {
+		t.Errorf("heard %+v, want only the message that mentions the bot's id", in)
+	}
+	// A stranger's invitation under the owner's name is refused.
+	trap := s.Room(stranger, matrixtest.NewRoom{Name: "you"})
+	s.SetState(stranger, trap, "m.room.member", stranger, content{"membership": "join", "displayname": "you"})
+	s.SetState(stranger, trap, "m.room.member", b.UserID(), content{"membership": "invite", "is_direct": true, "displayname": "you"})
+	await(t, s, "not refused", func() bool { return s.Membership(trap, b.UserID()) == "leave" })
+	// The room's alias now belongs to another room.
+	other := chat(t, s, you, b, false)
+	alias("#three")
+	s.SetState(you.UserID(), other, "m.room.canonical_alias", "", content{"alias": "#two:" + s.Name})
+	s.Say(you.UserID(), other, "in the other room")
+	if in := b.next(); in.Room != other || in.Text != "in the other room" {
+		t.Errorf("heard %+v", in)
+	}
+}
+
+// text2 is a message that mentions somebody, or nobody.
+func text2(body, of string) content {
+	m := content{}
+	if of != "" {
+		m["user_ids"] = []string{of}
+	}
+	return text(body, content{"m.mentions": m})
+}
+
+// A homeserver that can do little: the bot answers all the same, encrypted where
+// that is possible, and asks for nothing that is newer than the specification's
+// version 1.2.
+func TestPlainHomeserver(t *testing.T) {
+	unknown := matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED")
+	says := func(body string) matrixtest.Fault {
+		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = w.Write([]byte(body)) }
+	}
+	for _, c := range []struct {
+		name      string
+		endpoints []string
+		fault     matrixtest.Fault
+	}{
+		{"version 1.2 only", []string{"versions"}, says(`{"versions":["v1.2"],"unstable_features":{}}`)},
+		{"versions are unknown", []string{"versions"}, unknown},
+		{"versions are a web page", []string{"versions"}, matrixtest.HTML()},
+		{"no key backup", []string{"backup_version", "backup_keys"}, unknown},
+		{"no cross-signing", []string{"keys_signing", "keys_signatures"}, unknown},
+		{"no typing, no receipts", []string{"typing", "receipt", "read_markers", "presence"}, unknown},
+		{"no account data", []string{"account_data"}, unknown},
+		{"no capabilities, devices, profiles, media", []string{"capabilities", "devices", "profile", "media_config", "download", "upload"}, unknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			bot := "@reverie:" + s.Name
+			you := person(t, s, "you")
+			var mu sync.Mutex
+			paths := map[string]bool{}
+			front := watch(t, server, func(r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				paths[r.URL.Path] = true
+			})
+			hook := s.Fault(func(r *matrixtest.Request) bool {
+				return (r.User == bot || r.User == "") && matrixtest.On(c.endpoints...)(r)
+			}, c.fault)
+			b := startWith(t, front, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry() }, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "hello")
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **hello**" || !e.Encrypted {
+				t.Errorf("answered %+v", e)
+			}
+			if in := b.next(); !in.Private {
+				t.Errorf("heard %+v", in)
+			}
+			t.Logf("%d requests met the fault", hook.Hits())
+			mu.Lock()
+			defer mu.Unlock()
+			for p := range paths {
+				if !strings.HasPrefix(p, "/_matrix/client/v3/") && p != "/_matrix/client/versions" {
+					t.Errorf("asked for %s", p)
+				}
+				for _, part := range []string{"/relations/", "/threads", "/hierarchy", "/timestamp_to_event", "/unstable/"} {
+					if strings.Contains(p, part) {
+						t.Errorf("asked for %s", p)
+					}
+				}
+			}
+		})
+	}
+}
+
+// watch stands before a server and shows every request to see.
+func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *homeserver.Server {
+	t.Helper()
+	net, front := between(t, server)
+	net.set(func(_ http.ResponseWriter, r *http.Request, _ func(http.ResponseWriter)) bool {
+		see(r)
+		return false
+	})
+	return front
+}
+
+// At the end of the program nobody is left typing.
+func TestTypingEnds(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	b.Typing(context.Background(), room, true)
+	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
+	b.stop()
+	if s.Typing(room, b.UserID()) {
+		t.Error("still typing after the end")
+	}
+}

@@ -30,8 +30,10 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	must(t, hurried.Close())
 	const write = `UPDATE matrix_room SET direct = 0`
 	for name, f := range map[string]func(context.Context) error{
-		"statement":   func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
-		"transaction": func(ctx context.Context) error { return db.DoTxn(ctx, &dbutil.TxnOptions{}, func(context.Context) error { return nil }) },
+		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
+		"transaction": func(ctx context.Context) error {
+			return db.DoTxn(ctx, &dbutil.TxnOptions{}, func(context.Context) error { return nil })
+		},
 	} {
 		b := &batch{}
 		if err := f(context.WithValue(ctx, batchKey{}, b)); !store.Passing(err) || !store.Passing(b.err) {

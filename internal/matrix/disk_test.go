@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -122,9 +123,11 @@ func (w *writable) failed() int {
 // whole checks that nothing was lost, and that the database is in order.
 func (w *writable) whole() {
 	w.t.Helper()
+	everyConn(w.t, w.db, `PRAGMA busy_timeout = 5000`)
 	w.exchange("the last one")
+	await(w.t, w.s, "still a problem", func() bool { return w.Status(w.t.Context()).Problem == "" })
 	st := w.Status(w.t.Context())
-	if st.Undecryptable != 0 || st.Lost != 0 || st.Dead != 0 || st.Problem != "" {
+	if st.Undecryptable != 0 || st.Lost != 0 || st.Dead != 0 {
 		w.t.Errorf("status %+v", st)
 	}
 	var verdict string
@@ -234,4 +237,40 @@ func TestDatabaseFull(t *testing.T) {
 			w.whole()
 		})
 	}
+}
+
+// A message is sent while the database is held: what became of it can be noted
+// only later. It is there once, and is not sent again and again meanwhile.
+func TestSentButNotNoted(t *testing.T) {
+	dir := t.TempDir()
+	w := newWritable(t, dir, true)
+	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
+	other := openDB(t, dir)
+	t.Cleanup(func() { _ = other.Close() })
+	held := make(chan *sql.Tx, 1)
+	w.s.Fault(matrixtest.On("send").By(w.UserID()).Times(1), func(rw http.ResponseWriter, r *http.Request, next http.Handler) {
+		tx, err := other.BeginTx(context.Background(), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		held <- tx
+		next.ServeHTTP(rw, r)
+	})
+	before := w.s.Count("send")
+	if err := w.Say(t.Context(), w.room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
+		t.Fatal(err)
+	}
+	tx := <-held
+	if e := peertest.Next(t, w.you, spoken(w.room, w.UserID())); e.Body != "once" {
+		t.Errorf("got %+v", e)
+	}
+	time.Sleep(time.Second) // enough for hundreds of tries, were there no pause between them
+	if n := w.s.Count("send") - before; n > 5 {
+		t.Errorf("sent %d times within a second", n)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, w.s, "not noted", func() bool { return w.Status(t.Context()).Outbox == 0 })
+	w.whole() // nothing else comes before its answer
 }

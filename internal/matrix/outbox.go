@@ -282,9 +282,7 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	}
 	if tooLarge(err) {
 		if done, derr := c.divide(ctx, r); done || derr != nil {
-			if derr != nil && ctx.Err() == nil {
-				c.log.Error("matrix: outbox", "message", r.id, "err", derr)
-			}
+			c.unnoted(ctx, r, derr)
 			return
 		}
 	}
@@ -300,8 +298,20 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			c.doubtIt(r.id)
 		}
 	}
-	if err != nil && ctx.Err() == nil {
-		c.log.Error("matrix: outbox", "message", r.id, "err", err)
+	c.unnoted(ctx, r, err)
+}
+
+// unnoted waits a little when it could not be stored what became of a message:
+// the row is still due, and would be sent again at once.
+func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	c.log.Error("matrix: outbox", "message", r.id, "err", err)
+	select {
+	case <-ctx.Done():
+	case <-c.ending:
+	case <-time.After(firstWait):
 	}
 }
 

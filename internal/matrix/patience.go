@@ -26,6 +26,9 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 	for attempt := 0; ; attempt++ {
 		res, err := p.DB.ExecContext(ctx, query, args...)
 		if err == nil || !store.Passing(err) {
+			if attempt > 0 {
+				p.c.setProblem("")
+			}
 			return res, err
 		}
 		p.c.setProblem("the database cannot be written: " + err.Error())

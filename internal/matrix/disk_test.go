@@ -243,7 +243,7 @@ func TestDatabaseFull(t *testing.T) {
 // only later. It is there once, and is not sent again and again meanwhile.
 func TestSentButNotNoted(t *testing.T) {
 	dir := t.TempDir()
-	w := newWritable(t, dir, true)
+	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
 	other := openDB(t, dir)
 	t.Cleanup(func() { _ = other.Close() })

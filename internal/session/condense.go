@@ -101,7 +101,7 @@ func (s *Session) event(ctx context.Context, in Inbound, text string) error {
 	if err := s.cfg.History.Append(ctx, &told); err != nil {
 		return err
 	}
-	reply, err := s.rounds(ctx, in)
+	reply, err := s.rounds(ctx, in, func() {})
 	if err != nil && !errors.Is(err, errRounds) {
 		return err
 	}

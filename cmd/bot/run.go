@@ -32,11 +32,19 @@ func (runCommand) Run(ctx context.Context, c console, path configPath) error {
 	if err != nil {
 		return err
 	}
-	sessions := b.sessions(client, func(ctx context.Context) []string { return statusLines(client.Status(ctx)) })
 	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
+	if err := b.serve(ctx, client); err != nil {
+		return err
+	}
+	log.Info("stopped")
+	return nil
+}
 
-	// The end: first no new messages are taken, then running turns get their
-	// grace period, and only then does the client send what they wrote.
+// serve answers what client brings until ctx ends. The end: first no new
+// messages are taken, then running turns get their grace period, and only then
+// does the client send what they wrote.
+func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
+	sessions := b.sessions(client, func(ctx context.Context) []string { return statusLines(client.Status(ctx)) })
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
@@ -45,7 +53,6 @@ func (runCommand) Run(ctx context.Context, c console, path configPath) error {
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	log.Info("stopped")
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -98,6 +99,8 @@ type Config struct {
 	Connect    time.Duration // to reach a server; 0 = 10 s
 	FirstToken time.Duration // until an answer begins; 0 = 120 s, as local servers load the model first
 	Idle       time.Duration // between two pieces of an answer; 0 = 60 s
+
+	HTTP http.RoundTripper // carries the requests; nil = one of its own, with Connect's patience
 }
 
 // Retry says how often a failed request is made again to the same model. The

@@ -36,7 +36,7 @@ type Models struct {
 func New(cfg Config) (*Models, error) {
 	cfg = withDefaults(cfg)
 	m := &Models{cfg: cfg, log: cfg.Log, roles: map[string][]*model{}}
-	client := newClient(cfg.Connect)
+	client := newClient(cfg)
 	var faults []error
 	byName := map[string]*model{}
 	for i, c := range cfg.Models {
@@ -123,11 +123,14 @@ func withDefaults(cfg Config) Config {
 
 // newClient makes the HTTP client of all models of a set. It has no timeout of
 // its own: an answer may take minutes, and each request watches the time.
-func newClient(connect time.Duration) *http.Client {
+func newClient(cfg Config) *http.Client {
+	if cfg.HTTP != nil {
+		return &http.Client{Transport: cfg.HTTP}
+	}
 	return &http.Client{Transport: &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   connect,
+		DialContext:           (&net.Dialer{Timeout: cfg.Connect, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   cfg.Connect,
 		ExpectContinueTimeout: time.Second,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   4,

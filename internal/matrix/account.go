@@ -200,6 +200,7 @@ func newMautrix(cfg Config) (*mautrix.Client, error) {
 		return nil, fmt.Errorf("matrix: homeserver %q is not a URL: %w", cfg.Homeserver, err)
 	}
 	cli.UserAgent = "Reverie"
+	cli.Client.Transport = cfg.HTTP
 	cli.Log = mautrixLog(cfg.Log)
 	return cli, nil
 }

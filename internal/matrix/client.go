@@ -38,7 +38,8 @@ type Config struct {
 	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
 	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
 	Log        *slog.Logger
-	Location   *time.Location // for times that people read; nil = the machine's
+	Location   *time.Location    // for times that people read; nil = the machine's
+	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
 
 	pace *pace // for tests
 }
@@ -51,6 +52,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.DeviceName == "" {
 		cfg.DeviceName = "Reverie"
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = http.DefaultTransport
 	}
 	if cfg.VerifyTime == 0 {
 		cfg.VerifyTime = verifyTime
@@ -144,7 +148,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
 	}
-	c.clock = &serverClock{now: c.now, next: http.DefaultTransport}
+	c.clock = &serverClock{now: c.now, next: cfg.HTTP}
 	c.backupWake, c.backup.broken = make(chan struct{}, 1), map[id.SessionID]struct{}{}
 	c.q = &queue{db: cfg.DB, now: c.now}
 	if err := c.openAccount(ctx); err != nil {

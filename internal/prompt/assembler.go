@@ -86,7 +86,7 @@ type room struct {
 	nonceFor int64
 	last     []llm.Message       // the last request
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
-	sent     []sentMessage       // parallel to the last history
+	sent     []sentMessage       // parallel to the part of the history that was sent last
 	rendered map[string]rendered // by section
 	hashed   string              // a prefix, and its hash
 	hashName string

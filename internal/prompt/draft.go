@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -346,20 +347,17 @@ type sentMessage struct {
 // before. What looks like a fence of ours in them is broken up; tails from before the
 // epoch are left out, for the epoch shows all that they said.
 func (r *request) composeHistory(d *draft) {
-	past := r.turn.History
 	e := d.epoch
-	if len(r.room.sent) > len(past) {
-		r.room.sent = r.room.sent[:len(past)]
+	for d.skipped < len(r.turn.History) && r.turn.History[d.skipped].ID < e.first {
+		d.skipped++
 	}
+	past := r.turn.History[d.skipped:]
+	r.forgetSent(past)
 	d.history = make([]llm.Message, 0, len(past)+1) // and the tail of a preview
 	for i := range past {
 		m := &past[i]
 		if i == len(r.room.sent) {
 			r.room.sent = append(r.room.sent, sentMessage{})
-		}
-		if m.ID < e.first {
-			d.skipped++
-			continue
 		}
 		tail := m.Tail
 		if m.ID < e.since || d.stale && m.ID == r.newest {
@@ -377,6 +375,19 @@ func (r *request) composeHistory(d *draft) {
 		if m.ID == r.newest {
 			d.kept = tail
 		}
+	}
+}
+
+// forgetSent drops what was sent of messages that are left out now, so that
+// what is kept is as long as the window and not as the conversation.
+func (r *request) forgetSent(past []history.Message) {
+	gone := slices.IndexFunc(r.room.sent, func(s sentMessage) bool { return len(past) > 0 && s.id >= past[0].ID })
+	if gone < 0 {
+		gone = len(r.room.sent)
+	}
+	r.room.sent = slices.Delete(r.room.sent, 0, gone)
+	if len(r.room.sent) > len(past) {
+		r.room.sent = slices.Delete(r.room.sent, len(past), len(r.room.sent))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"sync"
 	"time"
 
@@ -42,6 +43,8 @@ type Config struct {
 	Password   string       // needed when DB has no session that still holds
 	DB         string       // path of the SQLite file (0600); made when missing. The same file again is the same device
 	Log        *slog.Logger // warnings of the Matrix library; nil = silent
+
+	HTTP http.RoundTripper // carries the requests; nil = http.DefaultTransport
 }
 
 // Peer is one logged-in device. All methods may be called from any goroutine.
@@ -80,6 +83,7 @@ func Login(ctx context.Context, cfg Config) (*Peer, error) {
 		return nil, fmt.Errorf("peer login: homeserver %q: %w", cfg.Homeserver, err)
 	}
 	client.Log = zerolog.New(logWriter{log}).Level(zerolog.WarnLevel)
+	client.Client.Transport = cfg.HTTP
 	client.DefaultHTTPRetries = 3
 	client.DefaultHTTPBackoff = 500 * time.Millisecond
 

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+)
+
+const (
+	dayURL      = "http://matrix.test"
+	profileRate = 256 // bytes; a smaller one finds smaller leaks, and takes longer
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// day is a bot as `bot run` puts it together, people with clients of their own,
+// and a homeserver that has the troubles of a bad day. All of it lives in a
+// bubble of testing/synctest, whose clock jumps ahead when everybody waits.
+type day struct {
+	t      *testing.T
+	home   *matrixtest.Server
+	link   *link
+	bot    string
+	parts  *bot
+	client *matrix.Client
+	began  time.Time
+	people []*human
+}
+
+// TestDay is 24 hours of a bot in the time that its work takes.
+func TestDay(t *testing.T) {
+	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
+	runtime.MemProfileRate = profileRate
+	began := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDay(t)
+		d.live()
+	})
+	t.Logf("a day took %s", time.Since(began).Round(time.Millisecond))
+}
+
+func newDay(t *testing.T) *day {
+	d := &day{t: t, home: matrixtest.New()}
+	d.link = newLink(d.home)
+	d.bot = d.home.Account("reverie", "reverie-secret")
+	cfg := &Config{
+		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC,
+		Prompt: PromptConfig{Layout: "stable"}, Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
+		Matrix: &MatrixConfig{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
+	}
+	var err error
+	if d.parts, err = openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.parts.close)
+	if d.parts.models, err = llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
+		HTTP:   newLink(&echoModel{}),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	mc := d.parts.matrixConfig()
+	mc.HTTP = d.link
+	if d.client, err = matrix.Open(t.Context(), mc); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := d.parts.serve(ctx, d.client); err != nil {
+			t.Errorf("the bot stopped: %v", err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return d
+}
+
+// happening is something that comes to pass at a time of the day.
+type happening struct {
+	at time.Duration
+	do func()
+}
+
+func at(hour, minute int) time.Duration {
+	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
+}
+
+func (d *day) live() {
+	ann, ben, cat := d.person("ann"), d.person("ben"), d.person("cat")
+	d.people = []*human{ann, ben, cat}
+	hers := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
+	his := d.rotating(ben, 2*time.Hour)
+	group := d.room(ann, peer.Room{Name: "All", Encrypted: true, Invite: []string{d.bot, ben.UserID()}})
+	d.must(ben.Join(d.t.Context(), group))
+
+	busy := []int{0, 0, 0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23} // the others are idle
+	random := rand.New(rand.NewPCG(3, 4))
+	ann.plan = plan(random, "ann", busy, 28, hers, group)
+	ben.plan = plan(random, "ben", busy, 26, his, group)
+	cat.plan = plan(random, "cat", []int{6, 7, 8}, 4, "", group)
+	for i := range cat.plan {
+		cat.plan[i].room, cat.plan[i].group = group, true
+	}
+	d.began = time.Now()
+	ctx, cancel := context.WithCancel(context.Background())
+	var talking sync.WaitGroup
+	for _, h := range d.people {
+		talking.Go(func() { h.talk(ctx, d.t, d.began) })
+	}
+	defer talking.Wait()
+	defer cancel()
+
+	var first, last figures
+	happenings := append(d.troubles(),
+		happening{at(5, 10), func() {
+			cat.came = d.home.SetState(ann.UserID(), group, "m.room.member", cat.UserID(), map[string]any{"membership": "invite"})
+			d.must(cat.Join(ctx, group))
+		}},
+		happening{at(9, 10), func() { d.must(cat.Leave(ctx, group)) }},
+		happening{at(0, 59), func() { first = d.measure() }},
+		happening{at(23, 59), func() { last = d.measure() }},
+	)
+	for hour := range 24 {
+		happenings = append(happenings, happening{at(hour, 58), func() {
+			for _, h := range d.people {
+				h.settled(d.t, at(hour, 58))
+			}
+			d.queues(at(hour, 58))
+		}})
+	}
+	slices.SortStableFunc(happenings, func(a, b happening) int { return int(a.at - b.at) })
+	for _, h := range happenings {
+		sleepUntil(ctx, d.began.Add(h.at))
+		h.do()
+	}
+	d.compare(first, last)
+	d.rotation(hers, 7*24*time.Hour)
+	d.rotation(his, 2*time.Hour)
+	d.rotation(group, 7*24*time.Hour, at(5, 10), at(9, 10))
+}
+
+func (d *day) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *day) room(by *human, r peer.Room) string {
+	d.t.Helper()
+	id, err := by.CreateRoom(d.t.Context(), r)
+	d.must(err)
+	d.must(by.WaitJoined(d.t.Context(), id, d.bot))
+	return id
+}
+
+// rotating makes an encrypted direct room whose keys are to be changed often.
+func (d *day) rotating(by *human, period time.Duration) string {
+	d.t.Helper()
+	id := d.home.Room(by.UserID(), matrixtest.NewRoom{Name: "Ben", Direct: true})
+	d.home.SetState(by.UserID(), id, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_ms": period.Milliseconds()})
+	d.home.SetState(by.UserID(), id, "m.room.member", d.bot, map[string]any{"membership": "invite", "is_direct": true})
+	d.must(by.WaitJoined(d.t.Context(), id, d.bot))
+	return id
+}
+
+// troubles are what goes wrong. Each must have been met by somebody.
+func (d *day) troubles() []happening {
+	on := func(endpoints ...string) matrixtest.Match { return matrixtest.On(endpoints...).By(d.bot) }
+	// during puts a fault in place for a while, and wants it met.
+	during := func(start, end time.Duration, match matrixtest.Match, fault matrixtest.Fault) []happening {
+		var hook *matrixtest.Hook
+		return []happening{{start, func() { hook = d.home.Fault(match, fault) }}, {end, func() {
+			hook.Remove()
+			if hook.Hits() == 0 {
+				d.t.Errorf("what was to go wrong from %s to %s was met by nobody", start, end)
+			}
+		}}}
+	}
+	down := func(start, end time.Duration) []happening {
+		return []happening{{start, func() { d.link.cut(); d.home.ForgetTransactions() }}, {end, d.link.mend}}
+	}
+	later := func(delay time.Duration) matrixtest.Fault {
+		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			fmt.Fprint(w, "{}")
+			r = r.WithContext(context.Background())
+			time.AfterFunc(delay, func() { next.ServeHTTP(httptest.NewRecorder(), r) })
+		}
+	}
+	forget := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		d.home.ForgetTransactions()
+		panic(http.ErrAbortHandler)
+	}
+	var logins int
+	return slices.Concat(
+		down(at(7, 10), at(7, 30)),
+		down(at(13, 10), at(13, 11)), // while nobody speaks
+		[]happening{
+			{at(10, 10), func() { logins = d.home.Count("login"); d.home.RevokeToken(d.bot) }},
+			{at(10, 20), func() {
+				if n := d.home.Count("login"); n != logins+1 {
+					d.t.Errorf("the bot logged in %d times after its token had expired, want once", n-logins)
+				}
+			}},
+		},
+		during(at(11, 5), at(11, 20), on("send"), matrixtest.Limit(5*time.Second, 9*time.Second)),
+		during(at(12, 5), at(12, 30), on("sync").Times(1), matrixtest.Hang()),
+		during(at(14, 5), at(14, 50), matrixtest.On("sendToDevice").By("@ben:"+d.home.Name).Times(1), later(5*time.Minute)),
+		during(at(15, 0), at(15, 50), on("sync"), matrixtest.Cut(1)),
+		during(at(15, 0), at(15, 50), on("sync"), matrixtest.Delay(20*time.Second)),
+		during(at(15, 0), at(15, 50), on("messages"), matrixtest.Delay(0)), // the gaps are filled
+		during(at(17, 5), at(17, 15), on("sync", "send"), matrixtest.Status(http.StatusBadGateway, "")),
+		during(at(18, 0), at(18, 50), on("send").Times(5), forget),
+		during(at(19, 5), at(19, 10), on("sync", "send"), matrixtest.HTML()),
+		during(at(20, 0), at(20, 50), on("sync"), matrixtest.Duplicate()),
+		down(at(21, 10), at(21, 11)), down(at(21, 20), at(21, 21)), down(at(21, 30), at(21, 31)),
+	)
+}
+
+// figures are what must not grow.
+type figures struct {
+	goroutines, files int
+	stacks            string
+	heap              uint64 // all of it, the people and the homeserver included
+	own               map[string]int64
+	questions         int
+}
+
+// queues checks that nothing waits any more.
+func (d *day) queues(after time.Duration) {
+	for _, q := range []string{
+		`SELECT count(*) FROM inbox WHERE state <> 'done' OR text <> '' OR raw <> ''`,
+		`SELECT count(*) FROM outbox WHERE state <> 'sent'`,
+		`SELECT (SELECT count(*) FROM inbox) - (SELECT count(DISTINCT event_id) FROM message WHERE role = 'user')`,
+	} {
+		var n int
+		d.must(d.parts.db.QueryRow(q).Scan(&n))
+		if n != 0 {
+			d.t.Errorf("after %s: %d rows, want none: %s", after, n, q)
+		}
+	}
+}
+
+func (d *day) measure() (f figures) {
+	synctest.Wait()
+	d.parts.db.SetMaxIdleConns(0) // how many wait for work is chance
+	d.parts.db.SetMaxIdleConns(4)
+	for range 3 {
+		runtime.GC()
+	}
+	stacks := make([]byte, 4<<20)
+	f.stacks = string(stacks[:runtime.Stack(stacks, true)])
+	f.goroutines = strings.Count(f.stacks, ", synctest bubble ")
+	open, _ := os.ReadDir("/proc/self/fd") // elsewhere than on Linux they are not counted
+	for _, fd := range open {
+		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(name, d.parts.cfg.Data) {
+			f.files++
+		}
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	f.heap = m.HeapAlloc
+	f.own = own()
+	d.must(d.parts.db.QueryRow(`SELECT count(*) FROM inbox`).Scan(&f.questions))
+	return f
+}
+
+// own is the memory in use that was not asked for by the people, the homeserver
+// or this test, by where it was asked for.
+func own() map[string]int64 {
+	records := make([]runtime.MemProfileRecord, 1<<16)
+	n, ok := runtime.MemProfile(records, false)
+	if !ok {
+		panic("too many places")
+	}
+	sites := map[string]int64{}
+next:
+	for _, r := range records[:n] {
+		var at []string
+		ours := false
+		frames := runtime.CallersFrames(r.Stack())
+		for {
+			frame, more := frames.Next()
+			for _, others := range []string{"/matrixtest.", "/matrix/peer.", "cmd/bot.(*human)", "cmd/bot.(*echoModel)", "cmd/bot.(*day)", "cmd/bot.own"} {
+				if strings.Contains(frame.Function, others) {
+					continue next
+				}
+			}
+			outside := strings.HasPrefix(frame.Function, "runtime.") || strings.HasPrefix(frame.Function, "internal/")
+			if ours = ours || !outside; !outside && len(at) < 6 {
+				at = append(at, frame.Function)
+			}
+			if !more {
+				break
+			}
+		}
+		if ours {
+			// What is small is seen seldom, and counts for what is not seen.
+			size := float64(r.InUseBytes()) / float64(max(r.InUseObjects(), 1))
+			sites[strings.Join(at, " < ")] += int64(float64(r.InUseBytes()) / (1 - math.Exp(-size/profileRate)))
+		}
+	}
+	return sites
+}
+
+func (f figures) String() string {
+	return fmt.Sprintf("%d questions, %d goroutines, %d files, heap %d KiB, of it the bot's %d KiB", f.questions, f.goroutines, f.files, f.heap>>10, f.bytes()>>10)
+}
+
+func (f figures) bytes() (sum int64) {
+	for _, n := range f.own {
+		sum += n
+	}
+	return sum
+}
+
+// What a message leaves behind is kept on disk: in the history, in the outbox,
+// and as an id in the inbox. What may grow in memory is what is kept for each
+// room, up to the size of the window, and that was reached in the first hour.
+// So nothing is left for a thousand questions but the slack of slices and the
+// error of a sampled profile, and neither comes to 32 bytes for each question
+// at any one place where memory is asked for.
+const (
+	oncePlace   = 32 << 10
+	allTogether = 96 << 10
+)
+
+func (d *day) compare(first, last figures) {
+	d.t.Logf("after the first hour: %s", first)
+	d.t.Logf("after the last hour:  %s", last)
+	if n := last.questions - first.questions; n < 1000 {
+		d.t.Errorf("only %d questions from one to the other", n)
+	}
+	for at, n := range last.own {
+		if more := n - first.own[at]; more > oncePlace {
+			d.t.Errorf("%d KiB more in memory, asked for in %s", more>>10, at)
+		}
+	}
+	if more := last.bytes() - first.bytes(); more > allTogether {
+		d.t.Errorf("the bot has %d KiB more in memory", more>>10)
+	}
+	if last.goroutines != first.goroutines {
+		d.t.Errorf("%d goroutines after the first hour, %d after the last:\n%s\nand after the last:\n%s", first.goroutines, last.goroutines, first.stacks, last.stacks)
+	}
+	if last.files != first.files {
+		d.t.Errorf("%d open files after the first hour, %d after the last", first.files, last.files)
+	}
+}
+
+// rotation looks at every encrypted event that the bot sent into a room: no key
+// is used for more than 100 messages, beyond the room's period, or both before
+// and after the members changed.
+func (d *day) rotation(room string, period time.Duration, changes ...time.Duration) {
+	type use struct {
+		n           int
+		first, last time.Time
+	}
+	uses := map[string]*use{}
+	most, longest := 0, time.Duration(0)
+	for _, s := range d.home.Sends() {
+		if s.User != d.bot || s.Room != room || s.Repeat {
+			continue
+		}
+		var c struct {
+			Session string `json:"session_id"`
+		}
+		d.must(json.Unmarshal(s.Content, &c))
+		u := uses[c.Session]
+		if u == nil {
+			u = &use{first: s.At}
+			uses[c.Session] = u
+		}
+		u.n++
+		u.last = s.At
+		most, longest = max(most, u.n), max(longest, u.last.Sub(u.first))
+	}
+	d.t.Logf("room %s: %d keys, at most %d messages and %s each", room, len(uses), most, longest.Round(time.Second))
+	if len(uses) < 2 || most > 100 || longest > period {
+		d.t.Errorf("room %s: the keys do not change as they must", room)
+	}
+	for _, change := range changes {
+		for id, u := range uses {
+			if at := d.began.Add(change); u.first.Before(at) && u.last.After(at) {
+				d.t.Errorf("room %s: key %s was used before and after the members changed at %s", room, id, change)
+			}
+		}
+	}
+}

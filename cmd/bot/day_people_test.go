@@ -103,6 +103,13 @@ func (h *human) hear(e peer.Event) {
 	}
 }
 
+// told reports whether a notice of the bot said text.
+func (h *human) told(text string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.notices, func(s string) bool { return strings.Contains(s, text) })
+}
+
 // talk asks what is planned, each at its time, until ctx ends. Where the homeserver does not
 // answer, it tries again, as people do.
 func (h *human) talk(ctx context.Context, t *testing.T, began time.Time) {

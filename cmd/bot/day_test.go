@@ -238,6 +238,7 @@ func (d *day) troubles() []happening {
 		during(at(15, 0), at(15, 50), on("messages"), matrixtest.Delay(0)), // the gaps are filled
 		during(at(17, 5), at(17, 15), on("sync", "send"), matrixtest.Status(http.StatusBadGateway, "")),
 		during(at(18, 0), at(18, 50), on("send").Times(5), forget),
+		during(at(18, 0), at(18, 50), on("sync"), matrixtest.Delay(10*time.Second)), // so that the echo comes late
 		during(at(19, 5), at(19, 10), on("sync", "send"), matrixtest.HTML()),
 		during(at(20, 0), at(20, 50), on("sync"), matrixtest.Duplicate()),
 		down(at(21, 10), at(21, 11)), down(at(21, 20), at(21, 21)), down(at(21, 30), at(21, 31)),

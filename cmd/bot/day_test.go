@@ -173,8 +173,15 @@ func (d *day) room(by *human, r peer.Room) string {
 	d.t.Helper()
 	id, err := by.CreateRoom(d.t.Context(), r)
 	d.must(err)
-	d.must(by.WaitJoined(d.t.Context(), id, d.bot))
+	d.joined(by, id)
 	return id
+}
+
+func (d *day) joined(by *human, room string) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), time.Hour)
+	defer cancel()
+	d.must(by.WaitJoined(ctx, room, d.bot))
 }
 
 // rotating makes an encrypted direct room whose keys are to be changed often.
@@ -183,7 +190,7 @@ func (d *day) rotating(by *human, period time.Duration) string {
 	id := d.home.Room(by.UserID(), matrixtest.NewRoom{Name: "Ben", Direct: true})
 	d.home.SetState(by.UserID(), id, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_ms": period.Milliseconds()})
 	d.home.SetState(by.UserID(), id, "m.room.member", d.bot, map[string]any{"membership": "invite", "is_direct": true})
-	d.must(by.WaitJoined(d.t.Context(), id, d.bot))
+	d.joined(by, id)
 	return id
 }
 

@@ -89,12 +89,18 @@ func (p *Peer) Leave(ctx context.Context, room string) error {
 }
 
 // WaitJoined returns once this peer has seen that user is in the room, or when ctx ends.
+//
+// The state that CreateRoom fetches may be from before a joining that a sync has
+// told of in the meantime, and undo it: so the server is asked as well.
 func (p *Peer) WaitJoined(ctx context.Context, room, user string) error {
 	for {
 		p.mu.Lock()
 		changed := p.changed
 		p.mu.Unlock()
 		if p.client.StateStore.IsInRoom(ctx, id.RoomID(room), id.UserID(user)) {
+			return nil
+		}
+		if _, err := p.client.JoinedMembers(ctx, id.RoomID(room)); err == nil && p.client.StateStore.IsInRoom(ctx, id.RoomID(room), id.UserID(user)) {
 			return nil
 		}
 		select {

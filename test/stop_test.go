@@ -25,17 +25,18 @@ func TestSignalInTurn(t *testing.T) {
 		{"left for the next start", "14s", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &storm{home: matrixtest.Start(t), hits: map[string]int{}, changed: make(chan struct{}), seen: map[string]map[string]said{}}
+			home := matrixtest.Start(t)
+			s := &storm{town: &fake{home}, hits: map[string]int{}, changed: make(chan struct{}), seen: map[string]map[string]said{}}
 			you := s.person(t, "you")
-			s.botID = s.home.Account("reverie", password("reverie"))
+			s.botID = home.Account("reverie", password("reverie"))
 			m := newModel(t)
 			s.start(t, m.url, you.UserID())
-			room := s.home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
-			until(t, "the bot does not join", func() bool { return s.home.Membership(room, s.botID) == "join" })
+			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
+			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
 			if _, err := you.Say(t.Context(), room, "rehearse: slow "+c.slow); err != nil {
 				t.Fatal(err)
 			}
-			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && s.home.Typing(room, s.botID) })
+			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
 			if err := s.bot.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +48,7 @@ func TestSignalInTurn(t *testing.T) {
 			if code := s.bot.cmd.ProcessState.ExitCode(); code != 0 {
 				t.Errorf("exit code %d, want 0", code)
 			}
-			if s.home.Typing(room, s.botID) {
+			if home.Typing(room, s.botID) {
 				t.Error("still shown as typing")
 			}
 			if c.finishes {

@@ -41,7 +41,8 @@ type Config struct {
 	Location   *time.Location    // for times that people read; nil = the machine's
 	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
 
-	pace *pace // for tests
+	pace *pace            // for tests
+	now  func() time.Time // for tests
 }
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
@@ -114,6 +115,7 @@ type Client struct {
 	problem  string            // why the last sync failed; empty when it did not
 	doubts   map[string]*doubt // by message; gone when settled
 	arrived  map[id.SessionID]struct{}
+	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way
 
 	lastSync    atomic.Int64                                     // Unix milliseconds
@@ -143,10 +145,13 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace
+	}
+	if cfg.now != nil {
+		c.now = cfg.now
 	}
 	c.clock = &serverClock{now: c.now, next: cfg.HTTP}
 	c.backupWake, c.backup.broken = make(chan struct{}, 1), map[id.SessionID]struct{}{}

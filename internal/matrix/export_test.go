@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"time"
 
 	"maunium.net/go/mautrix/id"
 )
@@ -37,4 +38,21 @@ func (c *Client) Verifications() (txns []string) {
 		txns = append(txns, txn.String())
 	}
 	return txns
+}
+
+// Clock makes a client of this configuration believe that it is so late.
+func (cfg *Config) Clock(now func() time.Time) { cfg.now = now }
+
+// PollQuickly lets no poll of a client of this configuration take long, while it
+// is as patient as ever with everything else.
+func (cfg *Config) PollQuickly() {
+	p := normalPace
+	p.poll, p.slack = 300*time.Millisecond, 300*time.Millisecond
+	cfg.pace = &p
+}
+
+// Look makes the client look at once at what is due by its clock.
+func (c *Client) Look() {
+	poke(c.unreadWake)
+	poke(c.outWake)
 }

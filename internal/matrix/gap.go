@@ -2,7 +2,9 @@ package matrix
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -54,25 +56,26 @@ func (c *Client) missed(ctx context.Context, room id.RoomID, timeline mautrix.Sy
 // our joining; whole tells whether it did.
 func (c *Client) pageBack(ctx context.Context, room id.RoomID, from string, last id.EventID) (found []*event.Event, whole bool, err error) {
 	for len(found) < gapEvents {
-		page, err := c.cli.Messages(ctx, room, from, "", mautrix.DirectionBackward, nil, 100)
+		page, err := c.page(ctx, room, from)
 		if err != nil {
 			return nil, false, err
 		}
+		recent := false
 		for _, evt := range page.Chunk {
 			switch {
-			case evt == nil:
-				continue
 			case last != "" && evt.ID == last:
 				return found, true, nil
-			case c.serverNow().Sub(time.UnixMilli(evt.Timestamp)) > gapAge || len(found) == gapEvents:
+			case len(found) == gapEvents:
 				return found, false, nil
 			}
+			recent = recent || c.serverNow().Sub(time.UnixMilli(evt.Timestamp)) <= gapAge
 			found = append(found, evt)
 			if lastJoin([]*event.Event{evt}, c.cli.UserID) == 0 {
 				return found, true, nil
 			}
 		}
-		if page.End == "" || page.End == from {
+		// One event may say anything of its age; a whole page is to be believed.
+		if !recent || page.End == "" || page.End == from {
 			break
 		}
 		from = page.End
@@ -103,7 +106,7 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			continue // missed looks there, or nobody can
 		}
 		g.Go(func() error {
-			page, err := c.cli.Messages(ctx, room, from, "", mautrix.DirectionBackward, nil, 100)
+			page, err := c.page(ctx, room, from)
 			if v, _ := judge(err, 0); v == never && ctx.Err() == nil || err != nil && c.failures.Load() >= gapTries {
 				c.log.Warn("matrix: cannot look whether messages were missed", "room", room, "err", err)
 				return nil
@@ -135,6 +138,33 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 		})
 	}
 	return g.Wait()
+}
+
+// page fetches events before from, newest first, and leaves out what is no event
+// at all: one broken event must not hide the others.
+func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautrix.RespMessages, error) {
+	query := map[string]string{"dir": "b", "limit": "100"}
+	if from != "" { // else from now
+		query["from"] = from
+	}
+	url := c.cli.BuildURLWithQuery(mautrix.ClientURLPath{"v3", "rooms", room, "messages"}, query)
+	var raw struct {
+		Chunk []json.RawMessage `json:"chunk"`
+		End   string            `json:"end"`
+	}
+	if _, err := c.cli.MakeRequest(ctx, http.MethodGet, url, nil, &raw); err != nil {
+		return nil, err
+	}
+	page := &mautrix.RespMessages{End: raw.End}
+	for _, data := range raw.Chunk {
+		var evt *event.Event
+		if err := json.Unmarshal(data, &evt); err != nil || evt == nil {
+			c.log.Error("matrix: among missed messages is what is no event; that is left out", "room", room, "err", err)
+			continue
+		}
+		page.Chunk = append(page.Chunk, evt)
+	}
+	return page, nil
 }
 
 // dropState removes the state events among missed from a timeline.

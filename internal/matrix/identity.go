@@ -18,6 +18,10 @@ import (
 	"reverie/internal/store"
 )
 
+// signTries is how often cross-signing is tried again while the homeserver is in
+// trouble.
+const signTries = 4
+
 // ensureIdentity cross-signs the bot's device, once. Clients show messages of
 // a device that its owner has not signed with a warning, and some refuse them.
 // Failing is no reason not to start: the bot can talk without.
@@ -25,7 +29,21 @@ func (c *Client) ensureIdentity(ctx context.Context) {
 	if c.acc.CrossSigned && !c.resign {
 		return
 	}
-	if err := c.crossSign(ctx); err != nil {
+	err := c.crossSign(ctx)
+	for attempt := 0; err != nil && attempt < signTries; attempt++ {
+		v, wait := judge(err, attempt)
+		var h mautrix.HTTPError
+		if v != again || !errors.As(err, &h) || ctx.Err() != nil {
+			break
+		}
+		c.log.Warn("matrix: the bot's device is not cross-signed yet; trying again", "in", wait.Round(time.Second), "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		err = c.crossSign(ctx)
+	}
+	if err != nil {
 		c.log.Warn("matrix: the bot's device is not cross-signed, so other clients show a warning at its messages; this is tried again at the next start", "device", c.acc.DeviceID, "err", err)
 		return
 	}

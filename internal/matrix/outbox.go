@@ -211,7 +211,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
-		if r.nextAt.After(now) {
+		if r.nextAt.After(now) && !r.nextAt.After(now.Add(longestWait)) { // or our clock was set back
 			next = earlier(next, r.nextAt)
 			continue
 		}

@@ -24,6 +24,8 @@ const (
 const (
 	firstWait = time.Second
 	maxWait   = 5 * time.Minute
+	// longestWait is what a server may ask for.
+	longestWait = time.Hour
 )
 
 // judge says whether trying again makes sense and how long to wait first.
@@ -82,8 +84,8 @@ func retryAfter(h mautrix.HTTPError) time.Duration {
 	}
 	if h.RespError != nil {
 		if ms, ok := h.RespError.ExtraData["retry_after_ms"].(float64); ok && ms > 0 {
-			wait = max(wait, time.Duration(min(ms, float64(time.Hour/time.Millisecond)))*time.Millisecond)
+			wait = max(wait, time.Duration(min(ms, float64(longestWait/time.Millisecond)))*time.Millisecond)
 		}
 	}
-	return min(max(wait, 0), time.Hour)
+	return min(max(wait, 0), longestWait)
 }

@@ -148,5 +148,5 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if len(members) < 2 {
 		return &refusedError{"nobody else is in the room, so nobody could read the message"}
 	}
-	return nil
+	return c.freshDevices(ctx, members)
 }

@@ -144,6 +144,9 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	// Once begun, a batch is finished: an Olm session that has stepped on while
 	// the key it carried was not stored would lose that key for good.
 	ctx = context.WithoutCancel(ctx)
+	if err := c.devicesChanged(ctx, res.DeviceLists.Changed); err != nil {
+		return err
+	}
 	s := c.cli.Syncer.(*syncer)
 	if err := s.DefaultSyncer.ProcessResponse(context.WithValue(ctx, batchKey{}, b), res, pos.token); err != nil {
 		return err

@@ -224,7 +224,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 	}
 	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
 	poke(c.outWake)
-	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String(), room: u.room, text: unreadable, replyTo: u.id})
+	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: unreadable, replyTo: u.id})
 }
 
 // askForKey asks the sender's devices and our own others for a key, once in

@@ -1,0 +1,528 @@
+package matrix_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+type mishap struct {
+	name  string
+	fault matrixtest.Fault
+}
+
+// trouble are the answers of a homeserver that is not well, or of what stands in
+// front of it.
+var trouble = []mishap{
+	{"500", matrixtest.Status(http.StatusInternalServerError, "M_UNKNOWN")},
+	{"502", matrixtest.Status(http.StatusBadGateway, "")},
+	{"503", matrixtest.Status(http.StatusServiceUnavailable, "")},
+	{"504", matrixtest.Status(http.StatusGatewayTimeout, "")},
+	{"504 after it took effect", matrixtest.Behind(matrixtest.Status(http.StatusGatewayTimeout, ""))},
+	{"502 with a web page", page(http.StatusBadGateway)},
+	{"200 with a web page", matrixtest.HTML()},
+	{"200 with a web page after it took effect", matrixtest.Behind(matrixtest.HTML())},
+	{"truncated JSON", matrixtest.Truncate()},
+	{"a body that breaks off", breakOff},
+	{"the answer is lost", matrixtest.DropAnswer()},
+	{"the connection breaks", matrixtest.Drop()},
+}
+
+// some are those of trouble with these names.
+func some(t *testing.T, names ...string) (chosen []mishap) {
+	t.Helper()
+	for _, m := range trouble {
+		if slices.Contains(names, m.name) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) != len(names) {
+		t.Fatalf("%d of %q", len(chosen), names)
+	}
+	return chosen
+}
+
+func page(status int) matrixtest.Fault {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "text/html")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, "<html><body><h1>nginx</h1></body></html>")
+	}
+}
+
+// breakOff promises more than it sends.
+func breakOff(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	a := httptest.NewRecorder()
+	next.ServeHTTP(a, r)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", fmt.Sprint(a.Body.Len()))
+	_, _ = w.Write(a.Body.Bytes()[:a.Body.Len()/2])
+	panic(http.ErrAbortHandler)
+}
+
+// each fits the first request of a user to each endpoint, logging in included.
+func each(user string) matrixtest.Match {
+	seen := map[string]bool{}
+	return func(r *matrixtest.Request) bool {
+		if r.User != user && r.Endpoint != "login" {
+			return false
+		}
+		first := !seen[r.Method+r.Endpoint]
+		seen[r.Method+r.Endpoint] = true
+		return first
+	}
+}
+
+// onLog calls f for each record with that message.
+type onLog struct {
+	slog.Handler
+	message string
+	f       func()
+}
+
+func (h onLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		h.f()
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// atMessage makes a client call f whenever it logs message.
+func atMessage(message string, f func()) func(*matrix.Config) {
+	return func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Log = slog.New(onLog{cfg.Log.Handler(), message, f})
+	}
+}
+
+// said lists the bot's messages in a room by event id, and counts its edits.
+func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []string, edits int) {
+	t.Helper()
+	for _, raw := range s.Events(room) {
+		var e struct {
+			ID      string `json:"event_id"`
+			Sender  string
+			Type    string
+			Content struct {
+				Relates struct {
+					Type string `json:"rel_type"`
+				} `json:"m.relates_to"`
+			}
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			continue // injected by a test
+		}
+		switch {
+		case e.Sender != bot || e.Type != "m.room.message" && e.Type != "m.room.encrypted":
+		case e.Content.Relates.Type == "m.replace":
+			edits++
+		default:
+			messages = append(messages, e.ID)
+		}
+	}
+	return messages, edits
+}
+
+// hears expects these texts, in this order and with nothing between them.
+func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if e := peertest.Next(t, you, messageIn(room)); e.Body != text {
+			t.Errorf("got %+v, want %q", e, text)
+		}
+	}
+}
+
+// The homeserver is away, or not well, when the bot starts.
+func TestHomeserverIsNotThereAtStart(t *testing.T) {
+	const again = "matrix: the homeserver does not answer; trying again"
+	for _, first := range []bool{true, false} {
+		name := "a later start"
+		if first {
+			name = "the first start"
+		}
+		t.Run(name+", connection refused", func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			if !first {
+				startWith(t, server, dir, echo, hurry, you.UserID()).stop()
+			}
+			s.Stop()
+			db := openDB(t, dir)
+			var found []string
+			for _, f := range matrix.Check(t.Context(), config(server, dir, db, you.UserID())) {
+				found = append(found, fmt.Sprint(f.OK, " ", f.What, " ", f.Remedy))
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			if len(found) != 1 || !strings.HasPrefix(found[0], "false the homeserver "+s.URL+" does not answer") || !strings.Contains(found[0], "start it, or correct matrix.homeserver") {
+				t.Errorf("the doctor says %q", found)
+			}
+			tries := 0
+			b := startWith(t, server, dir, echo, atMessage(again, func() {
+				if tries++; tries == 2 {
+					if err := s.Listen(); err != nil {
+						t.Error(err)
+					}
+				}
+			}), you.UserID())
+			if tries < 2 {
+				t.Errorf("it started after %d tries, without a homeserver", tries)
+			}
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "there you are")
+			hears(t, you, room, "echo: **there you are**")
+		})
+	}
+	for _, c := range some(t, "500", "502", "503", "504 after it took effect", "200 with a web page", "truncated JSON", "the answer is lost") {
+		t.Run("every first request, "+c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			hook := s.Fault(each("@reverie:"+s.Name), c.fault)
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "there you are")
+			hears(t, you, room, "echo: **there you are**")
+			if st := b.Status(t.Context()); !st.CrossSigned {
+				t.Errorf("the device stays unsigned: %+v", st)
+			}
+			if hook.Hits() < 8 {
+				t.Errorf("only %d requests failed", hook.Hits())
+			}
+			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 1 {
+				t.Errorf("%d messages for one question", len(messages))
+			}
+		})
+	}
+}
+
+// The homeserver restarts while the bot waits for news, or sends.
+func TestHomeserverRestarts(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	say(t, you, secret, "before")
+	hears(t, you, secret, "echo: **before**")
+
+	t.Run("in the middle of a poll", func(t *testing.T) {
+		b.Typing(t.Context(), plain, true)
+		await(t, s, "not typing", func() bool { return s.Typing(plain, b.UserID()) })
+		poll := make(chan struct{})
+		var once sync.Once
+		s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			once.Do(func() { close(poll) })
+			next.ServeHTTP(w, r)
+		})
+		<-poll
+		s.Stop()
+		s.Say(you.UserID(), plain, "asked while you were down")
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		hears(t, you, plain, "echo: **asked while you were down**")
+		say(t, you, secret, "after")
+		hears(t, you, secret, "echo: **after**")
+		typing := s.Count("typing")
+		b.Typing(t.Context(), plain, false)
+		await(t, s, "still typing", func() bool { return s.Count("typing") > typing && !s.Typing(plain, b.UserID()) })
+	})
+	t.Run("in the middle of sending", func(t *testing.T) {
+		s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			next.ServeHTTP(httptest.NewRecorder(), r)
+			s.Stop() // it forgets the transaction
+			if err := s.Listen(); err != nil {
+				t.Error(err)
+			}
+			hangUp(w)
+		})
+		for _, text := range []string{"one", "two"} {
+			if err := b.Say(t.Context(), secret, session.Outgoing{ID: text, Text: text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hears(t, you, secret, "one", "two")
+	})
+	for room, want := range map[string]int{plain: 1, secret: 4} {
+		if messages, _ := said(t, s, room, b.UserID()); len(messages) != want {
+			t.Errorf("%d messages in %s, want %d", len(messages), room, want)
+		}
+	}
+}
+
+// The connection stays and brings nothing any more.
+func TestHungPoll(t *testing.T) {
+	for name, fault := range map[string]matrixtest.Fault{
+		"before the answer": matrixtest.Hang(),
+		"in the middle of the answer": func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			a := httptest.NewRecorder()
+			next.ServeHTTP(a, r)
+			w.Header().Set("Content-Length", fmt.Sprint(a.Body.Len()))
+			_, _ = w.Write(a.Body.Bytes()[:a.Body.Len()/2])
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
+			say(t, you, room, "hello?")
+			hears(t, you, room, "echo: **hello?**")
+			if hook.Hits() != 1 {
+				t.Errorf("the fault was met %d times", hook.Hits())
+			}
+		})
+	}
+}
+
+// The homeserver asks to wait, in one place or in two: the longer time counts.
+func TestTooManyRequests(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		header, body, want time.Duration
+	}{
+		{"header only", 2 * time.Second, 0, 2 * time.Second},
+		{"body only", 0, 1700 * time.Millisecond, 1700 * time.Millisecond},
+		{"both, the header is longer", 2 * time.Second, 100 * time.Millisecond, 2 * time.Second},
+		{"both, the body is longer", time.Second, 2300 * time.Millisecond, 2300 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+			room := chat(t, s, you, b, false)
+			var told atomic.Int64
+			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(2), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				told.Store(time.Now().UnixNano())
+				matrixtest.Limit(c.header, c.body)(w, r, next)
+			})
+			texts := []string{"one", "two", "three"}
+			for _, text := range texts {
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hears(t, you, room, texts...)
+			sends := s.Sends()
+			var txns []string
+			for _, x := range sends {
+				txns = append(txns, x.Txn)
+			}
+			if !slices.Equal(txns, texts) {
+				t.Errorf("sent %q, want each once", txns)
+			}
+			if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < c.want {
+				t.Errorf("tried again after %s, want %s at least", waited, c.want)
+			}
+			if hook.Hits() != 2 {
+				t.Errorf("the fault was met %d times", hook.Hits())
+			}
+		})
+	}
+}
+
+// While an answer is being written the homeserver wants less: what lies between
+// its beginning and its end is left out, and the end arrives.
+func TestTooManyRequestsWhileWriting(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	var mu sync.Mutex
+	var refused []time.Time
+	storm := s.Fault(matrixtest.On("send").By(b.UserID()).After(1).Times(3), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		mu.Lock()
+		refused = append(refused, time.Now())
+		mu.Unlock()
+		matrixtest.Limit(time.Second, 0)(w, r, next)
+	})
+	text, pieces := "", 0
+	for storm.Hits() < 2 {
+		pieces++
+		text += fmt.Sprintf("This is piece number %d of what is a long answer. ", pieces)
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	text += "That was all."
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
+		t.Fatal(err)
+	}
+	first := peertest.Next(t, you, messageIn(room))
+	last := peertest.Next(t, you, peertest.Kind(room, peer.Edit))
+	if last.ID != first.ID || last.Body != text || last.Live {
+		t.Errorf("the end arrived as %+v", last)
+	}
+	messages, edits := said(t, s, room, b.UserID())
+	if len(messages) != 1 || edits != 1 {
+		t.Errorf("%d messages and %d edits for %d pieces, want one of each", len(messages), edits, pieces)
+	}
+	if n := s.Count("send"); n != 5 {
+		t.Errorf("%d requests, want 5: the beginning, two refused pieces, and the end twice", n)
+	}
+	if pause := refused[1].Sub(refused[0]); pause < 3*time.Second {
+		t.Errorf("after being refused the next piece came within %s, want twice the usual pause at least", pause)
+	}
+}
+
+// Every answer a homeserver or a proxy can give instead of the right one: the
+// message is sent again under the same transaction, it arrives once and in
+// order, and nobody sees what the answer said.
+func TestSendingThroughTrouble(t *testing.T) {
+	for _, c := range trouble {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			var mu sync.Mutex
+			var txns []string
+			s.Fault(matrixtest.On("send").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				mu.Lock()
+				txns = append(txns, filepath.Base(r.URL.Path))
+				mu.Unlock()
+				next.ServeHTTP(w, r)
+			})
+			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), c.fault)
+			texts := []string{"one", "two", "three"}
+			for _, text := range texts {
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hears(t, you, room, texts...)
+			if messages, edits := said(t, s, room, b.UserID()); len(messages) != 3 || edits != 0 || hook.Hits() != 1 {
+				t.Errorf("%d messages and %d edits through %d faults, want 3, 0, 1", len(messages), edits, hook.Hits())
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got := slices.Compact(slices.Clone(txns)); !slices.Equal(got, texts) {
+				t.Errorf("transactions %q", txns)
+			}
+		})
+	}
+}
+
+// The same for what the bot asks: nothing that was said gets lost or is
+// answered twice.
+func TestSyncingThroughTrouble(t *testing.T) {
+	for _, c := range trouble {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
+			say(t, you, room, "one")
+			say(t, you, room, "two")
+			hears(t, you, room, "echo: **one**", "echo: **two**")
+			say(t, you, room, "three")
+			hears(t, you, room, "echo: **three**")
+			if st := b.Status(t.Context()); st.Problem != "" {
+				t.Errorf("it is over, but the status says %q", st.Problem)
+			}
+		})
+	}
+}
+
+// Something goes wrong on the way to an encrypted message: while the room is
+// looked at, keys are claimed, or the room's key is handed out. The message is
+// for everybody, or it is not sent yet.
+func TestSharingKeysThroughTrouble(t *testing.T) {
+	faults := append(some(t, "500", "200 with a web page", "the answer is lost"), mishap{"429", matrixtest.Limit(time.Second, 0)})
+	for _, endpoint := range []string{"state", "keys_query", "keys_claim", "sendToDevice"} {
+		for _, c := range faults {
+			t.Run(endpoint+", "+c.name, func(t *testing.T) {
+				t.Parallel()
+				s, server := pretend(t)
+				you, friend := person(t, s, "you"), person(t, s, "friend")
+				b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+				joined(t, friend, room, b.UserID())
+				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: "x", Text: "for all"}); err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range []*peer.Peer{you, friend} {
+					e := peertest.Next(t, p, func(e peer.Event) bool {
+						return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
+					})
+					if e.Body != "for all" || !e.Encrypted {
+						t.Errorf("%s sees %+v", p.UserID(), e)
+					}
+				}
+				if hook.Hits() != 1 {
+					t.Errorf("the fault was met %d times", hook.Hits())
+				}
+			})
+		}
+	}
+}
+
+// Somebody gets a new device while lists of devices cannot be fetched. The new
+// device can read what is said from then on.
+func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
+	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			tell := func(text string) {
+				t.Helper()
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tell("one")
+			hears(t, you, room, "one")
+			hook := s.Fault(matrixtest.On("keys_query").By(b.UserID()).Times(1), c.fault)
+			tablet := person(t, s, "you")
+			await(t, s, "the list was not asked for", func() bool { return hook.Hits() == 1 })
+			tell("two")
+			hears(t, you, room, "two")
+			e := peertest.Next(t, tablet, func(e peer.Event) bool {
+				return e.Room == room && (e.Body == "two" || e.Kind == peer.Undecryptable && e.ID == lastOf(t, s, room, b.UserID()))
+			})
+			if e.Body != "two" {
+				t.Errorf("the new device sees %+v", e)
+			}
+		})
+	}
+}
+
+func lastOf(t *testing.T, s *matrixtest.Server, room, bot string) string {
+	t.Helper()
+	messages, _ := said(t, s, room, bot)
+	return messages[len(messages)-1]
+}

@@ -1,0 +1,260 @@
+package matrix_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// A gap that is larger than what is fetched: the newest of it is answered, and
+// the room is told once that there was more.
+func TestGapIsTooLarge(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	say(t, you, room, "before")
+	hears(t, you, room, "echo: **before**")
+	b.stop()
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	const all, fetched = 700, 502 // the timeline's two and what a gap may hold
+	for i := range all {
+		s.Say(you.UserID(), room, fmt.Sprint(i))
+	}
+	pages := s.Count("messages")
+	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		if err := b.Handled(context.Background(), in.ID); err != nil {
+			t.Error(err)
+		}
+	}, hurry, you.UserID())
+	for i := all - fetched; i < all; i++ {
+		if in := b.next(); in.Text != fmt.Sprint(i) {
+			t.Fatalf("heard %s, want %d", in.Text, i)
+		}
+	}
+	if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "not seen all that was written meanwhile") {
+		t.Errorf("got %+v", e)
+	}
+	if n := s.Count("messages") - pages; n > 6 {
+		t.Errorf("%d pages were fetched", n)
+	}
+	b.stop()
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	say(t, you, room, "and now?")
+	hears(t, you, room, "echo: **and now?**")
+}
+
+// In a group only what was addressed to the bot counts, also when it was away:
+// of the old it is told once how much that was, the recent is answered, and about
+// the rest there is no word.
+func TestLongAbsenceFromAGroup(t *testing.T) {
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	group := func(name string) string {
+		room := s.Room(you.UserID(), matrixtest.NewRoom{Name: name, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+		joined(t, you, room, b.UserID())
+		return room
+	}
+	busy, chatty := group("busy"), group("chatty")
+	b.stop()
+	mention := func(room, text string) {
+		s.Post(you.UserID(), room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}}})
+	}
+	s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(2))
+	s.SetClock(time.Hour)
+	for i := range 20 {
+		s.Say(friend.UserID(), busy, fmt.Sprint("chatter ", i))
+		s.Say(you.UserID(), chatty, fmt.Sprint("chatter ", i))
+	}
+	mention(busy, "an old question")
+	mention(busy, "another old question")
+	s.SetClock(4 * time.Hour)
+	s.Say(you.UserID(), busy, "more chatter")
+	mention(busy, "a recent question")
+	for i := range 20 {
+		s.Say(you.UserID(), busy, fmt.Sprint("chatter ", i))
+	}
+	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Clock(func() time.Time { return time.Now().Add(4 * time.Hour) })
+	}, you.UserID())
+	byBot := func(room string) func(peer.Event) bool {
+		return func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind == peer.Message }
+	}
+	got := map[string]bool{}
+	for range 2 {
+		e := peertest.Next(t, you, byBot(busy))
+		got[e.Body] = true
+		if away := strings.HasPrefix(e.Body, "I was away"); away != e.Notice || away != strings.Contains(e.Body, "not answered 2 older messages") {
+			t.Errorf("got %+v", e)
+		}
+	}
+	if !got["echo: **a recent question**"] {
+		t.Errorf("got %v", got)
+	}
+	for _, room := range []string{chatty, busy} {
+		mention(room, "are you there?")
+		if e := peertest.Next(t, you, byBot(room)); e.Body != "echo: **are you there?**" {
+			t.Errorf("told again, or for nothing: %+v", e)
+		}
+	}
+}
+
+// On a fresh store the first sync brings the state of the rooms: the first word
+// the new device says is encrypted, for everybody.
+func TestFreshStoreKnowsItsRooms(t *testing.T) {
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+	joined(t, friend, room, b.UserID())
+	joined(t, you, room, b.UserID())
+	for i := range 3 {
+		if _, err := you.SayTo(t.Context(), room, fmt.Sprint("old ", i), b.UserID()); err != nil {
+			t.Fatal(err)
+		}
+		b.next()
+	}
+	b.stop()
+	b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	await(t, s, "no sync", func() bool { return b.Status(t.Context()).Rooms == 1 })
+	if st := b.Status(t.Context()); st.Encrypted != 1 {
+		t.Errorf("status %+v, want an encrypted room", st)
+	}
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "back", Text: "I am back"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*peer.Peer{you, friend} {
+		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
+		if e.Body != "I am back" || !e.Encrypted {
+			t.Errorf("%s sees %+v", p.UserID(), e)
+		}
+	}
+	if len(b.heard) > 0 {
+		t.Errorf("heard %+v, which is old", <-b.heard)
+	}
+}
+
+// Our clock is wrong, or jumps between two runs, or the homeserver's is wrong:
+// what is said is answered, and the doctor says that the clocks differ.
+func TestClocksApart(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		before, after, away time.Duration // our clock in the first and the second run; the homeserver's
+	}{
+		{"ours is 2 h ahead", 2 * time.Hour, 2 * time.Hour, 0},
+		{"ours is 2 h behind", -2 * time.Hour, -2 * time.Hour, 0},
+		{"ours is set forward by 2 h", 0, 2 * time.Hour, 0},
+		{"ours is set back by 2 h", 2 * time.Hour, 0, 0},
+		{"the homeserver's is 2 h ahead", 0, 0, 2 * time.Hour},
+		{"the homeserver's is 2 h behind", 0, 0, -2 * time.Hour},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			s.SetClock(c.away)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			off := func(d time.Duration) func(*matrix.Config) {
+				return func(cfg *matrix.Config) {
+					cfg.Hurry()
+					cfg.Clock(func() time.Time { return time.Now().Add(d) })
+				}
+			}
+			b := startWith(t, server, dir, echo, off(c.before), you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "one")
+			hears(t, you, room, "echo: **one**")
+			// An answer is refused for now, and waits when the program ends.
+			busy := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Limit(2*time.Second, 0))
+			say(t, you, room, "two")
+			await(t, s, "nothing was sent", func() bool { return busy.Hits() > 0 })
+			b.stop()
+			busy.Remove()
+			s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Cut(1))
+			say(t, you, room, "three")
+			say(t, you, room, "four")
+			b = startWith(t, server, dir, echo, off(c.after), you.UserID())
+			hears(t, you, room, "echo: **two**", "echo: **three**", "echo: **four**")
+			say(t, you, room, "five")
+			hears(t, you, room, "echo: **five**")
+			b.stop()
+			if c.away == 0 {
+				return
+			}
+			found := ""
+			for _, f := range check(t, b) {
+				if !f.OK && f.Remedy != "" {
+					found += f.What + "\n"
+				}
+			}
+			if !strings.Contains(found, "clock") || !strings.Contains(found, "2h0m0s") {
+				t.Errorf("the doctor finds %q", found)
+			}
+		})
+	}
+}
+
+// What an event says of its time decides nothing: neither whether it is answered
+// nor when. What is no time at all hides no other event.
+func TestOddTimes(t *testing.T) {
+	odd := []string{
+		"1", "0", "-5", "-9223372036854775808", "99999999999999", "9223372036854775807", "253402300800000", "null",
+		`"1700000000000"`, `"yesterday"`, "1.5", "1e400", "[]", "{}", "true",
+	}
+	inject := func(t *testing.T, s *matrixtest.Server, room, sender, before string) {
+		t.Helper()
+		for i, ts := range odd {
+			if _, err := s.Inject(room, fmt.Sprintf(`{"event_id":"$odd-%d","sender":%q,"type":"m.room.message","origin_server_ts":%s,"content":{"msgtype":"m.text","body":"%s%d"}}`, i, sender, ts, before, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// good are those that the bot hears: all whose time is a whole number, or missing.
+	const good = 8
+	for _, gap := range []bool{false, true} {
+		name := "in a sync"
+		if gap {
+			name = "in a gap"
+		}
+		t.Run(name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, false)
+			say(t, you, room, "before")
+			if in := b.next(); in.Text != "before" {
+				t.Errorf("heard %+v", in)
+			}
+			b.stop()
+			if gap {
+				s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Cut(1))
+			}
+			s.Say(you.UserID(), room, "first")
+			inject(t, s, room, you.UserID(), "odd ")
+			s.Say(you.UserID(), room, "last")
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			want := []string{"first"}
+			for i := range good {
+				want = append(want, fmt.Sprint("odd ", i))
+			}
+			for _, text := range append(want, "last") {
+				if in := b.next(); in.Text != text {
+					t.Fatalf("heard %q, want %q", in.Text, text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,314 @@
+package matrix_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// These tests stop the client between two steps, which leaves in the database
+// what a kill would leave there. The crash storm kills the real program.
+
+// The program dies when it has got a sync with a message and the key to it, and
+// has not stored the message.
+func TestDiedBetweenSyncAndInbox(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		name := "before anything was taken in"
+		if taken {
+			name = "after the keys were taken in"
+		}
+		t.Run(name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			db := openDB(t, dir)
+			defer db.Close()
+			if taken { // what is committed last, and with it the inbox, is refused
+				if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
+					(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`); err != nil {
+					t.Fatal(err)
+				}
+				say(t, you, room, "one") // the first, so the key comes with it
+				await(t, s, "the sync was not worked on", func() bool { return strings.Contains(b.log.String(), "died") })
+			} else {
+				answered := make(chan bool, 100)
+				hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+					a := httptest.NewRecorder()
+					next.ServeHTTP(a, r)
+					answered <- strings.Contains(a.Body.String(), `"m.room.encrypted"`)
+					<-r.Context().Done()
+				})
+				say(t, you, room, "one")
+				for !<-answered {
+				}
+				hook.Remove()
+			}
+			b.stop()
+			if len(b.heard) > 0 {
+				t.Fatalf("heard %+v too soon", <-b.heard)
+			}
+			if _, err := db.ExecContext(t.Context(), `DROP TRIGGER IF EXISTS died`); err != nil {
+				t.Fatal(err)
+			}
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			hears(t, you, room, "echo: **one**")
+			say(t, you, room, "two") // the key is for this one, too
+			hears(t, you, room, "echo: **two**")
+			if messages, edits := said(t, s, room, b.UserID()); len(messages) != 2 || edits != 0 {
+				t.Errorf("%d messages and %d edits for two questions", len(messages), edits)
+			}
+		})
+	}
+}
+
+// The program dies when the message is in the inbox, and nobody has thought about
+// it yet: it is answered once, however often that happens.
+func TestDiedBetweenInboxAndAnswer(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	id := say(t, you, room, "one")
+	for range 3 {
+		if in := b.next(); in.ID != id || in.Text != "one" {
+			t.Errorf("heard %+v", in)
+		}
+		b.stop()
+		b = startWith(t, server, dir, nil, hurry, you.UserID())
+	}
+	b.stop()
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	hears(t, you, room, "echo: **one**")
+	b.stop()
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	say(t, you, room, "two")
+	hears(t, you, room, "echo: **two**")
+	if messages, edits := said(t, s, room, b.UserID()); len(messages) != 2 || edits != 0 {
+		t.Errorf("%d messages and %d edits for two questions", len(messages), edits)
+	}
+}
+
+// The program dies while it writes, at the worst moment: the homeserver has the
+// beginning of the answer, and the program does not know. It has forgotten the
+// transaction, too.
+func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		handled bool
+		want    string
+	}{{"the question waits", false, "echo: **go on**"}, {"the question is done", true, "_(interrupted)_"}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			id := say(t, you, room, "go on")
+			b.next()
+			deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
+			sent := inHand(s, b.UserID())
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "the beginning of a long answer, which is never finished", ReplyTo: id, Draft: true}); err != nil {
+				t.Fatal(err)
+			}
+			first := peertest.Next(t, you, messageIn(room))
+			if c.handled {
+				if err := b.Handled(t.Context(), id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.stop()
+			deaf.Remove()
+			sent.Remove()
+			s.ForgetTransactions()
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
+			if e.Kind != peer.Edit || e.ID != first.ID || !strings.HasSuffix(e.Body, c.want) || e.Live {
+				t.Errorf("after the restart came %+v, want an edit of %s", e, first.ID)
+			}
+			say(t, you, room, "then")
+			hears(t, you, room, "echo: **then**")
+			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 2 {
+				t.Errorf("%d messages for two questions", len(messages))
+			}
+		})
+	}
+}
+
+// inHand lets what the bot sends take effect, and never answers.
+func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
+	return s.Fault(matrixtest.On("send").By(bot), matrixtest.Behind(matrixtest.Hang()))
+}
+
+// The program dies between sending an answer and noting that, and the homeserver
+// restarts as well.
+func TestDiedBetweenSendingAndNoting(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		name := "the homeserver knows the transaction"
+		if forgets {
+			name = "the homeserver has restarted"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "one")
+			hears(t, you, room, "echo: **one**")
+			id := say(t, you, room, "two, and no echo")
+			hears(t, you, room, "echo: **two, and no echo**")
+			deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
+			sent := inHand(s, b.UserID())
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "more-" + id, Text: "more"}); err != nil {
+				t.Fatal(err)
+			}
+			hears(t, you, room, "more")
+			b.stop()
+			deaf.Remove()
+			sent.Remove()
+			if forgets {
+				s.Stop()
+				if err := s.Listen(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			say(t, you, room, "three")
+			hears(t, you, room, "echo: **three**")
+			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 4 {
+				t.Errorf("%d messages, want 4", len(messages))
+			}
+		})
+	}
+}
+
+// The answer to the beginning of an answer is lost, the homeserver restarts, and
+// the whole answer is there before a sync shows the beginning.
+func TestForgottenBeginning(t *testing.T) {
+	for _, final := range []bool{true, false} {
+		name := "more follows"
+		if final {
+			name = "the end follows"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			text := "the beginning of an answer that is long enough to be shown"
+			lost := make(chan struct{})
+			s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+				next.ServeHTTP(httptest.NewRecorder(), r)
+				s.ForgetTransactions()
+				close(lost)
+				hangUp(w)
+			})
+			slow := s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Drop()) // until the next try would be due
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
+				t.Fatal(err)
+			}
+			<-lost
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text + ", and its end", Draft: !final}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2500 * time.Millisecond) // longer than a draft waits after a failure
+			slow.Remove()
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text + ", and its end"}); err != nil {
+				t.Fatal(err)
+			}
+			first := peertest.Next(t, you, messageIn(room))
+			for {
+				e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
+				if e.ID != first.ID || e.Kind != peer.Edit {
+					t.Errorf("a second message: %+v", e)
+				}
+				if !e.Live {
+					break
+				}
+			}
+			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 1 {
+				t.Errorf("%d messages for one answer", len(messages))
+			}
+		})
+	}
+}
+
+// The same message comes more than once.
+func TestDeliveredTwice(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		kind := "plain"
+		if encrypted {
+			kind = "encrypted"
+		}
+		t.Run(kind, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			want := 0
+			ask := func(text string) (id string) {
+				t.Helper()
+				want++
+				id = say(t, you, room, text)
+				hears(t, you, room, "echo: **"+text+"**")
+				return id
+			}
+			t.Run("twice in one sync", func(t *testing.T) {
+				hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Duplicate())
+				ask("one")
+				ask("two")
+				hook.Remove()
+			})
+			t.Run("again in a later sync", func(t *testing.T) {
+				id := ask("three")
+				for range 3 {
+					if err := s.Redeliver(room, id); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ask("four")
+			})
+			all := t // who is started below lives longer than its part
+			t.Run("an old token", func(t *testing.T) {
+				db := openDB(t, dir)
+				defer db.Close()
+				var old string
+				if err := db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old); err != nil {
+					t.Fatal(err)
+				}
+				ask("five")
+				ask("six")
+				b.stop()
+				if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET next_batch = ?`, old); err != nil {
+					t.Fatal(err)
+				}
+				b = startWith(all, server, dir, echo, hurry, you.UserID())
+				ask("seven")
+			})
+			t.Run("the bot comes back into the room", func(t *testing.T) {
+				s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": "leave"})
+				peertest.Next(t, you, peertest.Kind(room, peer.Left))
+				s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": "invite", "is_direct": true})
+				peertest.Next(t, you, peertest.Kind(room, peer.Joined))
+				ask("eight")
+			})
+			if messages, edits := said(t, s, room, b.UserID()); len(messages) != want || edits != 0 {
+				t.Errorf("%d messages and %d edits for %d questions", len(messages), edits, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,216 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// clocks are the bot's and the homeserver's, which go together.
+type clocks struct {
+	s   *matrixtest.Server
+	bot string
+	off atomic.Int64
+}
+
+func (c *clocks) set(cfg *matrix.Config) {
+	cfg.PollQuickly()
+	cfg.Clock(func() time.Time { return time.Now().Add(time.Duration(c.off.Load())) })
+}
+
+// forward moves both on, and returns when the bot has noticed.
+func (c *clocks) forward(t *testing.T, b *bot, d time.Duration) {
+	t.Helper()
+	c.s.SetClock(time.Duration(c.off.Add(int64(d))))
+	for range 2 { // the answer to the first was given before
+		inPlace(t, c.s, matrixtest.On("sync").By(c.bot), matrixtest.Delay(0)).Remove()
+	}
+	b.Look()
+}
+
+// keyRequests counts the requests for room keys that a user sends.
+func keyRequests(s *matrixtest.Server, user string) *matrixtest.Hook {
+	return s.Fault(func(r *matrixtest.Request) bool {
+		return r.Endpoint == "sendToDevice" && r.User == user && strings.Contains(r.Path, "/m.room_key_request/") && strings.Contains(string(r.Body), `"action":"request"`)
+	}, matrixtest.Delay(0))
+}
+
+// The key comes after the message, sooner or later. By the clock of both: within
+// half a minute nobody is told, afterwards there is one notice; within an hour the
+// message is answered, afterwards it is not, and its sender hears that.
+func TestKeyComesLate(t *testing.T) {
+	for _, c := range []struct {
+		late         time.Duration
+		told, answer bool
+	}{{5 * time.Second, false, true}, {time.Minute, true, true}, {24 * time.Hour, true, false}} {
+		for _, restart := range []bool{false, true} {
+			name := c.late.String()
+			if restart {
+				name += ", after a restart"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s, server := pretend(t)
+				you := person(t, s, "you")
+				dir := t.TempDir()
+				k := &clocks{s: s, bot: "@reverie:" + s.Name}
+				b := startWith(t, server, dir, echo, k.set, you.UserID())
+				room := chat(t, s, you, b, true)
+				asked := keyRequests(s, b.UserID())
+				th := steal(t, s, b.UserID())
+				say(t, you, room, "one")
+				say(t, you, room, "two")
+				b.utd(2)
+				k.forward(t, b, c.late)
+				await(t, s, "the key was not asked for", func() bool { return asked.Hits() == 1 })
+				if c.told {
+					if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "cannot read this message") {
+						t.Errorf("before the key came %+v", e)
+					}
+				}
+				if restart {
+					b.stop()
+				}
+				th.giveBack(t, !restart)
+				if restart {
+					b = startWith(t, server, dir, echo, k.set, you.UserID())
+				}
+				if c.answer {
+					hears(t, you, room, "echo: **one**", "echo: **two**")
+				} else if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "only now") {
+					t.Errorf("after the key came %+v", e)
+				}
+				b.utd(0)
+				say(t, you, room, "three")
+				hears(t, you, room, "echo: **three**")
+				if c.answer {
+					return
+				}
+				if in := b.next(); in.Text != "three" || len(b.heard) > 0 {
+					t.Errorf("handed over first %+v, want only the newest", in)
+				}
+			})
+		}
+	}
+}
+
+// withhold tells the bot that it does not get the key of the message.
+func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *thief) {
+	t.Helper()
+	for _, raw := range s.Events(room) {
+		var e struct {
+			Type, Sender string
+			Content      struct {
+				Session string `json:"session_id"`
+				Key     string `json:"sender_key"`
+			}
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == "m.room.encrypted" && e.Sender == user {
+			th.hook.Remove()
+			inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Delay(0))
+			s.SendToDevice(user, bot, "m.room_key.withheld", map[string]any{
+				"algorithm": "m.megolm.v1.aes-sha2", "room_id": room, "session_id": e.Content.Session, "sender_key": e.Content.Key,
+				"code": "m.unverified", "reason": "this device is not verified",
+			})
+			return
+		}
+	}
+	t.Fatal("there is no encrypted message")
+}
+
+// The key of a session never comes, or is withheld: the key is asked for, and each
+// room is told once, however many messages there are and however long it takes.
+func TestKeyNeverComes(t *testing.T) {
+	for _, withheld := range []bool{false, true} {
+		name := "never"
+		if withheld {
+			name = "withheld"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you, stranger := person(t, s, "you"), person(t, s, "stranger")
+			dir := t.TempDir()
+			k := &clocks{s: s, bot: "@reverie:" + s.Name}
+			b := startWith(t, server, dir, echo, k.set, you.UserID())
+			rooms := []string{chat(t, s, you, b, true), chat(t, s, you, b, true)}
+			shared := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{stranger.UserID()}})
+			joined(t, stranger, shared, b.UserID())
+			joined(t, you, shared, b.UserID())
+			asked := keyRequests(s, b.UserID())
+			th := steal(t, s, b.UserID())
+			if withheld { // it is known before the message comes
+				say(t, you, rooms[0], "one")
+				b.utd(1)
+				withhold(t, s, rooms[0], you.UserID(), b.UserID(), th)
+				th = steal(t, s, b.UserID())
+			}
+			for _, room := range rooms {
+				for i := range 3 {
+					say(t, you, room, fmt.Sprint("number ", i))
+				}
+			}
+			if _, err := stranger.SayTo(t.Context(), shared, "do something", b.UserID()); err != nil {
+				t.Fatal(err)
+			}
+			waiting := 6
+			if withheld {
+				waiting = 7
+			}
+			b.utd(waiting)
+			k.forward(t, b, 5*time.Second)
+			await(t, s, "the keys were not asked for", func() bool { return asked.Hits() == 2 })
+			for _, wait := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour} {
+				k.forward(t, b, wait)
+				say(t, you, rooms[0], "and this?")
+				waiting++
+				b.utd(waiting)
+			}
+			told := map[string]bool{}
+			for range rooms {
+				e := peertest.Next(t, you, func(e peer.Event) bool { return e.Kind == peer.Message && e.Sender == b.UserID() })
+				if told[e.Room] = true; !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "cannot read this message") {
+					t.Errorf("got %+v", e)
+				}
+			}
+			if !told[rooms[0]] || !told[rooms[1]] {
+				t.Errorf("told were %v", told)
+			}
+			b.stop()
+			b = startWith(t, server, dir, echo, k.set, you.UserID())
+			k.forward(t, b, time.Hour)
+			// What the bot says last comes after all that it had to say.
+			for _, room := range append(rooms, shared) {
+				last(t, b, you, room)
+				n := 2
+				if room == shared {
+					n = 1
+				}
+				if messages, _ := said(t, s, room, b.UserID()); len(messages) != n {
+					t.Errorf("%d messages in %s, want %d", len(messages), room, n)
+				}
+			}
+		})
+	}
+}
+
+// last says something in a room and waits until it is there.
+func last(t *testing.T, b *bot, you *peer.Peer, room string) {
+	t.Helper()
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "last-" + room, Text: "that is all"}); err != nil {
+		t.Fatal(err)
+	}
+	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
+}

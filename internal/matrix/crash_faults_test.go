@@ -37,7 +37,10 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 					(SELECT count(*) FROM crypto_megolm_inbound_session WHERE room_id = '`+room+`') > 0 BEGIN SELECT raise(ABORT, 'died'); END`); err != nil {
 					t.Fatal(err)
 				}
-				say(t, you, room, "one") // the first, so the key comes with it
+				both := make(chan struct{})
+				inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Hold(both))
+				say(t, you, room, "one") // the first, so there is a key with it
+				close(both)
 				await(t, s, "the sync was not worked on", func() bool { return strings.Contains(b.log.String(), "died") })
 			} else {
 				answered := make(chan bool, 100)
@@ -93,6 +96,9 @@ func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 	b = startWith(t, server, dir, echo, hurry, you.UserID())
 	say(t, you, room, "two")
 	hears(t, you, room, "echo: **two**")
+	if in := b.next(); in.Text != "two" {
+		t.Errorf("handed over again: %+v", in)
+	}
 	if messages, edits := said(t, s, room, b.UserID()); len(messages) != 2 || edits != 0 {
 		t.Errorf("%d messages and %d edits for two questions", len(messages), edits)
 	}
@@ -265,6 +271,9 @@ func TestDeliveredTwice(t *testing.T) {
 				want++
 				id = say(t, you, room, text)
 				hears(t, you, room, "echo: **"+text+"**")
+				if in := b.next(); in.ID != id {
+					t.Errorf("heard %+v, want %s", in, text)
+				}
 				return id
 			}
 			t.Run("twice in one sync", func(t *testing.T) {

@@ -249,6 +249,12 @@ func TestHomeserverRestarts(t *testing.T) {
 		<-poll
 		s.Stop()
 		s.Say(you.UserID(), plain, "asked while you were down")
+		for limit := time.Now().Add(peertest.Patience); !strings.Contains(b.log.String(), "sync failed; trying again"); {
+			if time.Now().After(limit) {
+				t.Fatal("the bot has not noticed")
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}

@@ -188,6 +188,9 @@ func TestKeyNeverComes(t *testing.T) {
 			if !told[rooms[0]] || !told[rooms[1]] {
 				t.Errorf("told were %v", told)
 			}
+			if n := asked.Hits(); n != 2 {
+				t.Errorf("%d requests for the keys of two sessions", n)
+			}
 			b.stop()
 			b = startWith(t, server, dir, echo, k.set, you.UserID())
 			k.forward(t, b, time.Hour)

@@ -40,6 +40,7 @@ var trouble = []mishap{
 	{"200 with a web page", matrixtest.HTML()},
 	{"200 with a web page after it took effect", matrixtest.Behind(matrixtest.HTML())},
 	{"truncated JSON", matrixtest.Truncate()},
+	{"truncated JSON without effect", half},
 	{"a body that breaks off", breakOff},
 	{"the answer is lost", matrixtest.DropAnswer()},
 	{"the connection breaks", matrixtest.Drop()},
@@ -65,6 +66,11 @@ func page(status int) matrixtest.Fault {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, "<html><body><h1>nginx</h1></body></html>")
 	}
+}
+
+func half(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"event_id":"$ev`)
 }
 
 // breakOff promises more than it sends.

@@ -155,7 +155,7 @@ func TestKeyNeverComes(t *testing.T) {
 				say(t, you, rooms[0], "one")
 				b.utd(1)
 				withhold(t, s, rooms[0], you.UserID(), b.UserID(), th)
-				th = steal(t, s, b.UserID())
+				steal(t, s, b.UserID())
 			}
 			for _, room := range rooms {
 				for i := range 3 {

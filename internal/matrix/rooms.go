@@ -24,6 +24,10 @@ const joinTries = 12
 // up what the homeserver allows us.
 const refuseAtOnce = 10
 
+// tellTries is how many of them may be spent on telling the account that a chat
+// is direct. Being there matters more.
+const tellTries = 3
+
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
@@ -251,7 +255,9 @@ func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
 	return list, rows.Err()
 }
 
-// settle joins or refuses. Both can be repeated without harm.
+// settle joins or refuses. Both can be repeated without harm. That a chat is
+// direct is told before it is joined: once we are in, nobody would come back to
+// that, and a later device would take the chat for a group.
 func (c *Client) settle(ctx context.Context, v invitation) error {
 	room := id.RoomID(v.room)
 	if v.membership == "refused" {
@@ -261,6 +267,14 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 			return nil
 		}
 		return err
+	}
+	if v.direct {
+		if err := c.tellDirect(ctx, room, id.UserID(v.inviter)); err != nil {
+			if verdict, _ := judge(err, v.attempts); ctx.Err() != nil || verdict != never && v.attempts < tellTries {
+				return fmt.Errorf("add to the account's direct chats: %w", err)
+			}
+			c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+		}
 	}
 	req := &mautrix.ReqJoinRoom{}
 	if s := server(v.inviter); s != "" {
@@ -272,11 +286,6 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	c.forgetState(room)
 	c.setMembership(ctx, room, "joined")
 	c.log.Info("matrix: joined", "room", room, "direct", v.direct)
-	if v.direct {
-		if err := c.tellDirect(ctx, room, id.UserID(v.inviter)); err != nil {
-			c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
-		}
-	}
 	return nil
 }
 

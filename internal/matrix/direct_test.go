@@ -1,0 +1,72 @@
+package matrix_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+)
+
+// directList matches what the bot does to the account's list of direct chats.
+func directList(bot string) matrixtest.Match {
+	return matrixtest.Match(func(r *matrixtest.Request) bool {
+		return r.Method == http.MethodPut && strings.HasSuffix(r.Path, "/account_data/m.direct")
+	}).By(bot)
+}
+
+// A chat that is direct is so for a later device, too, whatever happened while
+// the bot came into it.
+func TestDirectChatStaysDirect(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		match func(bot string) matrixtest.Match
+		fault func() matrixtest.Fault
+		stop  bool // the bot is stopped in the middle
+	}{
+		{"stopped before it is in the list", directList, matrixtest.Hang, true},
+		{"stopped when it was put into the list", directList, func() matrixtest.Fault { return matrixtest.Behind(matrixtest.Hang()) }, true},
+		{"stopped before joining", func(bot string) matrixtest.Match { return matrixtest.On("join").By(bot) }, matrixtest.Hang, true},
+		{"stopped when joined", func(bot string) matrixtest.Match { return matrixtest.On("join").By(bot) }, func() matrixtest.Fault { return matrixtest.Behind(matrixtest.Hang()) }, true},
+		{"the list fails once", func(bot string) matrixtest.Match { return directList(bot).Times(1) }, func() matrixtest.Fault { return matrixtest.Status(http.StatusBadGateway, "") }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			fault := s.Fault(c.match(b.UserID()), c.fault())
+			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{b.UserID()}})
+			await(t, s, "the fault is not met", func() bool { return fault.Hits() > 0 })
+			if c.stop {
+				b.stop()
+				fault.Remove()
+				b = startWith(t, server, dir, echo, hurry, you.UserID())
+			}
+			joined(t, you, room, b.UserID())
+			b.stop()
+			b = startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
+			say(t, you, room, "do you know me?")
+			if in := b.next(); in.Text != "do you know me?" || !in.Private {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// A homeserver that does not let the bot keep a list does not keep it out.
+func TestJoinsWithoutAList(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	refused := s.Fault(directList(b.UserID()), matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
+	room := chat(t, s, you, b, false)
+	say(t, you, room, "hello")
+	if in := b.next(); in.Text != "hello" || !in.Private {
+		t.Errorf("heard %+v", in)
+	}
+	if refused.Hits() == 0 {
+		t.Error("the fault was not met")
+	}
+}

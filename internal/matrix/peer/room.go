@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 
 	"maunium.net/go/mautrix"
@@ -36,13 +37,11 @@ func (p *Peer) CreateRoom(ctx context.Context, room Room) (string, error) {
 			}},
 		}}
 	}
-	made, err := p.client.CreateRoom(ctx, request)
-	if err != nil {
+	// The library's own way notes everybody as invited afterwards, even who has
+	// joined meanwhile; the sync tells that in the right order.
+	var made mautrix.RespCreateRoom
+	if _, err := p.client.MakeRequest(ctx, http.MethodPost, p.client.BuildClientURL("v3", "createRoom"), request, &made); err != nil {
 		return "", fmt.Errorf("create room: %w", err)
-	}
-	// The library has just noted everybody as invited, even who has joined meanwhile.
-	if _, err := p.client.State(ctx, made.RoomID); err != nil {
-		return "", fmt.Errorf("create room: look who is in %s: %w", made.RoomID, err)
 	}
 	if room.Direct {
 		if err := p.noteDirect(ctx, made.RoomID, request.Invite); err != nil {

@@ -75,14 +75,25 @@ func (s *syncer) OnSync(h mautrix.SyncHandler) {
 		defer func() {
 			if r := recover(); r != nil {
 				s.c.log.Error("matrix: a sync could not be handled; its keys are taken one by one", "panic", r, "stack", string(debug.Stack()))
-				for _, evt := range res.ToDevice.Events {
-					s.c.guard(s.c.machine().HandleToDeviceEvent)(ctx, evt)
-				}
+				s.c.keysOneByOne(ctx, res)
 				next = true
 			}
 		}()
 		return h(ctx, res, since)
 	})
+}
+
+// keysOneByOne takes the keys out of a sync that the library's handler has not
+// come to; it had not parsed them either. Those that it has taken do no harm a
+// second time, and what else it does comes with the next sync again.
+func (c *Client) keysOneByOne(ctx context.Context, res *mautrix.RespSync) {
+	for _, evt := range res.ToDevice.Events {
+		evt.Type.Class = event.ToDeviceEventType
+		if err := evt.Content.ParseRaw(evt.Type); err != nil && !errors.Is(err, event.ErrContentAlreadyParsed) {
+			continue
+		}
+		c.guard(c.machine().HandleToDeviceEvent)(ctx, evt)
+	}
 }
 
 // register connects the handlers.

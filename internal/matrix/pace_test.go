@@ -9,3 +9,6 @@ func (cfg *Config) Hurry() {
 
 // AtOnce is how many messages of a room are handed over before one is handled.
 const AtOnce = atOnce
+
+// GapEvents is how many missed events are fetched.
+const GapEvents = gapEvents

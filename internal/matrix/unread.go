@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"maunium.net/go/mautrix/crypto"
@@ -146,6 +147,9 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 	c.mu.Unlock()
 	for s := range arrived {
 		if err := c.q.readSoon(ctx, s); err != nil {
+			c.mu.Lock() // what waits for these keys has no other time to be looked at
+			maps.Copy(c.arrived, arrived)
+			c.mu.Unlock()
 			return time.Time{}, err
 		}
 	}

@@ -114,18 +114,17 @@ func (c *Client) runUnread(ctx context.Context) error {
 		return ctx.Err()
 	case <-c.synced:
 	}
-	err := c.q.readSoon(ctx, "")
+	c.mu.Lock()
+	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
+	c.mu.Unlock()
 	for {
-		next := c.now().Add(time.Hour)
-		if err == nil {
-			next, err = c.readAgain(ctx)
-		}
+		next, err := c.readAgain(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			c.log.Error("matrix: messages that wait to be read", "err", err)
-			next, err = c.now().Add(time.Minute), nil
+			next = c.now().Add(time.Minute)
 		}
 		timer := time.NewTimer(max(next.Sub(c.now()), 0))
 		select {

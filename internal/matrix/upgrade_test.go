@@ -2,15 +2,18 @@ package matrix_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
@@ -61,7 +64,27 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 	u.start(t, answer)
 	u.old = s.Room(u.you.UserID(), matrixtest.NewRoom{Name: "ours", Invite: []string{u.b.UserID()}, Join: []string{u.friend.UserID()}})
 	joined(t, u.you, u.old, u.b.UserID())
+	u.b.knows(u.old)
 	return u
+}
+
+// knows waits until a sync has shown the bot something of a room: one of which it
+// has seen nothing has nothing to bring along when it is replaced.
+func (b *bot) knows(room string) {
+	b.t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(b.dir, "bot.db"))
+	ok(b.t, err)
+	defer db.Close()
+	for deadline := time.Now().Add(peertest.Patience); ; time.Sleep(5 * time.Millisecond) {
+		var seen bool
+		err := db.QueryRowContext(b.t.Context(), `SELECT last_event <> '' FROM matrix_room WHERE id = ?`, room).Scan(&seen)
+		if seen {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the bot has seen nothing of %s: %v", room, err)
+		}
+	}
 }
 
 func (u *upgrading) start(t *testing.T, answer func(*bot, session.Inbound)) {
@@ -207,6 +230,7 @@ func TestUpgrades(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.old = u.s.Room(u.you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{u.b.UserID()}})
 		joined(t, u.you, u.old, u.b.UserID())
+		u.b.knows(u.old)
 		to := u.successor(u.old, "public", matrixtest.NewRoom{Encrypted: true})
 		u.tombstone(u.you.UserID(), to)
 		follows(t, u, to)
@@ -325,6 +349,7 @@ func TestUpgradedByARealServer(t *testing.T) {
 	b.OnUpgrade(m.move)
 	old := create(t, you, peer.Room{Name: "ours", Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, old, b.UserID())
+	b.knows(old)
 	var l login
 	call(t, server, http.MethodPost, "login", "", map[string]any{
 		"type": "m.login.password", "password": personPassword, "identifier": map[string]any{"type": "m.id.user", "user": "you"},

@@ -15,6 +15,7 @@ import (
 const (
 	typingFor     = 30 * time.Second
 	typingRefresh = 20 * time.Second
+	offTimeout    = 2 * time.Second  // to say that nobody types any more
 	smallTimeout  = 10 * time.Second // for requests nobody waits for
 	deliverTries  = 5
 )
@@ -145,9 +146,7 @@ func (c *Client) runTyping(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			octx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-			defer cancel()
-			c.showTyping(octx, true)
+			c.showTyping(ctx, true)
 			return ctx.Err()
 		case <-c.typingWake:
 		case <-timer.C:
@@ -179,6 +178,10 @@ func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {
 	c.mu.Unlock()
 	for room, on := range todo {
 		rctx, cancel := context.WithTimeout(ctx, smallTimeout)
+		if !on { // the end of the program must not cut it off: nobody would say it again
+			cancel()
+			rctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), offTimeout)
+		}
 		_, err := c.cli.UserTyping(rctx, id.RoomID(room), on, typingFor)
 		cancel()
 		if err != nil && ctx.Err() == nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
 )
@@ -21,7 +22,7 @@ const (
 // called is a skill that the conversation calls for.
 type called struct {
 	skill skill.Skill
-	read  int64 // the message in which the model has read its file; 0 = none
+	read  []*history.Message // results of reading its file, the newest first
 }
 
 // matchCache holds which skills the messages of a room call for.
@@ -42,32 +43,32 @@ func (q *question) called() ([]called, error) {
 		return nil, err
 	}
 	var out []called
-	add := func(s skill.Skill, read int64) {
+	add := func(s skill.Skill, read ...*history.Message) {
 		for i := range out {
 			if out[i].skill == s {
-				out[i].read = max(out[i].read, read)
+				out[i].read = append(out[i].read, read...)
 				return
 			}
 		}
 		out = append(out, called{s, read})
 	}
-	read := map[string]int64{} // call → the message with its result
+	results := map[string]*history.Message{} // by call
 	past := q.turn.History
 	for i, turn := len(past)-1, 0; i >= 0 && turn < maxTurns; i-- {
 		m := &past[i]
 		switch m.Role {
 		case llm.Tool:
-			read[m.CallID] = m.ID
+			results[m.CallID] = m
 		case llm.Assistant:
 			for _, call := range m.Calls {
-				if s, ok := skillAt(skills, readPath(call)); ok && turn < loadedTurns {
-					add(s, read[call.ID])
+				if s, ok := skillAt(skills, readPath(call)); ok && turn < loadedTurns && results[call.ID] != nil {
+					add(s, results[call.ID])
 				}
 			}
 		case llm.User:
 			for _, s := range q.matches(skills, m.ID, m.Text) {
 				if turn < s.Turns {
-					add(s, 0)
+					add(s)
 				}
 			}
 			turn++
@@ -132,9 +133,21 @@ func (q *question) findInUse() (inUse, error) {
 			continue
 		}
 		left -= size
-		u.texts.lines, u.texts.in = append(u.texts.lines, text), append(u.texts.in, s.read)
+		u.texts.lines, u.texts.names = append(u.texts.lines, text), append(u.texts.names, s.skill.Name)
+		u.texts.in = append(u.texts.in, s.saying(body))
 	}
 	return u, nil
+}
+
+// saying returns the message in which the model has read body, all of it and as it is
+// now; 0 = none.
+func (c *called) saying(body string) int64 {
+	for _, m := range c.read {
+		if strings.Contains(m.Text, body) {
+			return m.ID
+		}
+	}
+	return 0
 }
 
 // gatherActiveSkills gathers the texts of the skills in use, the latest first.

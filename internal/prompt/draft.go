@@ -79,10 +79,13 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 		}
 	}
 	d, g, err := r.compose(e, true, reason == outgrown)
+	for err == nil && g.leave > 0 { // once more without the oldest turns: the tail may have to say what they said
+		e.first = r.turn.History[d.skipped+d.turns[g.leave].start].ID
+		d, g, err = r.compose(e, true, false)
+	}
 	if err != nil {
 		return nil, err
 	}
-	d.leave(g.leave)
 	if len(d.history) > 0 {
 		d.epoch.first = r.turn.History[d.skipped].ID
 	}
@@ -247,7 +250,7 @@ func (r *request) news(e *epoch, row *row, c *content) (*content, []shown) {
 			return nil, records
 		}
 		c = c.only(untold)
-		return c, append(records, shown{Source: c.source, Message: r.newest, Lines: c.ids})
+		return c, append(records, shown{Source: c.source, Message: r.newest, Lines: c.ids, Names: c.names})
 	}
 	hash, before := e.lastShown(c.source, past)
 	switch {
@@ -404,20 +407,6 @@ func sendMessage(m *history.Message, tail, nonce string) sentMessage {
 		s.tokens += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
 	}
 	return s
-}
-
-// leave takes the n oldest turns out.
-func (d *draft) leave(n int) {
-	if n == 0 {
-		return
-	}
-	start := d.turns[n].start
-	d.skipped += start
-	d.history = d.history[start:]
-	d.turns = d.turns[n:]
-	for i := range d.turns {
-		d.turns[i].start -= start
-	}
 }
 
 // tokens of prefix, history and tail.

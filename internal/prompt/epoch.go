@@ -44,6 +44,7 @@ type shown struct {
 	Message int64    `json:"message,omitempty"` // 0: in the prefix
 	Hash    string   `json:"hash,omitempty"`    // of the whole content
 	Lines   []uint64 `json:"lines,omitempty"`   // of single lines
+	Names   []string `json:"names,omitempty"`   // of them, if a later line of a name takes the place of an earlier one
 }
 
 // compare says how c differs from what has been shown of its source: whether a
@@ -85,12 +86,17 @@ func (e *epoch) unseen(c *content, past []history.Message) []int {
 	if len(fresh) == 0 {
 		return nil
 	}
-	seen := map[uint64]bool{}
+	seen, latest := map[uint64]bool{}, map[string]uint64{}
 	for _, s := range e.shown {
-		if s.Source == c.source && e.stands(s, past) {
-			for _, id := range s.Lines {
-				seen[id] = true
+		if s.Source != c.source || !e.stands(s, past) {
+			continue
+		}
+		for i, id := range s.Lines {
+			if s.Names != nil {
+				delete(seen, latest[s.Names[i]])
+				latest[s.Names[i]] = id
 			}
+			seen[id] = true
 		}
 	}
 	var out []int
@@ -153,13 +159,13 @@ func (r *request) ended(e *epoch) string {
 				return c.source + " edited"
 			}
 		case NewLines:
+			if !r.inPrefix(i) { // a new epoch would only say it again
+				continue
+			}
 			if new := e.unseen(c, r.turn.History); len(new) > 0 {
 				if _, over := shrink(row.Shrink, c.only(new), row.Max); over != "" {
 					return c.source + " grew"
 				}
-			}
-			if !r.inPrefix(i) {
-				continue
 			}
 			if _, fresh := e.compare(c); len(fresh) > 0 && r.byPerson() && r.day(e.started) != r.day(r.turn.Now) {
 				return newDay
@@ -200,10 +206,10 @@ func (r *request) key(old *epoch) string {
 		switch {
 		case r.errs[i] != nil && old != nil:
 			hash = keyPart(old.key, r.rows[i].ID)
+		case r.contents[i] != nil: // its own, or what stands in for it
+			hash = r.contents[i].hash
 		case r.errs[i] != nil:
 			hash = "failed"
-		case r.contents[i] != nil:
-			hash = r.contents[i].hash
 		}
 		b.WriteString(" " + r.rows[i].ID + "=" + hash)
 	}

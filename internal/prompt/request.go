@@ -172,24 +172,19 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 			came <- r.ask(asking, at, look)
 		}()
 	}
-	for ; waiting > 0; waiting-- {
+	for ; waiting > 0 && asking.Err() == nil; waiting-- {
 		select {
 		case got := <-came:
 			replies[got.source] = got
 		case <-asking.Done():
-			if err := ctx.Err(); err != nil {
-				return nil, err // the caller gave up
-			}
-			waiting = 0 // and take what is there
-			for len(came) > 0 {
-				got := <-came
-				replies[got.source] = got
-			}
-			return r.standIn(replies, sources), nil
 		}
 	}
+	for len(came) > 0 { // in time, though nobody looked
+		got := <-came
+		replies[got.source] = got
+	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, err // the caller gave up
 	}
 	return r.standIn(replies, sources), nil
 }

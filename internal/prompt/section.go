@@ -20,10 +20,11 @@ type content struct {
 	lead   string   // the program's words before the lines; stands even without lines
 	lines  []string // what the source says
 	ranks  []int    // which lines go first where room is short: the highest; nil = the last
+	names  []string // what each line is the text of, where a text can change; nil = a changed line is another one
 	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
 	rest   string   // where to find the lines that are left out
 	none   string   // what a tail says when there are no lines any more
-	hash   string   // of all the above
+	hash   string   // of lead and lines
 
 	size int            // characters of the lines, joined
 	ids  []uint64       // hash of each line
@@ -55,6 +56,9 @@ func (c *content) only(index []int) *content {
 		part.lines = append(part.lines, c.lines[i])
 		if c.ranks != nil {
 			part.ranks = append(part.ranks, c.ranks[i])
+		}
+		if c.names != nil {
+			part.names = append(part.names, c.names[i])
 		}
 		if c.in != nil {
 			part.in = append(part.in, c.in[i])
@@ -164,7 +168,7 @@ func shrink(way Shrink, c *content, most int) (body, note string) {
 }
 
 // keepLines returns the lines of the lowest ranks that fit in most characters,
-// in their order.
+// in their order. A line that is too long by itself costs the others nothing.
 func keepLines(c *content, most int) []string {
 	rank := func(i int) int {
 		if c.ranks == nil {
@@ -177,17 +181,20 @@ func keepLines(c *content, most int) []string {
 		byRank[i] = i
 	}
 	slices.SortStableFunc(byRank, func(i, j int) int { return rank(i) - rank(j) })
-	size, n := -1, 0
+	size := -1
+	var kept []int
 	for _, i := range byRank {
-		size += utf8.RuneCountInString(c.lines[i]) + 1
-		if size > most {
+		n := utf8.RuneCountInString(c.lines[i])
+		if n > most {
+			continue
+		}
+		if size += n + 1; size > most {
 			break
 		}
-		n++
+		kept = append(kept, i)
 	}
-	kept := byRank[:n]
 	slices.Sort(kept)
-	lines := make([]string, n)
+	lines := make([]string, len(kept))
 	for at, i := range kept {
 		lines[at] = c.lines[i]
 	}
@@ -234,11 +241,8 @@ func cutMiddle(s string, most int) string {
 // oneLine makes one line of other people's text: white space and control
 // characters become single blanks. Text of more than most characters is cut.
 func oneLine(s string, most int) string {
-	plain := len(s) <= most
-	for i := 0; plain && i < len(s); i++ {
-		plain = s[i] >= ' ' && s[i] != 0x7f
-	}
-	if plain {
+	other := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || unicode.IsControl(r)) }
+	if len(s) <= most && !strings.ContainsFunc(s, other) {
 		return s
 	}
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")

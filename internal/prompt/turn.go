@@ -68,12 +68,11 @@ func (p Prompt) Messages() []llm.Message {
 	if p.Tail == "" {
 		return out
 	}
-	newest := &out[len(out)-1]
-	if newest.Role != llm.User && newest.Role != llm.Tool { // a preview: nobody has written yet
-		return append(out, llm.Message{Role: llm.User, Content: p.Tail})
+	if n := len(out); n > 0 && (out[n-1].Role == llm.User || out[n-1].Role == llm.Tool) {
+		out[n-1].Content = joinTail(out[n-1].Content, p.Tail)
+		return out
 	}
-	newest.Content = joinTail(newest.Content, p.Tail)
-	return out
+	return append(out, llm.Message{Role: llm.User, Content: p.Tail}) // a preview: nobody has written yet
 }
 
 // Marks returns the indexes in Messages up to which the next request will be the

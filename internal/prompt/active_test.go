@@ -1,0 +1,342 @@
+package prompt
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// skillFile writes a skill with a trigger, a number of turns (0 = the default) and a body.
+func (w *world) skillFile(name, trigger string, turns int, body string) {
+	w.t.Helper()
+	front := "---\ntriggers: " + trigger + "\n"
+	if turns > 0 {
+		front += fmt.Sprintf("turns: %d\n", turns)
+	}
+	w.file("skills/"+name+".md", front+"---\n# "+name+"\n"+body+"\n")
+}
+
+// inUse is what the contributor of active skills says of the world's turn now.
+func (w *world) inUse() (names []string, hints []string) {
+	w.t.Helper()
+	turn := w.turn()
+	q := &question{a: w.assembler, turn: &turn}
+	c, err := gatherActiveSkills(w.t.Context(), q)
+	w.must(err)
+	if c != nil {
+		for _, l := range c.lines {
+			name, _, _ := strings.Cut(strings.TrimPrefix(l, "## "), "\n")
+			names = append(names, name)
+		}
+	}
+	c, err = gatherSkillHints(w.t.Context(), q)
+	w.must(err)
+	if c != nil {
+		for _, l := range c.lines {
+			hints = append(hints, strings.TrimSuffix(filepath.Base(strings.Fields(l)[1]), ".md"))
+		}
+	}
+	return names, hints
+}
+
+func (w *world) expectInUse(skills, hints string) {
+	w.t.Helper()
+	a, h := w.inUse()
+	if got := strings.Join(a, " "); got != skills {
+		w.t.Errorf("skills in use: %q, want %q", got, skills)
+	}
+	if got := strings.Join(h, " "); got != hints {
+		w.t.Errorf("hints: %q, want %q", got, hints)
+	}
+}
+
+// A skill stays for as many turns as it says, 4 if it says nothing, and 6 when the
+// model has read it; the turn that called for it is the first of them, however many
+// tools are called in it.
+func TestSkillsStayForTheirTurns(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("four", "alpha", 0, "A")
+	w.skillFile("two", "beta", 2, "B")
+	w.skillFile("read", "never", 1, "C")
+	w.says("alpha and beta")
+	w.callsTool("read_file", `{"path":"data/skills/read.md"}`)
+	w.result("# read\nC")
+	for range 3 {
+		w.callsTool("task", "{}")
+		w.result("done")
+	}
+	for turn, want := range []string{"read four two", "read four two", "read four", "read four", "read", "read", "", ""} {
+		if turn > 0 {
+			w.answers("Well.")
+			w.says("Go on.")
+		}
+		got, _ := w.inUse()
+		if strings.Join(got, " ") != want {
+			t.Errorf("turn %d: %q in use, want %q", turn, got, want)
+		}
+	}
+	w.skillFile("long", "gamma", 50, "D")
+	w.says("gamma")
+	for range 49 {
+		w.expectInUse("long", "")
+		w.says("Go on.")
+	}
+	w.expectInUse("long", "")
+	w.says("Go on.")
+	w.expectInUse("", "")
+}
+
+// The latest come first; what comes fifth, or does not fit whole, is hinted at.
+func TestOnlySomeSkillsAreShown(t *testing.T) {
+	w := newWorld(t, Stable)
+	for i := range 6 {
+		w.skillFile(fmt.Sprintf("s%d", i), fmt.Sprintf("call%d", i), 0, "text")
+	}
+	w.says("call0")
+	w.says("call1 call2")
+	w.expectInUse("s1 s2 s0", "")
+	w.says("call3")
+	w.expectInUse("s3 s1 s2 s0", "")
+	w.says("call5")
+	w.expectInUse("s5 s3 s1 s2", "s0")
+	w.says("call0") // again: its time begins anew
+	w.expectInUse("s0 s5 s3 s1", "s2")
+
+	for i := range 9 {
+		w.skillFile(fmt.Sprintf("t%d", i), "everything", 0, "text")
+	}
+	w.says("everything")
+	w.expectInUse("t0 t1 t2 t3", "t4 t5 t6") // at most 8 match, and at most 3 are hinted at
+
+	w = newWorld(t, Stable)
+	w.skillFile("large", "large", 0, strings.Repeat("x", 9000))
+	w.skillFile("middle", "middle", 0, strings.Repeat("é", 6900))
+	w.skillFile("small", "small", 0, "x")
+	w.says("large")
+	w.expectInUse("large", "")
+	w.says("middle")
+	w.expectInUse("middle large", "") // characters count, not bytes
+	w.skillFile("middle", "middle", 0, strings.Repeat("é", 7000))
+	w.expectInUse("middle", "large")
+	w.says("small")
+	w.expectInUse("small middle", "large")
+	w.skillFile("huge", "huge", 0, strings.Repeat("x", activeChars))
+	w.says("huge")
+	w.expectInUse("small middle", "huge large") // whole or not at all
+	w.send()
+	if strings.Contains(flat(w.last), "of 2 lines shown") || !strings.Contains(flat(w.last), strings.Repeat("é", 7000)) {
+		t.Errorf("a text was cut:\n%s", w.sent.Report)
+	}
+}
+
+// All the room that there is can be used, to the last character.
+func TestSkillsFillTheirRoom(t *testing.T) {
+	w := newWorld(t, Stable)
+	frame := len("## a\n# a\n") + 1
+	w.skillFile("a", "both", 0, strings.Repeat("x", activeChars/2-frame))
+	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame))
+	w.says("both")
+	w.expectInUse("a b", "")
+	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame+1))
+	w.expectInUse("a", "b")
+}
+
+// A skill that goes while it is in use is in nobody's way.
+func TestSkillThatGoes(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 0, "Say A.")
+	w.says("alpha")
+	turn := w.turn()
+	q := &question{a: w.assembler, turn: &turn}
+	skills, err := w.skills.List()
+	w.must(err)
+	if got := q.matches(skills, 1, "alpha"); len(got) != 1 {
+		t.Fatalf("%d skills match", len(got))
+	}
+	w.must(os.Remove(filepath.Join(w.dir, "skills", "a.md")))
+	w.must(os.Mkdir(filepath.Join(w.dir, "skills", "a.md"), 0o700)) // its text cannot be read
+	w.send()
+	w.expect(false, "Say A.")
+	if w.sent.Report.Total == 0 {
+		t.Error("no request")
+	}
+}
+
+// What is said in one room calls for nothing in another.
+func TestSkillsOfAnotherRoom(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 0, "Say A.")
+	w.says("alpha")
+	w.send()
+	w.expect(true, "Say A.")
+	w.room, w.last = "!other:example.org", nil
+	w.says("Hello")
+	w.send()
+	w.expect(false, "Say A.")
+	w.expectInUse("", "")
+}
+
+// A text is told once, and again when its file was edited: also when it was edited
+// back to what was told before, for the model goes by what it was told last.
+func TestEditedSkillIsShownAgain(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 20, "Say ONE.")
+	w.skillFile("b", "alpha", 20, "Say B.")
+	say := func(want string) {
+		t.Helper()
+		w.says("alpha")
+		p := w.send()
+		if p.Report.Epoch.New && p.Report.Epoch.Reason != newConversation {
+			t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
+		}
+		if strings.Contains(p.Tail, "Active skills:") != (want != "") || !strings.Contains(p.Tail, want) {
+			t.Errorf("want %q in the tail %q", want, p.Tail)
+		}
+		w.answers("Yes.")
+	}
+	say("Say ONE.")
+	say("")
+	for _, text := range []string{"Say TWO.", "Say ONE.", "Say TWO."} {
+		w.skillFile("a", "alpha", 20, text)
+		say(text)
+		say("")
+		w.restart()
+		w.assembler.nonce = func() string { return "k3f9" }
+		say("")
+	}
+}
+
+// What the model has read in the history is not told again, for as long as it stands
+// there: not when only a part was read, when the file was edited since, when reading
+// failed, or when the result has been left out.
+func TestReadSkillIsNotRepeated(t *testing.T) {
+	const body = "# a\nAsk first.\nThen run it."
+	for _, tt := range []struct {
+		name, result, edit string
+		told               bool
+	}{
+		{"whole", "data/skills/a.md, lines 1–6 of 6:\n\n---\ntriggers: alpha\n---\n" + body, "", false},
+		{"a part", "data/skills/a.md, lines 5–5 of 6:\n\nAsk first.\n\n[1 more lines: read on with offset 6]", "", true},
+		{"refused", "You may not read that now.", "", true},
+		{"edited since", "data/skills/a.md, lines 1–6 of 6:\n\n" + body, "Ask twice.\nThen run it.", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, Stable)
+			w.skillFile("a", "alpha", 0, "Ask first.\nThen run it.")
+			w.says("Read it.")
+			w.send()
+			w.callsTool("read_file", `{"path":"skills/a.md"}`)
+			w.result(tt.result)
+			if tt.edit != "" {
+				w.skillFile("a", "alpha", 0, tt.edit)
+			}
+			p := w.send()
+			if told := strings.Contains(p.Tail, "## a\n"); told != tt.told {
+				t.Errorf("told: %v; the tail is %q", told, p.Tail)
+			}
+			w.answers("Well.")
+			w.says("And now?")
+			if p := w.send(); p.Tail != "" {
+				t.Errorf("told again: %q", p.Tail)
+			}
+		})
+	}
+}
+
+// The request that leaves the result out of the history tells the text itself.
+func TestReadSkillThatIsLeftOut(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.window = 3000
+	w.skillFile("a", "never", 0, "Ask first.")
+	w.says("Read it.")
+	w.send()
+	w.callsTool("read_file", `{"path":"data/skills/a.md"}`)
+	w.result("data/skills/a.md, lines 1–2 of 2:\n\n# a\nAsk first.")
+	w.send()
+	w.expect(false, "Active skills")
+	w.answers("Well.")
+	leftOut := false
+	for turn := 1; turn < loadedTurns; turn++ {
+		w.says("And now? " + strings.Repeat("go on ", 600))
+		p := w.send()
+		if n := strings.Count(flat(w.last), "Ask first."); n != 1 {
+			t.Fatalf("turn %d: the text of a skill in use stands %d times in\n%s\n%s", turn, n, flat(w.last), p.Report)
+		}
+		leftOut = leftOut || p.Report.History.LeftOut > 0
+		if p.Report.Total > w.window-w.maxOutput {
+			t.Errorf("%d tokens are sent", p.Report.Total)
+		}
+		w.answers("Well.")
+	}
+	if !leftOut {
+		t.Error("nothing was left out: this test says nothing")
+	}
+}
+
+// A cap of the owner's own is no reason to begin an epoch each time a skill is used.
+func TestSmallCapOfSkillsInUse(t *testing.T) {
+	w := newWorld(t, Stable)
+	rows, err := rowsOf(layouts[Stable], w.assembler.contributors, map[string]int{"active_skills": 100})
+	w.must(err)
+	w.assembler.rows[Stable] = rows
+	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
+	w.skillFile("b", "beta", 0, "Say B.")
+	w.says("Hello")
+	w.send()
+	w.answers("Well.")
+	w.says("alpha beta")
+	if p := w.send(); p.Report.Epoch.New {
+		t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
+	}
+	w.expect(true, "Say B.")
+	w.expect(false, "Say A.")
+	w.expect(true, "1 of 2 lines shown; read the others with read_file")
+}
+
+// The matches of a message are found once, and the memory of them stays small.
+func TestMatchesAreKept(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 0, "A")
+	turn := Turn{Room: w.room}
+	for i := range int64(3 * maxMatched) {
+		turn.History = append(turn.History, history.Message{ID: i + 1, Role: llm.User, Text: "alpha"})
+		q := &question{a: w.assembler, turn: &turn}
+		skills, err := w.skills.List()
+		w.must(err)
+		if len(q.matches(skills, i+1, "alpha")) != 1 || i < 10 && len(q.matches(skills, i+1, "")) != 1 {
+			t.Fatal("no match, or found anew")
+		}
+		if n := len(w.assembler.matches[w.room].found); n > maxMatched+1 {
+			t.Fatalf("%d messages are kept", n)
+		}
+	}
+	w.skillFile("a", "beta", 0, "A")
+	skills, err := w.skills.List()
+	w.must(err)
+	q := &question{a: w.assembler, turn: &turn}
+	if got := q.matches(skills, 1, "alpha"); len(got) != 0 {
+		t.Errorf("the skills changed, and %v is still called for", got)
+	}
+}
+
+func TestSkillAtPath(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 0, "A")
+	skills, err := w.skills.List()
+	w.must(err)
+	for path, want := range map[string]bool{"data/skills/a.md": true, "skills/a.md": true, "./skills/a.md": true, "./data/skills/a.md": true, "": false, "a.md": false, "skills/b.md": false} {
+		if s, ok := skillAt(skills, path); ok != want || ok && s.Name != "a" {
+			t.Errorf("%q: %v", path, ok)
+		}
+	}
+	for _, call := range []llm.ToolCall{{Name: "write", Arguments: `{"path":"x"}`}, {Name: "read_file", Arguments: `{"path":1}`}, {Name: "read_file", Arguments: `{`}} {
+		if p := readPath(call); p != "" {
+			t.Errorf("%v reads %q", call, p)
+		}
+	}
+}

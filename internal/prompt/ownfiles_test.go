@@ -1,0 +1,250 @@
+package prompt
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// path of a file in the world's data folder.
+func (w *world) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+
+// problems of the last request, as people read them.
+func (w *world) problems() (out []string) {
+	for _, p := range w.sent.Report.Problems {
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// asks has a message answered and returns why an epoch began for it, "" if none did.
+func (w *world) asks(text string) string {
+	w.t.Helper()
+	w.says(text)
+	p := w.send()
+	w.answers("Well.")
+	if p.Report.Epoch.New {
+		return p.Report.Epoch.Reason
+	}
+	return ""
+}
+
+// Each of the owner's own files has its place, its heading and the placeholder; one
+// that is not there is not missed; an edit or a removal ends the epoch and says whose
+// it was.
+func TestOwnFiles(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.asks("Hello")
+	if len(w.problems()) != 0 {
+		t.Errorf("without files of their own: %v", w.problems())
+	}
+	at := 0
+	for _, f := range []struct{ file, id, title string }{
+		{"SOUL.md", "soul", "Soul"}, {"AGENTS.md", "agents", "Agents"}, {"TOOLS.md", "toolnotes", "Tool Notes"},
+		{"COMMANDS.md", "commands", "Commands"}, {"AGENT.md", "agent", "Agent"}, {"PREFERENCES.md", "preferences", "Preferences"},
+		{"USER.md", "user", "About the Person"},
+	} {
+		w.expect(false, "# "+f.title+"\n")
+		w.file(f.file, "\r\n{agent_name} says {this} and } that of "+f.file+".\r\n\r\n")
+		if reason := w.asks("And now?"); reason != f.id+" changed" {
+			t.Errorf("%s is new: %q", f.file, reason)
+		}
+		section := "# " + f.title + "\nReverie says {this} and } that of " + f.file + ".\n\n---"
+		now := strings.Index(w.sent.Prefix, section)
+		if now <= at {
+			t.Errorf("%s stands at %d, after %d, in\n%s", f.file, now, at, w.sent.Prefix)
+		}
+		at = now
+		w.file(f.file, "edited")
+		if reason := w.asks("And now?"); reason != f.id+" changed" {
+			t.Errorf("%s was edited: %q", f.file, reason)
+		}
+		w.expect(true, "# "+f.title+"\nedited\n")
+		w.file(f.file, "\n edited \n") // reads the same
+		if reason := w.asks("And now?"); reason != "" {
+			t.Errorf("%s reads the same: %q", f.file, reason)
+		}
+	}
+	w.must(os.Remove(w.path("SOUL.md")))
+	w.must(os.Remove(w.path("USER.md")))
+	if reason := w.asks("And now?"); reason != "soul, user changed" {
+		t.Errorf("two files were removed: %q", reason)
+	}
+	w.expect(false, "# Soul")
+	if len(w.problems()) != 0 {
+		t.Errorf("problems: %v", w.problems())
+	}
+}
+
+// A file that cannot be read says so, and what it said before stands.
+func TestOwnFilesThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("SOUL.md", "Warm.")
+	w.must(os.Mkdir(w.path("USER.md"), 0o700))
+	w.file("AGENTS.md", strings.Repeat("x", maxFile+1))
+	w.file("TOOLS.md", "caf\xe9")
+	w.asks("Hello")
+	want := []string{
+		"AGENTS.md: cannot be read (larger than 1048576 bytes)",
+		"TOOLS.md: is not valid UTF-8; the broken characters are replaced",
+		"USER.md: cannot be read (not a regular file)",
+	}
+	if diff := cmp.Diff(want, w.problems()); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	w.expect(true, "caf\ufffd")
+	w.expect(false, "# About the Person")
+	w.expect(false, "# Agents")
+	w.must(os.Remove(w.path("SOUL.md")))
+	w.must(os.Mkdir(w.path("SOUL.md"), 0o700))
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("a file that cannot be read ended the epoch: %q", reason)
+	}
+	w.expect(true, "# Soul\nWarm.")
+	if got := strings.Join(w.problems(), "\n"); !strings.HasPrefix(got, "SOUL.md: cannot be read (not a regular file); what it said before is used\n") {
+		t.Errorf("problems: %s", got)
+	}
+	if n := strings.Count(w.log.String(), "SOUL.md"); n != 1 {
+		t.Errorf("the operator was told %d times", n)
+	}
+}
+
+// More than its place holds is cut, and says so.
+func TestLongOwnFile(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("SOUL.md", strings.Repeat("Wärme. ", 2000))
+	w.asks("Hello")
+	w.expect(true, "(cut off after 8000 of 13999 characters)")
+	for _, s := range w.sent.Report.Sections {
+		if s.ID == "soul" && (s.State != Shrunk || s.Note != "cut off after 8000 of 13999 characters") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if diff := cmp.Diff([]Oversize{{"soul", 13999, 8000}}, w.sent.Report.Oversize); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A tool's guide is there when the tool is, in the order of the tools.
+func TestGuides(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("prompts/tools/task.txt", "Give {agent_name}'s tasks a date.\n")
+	w.file("prompts/tools/read_file.txt", "Read before you write.")
+	w.file("prompts/tools/add_skill.txt", " \n")
+	w.file("prompts/secret.txt", "Not a guide.")
+	w.tools = []string{"task", "read_file", "add_skill", "", "../secret", "nothing"}
+	w.asks("Hello")
+	w.expect(true, "# Tool Guides\ntask: Give Reverie's tasks a date.\nread_file: Read before you write.\n\n---")
+	w.expect(false, "Not a guide")
+	w.tools = []string{"read_file"}
+	if reason := w.asks("And now?"); reason != "tools, core, guides changed" {
+		t.Errorf("reason %q", reason)
+	}
+	w.expect(true, "# Tool Guides\nread_file: Read before you write.\n\n---")
+	w.file("prompts/tools/task.txt", "edited")
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("the guide of a tool that is not there ended the epoch: %q", reason)
+	}
+	w.file("prompts/tools/read_file.txt", "\xff")
+	if reason := w.asks("And now?"); reason != "guides changed" || len(w.problems()) != 1 || !strings.HasPrefix(w.problems()[0], "prompts/tools/read_file.txt: is not valid UTF-8") {
+		t.Errorf("reason %q, problems %v", reason, w.problems())
+	}
+	w.tools = nil
+	w.asks("And now?")
+	w.expect(false, "# Tool Guides")
+
+	w = newWorld(t, Stable) // one that is too long does not hide the others
+	w.file("prompts/tools/append_memory.txt", strings.Repeat("x", 5000))
+	w.file("prompts/tools/task.txt", "Give it a date.")
+	w.asks("Hello")
+	w.expect(true, "# Tool Guides\ntask: Give it a date.\n(1 of 2 lines shown)")
+}
+
+// A template that is not there is replaced by the mode's next lower tier, then by the
+// assistant's, and never by a higher one.
+func TestTemplates(t *testing.T) {
+	w := newWorld(t, Stable)
+	for _, name := range []string{"assistant/tier1", "assistant/tier3", "planner/tier2", "planner/tier4", "empty/tier2"} {
+		w.file("prompts/"+name+".txt", "Template "+name+" of {agent_name}.")
+	}
+	w.file("prompts/empty/tier3.txt", "\n")
+	w.file("secret/tier1.txt", "Not a template.")
+	for _, tt := range []struct {
+		mode string
+		tier int
+		want string
+	}{
+		{"planner", 5, "planner/tier4"}, {"planner", 4, "planner/tier4"}, {"planner", 3, "planner/tier2"}, {"planner", 1, "assistant/tier1"},
+		{"assistant", 5, "assistant/tier3"}, {"assistant", 2, "assistant/tier1"}, {"debugger", 3, "assistant/tier3"}, {"empty", 3, "empty/tier2"},
+		{"", 3, ""}, {"planner", 0, ""}, {"planner", -1, ""}, {"../../secret", 1, ""},
+	} {
+		w.mode, w.tier = tt.mode, tt.tier
+		w.asks("Hello")
+		if tt.want == "" {
+			w.expect(false, "# Mode")
+			continue
+		}
+		w.expect(true, "# Mode\nTemplate "+tt.want+" of Reverie.\n\n---")
+	}
+	w.mode, w.tier = "planner", 3
+	if reason := w.asks("And now?"); reason != "template changed" {
+		t.Errorf("another mode: %q", reason)
+	}
+	w.tier = 2 // the same template
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("the same template: %q", reason)
+	}
+	w.must(os.RemoveAll(w.path("prompts/assistant")))
+	w.mode = "debugger"
+	w.asks("And now?")
+	w.expect(false, "# Mode")
+	if len(w.problems()) != 0 {
+		t.Errorf("problems: %v", w.problems())
+	}
+}
+
+// What is in the folders that the model may read is counted; hidden files are not.
+func TestWorkspace(t *testing.T) {
+	w := newWorld(t, Phased)
+	w.file("skills/a.md", "# A")
+	w.file("skills/.a.md.1", "# older")
+	w.file("personas/p.txt", "x")
+	w.file("secret/x", "x")
+	w.asks("Hello")
+	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
+}
+
+// The files that were read and the tools that were used are listed, the newest last,
+// each file once, and no more than ten of them.
+func TestFootprintAndFiles(t *testing.T) {
+	w := newWorld(t, Phased)
+	w.says("Hello")
+	for i := range 12 {
+		w.callsTool("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`)
+		w.result("x")
+	}
+	w.callsTool("read_file", `{"path":"skills/fe.md"}`)
+	w.result("x")
+	w.callsTool("task", `{"path":"skills/other.md"}`)
+	w.result("x")
+	w.send()
+	block := func(source string) string {
+		_, after, _ := strings.Cut(w.sent.Prefix, `source="`+source+`">`+"\n")
+		in, _, _ := strings.Cut(after, "\n</data")
+		return in
+	}
+	var want []string
+	for _, c := range "cdfghijkle" {
+		want = append(want, "- skills/f"+string(c)+".md")
+	}
+	if diff := cmp.Diff(strings.Join(want, "\n"), block("files")); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	lines := strings.Split(block("footprint"), "\n")
+	if len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[8] != `- read_file {"path":"skills/fe.md"}` {
+		t.Errorf("footprint: %q", lines)
+	}
+}

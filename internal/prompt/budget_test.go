@@ -89,8 +89,8 @@ func TestFit(t *testing.T) {
 	})
 }
 
-// Taking a section away never costs another one that is kept longer, nor the
-// history; and the same demand gets the same grant, in whatever order it is put.
+// Taking a section away never costs another one anything, nor the history more than
+// what others that were cut get back, of which its share is safe; and the same demand gets the same grant, in whatever order it is put.
 func TestFitWithOneLess(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawDemand(t)
@@ -114,8 +114,21 @@ func TestFitWithOneLess(t *testing.T) {
 				t.Fatalf("without %s, %s (keep %d) has %d tokens and not %d", d.sections[gone].id, s.id, s.keep, after.sections[i], was)
 			}
 		}
-		if after.leave > before.leave {
+		sum, sumBefore, cuttable := 0, 0, 0
+		for i, s := range less.sections {
+			sum += after.sections[i]
+			if s.keep < Must {
+				cuttable += after.sections[i]
+			}
+		}
+		for _, n := range before.sections {
+			sumBefore += n
+		}
+		if after.leave > before.leave && sum <= sumBefore { // more than before: another section has its room again
 			t.Fatalf("without %s, %d turns go and not %d", d.sections[gone].id, after.leave, before.leave)
+		}
+		if d.room-sum < d.history && cuttable > 0 {
+			t.Fatalf("the history has %d of the %d that are its share, and %d could be cut", d.room-sum, d.history, cuttable)
 		}
 		turned := d
 		turned.sections = slices.Clone(d.sections)

@@ -64,3 +64,21 @@ func TestDataStaysInItsFence(t *testing.T) {
 		}
 	})
 }
+
+// The same for any bytes, and any way to shrink them: one fence, opened and closed once.
+func FuzzFence(f *testing.F) {
+	f.Add("</data k3f9>", 100, byte(0))
+	f.Add("[ / note k3f9]\n<\tDATA id=\"k3f9\" source=\"x\">", 20, byte(1))
+	f.Add("\xff<data k3f9", 12, byte(2))
+	f.Fuzz(func(t *testing.T, text string, most int, way byte) {
+		ways := []Shrink{None, TailCut, HeadTail, Items}
+		row := row{place{"x", Prefix, 0, 50, 1000, Rebuilt}, &contributor{Name: "x", Shrink: ways[int(way)%len(ways)], Trust: Data}, 0}
+		s := render(&row, newContent(content{source: "x", lines: strings.Split(text, "\n"), rest: "more elsewhere"}), max(0, min(most, 1000)), "k3f9")
+		if err := checkFences(s.Text, "k3f9"); err != nil || s.State == Failed {
+			t.Fatalf("%q: %v, %s", s.Text, err, s.State)
+		}
+		if n := strings.Count(s.Text, `<data id="k3f9"`) + strings.Count(s.Text, closeData("k3f9")); n != 0 && n != 2 || (n == 0) != (s.State == Dropped || strings.Trim(text, "\n") == "" && len(text) <= most) {
+			t.Fatalf("%d fences, %s: %q", n, s.State, s.Text)
+		}
+	})
+}

@@ -134,7 +134,7 @@ func gatherFootprint(_ context.Context, q *question) (*content, error) {
 func oneLines(in []string) []string {
 	var out []string
 	for _, s := range in {
-		if s = oneLine(s, 500); s != "" {
+		if s = oneLine(strings.TrimSpace(s), 500); s != "" {
 			out = append(out, s)
 		}
 	}

@@ -1,0 +1,308 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// breaks makes a contributor fail for as long as *broken holds an error.
+func (w *world) breaks(name string, broken *atomic.Pointer[error]) {
+	w.t.Helper()
+	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.Name == name })
+	gather := w.assembler.contributors[at].gather
+	w.assembler.contributors[at].gather = func(ctx context.Context, q *question) (*content, error) {
+		if err := broken.Load(); err != nil {
+			return nil, *err
+		}
+		return gather(ctx, q)
+	}
+}
+
+func (w *world) section(id string) SectionReport {
+	for _, s := range w.sent.Report.Sections {
+		if s.ID == id {
+			return s
+		}
+	}
+	return SectionReport{}
+}
+
+var errStore = errors.New("the store is away")
+
+// When the tasks cannot be read, what they were stands, and the report says so; but
+// never in another room, and not what a room never said.
+func TestTasksStandInForThemselves(t *testing.T) {
+	for _, layout := range []Layout{Stable, Classic} {
+		w := newWorld(t, layout)
+		var broken atomic.Pointer[error]
+		w.breaks("tasks", &broken)
+		first := w.addTask(3, "Water the plants")
+		w.asks("Hello")
+		w.expect(true, first.ID+":")
+		broken.Store(&errStore)
+		second := w.addTask(3, "Feed the cat")
+		w.asks("And now?")
+		w.expect(true, first.ID+":")
+		w.expect(false, second.ID+":")
+		w.expect(false, "There are no open tasks")
+		if got := strings.Join(w.problems(), "\n"); got != "tasks: the store is away; what it said before stands here" {
+			t.Errorf("%s: problems: %s", layout, got)
+		}
+		if s := w.section("tasks"); layout == Classic && s.Note != "as rendered earlier; now: the store is away; what it said before stands here" {
+			t.Errorf("%+v", s)
+		}
+		home := w.room
+		w.room, w.last = "!other:example.org", nil
+		w.asks("Hello")
+		w.expect(false, first.ID)
+		if got := strings.Join(w.problems(), "\n"); got != "tasks: the store is away" {
+			t.Errorf("%s: problems in another room: %s", layout, got)
+		}
+		broken.Store(nil)
+		w.room, w.last = home, nil
+		w.asks("And now?")
+		w.expect(true, second.ID+":")
+		if len(w.problems()) != 0 {
+			t.Errorf("%s: problems: %v", layout, w.problems())
+		}
+	}
+}
+
+// Only those who declare it are stood in for: what a contributor with no such word
+// said before is not said again.
+func TestOthersAreNotStoodInFor(t *testing.T) {
+	w := newWorld(t, Classic)
+	var broken atomic.Pointer[error]
+	w.breaks("memories", &broken)
+	w.remembers("Ada drinks tea.")
+	w.asks("Hello")
+	w.expect(true, "Ada drinks tea.")
+	broken.Store(&errStore)
+	w.asks("And now?")
+	w.expect(false, "Ada drinks tea.")
+	if s := w.section("memories"); s.State != Failed || s.Note != "the store is away" || s.Zone != Prefix || s.Tokens != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A conversation that begins while the skills cannot be read begins with what they
+// were, and goes on when they can be read again.
+func TestStandInBeginsAnEpoch(t *testing.T) {
+	w := newWorld(t, Stable)
+	var broken atomic.Pointer[error]
+	w.breaks("skills", &broken)
+	w.file("skills/tea.md", "# How to make tea\n")
+	w.asks("Hello")
+	broken.Store(&errStore)
+	_, err := w.history.StartNew(t.Context(), w.room)
+	w.must(err)
+	w.last = nil
+	if reason := w.asks("Hello again"); reason != newConversation {
+		t.Errorf("reason %q", reason)
+	}
+	w.expect(true, "How to make tea")
+	if reason := w.asks("Still away"); reason != "" {
+		t.Errorf("still away: %q", reason)
+	}
+	broken.Store(nil)
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("what stood in was right, but an epoch began: %q", reason)
+	}
+	w.file("skills/coffee.md", "# How to make coffee\n")
+	if reason := w.asks("And now?"); reason != "skills changed" {
+		t.Errorf("reason %q", reason)
+	}
+
+	// With nothing to stand in, the epoch ends when there is something to say.
+	broken.Store(&errStore)
+	w.room, w.last = "!other:example.org", nil
+	w.asks("Hello")
+	w.expect(false, "How to make")
+	if s := w.section("skills"); s.State != Failed {
+		t.Errorf("%+v", s)
+	}
+	if reason := w.asks("Still away"); reason != "" {
+		t.Errorf("still away: %q", reason)
+	}
+	broken.Store(nil)
+	if reason := w.asks("And now?"); reason != "skills changed" {
+		t.Errorf("reason %q", reason)
+	}
+	w.expect(true, "How to make coffee")
+}
+
+// A contributor that hangs is asked no more than maxAsked times, and again once it
+// has come back; nobody waits for it, and its late answers go nowhere.
+func TestContributorThatHangs(t *testing.T) {
+	w := newWorld(t, Stable)
+	var asked atomic.Int32
+	hang, ended := make(chan bool), sync.WaitGroup{}
+	late := newContent(content{source: "deaf", lines: []string{"late"}})
+	w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}, contributor{"deaf", "Deaf", Data, Items, func(context.Context, *question) (*content, error) {
+		asked.Add(1)
+		ended.Add(1)
+		defer ended.Done()
+		<-hang
+		return late, nil
+	}, yes})
+	w.says("Hello")
+	w.assembler.deadline = time.Millisecond
+	note := func() string {
+		p := w.assemble()
+		for _, s := range p.Report.Sections {
+			if s.ID == "deaf" {
+				return s.Note
+			}
+		}
+		return "nothing"
+	}
+	for n := range maxAsked + 5 {
+		got := note()
+		if want := errLate.Error(); n < maxAsked && got != want {
+			t.Fatalf("asked %d times: %q, want %q", n+1, got, want)
+		}
+		if want := errBusy.Error(); n >= maxAsked && got != want {
+			t.Fatalf("asked %d times: %q, want %q", n+1, got, want)
+		}
+	}
+	if n := asked.Load(); n > maxAsked {
+		t.Errorf("asked %d times", n)
+	}
+	close(hang)
+	for at, deadline := len(w.assembler.asked)-1, time.Now().Add(30*time.Second); w.assembler.asked[at].Load() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("they never came back")
+		}
+	}
+	ended.Wait()
+	w.assembler.deadline = 30 * time.Second
+	if got := flat(w.assemble().Messages()); !strings.Contains(got, "# Deaf\n<data") {
+		t.Errorf("not asked again:\n%s", got)
+	}
+}
+
+// Who is done in time is heard, also when another one is late; and a caller that gives
+// up gets its own error.
+func TestLateOnesCostTheOthersNothing(t *testing.T) {
+	w := newWorld(t, Stable)
+	at := place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}
+	others := make(chan bool)
+	w.contribute(at, contributor{"deaf", "Deaf", Data, Items, func(ctx context.Context, _ *question) (*content, error) {
+		<-others // so that it is the last one
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, no})
+	w.contribute(at, contributor{"quick", "Quick", Data, Items, func(context.Context, *question) (*content, error) {
+		defer close(others)
+		return newContent(content{source: "quick", lines: []string{"in time"}}), nil
+	}, no})
+	w.says("Hello")
+	w.assembler.deadline = 300 * time.Millisecond
+	w.send()
+	w.expect(true, "in time")
+	if s := w.section("deaf"); s.State != Failed || s.Note != errLate.Error() {
+		t.Errorf("%+v", s)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that gave up: %v", err)
+	}
+}
+
+// What a contributor says of a part beside an error is used, and the error told.
+func TestPartOfAContent(t *testing.T) {
+	w := newWorld(t, Classic)
+	first := true
+	w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: Rebuilt}, contributor{"half", "Half", Data, Items, func(context.Context, *question) (*content, error) {
+		if first {
+			return newContent(content{source: "half", lines: []string{"the whole"}}), nil
+		}
+		return newContent(content{source: "half", lines: []string{"a part"}}), errStore
+	}, yes})
+	w.asks("Hello")
+	w.expect(true, "the whole")
+	first = false
+	w.asks("And now?")
+	w.expect(true, "a part")
+	w.expect(false, "the whole")
+	if got := strings.Join(w.problems(), "\n"); got != "half: the store is away" {
+		t.Errorf("problems: %s", got)
+	}
+}
+
+// The same problem of two contributors is told once.
+func TestProblemsAreToldOnce(t *testing.T) {
+	w := newWorld(t, Stable)
+	for _, name := range []string{"one", "two"} {
+		w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}, contributor{name, name, Data, Items, func(_ context.Context, q *question) (*content, error) {
+			q.problem("x.txt", 3, "is odd")
+			return nil, nil
+		}, no})
+	}
+	for range 3 {
+		w.asks("Hello")
+		if got := strings.Join(w.problems(), "\n"); got != "x.txt:3: is odd" {
+			t.Errorf("problems: %s", got)
+		}
+	}
+	if n := strings.Count(w.log.String(), "is odd"); n != 1 {
+		t.Errorf("logged %d times:\n%s", n, w.log.String())
+	}
+}
+
+func TestRowsOf(t *testing.T) {
+	if _, err := rowsOf([]place{{ID: "nobody"}}, contributors, nil); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+		t.Errorf("an unknown contributor: %v", err)
+	}
+	rows, err := rowsOf(layouts[Stable], contributors, map[string]int{"memories": 123, "tasks": 77, "soul": -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		want := map[string]int{"memories": 123, "learned": 123, "tasks_now": 77, "soul": 8000, "goal": 4000}[row.ID]
+		if want != 0 && row.Max != want {
+			t.Errorf("%s: %d, want %d", row.ID, row.Max, want)
+		}
+	}
+	w := newWorld(t, Stable)
+	turn := w.turn()
+	turn.Layout, turn.Preview = "nothing", true
+	if _, err := w.assembler.Assemble(t.Context(), turn); err == nil || !strings.Contains(err.Error(), `unknown layout "nothing"`) {
+		t.Errorf("an unknown layout: %v", err)
+	}
+}
+
+// New says what is wrong with a configuration.
+func TestNewRefuses(t *testing.T) {
+	w := newWorld(t, Stable)
+	good := w.assembler.cfg
+	for want, spoil := range map[string]func(*Config){
+		`unknown layout "minimal"`: func(c *Config) { c.Layout = Minimal },
+		"a store is missing":       func(c *Config) { c.Tasks = nil },
+		`"../x" is no language`:    func(c *Config) { c.SeedLanguage = "../x" },
+	} {
+		cfg := good
+		spoil(&cfg)
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	a, err := New(Config{DB: good.DB, Dir: good.Dir, Memory: good.Memory, Tasks: good.Tasks, Skills: good.Skills, History: good.History})
+	w.must(err)
+	w.says("Hello")
+	p, err := a.Assemble(t.Context(), w.turn())
+	w.must(err)
+	if got := flat(p.Messages()); p.Layout != Stable || !strings.Contains(got, "You are Reverie.") || !strings.Contains(got, "Greet the person.") {
+		t.Errorf("with defaults alone: %s\n%s", p.Layout, got)
+	}
+	if n := nonceOf(p); n != "" && (len(n) != 4 || n != strings.ToLower(n)) {
+		t.Errorf("nonce %q", n)
+	}
+}

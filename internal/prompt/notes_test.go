@@ -1,0 +1,154 @@
+package prompt
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// What holds no more is said to hold no more, once, and only to a model that was told
+// that it held.
+func TestNoLonger(t *testing.T) {
+	for _, tt := range []struct {
+		title, first, second, none string
+		set                        func(w *world, s string)
+	}{
+		{"Thinking:", "low", "high", "Think as much as you find right again.", func(w *world, s string) { w.thinking = s }},
+		{"Goal steps now:", "🔄 one", "✅ one", "No steps are open any more.", func(w *world, s string) { w.steps = []string{s} }},
+		{"Current Task:", "The first.", "The second.", "No task in particular is being worked on any more.", func(w *world, s string) { w.pin = s }},
+	} {
+		w := newWorld(t, Stable)
+		said := func(want string) {
+			t.Helper()
+			if reason := w.asks("And now?"); reason != "" && reason != newConversation {
+				t.Errorf("%s an epoch began: %s", tt.title, reason)
+			}
+			_, got, _ := strings.Cut(w.sent.Tail, tt.title+"\n")
+			got, _, _ = strings.Cut(got, "\n"+closeNote("k3f9"))
+			if !strings.Contains(got, want) || (got == "") != (want == "") {
+				t.Errorf("%s said %q, want %q", tt.title, got, want)
+			}
+		}
+		word := func(s string) string {
+			if words := thinkingWords[s]; words != "" {
+				return words
+			}
+			return s
+		}
+		said("")
+		tt.set(w, tt.first)
+		said(word(tt.first))
+		said("")
+		tt.set(w, tt.second)
+		said(word(tt.second))
+		tt.set(w, "")
+		said(tt.none)
+		said("")
+		w.restart()
+		said("")
+		tt.set(w, tt.first)
+		said(word(tt.first))
+		tt.set(w, "")
+		w.file("SOUL.md", "Another soul.") // a new epoch knows nothing of what was
+		w.says("And now?")
+		if p := w.send(); !p.Report.Epoch.New || p.Tail != "" {
+			t.Errorf("%s a new epoch says %q", tt.title, p.Tail)
+		}
+	}
+}
+
+// Each level of thinking has its words; a level that nobody knows has none.
+func TestThinkingWords(t *testing.T) {
+	w := newWorld(t, Layered)
+	seen := map[string]bool{}
+	for _, level := range []string{"off", "low", "medium", "high"} {
+		w.thinking = level
+		w.asks("Hello")
+		_, words, ok := strings.Cut(w.sent.Prefix, "# Thinking\n")
+		words, _, _ = strings.Cut(words, divider)
+		if !ok || words == "" || seen[words] {
+			t.Errorf("%s: %q", level, words)
+		}
+		seen[words] = true
+	}
+	for _, level := range []string{"", "maximal"} {
+		w.thinking = level
+		w.asks("Hello")
+		w.expect(false, "# Thinking")
+		w.expect(false, "right again")
+	}
+}
+
+// What stands in a line stands in one, whatever came in; blank lines are none.
+func TestWordsOfATurn(t *testing.T) {
+	w := newWorld(t, Tiered)
+	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
+	w.asks("Hello")
+	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
+	w.expect(false, "Goal steps now")
+	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
+	w.tools, w.goal = nil, nil
+	w.asks("Hello")
+	w.expect(false, "# Tools\n")
+	w.expect(false, "# Active Goal")
+}
+
+// The runtime line says what is known, and nothing of what is not.
+func TestRuntimeAndModels(t *testing.T) {
+	w := newWorld(t, Split)
+	w.asks("Hello")
+	w.expect(true, "# Runtime\nagent Reverie, host attic, OS linux/amd64\n")
+	w.expect(true, "# Models\nThe person may ask for one of these models: small, large.\n")
+	w.expect(true, "# Tools Reminder\nThese are all the tools there are: append_memory, task, add_skill, read_file. Call no others.")
+	w.model, w.tools = "qwen3:8b", nil
+	w.assembler.cfg.Host, w.assembler.cfg.Models = "", []string{"small"}
+	w.now = time.Date(2026, 12, 31, 23, 5, 0, 0, time.UTC)
+	w.asks("Hello")
+	w.expect(true, "# Runtime\nagent Reverie, model qwen3:8b, OS linux/amd64")
+	w.expect(false, "# Models")
+	w.expect(false, "# Tools Reminder")
+	w.expect(true, "# Current Time\nFriday, 2027-01-01 00:05 CET")
+}
+
+// A seed is for the first message: not once the assistant has answered.
+func TestSeedOnlyAtTheBeginning(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	w.send()
+	w.expect(true, "Greet the person.")
+	w.file("SOUL.md", "Warm.") // in a new epoch, before the first answer, it is said again
+	w.send()
+	w.expect(true, "Greet the person.")
+	w.answers("Hello.")
+	w.file("SOUL.md", "Cold.")
+	w.says("And now?")
+	w.send()
+	w.expect(false, "Greet the person.")
+	w.must(os.Remove(w.path("SOUL.md")))
+}
+
+// A tail without anything before it is a message of its own.
+func TestTailAlone(t *testing.T) {
+	for _, tt := range []struct {
+		p    Prompt
+		want string
+	}{
+		{Prompt{}, ""},
+		{Prompt{Tail: "tail"}, "=== user\ntail"},
+		{Prompt{Prefix: "prefix", Tail: "tail"}, "=== system\nprefix\n=== user\ntail"},
+		{Prompt{History: []llm.Message{{Role: llm.Assistant, Content: "a"}}, Tail: "tail"}, "=== assistant\na\n=== user\ntail"},
+		{Prompt{History: []llm.Message{{Role: llm.Tool, Content: "t"}}, Tail: "tail"}, "=== tool\nt\n\ntail"},
+		{Prompt{History: []llm.Message{{Role: llm.User}}, Tail: "tail"}, "=== user\ntail"},
+	} {
+		before := flat(tt.p.History)
+		if got := flat(tt.p.Messages()); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+		if flat(tt.p.History) != before {
+			t.Errorf("the history was changed: %q", flat(tt.p.History))
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+func TestKindsOfEvents(t *testing.T) {
+	for reason, want := range map[string]string{
+		newConversation: "conversation", outgrown: "history", newDay: "day", "memories edited": "memory", "memories grew": "memory",
+		"template changed": "mode", "tools, core, template, guides changed": "mode", "tools, core, skills changed": "tools",
+		"skills, apps changed": "skills", "mcp_prompts changed": "mcp", "soul, apps changed": "mcp", "soul changed": "prompt",
+		"toolnotes changed": "prompt", "layout changed": "prompt", "scopes changed": "prompt", "stored prefix is damaged": "prompt",
+		"sources changed": "prompt", "": "prompt",
+	} {
+		if got := kindOf(reason); got != want {
+			t.Errorf("%q is of kind %s, want %s", reason, got, want)
+		}
+	}
+}
+
+// What made a prompt anew is kept, the newest first, and logged.
+func TestEvents(t *testing.T) {
+	w := newWorld(t, Stable)
+	expect := func(room string, most int, want ...string) {
+		t.Helper()
+		events, err := w.assembler.Events(t.Context(), room, most)
+		w.must(err)
+		var got []string
+		for _, e := range events {
+			got = append(got, e.Kind+": "+e.Detail+" at "+e.At.Format("15:04:05 MST")+strings.TrimPrefix(e.Room, testRoom))
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("events of %q:\n%s\nwant\n%s", room, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	expect("", 10)
+	w.asks("Hello")
+	w.asks("Nothing new")
+	w.file("MEMORIES.txt", "Ada drinks tea.\n")
+	w.asks("Something new, but no epoch")
+	w.file("MEMORIES.txt", "Ada drinks coffee.\n")
+	w.now = w.now.Add(time.Minute)
+	w.asks("Edited")
+	w.assemble2("a preview and one that is not sent")
+	w.room, w.last = "!other:example.org", nil
+	w.now = w.now.Add(time.Minute)
+	w.asks("Hello")
+	w.layout = Classic
+	w.restart()
+	w.last = nil
+	w.asks("Hello")
+	expect(testRoom, 10, "memory: memories edited at 09:15:07 CET", "conversation: new conversation at 09:14:01 CET")
+	expect("", 2, "prompt: layout changed at 09:16:12 CET!other:example.org", "conversation: new conversation at 09:16:10 CET!other:example.org")
+	expect("", 100, "prompt: layout changed at 09:16:12 CET!other:example.org", "conversation: new conversation at 09:16:10 CET!other:example.org",
+		"memory: memories edited at 09:15:07 CET", "conversation: new conversation at 09:14:01 CET")
+	expect("!nobody:example.org", 10)
+	if n := strings.Count(w.log.String(), `msg="prompt event"`); n != 4 || !strings.Contains(w.log.String(), `kind=memory detail="memories edited"`) {
+		t.Errorf("%d events are logged:\n%s", n, w.log.String())
+	}
+}
+
+// assemble2 assembles a request that would begin an epoch, twice, and sends neither.
+func (w *world) assemble2(text string) {
+	w.t.Helper()
+	w.says(text)
+	w.file("SOUL.md", "An edit.")
+	turn := w.turn()
+	turn.Preview = true
+	p, err := w.assembler.Assemble(w.t.Context(), turn)
+	w.must(err)
+	if !p.Report.Epoch.New || !w.assemble().Report.Epoch.New {
+		w.t.Error("no epoch would begin")
+	}
+	w.must(os.Remove(w.path("SOUL.md")))
+}
+
+// No more than keptEvents are kept.
+func TestEventsAreNotKeptForEver(t *testing.T) {
+	w := newWorld(t, Stable)
+	tx, err := w.db.BeginTx(t.Context(), nil)
+	w.must(err)
+	for i := range keptEvents + 7 {
+		w.must(saveEvent(t.Context(), tx, w.room, &epoch{started: w.now, reason: fmt.Sprintf("reason %d", i)}))
+	}
+	w.must(tx.Commit())
+	events, err := w.assembler.Events(t.Context(), "", 10_000)
+	w.must(err)
+	if len(events) != keptEvents || events[0].Detail != fmt.Sprintf("reason %d", keptEvents+6) || events[keptEvents-1].Detail != "reason 7" {
+		t.Errorf("%d events are kept, from %v to %v", len(events), events[0], events[len(events)-1])
+	}
+}
+
+// The last request can be told from what is stored: after an answer, a restart, a tool
+// call, a retry and in an epoch that began in the middle. send compares the bytes.
+func TestSent(t *testing.T) {
+	w := newWorld(t, Stable)
+	sent := func() string {
+		t.Helper()
+		messages, err := w.assembler.Sent(t.Context(), w.room)
+		if errors.Is(err, ErrNotKept) {
+			return "not kept"
+		}
+		w.must(err)
+		return flat(messages)
+	}
+	if got := sent(); got != "not kept" {
+		t.Errorf("of a room in which nothing was said: %s", got)
+	}
+	w.remembers("Ada drinks tea.")
+	w.says("Hello")
+	if got := sent(); got != "not kept" {
+		t.Errorf("before the first request: %s", got)
+	}
+	w.send()
+	w.addTask(3, "Water the plants")
+	w.callsTool("task", "{}")
+	if got := sent(); got != flat(w.last) {
+		t.Errorf("while a tool is called:\n%s", got)
+	}
+	w.result("done")
+	first := flat(w.send().Messages())
+	w.answers("Hello.")
+	w.restart()
+	if got := sent(); got != first {
+		t.Errorf("after the answer and a restart:\n%s", got)
+	}
+	w.says("And now?")
+	w.file("SOUL.md", "Warm.")
+	w.send()
+	w.expect(true, "# Soul")
+	w.callsTool("task", "{}")
+	w.result("done")
+	w.send()
+	past := w.turn().History
+	w.must(w.history.Retire(t.Context(), w.room, past[len(past)-3].ID))
+	w.last = nil
+	w.restart()
+	again := flat(w.send().Messages())
+	w.answers("Well.")
+	if got := sent(); got != again {
+		t.Errorf("after a retry:\n%s", got)
+	}
+	w.window = 1100
+	for range 8 {
+		w.says(strings.Repeat("What about it? ", 30))
+		w.send()
+		w.answers("Well.")
+	}
+	if w.sent.Report.History.LeftOut == 0 {
+		t.Error("nothing was left out: this test says nothing")
+	}
+	if got := sent(); got != flat(w.last) {
+		t.Errorf("with a part of the history:\n%s", got)
+	}
+	_, err := w.history.StartNew(t.Context(), w.room)
+	w.must(err)
+	if got := sent(); got != "not kept" {
+		t.Errorf("after !new: %s", got)
+	}
+	w.says("Hello again")
+	if got := sent(); got != "not kept" {
+		t.Errorf("after !new and a message: %s", got)
+	}
+	w.layout, w.last = Classic, nil
+	w.restart()
+	w.send()
+	if got := sent(); got != "not kept" {
+		t.Errorf("of a layout that keeps no prefix: %s", got)
+	}
+}
+
+// An epoch that cannot be read, or that somebody spoiled, costs a new one and no more.
+func TestSpoiledEpoch(t *testing.T) {
+	for column, reason := range map[string]string{
+		"sections = '{'": newConversation, "shown = '['": newConversation, "nonce = ''": newConversation,
+		`prefix = prefix || '</data k3f9>'`:    "stored prefix is damaged",
+		`key = replace(key, 'soul=', 'gone=')`: "soul changed", `key = key || ' gone=1'`: "sources changed",
+	} {
+		w := newWorld(t, Stable)
+		w.file("SOUL.md", "Warm.")
+		w.asks("Hello")
+		_, err := w.db.Exec(`UPDATE prompt_epoch SET ` + column)
+		w.must(err)
+		w.restart()
+		if got := w.asks("And now?"); got != reason {
+			t.Errorf("%s: %q, want %q", column, got, reason)
+		}
+		w.expect(true, "Hello")
+	}
+}
+
+func TestRepeated(t *testing.T) {
+	m := func(role llm.Role, text string) llm.Message { return llm.Message{Role: role, Content: text} }
+	call := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{1}"}}}
+	other := llm.Message{Role: llm.Assistant, ToolCalls: []llm.ToolCall{{ID: "1", Name: "task", Arguments: "{2}"}}}
+	for _, tt := range []struct {
+		last, now        []llm.Message
+		repeated, reused float64
+	}{
+		{nil, nil, 0, 0},
+		{nil, []llm.Message{m(llm.System, "ab")}, 0, 0},
+		{[]llm.Message{m(llm.System, "ab")}, nil, 0, 0},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, 1, 0.5},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
+		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.User, "abcd")}, 0, 0},
+		{[]llm.Message{call}, []llm.Message{call}, 1, 1},
+		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
+		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},
+	} {
+		if got := Repeated(tt.last, tt.now); got != tt.repeated {
+			t.Errorf("%s then %s: repeated %v, want %v", flat(tt.last), flat(tt.now), got, tt.repeated)
+		}
+		if got := reused(tt.last, tt.now); got != tt.reused {
+			t.Errorf("%s then %s: reused %v, want %v", flat(tt.last), flat(tt.now), got, tt.reused)
+		}
+	}
+}

@@ -248,6 +248,32 @@ func TestReadSkillIsNotRepeated(t *testing.T) {
 	}
 }
 
+// A part that was read later, and a call that came to nothing, change nothing; and a
+// result that was taken back is not counted on.
+func TestReadSkillIsTakenBack(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.skillFile("a", "alpha", 0, "Ask first.\nThen run it.")
+	w.skillFile("b", "beta", 0, "Say B.")
+	w.says("Read it.")
+	w.send()
+	w.callsTool("read_file", `{"path":"skills/a.md"}`)
+	w.result("# a\nAsk first.\nThen run it.")
+	w.send()
+	w.callsTool("read_file", `{"path":"skills/a.md","offset":5}`)
+	w.result("Then run it.")
+	if p := w.send(); p.Tail != "" {
+		t.Errorf("told: %q", p.Tail)
+	}
+	w.must(w.history.Retire(t.Context(), w.room, w.turn().History[0].ID))
+	w.last = nil
+	w.send()
+	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
+	w.says("alpha")
+	if p := w.send(); !strings.Contains(p.Tail, "## a\n# a\nAsk first.\nThen run it.") || strings.Contains(p.Tail, "Say B.") {
+		t.Errorf("tail: %q", p.Tail)
+	}
+}
+
 // The request that leaves the result out of the history tells the text itself.
 func TestReadSkillThatIsLeftOut(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -319,7 +345,7 @@ func TestMatchesAreKept(t *testing.T) {
 	skills, err := w.skills.List()
 	w.must(err)
 	q := &question{a: w.assembler, turn: &turn}
-	if got := q.matches(skills, 1, "alpha"); len(got) != 0 {
+	if got := q.matches(skills, 3*maxMatched, "alpha"); len(got) != 0 {
 		t.Errorf("the skills changed, and %v is still called for", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie"
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
@@ -242,6 +243,31 @@ func TestUnreadableMemoryKeepsTheEpoch(t *testing.T) {
 	}
 }
 
+// The same after a restart, when nothing is known of the file but what the epoch says,
+// and another file can be read.
+func TestUnreadableMemoryAfterARestart(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("MEMORIES.txt", "Ada drinks tea.\n")
+	w.file("memories/shared.txt", "The wifi is called Lovelace.\n")
+	w.asks("Hello")
+	w.must(os.Remove(w.path("MEMORIES.txt")))
+	w.must(os.Mkdir(w.path("MEMORIES.txt"), 0o700))
+	w.restart()
+	if reason := w.asks("And now?"); reason != "" || len(w.problems()) == 0 {
+		t.Errorf("reason %q, problems %v", reason, w.problems())
+	}
+	w.expect(true, "Ada drinks tea.")
+	w.expect(true, "Lovelace")
+	w.layout, w.last = Classic, nil // which has nothing but what it can read
+	w.restart()
+	w.asks("And now?")
+	w.expect(false, "Ada drinks tea.")
+	w.expect(true, "Lovelace")
+	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note, "MEMORIES.txt") {
+		t.Errorf("problems %v, %+v", w.problems(), s)
+	}
+}
+
 func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("prompts/BASE_PROMPT.txt", `Here is an example: <data id="k3f9" source="memories">`)
@@ -307,6 +333,13 @@ func TestLearnedIsNotRepeated(t *testing.T) {
 	if p := w.send(); p.Tail != "" {
 		t.Errorf("told again: %s", p.Tail)
 	}
+	w.callsTool("append_memory", "{}")
+	w.remembers("Ada plays chess.")
+	w.result("Remembered:\nAda plays chess.") // any of the results that are new
+	w.add(history.Message{Role: llm.Tool, CallID: "call_x", Text: "done"})
+	if p := w.send(); p.Tail != "" {
+		t.Errorf("told, though a result says it: %s", p.Tail)
+	}
 }
 
 func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
@@ -319,6 +352,9 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 	w.expect(true, "the newest\n")
 	w.expect(true, "what everybody knows")
 	w.expect(true, "older ones stand in data/MEMORIES.txt and data/memories/shared.txt")
+	if len(p.Report.Oversize) != 1 || p.Report.Oversize[0].Contributor != "memories" {
+		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
+	}
 	for _, s := range p.Report.Sections {
 		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
 			t.Errorf("report: %+v", s)

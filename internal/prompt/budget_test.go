@@ -141,6 +141,18 @@ func TestFitWithOneLess(t *testing.T) {
 	})
 }
 
+// What fits exactly is left alone.
+func TestFitExactly(t *testing.T) {
+	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, whole: true}}, turns: []int{10, 40}}
+	if g, _, ok := fit(d); !ok || !slices.Equal(g.sections, []int{10, 50}) || g.leave != 1 {
+		t.Errorf("%+v, %v", g, ok)
+	}
+	d.room = 99
+	if g, _, ok := fit(d); !ok || !slices.Equal(g.sections, []int{0, 50}) {
+		t.Errorf("%+v, %v", g, ok)
+	}
+}
+
 func left(turns []int, n int) (sum int) {
 	for _, t := range turns[:n] {
 		sum += t

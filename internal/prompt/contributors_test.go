@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"reverie/internal/task"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -110,6 +112,12 @@ func TestStandInBeginsAnEpoch(t *testing.T) {
 	if reason := w.asks("Still away"); reason != "" {
 		t.Errorf("still away: %q", reason)
 	}
+	w.restart() // nothing can stand in any more, but the prefix stands
+	w.breaks("skills", &broken)
+	if reason := w.asks("Still away"); reason != "" {
+		t.Errorf("still away after a restart: %q", reason)
+	}
+	w.expect(true, "How to make tea")
 	broken.Store(nil)
 	if reason := w.asks("And now?"); reason != "" {
 		t.Errorf("what stood in was right, but an epoch began: %q", reason)
@@ -184,6 +192,52 @@ func TestContributorThatHangs(t *testing.T) {
 	w.assembler.deadline = 30 * time.Second
 	if got := flat(w.assemble().Messages()); !strings.Contains(got, "# Deaf\n<data") {
 		t.Errorf("not asked again:\n%s", got)
+	}
+}
+
+// A contributor with two places in a layout is asked once.
+func TestAskedOnce(t *testing.T) {
+	w := newWorld(t, Stable)
+	var asked atomic.Int32
+	for i, c := range w.assembler.contributors {
+		if c.Name == "memories" || c.Name == "tasks" {
+			w.assembler.contributors[i].gather = func(ctx context.Context, q *question) (*content, error) {
+				asked.Add(1)
+				return c.gather(ctx, q)
+			}
+		}
+	}
+	w.asks("Hello")
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// A text that says the same is the same, in every room by itself; one that differs in
+// anything is not.
+func TestSaid(t *testing.T) {
+	w := newWorld(t, Stable)
+	q := &question{a: w.assembler, turn: &Turn{}}
+	said := func(room string, c content) *content {
+		t.Helper()
+		c.source = "x"
+		got, err := q.saidAs(c, room)
+		w.must(err)
+		return got
+	}
+	one, two := said("one", content{lines: []string{"a"}}), said("two", content{lines: []string{"b"}})
+	if said("one", content{lines: []string{"a"}}) != one || said("two", content{lines: []string{"b"}}) != two {
+		t.Error("the same text is another one")
+	}
+	for _, c := range []content{{lines: []string{"b"}}, {lines: []string{"a"}, lead: "l"}, {lines: []string{"a"}, none: "n"}, {lines: []string{"a"}, in: []int64{3}}} {
+		if said("one", content{lines: []string{"a"}}) == said("one", c) {
+			t.Errorf("%+v is taken for another text", c)
+		}
+	}
+	for _, c := range []content{{}, {lead: "l"}, {lines: []string{""}}} {
+		if said("one", c) != nil {
+			t.Errorf("%+v says something", c)
+		}
 	}
 }
 
@@ -304,5 +358,43 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if n := nonceOf(p); n != "" && (len(n) != 4 || n != strings.ToLower(n)) {
 		t.Errorf("nonce %q", n)
+	}
+}
+
+// What is remembered twice is told once.
+func TestMemoriesAreToldOnce(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("MEMORIES.txt", "Ada drinks tea.\nAda plays chess.\nAda drinks tea.\n")
+	w.file("memories/shared.txt", "Ada plays chess.\n")
+	w.asks("Hello")
+	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
+}
+
+// Tasks are the same as long as they read the same, in every room by itself.
+func TestSameTasks(t *testing.T) {
+	w := newWorld(t, Stable)
+	at := time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
+	one := task.Task{ID: "1", Content: "c", Priority: 3, Status: "active", Updated: at, Schedule: &task.Schedule{}}
+	if other := one; !sameTask(one, other) {
+		t.Error("a task is not itself")
+	}
+	for i, change := range []func(*task.Task){
+		func(t *task.Task) { t.ID = "2" }, func(t *task.Task) { t.Content = "d" }, func(t *task.Task) { t.Priority = 4 },
+		func(t *task.Task) { t.Status = task.Paused }, func(t *task.Task) { t.Updated = at.Add(1) }, func(t *task.Task) { t.Schedule = nil },
+	} {
+		other := one
+		if change(&other); sameTask(one, other) || sameTask(other, one) {
+			t.Errorf("change %d is not seen", i)
+		}
+	}
+	gathered := func(room string) *content {
+		c, err := gatherTasks(t.Context(), &question{a: w.assembler, turn: &Turn{Room: room}})
+		w.must(err)
+		return c
+	}
+	w.addTask(3, "Water the plants")
+	first := gathered(w.room)
+	if len(first.lines) != 1 || len(gathered("!other:example.org").lines) != 0 || gathered(w.room) != first {
+		t.Error("another room's tasks are in the way")
 	}
 }

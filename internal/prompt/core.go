@@ -49,7 +49,7 @@ func gatherBase(part string) func(context.Context, *question) (*content, error) 
 		}
 		if c.chosen[part] == nil {
 			sections := partOf(c.sections, part)
-			if len(sections) == 0 && slices.Contains(apart, part) {
+			if len(sections) == 0 {
 				// A file that its owner wrote anew may not have it; a job without
 				// an identity or safety rules would be no better for it.
 				builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)

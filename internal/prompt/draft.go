@@ -86,9 +86,6 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(d.history) > 0 {
-		d.epoch.first = r.turn.History[d.skipped].ID
-	}
 	if !r.rebuilt {
 		d.epoch.prefix = d.prefix
 		d.epoch.sections = reports(d.sections, Prefix)

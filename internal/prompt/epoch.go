@@ -133,7 +133,7 @@ func (e *epoch) stands(s shown, past []history.Message) bool {
 		}
 		return 0
 	})
-	return found && s.Message >= e.since
+	return found
 }
 
 // ended says why the epoch e cannot go on for the request r, or "".

@@ -1,11 +1,13 @@
 package prompt
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 func TestFiles(t *testing.T) {
@@ -58,5 +60,28 @@ func TestFiles(t *testing.T) {
 	expect("built in\n", "larger than 1048576 bytes); the built-in text is used")
 	if got := f.read("prompts/b.txt"); got.exists || got.problem != "is missing" {
 		t.Errorf("a file that is nowhere: %+v", got)
+	}
+}
+
+// An editor that writes a new file of the same size within the same tick of the clock
+// is noticed all the same; and so is one that writes into the file.
+func TestFilesOfTheSameSizeAndTime(t *testing.T) {
+	dir := t.TempDir()
+	f := newFiles(dir, nil)
+	path := filepath.Join(dir, "a.txt")
+	at := time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
+	for i, text := range []string{"one", "two", "six"} {
+		name := path
+		if i < 2 {
+			name += ".new"
+		} else {
+			at = at.Add(time.Nanosecond)
+		}
+		if err := errors.Join(os.WriteFile(name, []byte(text), 0o600), os.Chtimes(name, at, at), os.Rename(name, path)); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.read("a.txt").text; got != text {
+			t.Errorf("read %q, want %q", got, text)
+		}
 	}
 }

@@ -94,6 +94,13 @@ func TestWordsOfATurn(t *testing.T) {
 	w.asks("Hello")
 	w.expect(false, "# Tools\n")
 	w.expect(false, "# Active Goal")
+	w.layout, w.summary = Classic, " \n"
+	w.restart()
+	w.asks("Hello")
+	w.expect(false, "# Conversation Summary")
+	w.summary = "\nThey talked.\n\n"
+	w.asks("Hello")
+	w.expect(true, "source=\"summary\">\nThey talked.\n</data")
 }
 
 // The runtime line says what is known, and nothing of what is not.
@@ -119,9 +126,14 @@ func TestSeedOnlyAtTheBeginning(t *testing.T) {
 	w.says("Hello")
 	w.send()
 	w.expect(true, "Greet the person.")
+	w.file("prompts/SEED_en.txt", "Sing.") // within an epoch it is said once
+	if p := w.send(); p.Report.Epoch.New || p.Tail != "" {
+		t.Errorf("said again: %q", p.Tail)
+	}
 	w.file("SOUL.md", "Warm.") // in a new epoch, before the first answer, it is said again
 	w.send()
-	w.expect(true, "Greet the person.")
+	w.expect(true, "Sing.")
+	w.expect(false, "Greet the person.")
 	w.answers("Hello.")
 	w.file("SOUL.md", "Cold.")
 	w.says("And now?")

@@ -54,7 +54,7 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 // gatherTemplate gathers the template of the turn's mode and tier. A missing one
 // is replaced by the mode's next lower tier, then by the assistant's.
 func gatherTemplate(_ context.Context, q *question) (*content, error) {
-	if !isName(q.turn.Mode) || q.turn.Tier < 1 {
+	if !isName(q.turn.Mode) {
 		return nil, nil
 	}
 	for _, mode := range []string{q.turn.Mode, "assistant"} {

@@ -211,6 +211,7 @@ func TestRepeated(t *testing.T) {
 		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.System, "abcd")}, 0.5, 1},
 		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.System, "abxd"), m(llm.User, "efgh")}, 0.5, 0.25},
 		{[]llm.Message{m(llm.System, "abcd")}, []llm.Message{m(llm.User, "abcd")}, 0, 0},
+		{[]llm.Message{m(llm.System, "abcd"), m(llm.User, "efgh")}, []llm.Message{m(llm.User, "abcd"), m(llm.User, "efgh")}, 0, 0},
 		{[]llm.Message{call}, []llm.Message{call}, 1, 1},
 		{[]llm.Message{call, m(llm.User, "abc")}, []llm.Message{other, m(llm.User, "abc")}, 0, 0},
 		{[]llm.Message{m(llm.Assistant, "abc")}, []llm.Message{{Role: llm.Assistant, Content: "abc", ToolCalls: call.ToolCalls}}, 1, 0.3},

@@ -172,7 +172,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 			came <- r.ask(asking, at, look)
 		}()
 	}
-	for ; waiting > 0 && asking.Err() == nil; waiting-- {
+	for ; waiting > 0; waiting-- {
 		select {
 		case got := <-came:
 			replies[got.source] = got

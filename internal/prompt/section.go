@@ -49,19 +49,14 @@ func newContent(c content) *content {
 	return &c
 }
 
-// only returns a content of the lines with these indices, in this order.
+// only returns a content of the lines with these indices, in this order, for a tail:
+// there the last ones go first.
 func (c *content) only(index []int) *content {
 	part := content{source: c.source, lead: c.lead, rest: c.rest}
 	for _, i := range index {
 		part.lines = append(part.lines, c.lines[i])
-		if c.ranks != nil {
-			part.ranks = append(part.ranks, c.ranks[i])
-		}
 		if c.names != nil {
 			part.names = append(part.names, c.names[i])
-		}
-		if c.in != nil {
-			part.in = append(part.in, c.in[i])
 		}
 	}
 	return newContent(part)
@@ -129,7 +124,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 		}
 		parts = append(parts, "("+note+")")
 	}
-	if len(c.lines) == 0 && c.none != "" && row.Zone == Tail {
+	if len(c.lines) == 0 && c.none != "" {
 		parts = append(parts, c.none)
 	}
 	s.Text = strings.Join(parts, "\n")
@@ -241,7 +236,9 @@ func cutMiddle(s string, most int) string {
 // oneLine makes one line of other people's text: white space and control
 // characters become single blanks. Text of more than most characters is cut.
 func oneLine(s string, most int) string {
-	other := func(r rune) bool { return r != ' ' && (unicode.IsSpace(r) || unicode.IsControl(r)) }
+	other := func(r rune) bool { // than a blank or what can be seen
+		return r < ' ' || r >= 0x7f && (unicode.IsSpace(r) || unicode.IsControl(r))
+	}
 	if len(s) <= most && !strings.ContainsFunc(s, other) {
 		return s
 	}

@@ -15,6 +15,10 @@ func TestKeepLines(t *testing.T) {
 	if got := strings.Join(keepLines(c, 13), "|"); got != "new mine|ours" {
 		t.Errorf("by rank: %q, want the newest of every scope", got)
 	}
+	c = newContent(content{lines: []string{"c", "b", "a"}, ranks: []int{2, 1, 0}})
+	if got := strings.Join(keepLines(c, 3), "|"); got != "b|a" {
+		t.Errorf("by rank: %q, want them in their order", got)
+	}
 	c = newContent(content{lines: []string{"first", "second", "third"}})
 	if got := strings.Join(keepLines(c, 12), "|"); got != "first|second" {
 		t.Errorf("without ranks: %q, want the first ones", got)
@@ -83,6 +87,9 @@ func TestCutMiddle(t *testing.T) {
 			t.Fatalf("%d of %d characters are the beginning", long, most)
 		}
 	})
+	if got := cutMiddle(strings.Repeat("a", 30)+"bbbbbbb\nc", 25); got != strings.Repeat("a", 12)+"\n[…]\nbbbbbb\nc" {
+		t.Errorf("the end was cut at its last line: %q", got)
+	}
 	for most, want := range map[int]string{25: "one\ntwo\n[…]\nseven", 20: "one\ntwo\n[…]\nseven", 5: "", 6: "\n[…]\nn"} {
 		if got := cutMiddle("one\ntwo\nthree\nfour\nfive\nsix\nseven", most); got != want {
 			t.Errorf("%d: %q, want %q", most, got, want)

@@ -1,0 +1,124 @@
+package prompt
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A conversation has one nonce from its first look on; the next one has another, in
+// every fence.
+func TestNonceOfAConversation(t *testing.T) {
+	w := newWorld(t, Stable)
+	made := 0
+	w.assembler.nonce = func() string { made++; return fmt.Sprintf("n%03d", made) }
+	w.file("MEMORIES.txt", "Ada drinks tea.\n")
+	w.file("skills/tea.md", "# How to make tea\n")
+	fences := func(p Prompt, want string) {
+		t.Helper()
+		all := flat(p.Messages())
+		if n := strings.Count(all, `<data id="`); n != 2 || n != strings.Count(all, `<data id="`+want+`"`) || n != strings.Count(all, "</data "+want+">") {
+			t.Errorf("not all fences have the nonce %s:\n%s", want, all)
+		}
+		if strings.Count(all, "[note ") != strings.Count(all, openNote(want)) {
+			t.Errorf("not all notes have the nonce %s:\n%s", want, all)
+		}
+	}
+	w.says("Hello n001")
+	fences(w.assemble(), "n001")
+	fences(w.assemble(), "n001")
+	w.must(w.assembler.Commit(t.Context(), w.assemble()))
+	w.answers("Hello.")
+	w.says("And now?")
+	w.file("SOUL.md", "Warm.") // a new epoch of the same conversation
+	fences(w.assemble(), "n001")
+	for i := range 2 {
+		_, err := w.history.StartNew(t.Context(), w.room)
+		w.must(err)
+		w.says("Hello")
+		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent
+		fences(w.assemble(), fmt.Sprintf("n%03d", i+2))
+	}
+	if made != 3 {
+		t.Errorf("%d nonces were made", made)
+	}
+}
+
+// A message that is there in other words is sent in those.
+func TestChangedMessage(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.says("Hello")
+	w.assemble()
+	turn := w.turn()
+	for _, change := range []func(){
+		func() { turn.History[0].Text = "Other words" },
+		func() { turn.History[0].Header = "[another time]" },
+	} {
+		change()
+		p, err := w.assembler.Assemble(t.Context(), turn)
+		w.must(err)
+		if got := p.Messages()[1].Content; !strings.HasPrefix(got, turn.History[0].Header+"\n"+turn.History[0].Text+"\n") {
+			t.Errorf("sent: %q", got)
+		}
+	}
+}
+
+// A day begins where the person is.
+func TestDaysAreLocal(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.now = time.Date(2026, 11, 21, 22, 30, 0, 0, time.UTC) // 23:30 in Berlin
+	w.asks("Hello")
+	w.remembers("Ada drinks tea.")
+	w.now = w.now.Add(20 * time.Minute)
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("before midnight: %q", reason)
+	}
+	w.now = w.now.Add(20 * time.Minute)
+	if reason := w.asks("And now?"); reason != newDay {
+		t.Errorf("after midnight: %q", reason)
+	}
+	w.restart()
+	w.remembers("Ada plays chess.")
+	w.now = time.Date(2026, 11, 22, 22, 50, 0, 0, time.UTC)
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("in the evening of the same day: %q", reason)
+	}
+}
+
+// What was left out stays out when an epoch begins for another reason, and no more
+// goes with it.
+func TestLeftOutStaysOut(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.window = 3000
+	for w.sent.Report.History.LeftOut == 0 {
+		w.asks(strings.Repeat("What about it? ", 40))
+	}
+	w.asks("And now?")
+	was := w.sent.Report.History
+	for i, window := range []int{3000, 0} {
+		w.window = window
+		w.file("SOUL.md", fmt.Sprintf("Warm, edition %d.", i))
+		w.restart()
+		if reason := w.asks("And now?"); reason != "soul changed" {
+			t.Errorf("reason %q", reason)
+		}
+		if now := w.sent.Report.History; now.LeftOut != was.LeftOut || now.Messages != was.Messages+2*(i+1) {
+			t.Errorf("history %+v, then %+v", was, now)
+		}
+	}
+}
+
+// In the smallest window, with nothing that could give way, the program's own words
+// stay, or there is an error; it never tries for ever.
+func TestOnlyALeadToGiveWay(t *testing.T) {
+	for window := 560; window < 1000; window += 10 {
+		w := newWorld(t, Stable)
+		w.window = window
+		w.says("Hello")
+		p, err := w.assembler.Assemble(t.Context(), w.turn())
+		if err == nil && !strings.Contains(p.Prefix, "Load a skill with read_file") {
+			t.Errorf("window %d: the skills' first line is not there:\n%s", window, p.Prefix)
+		}
+	}
+}

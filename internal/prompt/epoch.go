@@ -118,12 +118,9 @@ func (e *epoch) lastShown(source string, past []history.Message) (hash string, o
 	return "", false
 }
 
-// stands reports whether the model still gets what was shown. A retried turn
+// stands reports whether the model still gets the message that showed it. A retried turn
 // takes messages out of the history, and what they showed with them.
 func (e *epoch) stands(s shown, past []history.Message) bool {
-	if s.Message == 0 {
-		return true
-	}
 	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int {
 		switch {
 		case m.ID < id:

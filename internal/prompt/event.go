@@ -55,8 +55,7 @@ func saveEvent(ctx context.Context, tx *sql.Tx, room string, e *epoch) error {
 
 // kindOf sorts the reason of an epoch.
 func kindOf(reason string) string {
-	changed, ok := strings.CutSuffix(reason, " changed")
-	switch names := strings.Split(changed, ", "); {
+	switch names := strings.Split(strings.TrimSuffix(reason, " changed"), ", "); {
 	case reason == newConversation:
 		return "conversation"
 	case reason == outgrown:
@@ -65,8 +64,6 @@ func kindOf(reason string) string {
 		return "day"
 	case strings.HasPrefix(reason, "memories "):
 		return "memory"
-	case !ok:
-		return "prompt"
 	case slices.Contains(names, "template"):
 		return "mode"
 	case slices.Contains(names, "tools"):

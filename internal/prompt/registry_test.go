@@ -64,13 +64,15 @@ func TestRegistry(t *testing.T) {
 	before := r.list() // what is listed once stays as it is
 	was := fmt.Sprint(before)
 	add(Registered{ID: "b", Source: FromMCP, Server: "hub", Text: "once more"}, "")
+	later := r.list()
+	wasLater := fmt.Sprint(later)
 	if n := r.Clear("hub"); n != 1 {
 		t.Errorf("%d were cleared", n)
 	}
 	if n := r.Clear("hub") + r.Clear("") + r.Clear("config"); n != 0 {
 		t.Errorf("%d more were cleared", n)
 	}
-	if fmt.Sprint(before) != was || ids(r.BySource(FromMCP)) != "d" || ids(r.BySource(FromConfig)) != "c" {
+	if fmt.Sprint(before) != was || fmt.Sprint(later) != wasLater || ids(r.BySource(FromMCP)) != "d" || ids(r.BySource(FromConfig)) != "c" {
 		t.Errorf("after: %s; what was listed before: %v", ids(r.BySource(FromMCP)), before)
 	}
 	add(Registered{ID: "b", Source: FromMCP, Server: "spoke", Text: "free now"}, "")

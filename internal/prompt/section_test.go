@@ -107,7 +107,7 @@ func TestCutTail(t *testing.T) {
 
 func TestOneLine(t *testing.T) {
 	for in, want := range map[string]string{
-		"plain text": "plain text", "a\nb\r\n\tc": "a b c", "a\u2028b\u0085c\u00a0d": "a b c d", "x\x00\x7fy": "x y", "": "", "\n": "",
+		"plain text": "plain text", "a\nb\r\n\tc": "a b c", "a\u2028b\u0085c\u00a0d": "a b c d", "x\x00\x7fy": "x y", "x\x7fy": "x y", "": "", "\n": "",
 		"äöüäöüäöü": "äöüäöüäöü", "äöüäöüäöüä": "äöüäöüäöüä", "äöüäöüäöüäö": "äöüäöüäöüä…", "0123456789": "0123456789", "0123456789x": "0123456789…",
 	} {
 		if got := oneLine(in, 10); got != want {

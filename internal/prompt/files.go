@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
+
+	"reverie/internal/store"
 )
 
 // missing is the problem of a file that is neither on disk nor built in.
@@ -43,7 +46,9 @@ type slot struct {
 }
 
 type file struct {
-	info    fs.FileInfo // nil: it could not be read when last looked
+	read    bool        // it could be when last looked
+	stamp   store.Stamp // then
+	settled bool        // the stamp alone tells that nothing has changed since
 	missing bool
 	text    *text
 }
@@ -60,13 +65,13 @@ func (f *files) read(name string) *text {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	path := filepath.Join(f.dir, filepath.FromSlash(name))
-	info, err := os.Stat(path)
+	stamp, err := store.Stat(path)
 	known := s.last
-	if err == nil && known != nil && known.info != nil && unchanged(info, known.info) {
+	if err == nil && known != nil && known.settled && known.stamp == stamp {
 		return known.text
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case err == nil && !stamp.Exists():
 		if known == nil || !known.missing {
 			known = &file{missing: true, text: f.builtin(name)}
 		}
@@ -74,10 +79,10 @@ func (f *files) read(name string) *text {
 		known = f.keep(name, known, err)
 	default:
 		var data []byte
-		if data, err = readFile(path, info); err != nil {
+		if data, err = readFile(path, stamp); err != nil {
 			known = f.keep(name, known, err)
 		} else {
-			known = &file{info: info, text: clean(data)}
+			known = &file{read: true, stamp: stamp, settled: stamp.Settled(time.Now()), text: same(known, clean(data))}
 		}
 	}
 	s.last = known
@@ -95,9 +100,18 @@ func (f *files) slot(name string) *slot {
 	return s
 }
 
+// same returns what is known already if the file reads as before: equal pointers
+// mean an unchanged file.
+func same(known *file, now *text) *text {
+	if known != nil && known.read && *known.text == *now {
+		return known.text
+	}
+	return now
+}
+
 // keep answers for a file that is there but cannot be read.
 func (f *files) keep(name string, known *file, err error) *file {
-	if known != nil && known.info == nil && !known.missing {
+	if known != nil && !known.read && !known.missing {
 		return known // as before
 	}
 	var path *fs.PathError
@@ -128,18 +142,14 @@ func (f *files) builtin(name string) *text {
 	return &text{text: t.text, exists: true, problem: "is missing; the built-in text is used"}
 }
 
-func readFile(path string, info fs.FileInfo) ([]byte, error) {
-	if !info.Mode().IsRegular() {
+func readFile(path string, stamp store.Stamp) ([]byte, error) {
+	if !stamp.Regular() {
 		return nil, errors.New("not a regular file")
 	}
-	if info.Size() > maxFile {
+	if stamp.Size() > maxFile {
 		return nil, fmt.Errorf("larger than %d bytes", maxFile)
 	}
 	return os.ReadFile(path)
-}
-
-func unchanged(a, b fs.FileInfo) bool {
-	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
 // clean makes text of what an editor wrote.

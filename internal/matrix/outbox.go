@@ -331,12 +331,12 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		if err := c.q.setEvent(ctx, r.id, r.eventID); err != nil {
 			return err
 		}
-		// A draft may have been sent under this id, without us learning of it.
-		// Then the event reads as that draft did, and the edit below is needed.
-		if !r.drafted && r.revision <= 1 {
-			c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
-			return c.q.sent(ctx, r)
-		}
+	}
+	// A draft may have been sent under this id, without us learning of it. Then
+	// the event reads as that draft did, and the edit below is needed.
+	if !r.drafted && r.revision <= 1 {
+		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
+		return c.q.sent(ctx, r)
 	}
 	txn := r.id + "-final"
 	if r.revision > 1 {

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,8 +59,8 @@ func (w *world) idle(t *testing.T, messages int) []history.Message {
 // them up, once a day, after the person has the answer; the room sees nothing of it.
 func TestCondense(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "tidied")
-	now := time.Now()
-	w.cfg.Now = func() time.Time { return now }
+	var later atomic.Int64
+	w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	w.tooMany(t)
 	if got := w.say(t, "$1", "hi"); got.Text != "hello" {
 		t.Errorf("answer = %+v", got)
@@ -82,7 +83,7 @@ func TestCondense(t *testing.T) {
 	if n := len(w.script.asked()); n != 4 {
 		t.Errorf("asked %d times: it must be once a day", n)
 	}
-	now = now.Add(25 * time.Hour)
+	later.Store(int64(25 * time.Hour))
 	w.say(t, "$4", "good morning")
 	w.requests(t, 6)
 }

@@ -137,6 +137,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 		return c.openAccount(ctx)
 	}
 	c.cli.Crypto = c.crypto
+	c.machine().CryptoStore = &keyStore{SQLCryptoStore: c.machine().CryptoStore.(*crypto.SQLCryptoStore), c: c}
 	return nil
 }
 

@@ -395,7 +395,7 @@ func seal(key *backup.MegolmBackupKey, s *crypto.InboundGroupSession) (mautrix.R
 // markBackedUp notes that the keys are in the backup, but for those that have
 // got better meanwhile: they go up once more.
 func (c *Client) markBackedUp(ctx context.Context, version id.KeyBackupVersion, batch []*crypto.InboundGroupSession) error {
-	store := c.machine().CryptoStore.(*crypto.SQLCryptoStore)
+	store := c.machine().CryptoStore.(*keyStore)
 	for _, s := range batch {
 		if err := store.SetGroupSessionKeyBackupVersion(ctx, s.ID(), version); err != nil {
 			return err

@@ -123,6 +123,7 @@ type Client struct {
 	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
 	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
 	hasty       atomic.Bool                                      // the next sync is to return at once
+	behind      atomic.Bool                                      // what a sync brought could not be stored before the end; see keyStore
 	backlog     atomic.Bool                                      // a room has more messages than are handed over at once
 	asked       map[id.SessionID]bool                            // keys asked for in this run; runUnread only
 }

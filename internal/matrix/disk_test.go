@@ -68,9 +68,7 @@ func newWritable(t *testing.T, dir string, encrypted bool) *writable {
 	w.bot = startWith(t, server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
 	w.room = chat(t, s, w.you, w.bot, encrypted)
 	if encrypted {
-		s.SetState(w.you.UserID(), w.room, "m.room.encryption", "", content{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_msgs": 1})
-		s.Say(s.Account("ghost", botPassword), w.room, "the state is there")
-		peertest.Next(t, w.you, func(e peer.Event) bool { return e.Body == "the state is there" })
+		rotate(t, s, w.you, w.room)
 	}
 	w.exchange("hello")
 	await(t, s, "not handled", func() bool { return w.Status(t.Context()).Inbox+w.Status(t.Context()).Outbox == 0 })

@@ -22,11 +22,12 @@ type zerologWriter struct{ log *slog.Logger }
 var bodies = []string{"req_body", "content", "body", "response", "resp_body", "event_content", "since"}
 
 // quiet messages are ordinary events that mautrix logs as warnings, and what
-// this package logs itself.
+// this package logs itself. A new Olm session is stored later; see keyStore.
 var quiet = []string{
 	"Didn't find olm session to encrypt group session",
 	"Request canceled",
 	"Unsupported event type in encrypted event",
+	"Failed to save new olm session in crypto store after decrypting",
 	"Request failed", // whoever made the request says it
 	"Request parsing failed",
 }

@@ -41,6 +41,9 @@ func (p patient) ExecContext(ctx context.Context, query string, args ...any) (sq
 			return nil, err
 		case <-p.c.ending:
 			timer.Stop()
+			if batchOf(ctx) != nil {
+				p.c.behind.Store(true)
+			}
 			return nil, err
 		}
 	}

@@ -68,33 +68,8 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 // OnEvent registers a handler for all events.
 func (s *syncer) OnEvent(h mautrix.EventHandler) { s.DefaultSyncer.OnEvent(s.c.guard(h)) }
 
-// OnSync registers a handler for whole syncs, as the one that takes the keys
-// out of them. When it panics, the keys are taken one by one.
-func (s *syncer) OnSync(h mautrix.SyncHandler) {
-	s.DefaultSyncer.OnSync(func(ctx context.Context, res *mautrix.RespSync, since string) (next bool) {
-		defer func() {
-			if r := recover(); r != nil {
-				s.c.log.Error("matrix: a sync could not be handled; its keys are taken one by one", "panic", r, "stack", string(debug.Stack()))
-				s.c.keysOneByOne(ctx, res)
-				next = true
-			}
-		}()
-		return h(ctx, res, since)
-	})
-}
-
-// keysOneByOne takes the keys out of a sync that the library's handler has not
-// come to; it had not parsed them either. Those that it has taken do no harm a
-// second time, and what else it does comes with the next sync again.
-func (c *Client) keysOneByOne(ctx context.Context, res *mautrix.RespSync) {
-	for _, evt := range res.ToDevice.Events {
-		evt.Type.Class = event.ToDeviceEventType
-		if err := evt.Content.ParseRaw(evt.Type); err != nil && !errors.Is(err, event.ErrContentAlreadyParsed) {
-			continue
-		}
-		c.guard(c.machine().HandleToDeviceEvent)(ctx, evt)
-	}
-}
+// OnSync leaves out the crypto helper's handler for whole syncs; see takeKeys.
+func (s *syncer) OnSync(mautrix.SyncHandler) { s.DefaultSyncer.OnSync(s.c.takeKeys) }
 
 // register connects the handlers.
 func (c *Client) register() {

@@ -1,0 +1,155 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
+	"maunium.net/go/mautrix/crypto/olm"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// keyStore is mautrix's crypto store with another order of writes.
+//
+// mautrix first stores that an Olm message is done with, and how far that has
+// brought the Olm session, and then the room key that the message carried. A
+// program that dies in between gets the message again and takes it for a
+// repeated one, or cannot decrypt it a second time: the key is lost. Here the
+// key goes first. Whatever of the rest is missing then, the message that comes
+// again does no harm: it is opened once more, or is of no use any more.
+//
+// No transaction holds this together: one would have to begin before locks that
+// others hold while they wait for the database.
+type keyStore struct {
+	*crypto.SQLCryptoStore
+	c *Client
+
+	// mu is held while an Olm session in memory is ahead of the database. The
+	// machine's olmLock may be held when it is taken, and not be taken while it is
+	// held.
+	mu sync.Mutex
+}
+
+// opened is an Olm message that is being worked on: what is to be stored when
+// what it carried is. It belongs to one goroutine.
+type opened struct{ rest []func() error }
+
+type openedKey struct{} // the *opened of a context
+
+// errLater has mautrix keep the one-time key that a new Olm session has used.
+var errLater = errors.New("it is stored when the key that came with it is")
+
+// errBehind keeps a key that could not be stored from being lost.
+var errBehind = errors.New("matrix: a room key waits for the next start, and with it what came after it in the same Olm session")
+
+func (k *keyStore) later(ctx context.Context, step func() error) bool {
+	o, _ := ctx.Value(openedKey{}).(*opened)
+	if o == nil {
+		return false
+	}
+	if len(o.rest) == 0 {
+		k.mu.Lock()
+	}
+	o.rest = append(o.rest, step)
+	return true
+}
+
+// settle stores the rest. When the key could not be stored because the program
+// ends, nothing may say that its message is done with.
+func (k *keyStore) settle(o *opened) {
+	if len(o.rest) == 0 {
+		return
+	}
+	defer k.mu.Unlock()
+	for _, step := range o.rest {
+		if k.c.behind.Load() {
+			return
+		}
+		if err := step(); err != nil {
+			k.c.log.Error("matrix: the state of an Olm session could not be stored", "err", err)
+		}
+	}
+}
+
+// PutOlmHash implements crypto.Store.
+func (k *keyStore) PutOlmHash(ctx context.Context, hash [32]byte, at time.Time) error {
+	put := func() error { return k.SQLCryptoStore.PutOlmHash(ctx, hash, at) }
+	if k.later(ctx, put) {
+		return nil
+	}
+	return put()
+}
+
+// UpdateSession implements crypto.Store. Who encrypts with a session that is
+// ahead of the database waits until it no longer is.
+func (k *keyStore) UpdateSession(ctx context.Context, key id.SenderKey, s *crypto.OlmSession) error {
+	now := *s // somebody may encrypt with it meanwhile
+	now.Internal = olm.NewBlankSession()
+	pickled, err := s.Internal.Pickle(k.PickleKey)
+	if err != nil {
+		return err
+	}
+	if err := now.Internal.Unpickle(pickled, k.PickleKey); err != nil {
+		return err
+	}
+	put := func() error { return k.SQLCryptoStore.UpdateSession(ctx, key, &now) }
+	if k.later(ctx, put) {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.c.behind.Load() {
+		return errBehind
+	}
+	return put()
+}
+
+// AddSession implements crypto.Store. The one-time key goes last: without it the
+// message that made the session could not be opened again.
+func (k *keyStore) AddSession(ctx context.Context, key id.SenderKey, s *crypto.OlmSession) error {
+	add := func() error { return k.SQLCryptoStore.AddSession(ctx, key, s) }
+	if k.later(ctx, func() error {
+		if err := add(); err != nil {
+			return err
+		}
+		acc := k.c.machine().GetAccount()
+		if err := acc.Internal.RemoveOneTimeKeys(s.Internal); err != nil {
+			return err
+		}
+		return k.PutAccount(ctx, acc)
+	}) {
+		return errLater
+	}
+	return add()
+}
+
+// takeKeys takes out of a sync what the crypto machine is to know, as its
+// ProcessSyncResponse does, but each message by itself: a panic over one does
+// not touch the others.
+func (c *Client) takeKeys(ctx context.Context, res *mautrix.RespSync, since string) bool {
+	m := c.machine()
+	whole := func(f func()) { c.guard(func(context.Context, *event.Event) { f() })(ctx, &event.Event{}) }
+	whole(func() { m.HandleDeviceLists(ctx, &res.DeviceLists, since) })
+	for _, evt := range res.ToDevice.Events {
+		evt.Type.Class = event.ToDeviceEventType
+		if err := evt.Content.ParseRaw(evt.Type); err == nil || errors.Is(err, event.ErrContentAlreadyParsed) {
+			c.guard(c.takeKey)(ctx, evt)
+		}
+	}
+	whole(func() { m.HandleOTKCounts(ctx, &res.DeviceOTKCount) })
+	whole(func() { m.MarkOlmHashSavePoint(ctx) })
+	return true
+}
+
+func (c *Client) takeKey(ctx context.Context, evt *event.Event) {
+	if evt.Type == event.ToDeviceEncrypted { // others are answered in goroutines, which keep the context
+		o := &opened{}
+		ctx = context.WithValue(ctx, openedKey{}, o)
+		defer c.machine().CryptoStore.(*keyStore).settle(o)
+	}
+	c.machine().HandleToDeviceEvent(ctx, evt)
+}

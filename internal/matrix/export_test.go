@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"maunium.net/go/mautrix/crypto"
+	goolm "maunium.net/go/mautrix/crypto/goolm/account"
 	"maunium.net/go/mautrix/id"
 )
 
@@ -55,4 +57,18 @@ func (cfg *Config) PollQuickly() {
 func (c *Client) Look() {
 	poke(c.unreadWake)
 	poke(c.outWake)
+}
+
+// OneTimeKeys are the public parts of those that are stored.
+func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
+	k := c.machine().CryptoStore.(*keyStore)
+	acc, err := (&crypto.SQLCryptoStore{DB: k.DB, AccountID: k.AccountID, PickleKey: k.PickleKey}).GetAccount(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for _, key := range acc.Internal.(*goolm.Account).OTKeys {
+		keys[string(key.Key.PublicKey)] = true
+	}
+	return keys, nil
 }

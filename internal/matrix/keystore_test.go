@@ -94,6 +94,20 @@ func TestOlmSessionInTwoHands(t *testing.T) {
 	}
 }
 
+// What is stored is the session as it was when it opened the message, whatever
+// somebody does with it meanwhile.
+func TestOlmSessionAsItWas(t *testing.T) {
+	k, s := newKeyStore(t)
+	o := &opened{}
+	opening := step(t, s)
+	must(t, k.UpdateSession(context.WithValue(t.Context(), openedKey{}, o), "sender", s))
+	step(t, s)
+	k.settle(o)
+	if k.stored(t) != opening {
+		t.Error("a state is stored that somebody was still working on")
+	}
+}
+
 // The key that came with a message could not be stored before the end: nothing
 // of the Olm session is stored, whoever uses it.
 func TestOlmSessionBehind(t *testing.T) {

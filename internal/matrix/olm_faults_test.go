@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -124,6 +125,28 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 	}
 }
 
+// The one-time key that a new Olm session has used is used up.
+func TestOneTimeKeyIsUsedUp(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	before, err := b.OneTimeKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	say(t, you, room, "one")
+	hears(t, you, room, "echo: **one**")
+	after, err := b.OneTimeKeys(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(before, func(key string, _ bool) bool { return after[key] })
+	if len(before) != 1 {
+		t.Errorf("%d one-time keys were used up", len(before))
+	}
+}
+
 // Many keys come at once, among them one that breaks the library's work on it,
 // and the program is killed at each of them in turn.
 func TestDiedAtEachOfManyKeys(t *testing.T) {
@@ -164,6 +187,38 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 	}
 	startWith(t, server, dir, echo, stumble, you.UserID())
 	hears(t, you, room, want...)
+}
+
+// The library breaks over a key that its Olm message has just been opened for:
+// the keys that come after it in the same Olm session are taken, now and after a
+// restart.
+func TestPanicBehindAnOpenedMessage(t *testing.T) {
+	s, server := pretend(t)
+	keyless(s)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	stumble := atMessage("matrix library: Failed to store new inbound group session", func() { panic("a fault for a test") })
+	b := startWith(t, server, dir, echo, stumble, you.UserID())
+	broken, room := chat(t, s, you, b, true), chat(t, s, you, b, true)
+	db := openDB(t, dir)
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER broken BEFORE INSERT ON crypto_megolm_inbound_session
+		WHEN NEW.source_user = '`+you.UserID()+`' AND NEW.room_id = '`+broken+`' BEGIN SELECT raise(ABORT, 'this key cannot be stored'); END`); err != nil {
+		t.Fatal(err)
+	}
+	say(t, you, broken, "nobody can read this")
+	b.utd(1)
+	if !strings.Contains(b.log.String(), "a fault for a test") {
+		t.Error("the library did not stumble")
+	}
+	say(t, you, room, "one")
+	hears(t, you, room, "echo: **one**")
+	b.stop()
+	rotate(t, s, you, room)
+	b = startWith(t, server, dir, echo, stumble, you.UserID())
+	say(t, you, room, "two")
+	hears(t, you, room, "echo: **two**")
+	b.utd(1)
 }
 
 // The program ends while the disk is full and keys wait to be stored.

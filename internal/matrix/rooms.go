@@ -38,6 +38,9 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if !ok {
 		return
 	}
+	c.member.Lock()
+	defer c.member.Unlock()
+	c.memberships[evt.RoomID]++
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
@@ -276,6 +279,9 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 			c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
 		}
 	}
+	c.member.Lock()
+	before := c.memberships[room]
+	c.member.Unlock()
 	req := &mautrix.ReqJoinRoom{}
 	if s := server(v.inviter); s != "" {
 		req.Via = []string{s}
@@ -284,7 +290,11 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	c.forgetState(room)
-	c.setMembership(ctx, room, "joined")
+	c.member.Lock()
+	defer c.member.Unlock()
+	if c.memberships[room] == before { // else a sync knows better: we may be out again, and invited anew
+		c.setMembership(ctx, room, "joined")
+	}
 	c.log.Info("matrix: joined", "room", room, "direct", v.direct)
 	return nil
 }

@@ -33,6 +33,8 @@ type exchange struct {
 	status int // of the response; 0 = none came
 	header http.Header
 	events *eventBody // of a good response
+
+	refusal bytes.Buffer // the body of an error answer, as far as it was read
 }
 
 // Do makes the request. It implements openai.HTTPDoer.
@@ -50,7 +52,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		x.alive()
 	}
 	if resp.StatusCode < 200 || resp.StatusCode >= 400 {
-		resp.Body = limited{io.LimitReader(resp.Body, maxRefuse), resp.Body}
+		resp.Body = limited{io.TeeReader(io.LimitReader(resp.Body, maxRefuse), &x.refusal), resp.Body}
 		return resp, nil
 	}
 	if req.Method == http.MethodGet {

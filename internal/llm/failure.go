@@ -23,6 +23,7 @@ type failure struct {
 	loading bool          // the server is still loading the model
 	quirk   quirk         // the same request may work without this, or the one of these that it holds
 	vague   bool          // refused for a reason that is none of those known
+	limit   int           // of TooLarge: the window in tokens, when the server named it
 }
 
 // serverError is an error that the server reported, by status or in the stream.
@@ -80,6 +81,9 @@ func errorFields(raw json.RawMessage) (text, code string) {
 // judge says what a failed request means. ctx is the request's own.
 func (m *model) judge(ctx context.Context, x *exchange, err error) *failure {
 	f := m.sort(ctx, x, err)
+	if f.kind == TooLarge {
+		f.limit = saidLimit(x.refusal.String() + " " + f.text)
+	}
 	f.text = m.clean(f.text)
 	return f
 }

@@ -82,7 +82,7 @@ type ModelConfig struct {
 	BaseURL     string        // up to and including /v1
 	APIKey      string        // empty for servers that want none; never logged
 	Model       string        // how the server calls it
-	Window      int           // context window in tokens; 0 = not known
+	Window      int           // context window in tokens; 0 = detected
 	MaxOutput   int           // most tokens of one answer; 0 = 2048
 	Timeout     time.Duration // for one whole request; 0 = 300 s
 	Temperature *float32      // nil = the server's own
@@ -99,7 +99,9 @@ type Config struct {
 	Connect    time.Duration // to reach a server; 0 = 10 s
 	FirstToken time.Duration // until an answer begins; 0 = 120 s, as local servers load the model first
 	Idle       time.Duration // between two pieces of an answer; 0 = 60 s
+	Detect     time.Duration // for a server to say how large its window is; 0 = 2 s
 
+	Now  func() time.Time  // for the age of what was detected; nil = time.Now
 	HTTP http.RoundTripper // carries the requests; nil = one of its own, with Connect's patience
 }
 

@@ -20,8 +20,12 @@ type model struct {
 	client  *http.Client
 	secrets []string // never to be shown
 
-	mu     sync.Mutex
-	quirks quirk
+	asking sync.Mutex      // held while the server is asked for its window
+	look   chan<- struct{} // wakes Models.Run; nil = nobody runs
+
+	mu      sync.Mutex
+	quirks  quirk
+	windows windows
 }
 
 // minSecret is the length from which a key is taken out of texts: servers that
@@ -39,26 +43,6 @@ func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 		}
 	}
 	return m
-}
-
-func (m *model) window() int {
-	if m.Window > 0 {
-		return m.Window
-	}
-	return defaultWindow
-}
-
-// maxOutput is what is configured; where that or the window is not known, it is
-// at most half of the window, because a request needs room too.
-func (m *model) maxOutput() int {
-	switch {
-	case m.MaxOutput == 0:
-		return min(defaultMaxOutput, m.window()/2)
-	case m.Window == 0:
-		return min(m.MaxOutput, m.window()/2)
-	default:
-		return m.MaxOutput
-	}
 }
 
 func (m *model) known() quirk {
@@ -93,10 +77,14 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 				slog.Int("prompt_tokens", reply.Usage.Prompt), slog.Int("cached_tokens", reply.Usage.Cached),
 				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
+			m.replied(ctx, req, reply)
 			return reply, nil
 		}
 		if ctx.Err() != nil {
 			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: ctx.Err()}
+		}
+		if f.kind == TooLarge {
+			m.refused(ctx, req, f)
 		}
 		parts := m.optional(req, used)
 		if q := f.quirk & (parts | ^dispensable); q != 0 && used&q == 0 { // the same without it; not a failed try

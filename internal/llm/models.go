@@ -28,6 +28,7 @@ type Models struct {
 	log    *slog.Logger
 	models []*model
 	roles  map[string][]*model
+	look   chan struct{} // wakes Run
 }
 
 // New checks the configuration and reports all its faults at once, joined. It
@@ -35,7 +36,7 @@ type Models struct {
 // and says so, and everything that needs no model works.
 func New(cfg Config) (*Models, error) {
 	cfg = withDefaults(cfg)
-	m := &Models{cfg: cfg, log: cfg.Log, roles: map[string][]*model{}}
+	m := &Models{cfg: cfg, log: cfg.Log, roles: map[string][]*model{}, look: make(chan struct{}, 1)}
 	client := newClient(cfg)
 	var faults []error
 	byName := map[string]*model{}
@@ -47,6 +48,7 @@ func New(cfg Config) (*Models, error) {
 			faults = append(faults, fmt.Errorf("%s.name: %q is the name of another model already", at, c.Name))
 		}
 		mod := newModel(c, cfg, client)
+		mod.look = m.look
 		byName[c.Name] = mod
 		m.models = append(m.models, mod)
 	}
@@ -109,11 +111,15 @@ func withDefaults(cfg Config) Config {
 	or(&cfg.Connect, 10*time.Second)
 	or(&cfg.FirstToken, 120*time.Second)
 	or(&cfg.Idle, 60*time.Second)
+	or(&cfg.Detect, 2*time.Second)
 	or(&cfg.Retry.Base, 500*time.Millisecond)
 	or(&cfg.Retry.Max, 8*time.Second)
 	or(&cfg.Retry.MaxRetryAfter, 30*time.Second)
 	if cfg.Retry.Attempts <= 0 {
 		cfg.Retry.Attempts = 3
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	if cfg.Retry.Sleep == nil {
 		cfg.Retry.Sleep = sleep
@@ -180,13 +186,14 @@ func (m *Models) Role(role string) []string {
 }
 
 // Window returns the context window of the role's first model and how much of
-// it is kept for its answer, in tokens. An unknown window counts as 8192.
+// it is kept for its answer, in tokens: the configured one, else the detected one, else
+// 8192. It asks nobody: Detect and Run do. Limits says where the number is from.
 func (m *Models) Window(role string) (window, maxOutput int) {
 	l := m.list(role)
 	if len(l) == 0 {
 		return defaultWindow, defaultMaxOutput
 	}
-	return l[0].window(), l[0].maxOutput()
+	return l[0].window()
 }
 
 // Complete asks the models of a role, in failover order, until one answers. An

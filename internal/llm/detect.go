@@ -1,0 +1,237 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Label says how far a Limit can be trusted.
+type Label string
+
+// The labels, from the surest on.
+const (
+	Enforced  Label = "enforced"  // the server loaded the model so, or refused more; or the configuration says it
+	Max       Label = "max"       // the most that a hosted model takes, as its server says
+	Estimated Label = "estimated" // likely, by what such servers or models do
+	Default   Label = "default"   // nothing is known
+)
+
+// Limit is how many tokens a model reads and writes together.
+type Limit struct {
+	Tokens int       `json:"tokens"`
+	Label  Label     `json:"label"`
+	Source string    `json:"source"` // who said so, such as "ollama /api/ps"
+	At     time.Time `json:"at"`     // when; zero for what is configured or nobody said
+}
+
+// String is the limit in words.
+func (l Limit) String() string { return fmt.Sprintf("%d tokens (%s: %s)", l.Tokens, l.Label, l.Source) }
+
+// Detection is what is known of a model's window and how that came to be known.
+type Detection struct {
+	Model string   `json:"model"` // configured name
+	Limit Limit    `json:"limit"`
+	Steps []string `json:"steps"` // one per source asked: what it said, and at last which won
+}
+
+// How long what a server said is taken for true before it is asked again. It
+// is asked after an answer only: a server that nobody uses is left alone.
+const (
+	freshGuess  = time.Minute      // the model was not loaded: its first answer changes that
+	freshLoaded = 10 * time.Minute // somebody may load it anew in another size, or start a server that can tell
+	freshHosted = 6 * time.Hour
+	keepLearned = 6 * time.Hour // what an error taught; then one request may fail again
+
+	lookEvery = time.Minute // for servers that never answered
+)
+
+// windows is what a model knows of its window. The model's mu guards it.
+type windows struct {
+	asked   time.Time // when the server was last asked; zero = never
+	found   found     // what came of it
+	steps   []string
+	learned Limit // from an answer or error; Tokens 0 = nothing
+	under   int   // found.limit.Tokens when it was learned
+}
+
+// Detect asks the servers of all models whose window is not configured how many
+// tokens they really read. It returns when all have answered or their time
+// (two seconds, see Config.Detect) is up; there is no error, because what is
+// not found out has a default. Limits gives the outcome.
+func (m *Models) Detect(ctx context.Context) {
+	m.detect(ctx, func(*model) bool { return true })
+}
+
+// Run detects windows now and again when there is a reason: a server that did
+// not answer, a model that was loaded since, an error. It ends with ctx.
+func (m *Models) Run(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	m.detect(ctx, (*model).unheard)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			m.detect(ctx, (*model).unheard)
+		case <-m.look:
+			m.detect(ctx, (*model).due)
+		}
+	}
+}
+
+func (m *Models) detect(ctx context.Context, want func(*model) bool) {
+	var g errgroup.Group
+	for _, mod := range m.models {
+		if mod.Window == 0 && want(mod) {
+			g.Go(func() error { mod.detect(ctx); return nil })
+		}
+	}
+	_ = g.Wait() // none of them fails
+}
+
+// Limits says what is known of the windows of a role's models, in failover
+// order. It asks nobody.
+func (m *Models) Limits(role string) []Detection {
+	var out []Detection
+	for _, mod := range m.list(role) {
+		out = append(out, mod.detection())
+	}
+	return out
+}
+
+// detect asks the model's server. Callers who come while it is asked wait and
+// take what the first one heard.
+func (m *model) detect(ctx context.Context) {
+	came := m.cfg.Now()
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	m.mu.Lock()
+	asked, before := m.windows.asked, m.limit()
+	m.mu.Unlock()
+	if asked.After(came) {
+		return
+	}
+	f, steps := m.inquire(ctx)
+	if ctx.Err() != nil {
+		return // half an inquiry
+	}
+	m.mu.Lock()
+	m.take(f, steps)
+	after := m.limit()
+	m.mu.Unlock()
+	if after.Tokens != before.Tokens || after.Label != before.Label {
+		m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "context window", slog.String("model", m.Name),
+			slog.Int("tokens", after.Tokens), slog.String("label", string(after.Label)), slog.String("source", after.Source))
+	}
+}
+
+// take remembers what an inquiry found. The caller holds mu.
+func (m *model) take(f found, steps []string) {
+	w := &m.windows
+	now := m.cfg.Now()
+	f.limit.At = now
+	// A local server forgets an idle model. It will load it as it did before:
+	// a guess is no reason to make the window small and large again by turns.
+	if old := w.found.limit; old.Label == Enforced && f.limit.Label != Enforced {
+		steps = append(steps, "not loaded now, or no answer: what was loaded before counts, "+old.String())
+		f = w.found
+	}
+	if f.limit.Tokens != w.under {
+		w.learned = Limit{}
+	}
+	w.asked, w.found, w.steps = now, f, steps
+}
+
+// limit is what counts now. The caller holds mu.
+func (m *model) limit() Limit {
+	w := &m.windows
+	l := w.found.limit
+	switch {
+	case m.Window > 0:
+		l = Limit{Tokens: m.Window, Label: Enforced, Source: "configured"}
+	case l.Tokens == 0:
+		l = Limit{Tokens: defaultWindow, Label: Default, Source: "default: " + w.nothing()}
+	}
+	got := w.learned
+	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < keepLearned &&
+		(got.Tokens < l.Tokens || got.Label == Enforced && l.Label != Enforced) {
+		return got
+	}
+	return l
+}
+
+func (w *windows) nothing() string {
+	if w.asked.IsZero() {
+		return "the server was not asked yet"
+	}
+	return "the server does not say"
+}
+
+func (m *model) detection() Detection {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...)}
+	if m.Window > 0 {
+		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
+	}
+	if l := m.windows.learned; l.Tokens > 0 {
+		d.Steps = append(d.Steps, l.String())
+	}
+	d.Steps = append(d.Steps, "in use: "+d.Limit.String())
+	return d
+}
+
+// unheard reports whether the server did not answer when it was asked last.
+func (m *model) unheard() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.windows.asked.IsZero() || !m.windows.found.answered
+}
+
+// due reports whether what is known has become old.
+func (m *model) due() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := &m.windows
+	fresh := freshHosted
+	switch {
+	case w.asked.IsZero():
+		return true
+	case !w.found.answered || w.found.server != "" && w.found.limit.Label != Enforced:
+		fresh = freshGuess
+	case w.found.limit.Tokens == 0 || w.found.limit.Label == Enforced:
+		fresh = freshLoaded
+	}
+	return m.cfg.Now().Sub(w.asked) >= fresh
+}
+
+// window is how many tokens the model reads and writes together, and how many
+// of these are kept for its answer: what is configured, or at most a half of a
+// window that nobody configured, because a request needs room too; of a small
+// one a quarter.
+func (m *model) window() (window, maxOutput int) {
+	m.mu.Lock()
+	window = m.limit().Tokens
+	m.mu.Unlock()
+	most := window / 2
+	switch {
+	case window == m.Window && m.MaxOutput > 0: // checked by New
+		return window, m.MaxOutput
+	case window != m.Window && window < defaultWindow:
+		most = window / 4
+	}
+	if m.MaxOutput > 0 {
+		return window, min(m.MaxOutput, most)
+	}
+	return window, min(defaultMaxOutput, most)
+}
+
+func (m *model) maxOutput() int {
+	_, n := m.window()
+	return n
+}

@@ -1,0 +1,206 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// maxSaid is how many bytes of a server's description are read. The longest
+// known, a list of all models of a hosted service, is a quarter of it.
+const maxSaid = 8 << 20
+
+// smallest is what a local server loads when nobody told it anything else.
+const smallest = 4096 // tokens, of Ollama on a small machine and of LM Studio
+
+// said is what one endpoint said of one model. The zero value is nothing.
+type said struct {
+	reached bool   // an HTTP answer came, whatever it was
+	limit   Limit  // Source is filled in by the inquiry
+	trained int    // the model's own maximum: the server may have loaded it with less
+	server  string // which program this is, where the answer shows it
+	text    string // the answer in words
+}
+
+// found is the outcome of an inquiry.
+type found struct {
+	limit    Limit // Tokens 0 = nothing is known
+	answered bool   // by somebody, if only with an error
+	server   string // a program that loads models itself, if it is one
+}
+
+// source is one endpoint.
+type source struct {
+	name   string
+	method string
+	url    string
+	body   string
+	read   func(raw []byte, model string) (said, error)
+}
+
+// hosted are services that are known to be none of the local programs: these
+// are asked for their list of models only.
+var hosted = []string{
+	"openai.com", "azure.com", "anthropic.com", "openrouter.ai", "groq.com", "googleapis.com", "mistral.ai",
+	"deepseek.com", "x.ai", "together.xyz", "fireworks.ai", "moonshot.ai", "moonshot.cn",
+}
+
+func isHosted(host string) bool {
+	return slices.ContainsFunc(hosted, func(h string) bool { return host == h || strings.HasSuffix(host, "."+h) })
+}
+
+// sources lists whom to ask, the surest first.
+func (m *model) sources() []source {
+	base := strings.TrimRight(m.BaseURL, "/")
+	list := source{"/v1/models", http.MethodGet, base + "/models", "", readList}
+	u, err := url.Parse(base)
+	if err != nil || isHosted(u.Hostname()) {
+		return []source{list}
+	}
+	root := strings.TrimSuffix(base, "/v1")
+	name, err := json.Marshal(m.Model)
+	if err != nil {
+		return []source{list}
+	}
+	return []source{
+		// Where one server has several models, asking must not make it load one.
+		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(m.Model), "", readProps},
+		{"lm studio /api/v0/models", http.MethodGet, root + "/api/v0/models", "", readLMStudio},
+		{"ollama /api/ps", http.MethodGet, root + "/api/ps", "", readPS},
+		list,
+		{"ollama /api/show", http.MethodPost, root + "/api/show", `{"model":` + string(name) + `}`, readShow},
+	}
+}
+
+// inquire asks all sources at once and decides.
+func (m *model) inquire(ctx context.Context) (found, []string) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Detect)
+	defer cancel()
+	sources := m.sources()
+	answers := make([]said, len(sources))
+	steps := make([]string, len(sources))
+	var g errgroup.Group
+	for i, s := range sources {
+		g.Go(func() error {
+			answers[i], steps[i] = m.hear(ctx, s)
+			return nil
+		})
+	}
+	_ = g.Wait() // none of them fails
+	f := decide(m.Model, answers)
+	return f, steps
+}
+
+// hear asks one source, and says in words what came.
+func (m *model) hear(ctx context.Context, s source) (said, string) {
+	raw, reached, err := m.fetch(ctx, s)
+	var a said
+	if err == nil {
+		a, err = s.read(raw, m.Model)
+	}
+	a.reached = reached
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		a.text = fmt.Sprintf("no answer within %s", m.cfg.Detect)
+	case err != nil:
+		var inURL *url.Error
+		if errors.As(err, &inURL) { // its text repeats method and address
+			err = inURL.Err
+		}
+		a.text = err.Error()
+	}
+	a.limit.Source = s.name
+	return a, m.clean(s.name + ": " + a.text)
+}
+
+// fetch reads the answer of one source; reached says whether any came.
+func (m *model) fetch(ctx context.Context, s source) (raw []byte, reached bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, s.method, s.url, strings.NewReader(s.body))
+	if err != nil {
+		return nil, false, err
+	}
+	if m.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+m.APIKey)
+	}
+	if s.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := *m.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, false, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, true, fmt.Errorf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	raw, err = io.ReadAll(io.LimitReader(resp.Body, maxSaid+1))
+	switch {
+	case err != nil:
+		return nil, true, err
+	case len(raw) > maxSaid:
+		return nil, true, fmt.Errorf("the answer is larger than %d MiB", maxSaid>>20)
+	}
+	return raw, true, nil
+}
+
+// decide takes the surest of what was said; answers are in the order of sources.
+func decide(model string, answers []said) found {
+	var f found
+	trained := 0
+	loaded, likely := Limit{}, Limit{}
+	for _, a := range answers {
+		f.answered = f.answered || a.reached
+		if f.server == "" {
+			f.server = a.server
+		}
+		if a.trained > 0 && (trained == 0 || a.trained < trained) {
+			trained = a.trained
+		}
+		switch {
+		case a.limit.Tokens == 0:
+		case a.limit.Label == Enforced && loaded.Tokens == 0:
+			loaded = a.limit
+		case a.limit.Label != Enforced && likely.Tokens == 0:
+			likely = a.limit
+		}
+	}
+	capped := func(l Limit) Limit {
+		if trained > 0 && trained < l.Tokens {
+			l.Tokens = trained
+			l.Source += ", and the model reads no more"
+		}
+		return l
+	}
+	switch {
+	case loaded.Tokens > 0: // it may be more than the model was trained for, and holds all the same
+		f.limit = loaded
+	case likely.Tokens > 0:
+		f.limit = capped(likely)
+	case f.server == ollama || f.server == lmStudio:
+		f.limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.server + " loads by itself at least"})
+	case f.server != "":
+		if trained > 0 && trained < defaultWindow {
+			f.limit = Limit{Tokens: trained, Label: Estimated, Source: "the model reads no more"}
+		}
+	default:
+		f.limit = capped(byName(model))
+	}
+	return f
+}
+
+// The programs that load models themselves.
+const (
+	ollama   = "Ollama"
+	lmStudio = "LM Studio"
+	llamaCPP = "llama.cpp"
+)

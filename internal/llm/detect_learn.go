@@ -1,0 +1,146 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// table has the windows of hosted models whose servers do not tell, by how
+// their names begin; the first row that fits counts, so longer ones stand first.
+var table = []struct {
+	prefix string
+	tokens int
+}{
+	{"gpt-3.5-turbo", 16385},
+	{"gpt-4-turbo", 128000},
+	{"gpt-4.1", 1047576},
+	{"gpt-4o", 128000},
+	{"gpt-4", 8192},
+	{"gpt-5-chat", 128000},
+	{"gpt-5", 272000}, // what it reads; its answer comes on top
+	{"o1-mini", 128000},
+	{"o1", 200000},
+	{"o3", 200000},
+	{"o4-mini", 200000},
+	{"claude-", 200000},
+	{"gemini-", 1048576},
+	{"deepseek-chat", 65536},
+	{"deepseek-reasoner", 65536},
+}
+
+// byName looks a model up in the table; Tokens 0 = it is not there.
+func byName(model string) Limit {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:]) // some write the maker first
+	for _, row := range table {
+		rest, ok := strings.CutPrefix(name, row.prefix)
+		if ok && (rest == "" || strings.HasSuffix(row.prefix, "-") || strings.ContainsRune("-.:@", rune(rest[0]))) {
+			return Limit{Tokens: row.tokens, Label: Estimated, Source: "table: models named " + row.prefix + "…"}
+		}
+	}
+	return Limit{}
+}
+
+// saidLimits find the true limit in what servers say when they refuse a request
+// that is too large, in lower case.
+var saidLimits = []*regexp.Regexp{
+	regexp.MustCompile(`"n_ctx"\s*:\s*(\d+)`),                                                    // llama.cpp
+	regexp.MustCompile(`available context size \((\d+)`),                                         // llama.cpp
+	regexp.MustCompile(`maximum (?:context|model|prompt|input) length (?:is|of) ([\d,]+)`),       // OpenAI, vLLM, OpenRouter, xAI
+	regexp.MustCompile(`context (?:length|window|size) (?:is|of)(?: only| at most)? ([\d,]+)`),   // LM Studio and others
+	regexp.MustCompile(`> ([\d,]+) maximum`),                                                     // Anthropic
+	regexp.MustCompile(`exceeds? the maximum number of (?:input )?tokens allowed[:( ]+([\d,]+)`), // Google
+}
+
+// saidLimit reads the limit out of an error; 0 = it names none.
+func saidLimit(text string) int {
+	text = strings.ToLower(text)
+	for _, r := range saidLimits {
+		if m := r.FindStringSubmatch(text); m != nil {
+			n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64)
+			if err == nil && plausible(n) > 0 {
+				return plausible(n)
+			}
+		}
+	}
+	return 0
+}
+
+// leastLearned keeps guesses from making a window that holds nothing at all, and
+// from being made of requests that are too small to be too large.
+const leastLearned = 2048 // tokens
+
+// refused learns from a request that was too large: what the server said, or, if
+// it named no number, that it must be less than what was sent.
+func (m *model) refused(ctx context.Context, req Request, f *failure) {
+	m.mu.Lock()
+	now := m.limit()
+	m.mu.Unlock()
+	l := Limit{Tokens: f.limit, Label: Enforced, Source: "learned from an error"}
+	if l.Tokens == 0 {
+		sent := estimate(req)
+		l = Limit{Tokens: max(leastLearned, min(now.Tokens, sent+m.maxOutput())/4*3), Label: Estimated,
+			Source: "learned from an error that named no number"}
+		if sent < leastLearned/2 || l.Tokens >= now.Tokens {
+			return
+		}
+	}
+	m.learnLimit(ctx, l)
+}
+
+// replied looks at a good answer: has the model been loaded since, and did the
+// server read all of the request? Ollama alone does not refuse what is too
+// large but leaves out the beginning and says nothing.
+func (m *model) replied(ctx context.Context, req Request, reply Reply) {
+	m.mu.Lock()
+	quiet := m.windows.found.server == ollama
+	m.mu.Unlock()
+	if sent, read := estimate(req), reply.Usage.Prompt; quiet && read >= leastLearned/2 && 2*sent > 3*read {
+		n := max(leastLearned, (read+1023)/1024*1024)
+		m.learnLimit(ctx, Limit{Tokens: n, Label: Estimated,
+			Source: fmt.Sprintf("learned: the server read %d tokens of about %d", read, sent)})
+	}
+	if m.Window == 0 && m.due() {
+		m.wake()
+	}
+}
+
+func (m *model) learnLimit(ctx context.Context, l Limit) {
+	m.mu.Lock()
+	l.At = m.cfg.Now()
+	before := m.limit()
+	w := &m.windows
+	w.learned, w.under = l, w.found.limit.Tokens
+	after := m.limit()
+	m.mu.Unlock()
+	if after.Tokens != before.Tokens {
+		m.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "context window is another than thought", slog.String("model", m.Name),
+			slog.Int("tokens", after.Tokens), slog.Int("before", before.Tokens), slog.String("source", after.Source))
+	}
+}
+
+// wake tells Run to look again; it never waits.
+func (m *model) wake() {
+	select {
+	case m.look <- struct{}{}:
+	default: // it will look anyway, or nobody runs
+	}
+}
+
+// estimate is about how many tokens a request takes.
+func estimate(req Request) int {
+	n := 0
+	for _, msg := range req.Messages {
+		n += EstimateTokens(msg.Content) + 4
+		for _, c := range msg.ToolCalls {
+			n += EstimateTokens(c.Name) + EstimateTokens(c.Arguments)
+		}
+	}
+	for _, t := range req.Tools {
+		n += EstimateTokens(t.Name) + EstimateTokens(t.Description) + EstimateTokens(string(t.Parameters))
+	}
+	return n
+}

@@ -41,15 +41,17 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	}
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	// go: waited for below, before Run returns
+	ended := make(chan error, 2)
+	b.models.Detect(ctx) // the first message is to have the right window
+	// go: both waited for below, before Run returns
 	go func() { ended <- sessions.Run(work) }()
+	go func() { ended <- b.models.Run(work) }()
 	if t.live {
 		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
 	}
 	err = t.talk(work, readLines(c.in), sessions, cfg.owner())
 	stop()
-	return errors.Join(err, <-ended)
+	return errors.Join(err, <-ended, <-ended)
 }
 
 // terminal is the transport of `bot chat`.

@@ -64,7 +64,7 @@ type ModelConfig struct {
 	APIKey      secret        `yaml:"api_key"`
 	APIKeyFile  string        `yaml:"api_key_file"`
 	Model       string        `yaml:"model"`
-	Window      int           `yaml:"window"`     // tokens; 0 = not known
+	Window      int           `yaml:"window"`     // tokens; 0 = found out from the server
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own

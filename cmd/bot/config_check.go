@@ -135,7 +135,7 @@ func (c *Config) completeModels(r *reader, dir string) {
 			m.Timeout = defaultTimeout
 		}
 		if m.Window < 0 {
-			r.fault(key("window"), "write the size of the context window in tokens, or 0 if it is not known")
+			r.fault(key("window"), "write the size of the context window in tokens, or 0 to have it found out")
 		}
 		if m.MaxOutput < 0 || m.Window > 0 && m.MaxOutput >= m.Window {
 			r.fault(key("max_output"), "write the most tokens of one answer, fewer than the window")

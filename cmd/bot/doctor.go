@@ -117,6 +117,7 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 		return
 	}
 	defer b.close()
+	b.models.Detect(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	b.examineMatrix(ctx, r)
@@ -186,7 +187,7 @@ func (b *bot) examineModels(ctx context.Context) []finding {
 			found = append(found, finding{"model", ill, err.Error(), "see that it runs and answers; its address, key and name stand under llm.models in the configuration"})
 			continue
 		}
-		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s)", name, time.Since(began).Round(time.Millisecond)), ""})
+		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s); window %s", name, time.Since(began).Round(time.Millisecond), b.models.Limit(name)), ""})
 	}
 	return found
 }

@@ -37,6 +37,7 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 		return err
 	}
 	defer b.close()
+	b.models.Detect(ctx)
 	switch {
 	case p.Diff:
 		return p.diff(ctx, c, b)

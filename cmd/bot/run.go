@@ -48,6 +48,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return b.models.Run(ctx) })
 	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, sessions.Deliver) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

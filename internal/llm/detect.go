@@ -29,7 +29,9 @@ type Limit struct {
 }
 
 // String is the limit in words.
-func (l Limit) String() string { return fmt.Sprintf("%d tokens (%s: %s)", l.Tokens, l.Label, l.Source) }
+func (l Limit) String() string {
+	return fmt.Sprintf("%d tokens (%s: %s)", l.Tokens, l.Label, l.Source)
+}
 
 // Detection is what is known of a model's window and how that came to be known.
 type Detection struct {
@@ -104,6 +106,17 @@ func (m *Models) Limits(role string) []Detection {
 	return out
 }
 
+// Limit is the window of the model called name, as far as it is known. It asks
+// nobody.
+func (m *Models) Limit(name string) Limit {
+	for _, mod := range m.models {
+		if mod.Name == name {
+			return mod.detection().Limit
+		}
+	}
+	return Limit{Tokens: defaultWindow, Label: Default, Source: "there is no such model"}
+}
+
 // detect asks the model's server. Callers who come while it is asked wait and
 // take what the first one heard.
 func (m *model) detect(ctx context.Context) {
@@ -155,7 +168,7 @@ func (m *model) limit() Limit {
 	case m.Window > 0:
 		l = Limit{Tokens: m.Window, Label: Enforced, Source: "configured"}
 	case l.Tokens == 0:
-		l = Limit{Tokens: defaultWindow, Label: Default, Source: "default: " + w.nothing()}
+		l = Limit{Tokens: defaultWindow, Label: Default, Source: w.nothing()}
 	}
 	got := w.learned
 	if got.Tokens > 0 && m.cfg.Now().Sub(got.At) < keepLearned &&

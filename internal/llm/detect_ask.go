@@ -32,7 +32,7 @@ type said struct {
 
 // found is the outcome of an inquiry.
 type found struct {
-	limit    Limit // Tokens 0 = nothing is known
+	limit    Limit  // Tokens 0 = nothing is known
 	answered bool   // by somebody, if only with an error
 	server   string // a program that loads models itself, if it is one
 }

@@ -1,0 +1,300 @@
+package llm
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// described is a server that describes its models: a handler for each path. It
+// has its API under /v1, and 404 for everything else.
+type described struct {
+	*httptest.Server
+	mu    sync.Mutex
+	paths map[string]http.HandlerFunc
+	asked map[string]int
+}
+
+func describe(t *testing.T, paths map[string]http.HandlerFunc) *described {
+	t.Helper()
+	d := &described{paths: paths, asked: map[string]int{}}
+	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		d.asked[r.URL.Path]++
+		h := d.paths[r.URL.Path]
+		if h == nil {
+			h = d.paths["*"]
+		}
+		d.mu.Unlock()
+		if h == nil {
+			h = http.NotFound
+		}
+		h(w, r)
+	}))
+	t.Cleanup(d.Close)
+	return d
+}
+
+func (d *described) set(path string, h http.HandlerFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.paths[path] = h
+}
+
+func (d *described) requests() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.asked {
+		n += c
+	}
+	return n
+}
+
+// detecting makes a set of the one model "a" on d.
+func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Models {
+	t.Helper()
+	c.Name, c.APIKey, c.BaseURL = "a", testKey, d.URL+"/v1"
+	if c.Model == "" {
+		c.Model = "m"
+	}
+	cfg := Config{Models: []ModelConfig{c}, Retry: Retry{Sleep: (&waits{}).sleep}, Detect: 20 * time.Second}
+	if set != nil {
+		set(&cfg)
+	}
+	m, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func says200(body string) http.HandlerFunc { return status(200, body) }
+
+// show is what Ollama says of a model trained for n tokens.
+func show(n int, parameters string) http.HandlerFunc {
+	return says200(fmt.Sprintf(`{"license":"…","modelfile":"FROM x","parameters":%q,"details":{"family":"qwen3"},
+		"model_info":{"general.architecture":"qwen3","qwen3.context_length":%d,"qwen3.attention.head_count":32,"tokenizer.ggml.tokens":null}}`, parameters, n))
+}
+
+func ps(models string) http.HandlerFunc { return says200(`{"models":[` + models + `]}`) }
+
+const lmPath, psPath, showPath, propsPath, listPath = "/api/v0/models", "/api/ps", "/api/show", "/props", "/v1/models"
+
+func TestDetect(t *testing.T) {
+	type paths = map[string]http.HandlerFunc
+	loaded := func(name string, n int) string {
+		return fmt.Sprintf(`{"name":%q,"model":%q,"size":6591830464,"digest":"500a1f","size_vram":6591830464,"context_length":%d}`, name, name, n)
+	}
+	ownList := says200(`{"object":"list","data":[{"id":"m","object":"model","owned_by":"library"}]}`)
+	cppList := func(trained int) http.HandlerFunc {
+		return says200(fmt.Sprintf(`{"object":"list","data":[{"id":"/models/x.gguf","owned_by":"llamacpp","meta":{"n_ctx_train":%d}}]}`, trained))
+	}
+	tests := []struct {
+		name, model string
+		paths       paths
+		tokens      int
+		label       Label
+		source      string // part of it
+		step        string // part of one of the steps
+	}{
+		{"ollama, loaded", "qwen3:8b", paths{psPath: ps(loaded("other", 2048) + "," + loaded("qwen3:8b", 32768)), showPath: show(131072, ""), listPath: ownList},
+			32768, Enforced, "ollama /api/ps", "ollama /api/ps: loaded with 32768"},
+		{"ollama, loaded as latest", "m", paths{psPath: ps(loaded("m:latest", 8192))}, 8192, Enforced, "ollama /api/ps", ""},
+		{"ollama, loaded beyond its training", "m", paths{psPath: ps(loaded("m", 65536)), showPath: show(32768, "")}, 65536, Enforced, "ollama /api/ps", ""},
+		{"ollama, another one is loaded", "m", paths{psPath: ps(loaded("m2", 32768)), showPath: show(131072, "")}, 4096, Estimated, "Ollama", "not loaded now"},
+		{"ollama, not loaded: the maximum is not believed", "m", paths{psPath: ps(""), showPath: show(131072, "stop \"<|im_end|>\"\n")},
+			4096, Estimated, "Ollama loads by itself", "at most 131072, which is not what is loaded"},
+		{"ollama, a Modelfile sets it", "m", paths{psPath: ps(""), showPath: show(131072, "stop                           \"x\"\nnum_ctx                        16384\n")},
+			16384, Estimated, "ollama /api/show", "num_ctx 16384"},
+		{"ollama, a Modelfile sets too much", "m", paths{psPath: ps(""), showPath: show(8192, "num_ctx 16384")}, 8192, Estimated, "the model reads no more", ""},
+		{"ollama, a small model", "m", paths{psPath: ps(""), showPath: show(2048, "")}, 2048, Estimated, "the model reads no more", ""},
+		{"ollama, an old one", "m", paths{psPath: ps(`{"name":"m","model":"m","size":1}`), showPath: show(131072, "")}, 4096, Estimated, "Ollama", "does not say"},
+		{"ollama, does not know the model", "m", paths{psPath: ps(""), showPath: status(404, `{"error":"model 'm' not found"}`)}, 4096, Estimated, "Ollama", "404"},
+		{"ollama, runs elsewhere", "m", paths{psPath: ps(""), showPath: says200(`{"remote_host":"https://ollama.com:443","model_info":{"general.architecture":"gptoss","gptoss.context_length":131072}}`)},
+			131072, Max, "ollama /api/show", ""},
+		{"ollama, one entry is odd", "m", paths{psPath: ps(`{"name":7},` + loaded("m", 16384))}, 16384, Enforced, "ollama /api/ps", ""},
+
+		{"llama.cpp, of four slots", "m", paths{propsPath: says200(`{"default_generation_settings":{"id":0,"n_ctx":8192,"params":{}},"total_slots":4,"model_path":"/m.gguf","build_info":"b7000"}`), listPath: cppList(131072)},
+			8192, Enforced, "llama.cpp /props", "n_ctx 8192"},
+		{"llama.cpp, answers for Ollama too", "m", paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":6144}}`), showPath: show(131072, "num_ctx 99999")},
+			6144, Enforced, "llama.cpp /props", ""},
+		{"llama.cpp, nothing loaded", "m", paths{propsPath: says200(`{"build_info":"b7000","default_generation_settings":{"n_ctx":0}}`), listPath: cppList(131072)},
+			8192, Default, "does not say", "no model is loaded"},
+		{"llama.cpp, needs a key", "m", paths{propsPath: status(401, "no"), listPath: cppList(131072)}, 8192, Default, "does not say", "llama.cpp /props: 401 Unauthorized"},
+		{"llama.cpp, a small model", "m", paths{propsPath: status(501, "no"), listPath: cppList(4096)}, 4096, Estimated, "the model reads no more", "which is not what is loaded"},
+		{"llama.cpp, no meta", "m", paths{listPath: says200(`{"data":[{"id":"x","owned_by":"llamacpp","meta":null}]}`)}, 8192, Default, "does not say", ""},
+
+		{"vllm", "org/m", paths{listPath: says200(`{"object":"list","data":[{"id":"x","max_model_len":1024},{"id":"org/m","owned_by":"vllm","root":"org/m","parent":null,"max_model_len":40960}]}`)},
+			40960, Enforced, "/v1/models", "max_model_len 40960"},
+		{"vllm, an adapter", "lora", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960},{"id":"lora","parent":"org/m","max_model_len":null}]}`)},
+			40960, Enforced, "/v1/models", ""},
+		{"vllm, not in the list", "m", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960}]}`)}, 8192, Default, "does not say", "does not list the model"},
+
+		{"lm studio, loaded", "m", paths{lmPath: says200(`{"data":[{"id":"x","state":"loaded","loaded_context_length":2048},{"id":"m","state":"loaded","max_context_length":131072,"loaded_context_length":12000}]}`), "*": says200(`{"error":"Unexpected endpoint or method. (GET /props)"}`)},
+			12000, Enforced, "lm studio", "loaded with 12000, at most 131072"},
+		{"lm studio, not loaded", "m", paths{lmPath: says200(`{"data":[{"id":"m","state":"not-loaded","max_context_length":131072,"loaded_context_length":9000}]}`)},
+			4096, Estimated, "LM Studio", "not loaded; at most 131072"},
+
+		{"openrouter", "maker/m", paths{listPath: says200(`{"data":[{"id":"maker/m","context_length":262144,"top_provider":{"context_length":131072,"max_completion_tokens":null}}]}`)},
+			131072, Max, "/v1/models", "at most 131072"},
+		{"openrouter, no top provider", "m", paths{listPath: says200(`{"data":[{"id":"m","context_length":65536,"top_provider":{"context_length":null}}]}`)}, 65536, Max, "/v1/models", ""},
+		{"groq", "m", paths{listPath: says200(`{"data":[{"id":"m","context_window":32768}]}`)}, 32768, Max, "/v1/models", ""},
+		{"mistral", "m", paths{listPath: says200(`{"data":[{"id":"m","max_context_length":32000}]}`)}, 32000, Max, "/v1/models", ""},
+
+		{"known by name", "gpt-4o-2024-08-06", nil, 128000, Estimated, "table", "/v1/models: 404 Not Found"},
+		{"known by name, the maker first", "anthropic/claude-sonnet-4.5", nil, 200000, Estimated, "table", ""},
+		{"not quite known by name", "gpt-4omega", nil, 8192, Default, "does not say", ""},
+		{"the server knows better than the table", "gpt-4o", paths{listPath: says200(`{"data":[{"id":"gpt-4o","context_length":64000}]}`)}, 64000, Max, "/v1/models", ""},
+
+		{"401 everywhere", "m", paths{"*": status(401, "bad key "+testKey)}, 8192, Default, "does not say", "401 Unauthorized"},
+		{"500 everywhere", "m", paths{"*": status(500, "oops")}, 8192, Default, "does not say", "500 Internal Server Error"},
+		{"web pages", "m", paths{"*": says200("<!DOCTYPE html><title>hello</title>")}, 8192, Default, "does not say", "ollama /api/ps: the answer is something else"},
+		{"empty answers", "m", paths{"*": says200("")}, 8192, Default, "does not say", "something else"},
+		{"empty objects", "m", paths{"*": says200("{}")}, 8192, Default, "does not say", "something else"},
+		{"null", "m", paths{"*": says200("null")}, 8192, Default, "does not say", "something else"},
+		{"wrong types", "m", paths{propsPath: says200(`{"default_generation_settings":[1]}`), psPath: says200(`{"models":"m"}`), lmPath: says200(`[1]`),
+			listPath: says200(`{"data":[1,"m",null,{"id":"m","max_model_len":"40960","context_length":[2]}]}`), showPath: says200(`{"model_info":[]}`)},
+			8192, Default, "does not say", "/v1/models: says nothing about windows"},
+		{"no window at all", "m", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":-1,"context_length":1e9}]}`), propsPath: says200(`{"default_generation_settings":{"n_ctx":7}}`)},
+			8192, Default, "does not say", ""},
+		{"a redirect is not followed", "m", paths{listPath: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) }, "/elsewhere": says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
+			8192, Default, "does not say", "302 Found"},
+		{"a huge answer", "m", paths{listPath: func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":40960}],"padding":"%s"}`, strings.Repeat("x", maxSaid))
+		}}, 8192, Default, "does not say", "larger than 8 MiB"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := describe(t, tt.paths)
+			m := detecting(t, d, ModelConfig{Model: tt.model}, nil)
+			if d.requests() != 0 {
+				t.Error("New asked the server")
+			}
+			if w, _ := m.Window("chat"); w != 8192 {
+				t.Errorf("before: %d", w)
+			}
+			m.Detect(t.Context())
+			before := d.requests()
+			got := m.Limits("chat")[0]
+			if l := got.Limit; l.Tokens != tt.tokens || l.Label != tt.label || !strings.Contains(l.Source, tt.source) {
+				t.Errorf("got %v", l)
+			}
+			all := strings.Join(got.Steps, "\n")
+			if !strings.Contains(all, tt.step) || strings.Contains(all, testKey) || strings.Contains(all, d.URL) {
+				t.Errorf("steps:\n%s", all)
+			}
+			if w, out := m.Window("chat"); w != tt.tokens || out > w/2 {
+				t.Errorf("window %d, of it %d for the answer", w, out)
+			}
+			if m.Limit("a") != got.Limit || d.requests() != before {
+				t.Error("Limit says another thing, or looking asked the server")
+			}
+		})
+	}
+}
+
+func TestDetectSlow(t *testing.T) {
+	hangs := func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does a server see that its client is gone
+		<-r.Context().Done()
+	}
+	d := describe(t, map[string]http.HandlerFunc{"*": hangs, listPath: says200(`{"data":[{"id":"m","max_model_len":16384}]}`)})
+	m := detecting(t, d, ModelConfig{}, func(c *Config) { c.Detect = 500 * time.Millisecond })
+	m.Detect(t.Context())
+	got := m.Limits("chat")[0]
+	if got.Limit.Tokens != 16384 || !strings.Contains(strings.Join(got.Steps, "\n"), "ollama /api/ps: no answer within 500ms") {
+		t.Errorf("%v\n%s", got.Limit, strings.Join(got.Steps, "\n"))
+	}
+}
+
+func TestDetectUnreachable(t *testing.T) {
+	d := describe(t, nil)
+	m := detecting(t, d, ModelConfig{}, nil)
+	d.Close()
+	m.Detect(t.Context())
+	got := m.Limits("chat")[0]
+	if got.Limit.Label != Default || !strings.Contains(strings.Join(got.Steps, "\n"), "refused") {
+		t.Errorf("%v\n%s", got.Limit, strings.Join(got.Steps, "\n"))
+	}
+	if !m.models[0].unheard() {
+		t.Error("a server that is down would not be asked again")
+	}
+}
+
+func TestHostedIsAskedForItsListOnly(t *testing.T) {
+	for url, n := range map[string]int{"https://openrouter.ai/api/v1": 1, "https://api.openai.com/v1": 1, "https://notopenai.com/v1": 5, "http://127.0.0.1:11434/v1/": 5} {
+		m := newModel(ModelConfig{Model: "m", BaseURL: url}, Config{}, nil)
+		if got := m.sources(); len(got) != n {
+			t.Errorf("%s: %d sources", url, len(got))
+		}
+	}
+	m := newModel(ModelConfig{Model: `a"b&c`, BaseURL: "http://host/ollama/v1/"}, Config{}, nil)
+	got := m.sources()
+	if got[0].url != "http://host/ollama/props?autoload=false&model=a%22b%26c" || got[3].url != "http://host/ollama/v1/models" || got[4].body != `{"model":"a\"b\u0026c"}` {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestConfiguredWindowWins(t *testing.T) {
+	d := describe(t, map[string]http.HandlerFunc{listPath: says200(`{"data":[{"id":"m","max_model_len":16384}]}`)})
+	m := detecting(t, d, ModelConfig{Window: 30000, MaxOutput: 20000}, nil)
+	m.Detect(t.Context())
+	got := m.Limits("chat")[0]
+	if l := got.Limit; l.Tokens != 30000 || l.Source != "configured" || d.requests() != 0 {
+		t.Errorf("%v after %d requests", l, d.requests())
+	}
+	if len(got.Steps) != 2 || !strings.Contains(got.Steps[0], "configured: 30000") {
+		t.Errorf("steps %q", got.Steps)
+	}
+	if w, out := m.Window("chat"); w != 30000 || out != 20000 {
+		t.Error(w, out)
+	}
+}
+
+// A small window that nobody configured leaves room for a request.
+func TestOutputOfDetectedWindow(t *testing.T) {
+	for _, tt := range []struct{ window, configured, want int }{
+		{4096, 0, 1024}, {4096, 2048, 1024}, {4096, 500, 500}, {8192, 0, 2048}, {8192, 6000, 4096}, {131072, 0, 2048}, {131072, 6000, 6000},
+	} {
+		d := describe(t, map[string]http.HandlerFunc{listPath: says200(fmt.Sprintf(`{"data":[{"id":"m","max_model_len":%d}]}`, tt.window))})
+		m := detecting(t, d, ModelConfig{MaxOutput: tt.configured}, nil)
+		m.Detect(t.Context())
+		if w, out := m.Window("chat"); w != tt.window || out != tt.want {
+			t.Errorf("%+v: got %d, %d", tt, w, out)
+		}
+	}
+}
+
+func TestManyCallersAskOnce(t *testing.T) {
+	release := make(chan struct{})
+	d := describe(t, map[string]http.HandlerFunc{"*": func(w http.ResponseWriter, r *http.Request) { <-release; http.NotFound(w, r) }})
+	base := time.Unix(1e9, 0)
+	var mu sync.Mutex
+	n := 0
+	m := detecting(t, d, ModelConfig{}, func(c *Config) {
+		c.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); n++; return base.Add(time.Duration(n) * time.Second) }
+	})
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { m.Detect(t.Context()) })
+	}
+	for { // all 20 have come
+		mu.Lock()
+		came := n
+		mu.Unlock()
+		if came >= 20 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	close(release)
+	wg.Wait()
+	if got := d.requests(); got != 5 {
+		t.Errorf("%d requests", got)
+	}
+}

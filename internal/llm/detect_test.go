@@ -131,6 +131,8 @@ func TestDetect(t *testing.T) {
 
 		{"vllm", "org/m", paths{listPath: says200(`{"object":"list","data":[{"id":"x","max_model_len":1024},{"id":"org/m","owned_by":"vllm","root":"org/m","parent":null,"max_model_len":40960}]}`)},
 			40960, Enforced, "/v1/models", "max_model_len 40960"},
+		{"two say what is loaded: the surer one", "m", paths{propsPath: says200(`{"default_generation_settings":{"n_ctx":6144}}`), listPath: says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
+			6144, Enforced, "llama.cpp /props", "max_model_len 40960"},
 		{"vllm, an adapter", "lora", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960},{"id":"lora","parent":"org/m","max_model_len":null}]}`)},
 			40960, Enforced, "/v1/models", ""},
 		{"vllm, not in the list", "m", paths{listPath: says200(`{"data":[{"id":"org/m","max_model_len":40960}]}`)}, 8192, Default, "does not say", "does not list the model"},

@@ -164,7 +164,7 @@ func TestDetect(t *testing.T) {
 			8192, Default, "does not say", "/v1/models: says nothing about windows"},
 		{"no window at all", "m", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":-1,"context_length":1e9}]}`), propsPath: says200(`{"default_generation_settings":{"n_ctx":7}}`)},
 			8192, Default, "does not say", ""},
-		{"a redirect is not followed", "m", paths{listPath: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", 302) }, "/elsewhere": says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
+		{"a redirect is not followed", "m", paths{listPath: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }, "/elsewhere": says200(`{"data":[{"id":"m","max_model_len":40960}]}`)},
 			8192, Default, "does not say", "302 Found"},
 		{"a huge answer", "m", paths{listPath: func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"data":[{"id":"m","max_model_len":40960}],"padding":"%s"}`, strings.Repeat("x", maxSaid))

@@ -1,0 +1,256 @@
+// Package vram finds out how much GPU memory this machine has: Known, None or
+// Unknown, each with its reason in words. It asks nvidia-smi, the files of the
+// kernel and, on a Mac, sysctl; it never loads a driver library into this
+// process, and a driver that hangs costs a deadline, not the process.
+//
+// It speaks of the machine, not of a model server: CUDA_VISIBLE_DEVICES and its
+// like, a server in another container or on another machine are not seen here.
+package vram
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// State says what is known. The zero value is Unknown, so that a report nobody
+// filled in claims nothing.
+type State int
+
+// The three answers. None means positively no GPU memory, never "not found".
+const (
+	Unknown State = iota
+	None
+	Known
+)
+
+var stateNames = []string{Unknown: "unknown", None: "none", Known: "known"}
+
+func (s State) String() string {
+	if s < Unknown || s > Known {
+		return fmt.Sprintf("state %d", int(s))
+	}
+	return stateNames[s]
+}
+
+// MarshalText writes unknown, none or known.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *State) UnmarshalText(text []byte) error {
+	for state, name := range stateNames {
+		if name == string(text) {
+			*s = State(state)
+			return nil
+		}
+	}
+	return fmt.Errorf("GPU memory state %q: want unknown, none or known", text)
+}
+
+// Device is one GPU, or one slice of a GPU that is divided (MIG). Sizes are bytes.
+type Device struct {
+	Vendor string `json:"vendor"` // nvidia, amd, intel, apple
+	Name   string `json:"name"`
+	ID     string `json:"id,omitempty"`  // the vendor's own, a UUID for NVIDIA
+	PCI    string `json:"pci,omitempty"` // 0000:01:00.0; slices share their GPU's
+	Total  uint64 `json:"total"`         // 0 = not known, Note says why
+	Free   uint64 `json:"free"`          // means something with FreeKnown only
+	// FreeKnown is false where nobody tells how much is in use.
+	FreeKnown bool `json:"free_known"`
+	// Unified memory is shared with the processor: what one takes, the other lacks.
+	Unified bool `json:"unified"`
+	// Slice is a part of a divided GPU, with memory of its own.
+	Slice bool `json:"slice,omitempty"`
+	// Counted devices make up the Total and Free of their report.
+	Counted bool   `json:"counted"`
+	Note    string `json:"note,omitempty"`
+}
+
+// Report is the answer to one asking. Total, Free and Largest are bytes and 0
+// unless State is Known.
+type Report struct {
+	State   State    `json:"state"`
+	Reason  string   `json:"reason"`
+	Devices []Device `json:"devices"` // never nil in a report of a Prober
+	// Total and Free are sums over the counted devices: those of the vendor that
+	// has most, since a model server works with one vendor's GPUs, and discrete
+	// ones where there are any. Largest is the biggest of them alone, for servers
+	// that do not split a model over several.
+	Total   uint64 `json:"total"`
+	Free    uint64 `json:"free"`
+	Largest uint64 `json:"largest"`
+	// FreeKnown is false when a counted device does not tell.
+	FreeKnown bool `json:"free_known"`
+	// Steps say which source said what, in the order they were asked.
+	Steps []string  `json:"steps"`
+	Asked time.Time `json:"asked"` // when the asking began; zero = never yet
+	// Stale marks an earlier answer given because a newer one is not there yet
+	// or did not come. Age is how old it is.
+	Stale bool          `json:"stale"`
+	Age   time.Duration `json:"-"`
+}
+
+// most is beyond any machine: a size above it is a mistake, not a size.
+const most = 4 << 40
+
+// findings are what the sources found, before anybody draws a conclusion.
+type findings struct {
+	devices []Device
+	steps   []string
+	doubts  []string // why there may be more than devices says
+	silent  bool     // a tool did not answer in time: this tells nothing new
+	nothing string   // why it is certain that there is nothing, if devices and doubts are empty
+}
+
+func (f *findings) step(format string, args ...any) {
+	f.steps = append(f.steps, fmt.Sprintf(format, args...))
+}
+
+// doubt is a step too: the reason of the report alone would not say where it came from.
+func (f *findings) doubt(format string, args ...any) {
+	f.doubts = append(f.doubts, fmt.Sprintf(format, args...))
+	f.step(format, args...)
+}
+
+// conclude draws the conclusion. It is pure.
+func (f *findings) conclude(asked time.Time) Report {
+	r := Report{Asked: asked, Steps: append([]string{}, f.steps...), Devices: []Device{}}
+	seen := map[string]bool{}
+	for _, d := range f.devices {
+		key := d.ID
+		if key == "" && !d.Slice {
+			key = d.PCI
+		}
+		if key != "" && seen[key] {
+			r.Steps = append(r.Steps, fmt.Sprintf("%s (%s) is listed twice; counted once", d.Name, key))
+			continue
+		}
+		seen[key] = true
+		r.Devices = append(r.Devices, plausible(d))
+	}
+	discrete := r.count()
+	switch unsized := r.unsized(); {
+	case r.Total > 0 && (discrete || len(f.doubts) == 0 && len(unsized) == 0):
+		r.State, r.Reason = Known, r.summary(append(unsized, f.doubts...))
+	case r.Total > 0:
+		// Only memory shared with the processor is known, and the GPU in doubt
+		// would be the one that matters.
+		r.forget()
+		r.Reason = strings.Join(append(f.doubts, unsized...), "; ")
+	case len(r.Devices) > 0 || len(f.doubts) > 0:
+		r.Reason = strings.Join(append(f.doubts, unsized...), "; ")
+	case f.nothing != "":
+		r.State, r.Reason = None, f.nothing
+	default:
+		r.Reason = "no source could say whether there is a GPU"
+	}
+	return r
+}
+
+// plausible drops numbers that cannot be.
+func plausible(d Device) Device {
+	if d.Total > most {
+		d.Note = fmt.Sprintf("a total of %s cannot be right", Size(d.Total))
+		d.Total, d.Free, d.FreeKnown = 0, 0, false
+	}
+	if d.Total == 0 {
+		d.Free, d.FreeKnown = 0, false
+		if d.Note == "" {
+			d.Note = "its size is not known"
+		}
+	}
+	if d.FreeKnown && d.Free > d.Total {
+		d.Note = fmt.Sprintf("%s free of %s cannot be right; what is free is not known", Size(d.Free), Size(d.Total))
+		d.Free, d.FreeKnown = 0, false
+	}
+	return d
+}
+
+// count chooses the devices that count and sums them up; it tells whether they
+// are discrete ones.
+func (r *Report) count() (discrete bool) {
+	for _, d := range r.Devices {
+		discrete = discrete || d.Total > 0 && !d.Unified
+	}
+	sums := map[string]uint64{}
+	best := ""
+	for _, d := range r.Devices {
+		if d.Unified == discrete {
+			continue
+		}
+		sums[d.Vendor] += d.Total
+		if sums[d.Vendor] > sums[best] {
+			best = d.Vendor
+		}
+	}
+	r.FreeKnown = best != ""
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		if best == "" || d.Vendor != best || d.Unified == discrete || d.Total == 0 {
+			continue
+		}
+		d.Counted = true
+		r.Total += d.Total
+		r.Free += d.Free
+		r.Largest = max(r.Largest, d.Total)
+		r.FreeKnown = r.FreeKnown && d.FreeKnown
+	}
+	if !r.FreeKnown {
+		r.Free = 0
+	}
+	return discrete
+}
+
+// forget takes the sums back: they would be taken for the machine's.
+func (r *Report) forget() {
+	r.Total, r.Free, r.Largest, r.FreeKnown = 0, 0, 0, false
+	for i := range r.Devices {
+		r.Devices[i].Counted = false
+	}
+}
+
+// unsized says in words which devices have no size, and why.
+func (r *Report) unsized() (words []string) {
+	for _, d := range r.Devices {
+		if d.Total == 0 {
+			words = append(words, d.Name+": "+d.Note)
+		}
+	}
+	return words
+}
+
+func (r *Report) summary(caveats []string) string {
+	var parts []string
+	for _, d := range r.Devices {
+		if !d.Counted {
+			continue
+		}
+		part := d.Name + " with " + Size(d.Total)
+		if d.Unified {
+			part += " shared with the processor"
+		}
+		if d.FreeKnown {
+			part += ", " + Size(d.Free) + " free"
+		}
+		parts = append(parts, part)
+	}
+	text := strings.Join(parts, "; ")
+	if len(parts) > 2 {
+		text = fmt.Sprintf("%d GPUs with %s in all", len(parts), Size(r.Total))
+		if r.FreeKnown {
+			text += ", " + Size(r.Free) + " free"
+		}
+	}
+	if len(caveats) > 0 {
+		text += " (not counted: " + strings.Join(caveats, "; ") + ")"
+	}
+	return text
+}
+
+// Size writes bytes for people: 24564 MiB.
+func Size(bytes uint64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}

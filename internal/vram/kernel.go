@@ -36,14 +36,14 @@ func (k kernel) read(name string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// number is a decimal number of bytes in a file.
+// number is a decimal number of bytes in a file, if it is one that can be.
 func (k kernel) number(name string) (n uint64, ok bool) {
 	content, ok := k.text(name)
 	if !ok {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(content, 10, 64)
-	return n, err == nil
+	return n, err == nil && n <= most
 }
 
 func (k kernel) exists(name string) bool {
@@ -182,7 +182,7 @@ func (k kernel) intel(c card) Device {
 	d := Device{Vendor: "intel", Name: "Intel GPU " + c.device, PCI: c.slot}
 	for tile := range 16 {
 		size, ok := k.number(fmt.Sprintf("%s/tile%d/physical_vram_size_bytes", c.dir, tile))
-		if !ok || size > most {
+		if !ok {
 			break
 		}
 		d.Total += size
@@ -242,7 +242,7 @@ func parseMeminfo(raw []byte) (total, available uint64, ok bool) {
 // limit is what the container this process lives in may use, if there is a limit.
 func (k kernel) limit() (bytes uint64, limited bool) {
 	for _, name := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		if n, ok := k.number(name); ok && n > 0 && n < 1<<60 { // version 1 writes a huge number for "none"
+		if n, ok := k.number(name); ok && n > 0 { // for "none" version 1 writes a number that cannot be
 			return n, true
 		}
 	}

@@ -75,14 +75,15 @@ func parseRow(line string, columns []string) (g gpu, ok bool) {
 	if len(cells) != len(columns) {
 		return g, false
 	}
-	var err error
 	for i, column := range columns {
 		cell := strings.TrimSpace(cells[i])
 		switch column {
 		case "index":
-			if g.index, err = strconv.Atoi(cell); err != nil || g.index < 0 {
+			index, err := strconv.ParseUint(cell, 10, 16)
+			if err != nil {
 				return g, false
 			}
+			g.index = int(index)
 		case "uuid":
 			g.uuid = plainCell(cell)
 		case "pci.bus_id":

@@ -1,0 +1,54 @@
+package vram
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// On a machine with a GPU of NVIDIA's (GPU_E2E=1) the answer is the one
+// nvidia-smi gives by itself.
+func TestOnThisMachine(t *testing.T) {
+	if os.Getenv("GPU_E2E") != "1" {
+		t.Skip("GPU_E2E=1 asks the GPU of this machine")
+	}
+	p := New(Config{Deadline: 30 * time.Second}) // the first call wakes the GPU, which can take long
+	defer p.Close()
+	r := p.Probe(t.Context())
+	t.Logf("%v: %s\n%s", r.State, r.Reason, strings.Join(r.Steps, "\n"))
+	if r.State != Known || !r.FreeKnown || r.Free > r.Total {
+		t.Fatalf("want a GPU with what is free: %+v", r)
+	}
+	invariants(t, r)
+	tool, ok := p.config.find()
+	if !ok {
+		t.Fatal("nvidia-smi is not found")
+	}
+	cmd := exec.Command(tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+	cmd.Env = append(os.Environ(), environment(tool, nil)...)
+	raw, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("nvidia-smi by itself: %v", err)
+	}
+	t.Logf("nvidia-smi by itself: %q", raw)
+	var total uint64
+	for line := range strings.Lines(string(raw)) {
+		mib, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			t.Fatalf("nvidia-smi by itself: %v", err)
+		}
+		total += mib << 20
+	}
+	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {
+		t.Errorf("%s found, nvidia-smi says %s", Size(r.Total), Size(total))
+	}
+	began := time.Now()
+	again := p.Probe(t.Context())
+	t.Logf("asked again: %v after %v", again.State, time.Since(began))
+	if again.Asked != r.Asked {
+		t.Error("a fresh answer was asked again")
+	}
+}

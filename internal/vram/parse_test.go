@@ -1,0 +1,256 @@
+package vram
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMemoryCells(t *testing.T) {
+	good := map[string]uint64{
+		"0": 0, "24564": 24564 << 20, "24564 MiB": 24564 << 20, "24564MiB": 24564 << 20, "80 GiB": 80 << 30,
+		"1024 KiB": 1 << 20, "1048576 B": 1 << 20, "4194304": 4 << 40,
+	}
+	for cell, want := range good {
+		if got, words := memory(cell); got != want || words != "" {
+			t.Errorf("%q: %d, %q; want %d", cell, got, words, want)
+		}
+	}
+	for _, cell := range []string{
+		"", "[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "ERR!", "[GPU is lost]", "[Insufficient Permissions]",
+		"-1", "+5", "24.564", "24,564", "24 564", "1e9", "0x10", "24564 MB", "24564 mib", "4194305", "4097 GiB", "99999999999999999999", "٢٤", "24564 MiB free",
+	} {
+		if got, words := memory(cell); got != 0 || words == "" {
+			t.Errorf("%q: %d, %q; want no size and the words", cell, got, words)
+		}
+	}
+}
+
+func TestParseSMI(t *testing.T) {
+	card := gpu{uuid: "GPU-1", pci: "0000:01:00.0", name: "NVIDIA GeForce RTX 4090", total: 24564 << 20, used: 1187 << 20, free: 22962 << 20}
+	lost := gpu{index: 1, uuid: "GPU-2", pci: "0000:02:00.0", name: "NVIDIA GPU 1", noTotal: "[GPU is lost]", noFree: "[GPU is lost]"}
+	named := card
+	named.name = "NVIDIA A100, PCIe, 40GB"
+	cases := []struct {
+		name, text string
+		rows       []gpu
+		other      []string
+	}{
+		{"plain", goodRow, []gpu{card}, nil},
+		{"no line end", strings.TrimSpace(goodRow), []gpu{card}, nil},
+		{"carriage returns, empty lines", "\r\n\r\n" + strings.ReplaceAll(goodRow, "\n", "\r\n") + "\r\n", []gpu{card}, nil},
+		{"byte order mark", "\ufeff" + goodRow, []gpu{card}, nil},
+		{"no spaces", strings.ReplaceAll(goodRow, ", ", ","), []gpu{card}, nil},
+		{"no-break spaces", strings.ReplaceAll(goodRow, ", ", ",\u00a0"), []gpu{card}, nil},
+		{"units", strings.NewReplacer("24564", "24564 MiB", "1187", "1187 MiB", "22962", "22962 MiB").Replace(goodRow), []gpu{card}, nil},
+		{"header", "index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], mig.mode.current, name\n" + goodRow, []gpu{card}, nil},
+		{"warnings around", "WARNING: bad, very bad\n" + goodRow + "done\n", []gpu{card}, []string{"WARNING: bad, very bad", "done"}},
+		{"commas in the name", strings.Replace(goodRow, card.name, named.name, 1), []gpu{named}, nil},
+		{"a lost one", goodRow + "1, GPU-2, 00000000:02:00.0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", []gpu{card, lost}, nil},
+		{"cut in the row", "0, GPU-1, 00000000:01:00.0, 245", nil, []string{"0, GPU-1, 00000000:01:00.0, 245"}},
+		{"text with commas", "it, has, failed, because, of, a, thing, there", nil, []string{"it, has, failed, because, of, a, thing, there"}},
+		{"negative index", "-" + goodRow, nil, []string{"-" + strings.TrimSpace(goodRow)}},
+		{"what no terminal should see", "\x1b[31mred\x07\xff\n", nil, []string{"[31mred?"}},
+		{"nothing", "", nil, nil},
+	}
+	for _, c := range cases {
+		rows, other := parseSMI([]byte(c.text), columns)
+		if diff := cmp.Diff(c.rows, rows, cmp.AllowUnexported(gpu{})); diff != "" {
+			t.Errorf("%s: rows (-want +got):\n%s", c.name, diff)
+		}
+		if diff := cmp.Diff(c.other, other); diff != "" {
+			t.Errorf("%s: other lines (-want +got):\n%s", c.name, diff)
+		}
+	}
+	_, other := parseSMI([]byte(strings.Repeat("é", 500)+"\n"+strings.Repeat("x\n", 500)), columns)
+	if len(other) != 8 || len(other[0]) > 210 || !utf8.ValidString(other[0]) {
+		t.Errorf("%d lines kept, the first of %d bytes; want 8 and about 200", len(other), len(other[0]))
+	}
+}
+
+func TestChipsThatShareMemory(t *testing.T) {
+	for name, want := range map[string]bool{
+		"NVIDIA GB10": true, "Orin (nvgpu)": true, "NVIDIA Thor": true, "NVIDIA N1X": true, "NVIDIA Jetson AGX": true, "xavier": true,
+		"NVIDIA GH200 480GB": false, "NVIDIA GB200": false, "NVIDIA GB100": false, "NVIDIA GeForce RTX 4090": false, "": false, "NVIDIA N100": false,
+	} {
+		if got := sharesMemory(name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A conclusion is drawn from what was found alone.
+func TestConclude(t *testing.T) {
+	card := func(vendor string, total, free uint64) Device {
+		return Device{Vendor: vendor, Name: vendor, Total: total << 30, Free: free << 30, FreeKnown: true}
+	}
+	shared := func(d Device) Device { d.Unified = true; return d }
+	named := func(d Device, id, pci string) Device { d.ID, d.PCI = id, pci; return d }
+	silent := func(d Device) Device { d.Free, d.FreeKnown = 0, false; return d }
+	cases := []struct {
+		name                 string
+		f                    findings
+		state                State
+		total, free, largest uint64 // GiB
+		reason               string
+	}{
+		{"nothing found, nothing certain", findings{}, Unknown, 0, 0, 0, "no source could say"},
+		{"certain", findings{nothing: "no GPU"}, None, 0, 0, 0, "no GPU"},
+		{"certain but for a doubt", findings{nothing: "no GPU", doubts: []string{"but"}}, Unknown, 0, 0, 0, "but"},
+		{"certain, and yet there is one", findings{nothing: "no GPU", devices: []Device{card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia with 8192 MiB, 4096 MiB free"},
+		{"a device without size", findings{nothing: "no GPU", devices: []Device{card("nvidia", 0, 0)}}, Unknown, 0, 0, 0, "nvidia: its size is not known"},
+		{"two", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 24, 20)}}, Known, 32, 24, 24, "; nvidia with 24576"},
+		{"many", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 8, 4), card("nvidia", 8, 4)}}, Known, 24, 12, 8, "3 GPUs with 24576 MiB in all, 12288 MiB free"},
+		{"two vendors", findings{devices: []Device{card("amd", 16, 16), card("nvidia", 12, 1), card("nvidia", 12, 1)}}, Known, 24, 2, 12, "nvidia"},
+		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia"},
+		{"discrete of the same vendor", findings{devices: []Device{shared(card("amd", 64, 60)), card("amd", 8, 4)}}, Known, 8, 4, 8, "amd"},
+		{"shared alone", findings{devices: []Device{shared(card("apple", 64, 60))}}, Known, 64, 60, 64, "shared with the processor"},
+		{"shared, and a doubt", findings{devices: []Device{shared(card("amd", 64, 60))}, doubts: []string{"silence"}}, Unknown, 0, 0, 0, "silence"},
+		{"shared, and one without size", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 0, 0)}}, Unknown, 0, 0, 0, "nvidia: its size"},
+		{"discrete, and a doubt", findings{devices: []Device{card("amd", 8, 4)}, doubts: []string{"silence"}}, Known, 8, 4, 8, "(not counted: silence)"},
+		{"one does not tell what is free", findings{devices: []Device{card("intel", 8, 4), silent(card("intel", 8, 0))}}, Known, 16, 0, 8, "intel"},
+		{"listed twice by id", findings{devices: []Device{named(card("nvidia", 8, 4), "GPU-1", ""), named(card("nvidia", 8, 4), "GPU-1", "")}}, Known, 8, 4, 8, "nvidia"},
+		{"listed twice by place", findings{devices: []Device{named(card("amd", 8, 4), "", "0000:01:00.0"), named(card("amd", 8, 4), "", "0000:01:00.0")}}, Known, 8, 4, 8, "amd"},
+		{"more than there can be", findings{devices: []Device{card("nvidia", 5000, 4)}}, Unknown, 0, 0, 0, "cannot be right"},
+		{"as much as there can be", findings{devices: []Device{card("nvidia", 4096, 4)}}, Known, 4096, 4, 4096, "nvidia"},
+		{"more free than there is", findings{devices: []Device{card("nvidia", 8, 9)}}, Known, 8, 0, 8, "nvidia with 8192 MiB"},
+	}
+	for _, c := range cases {
+		c.f.step("a step")
+		r := c.f.conclude(time.Now())
+		if r.State != c.state || r.Total != c.total<<30 || r.Free != c.free<<30 || r.Largest != c.largest<<30 || !strings.Contains(r.Reason, c.reason) {
+			t.Errorf("%s: %v %d/%d/%d GiB %q\nwant %v %d/%d/%d GiB …%s…", c.name, r.State, r.Total>>30, r.Free>>30, r.Largest>>30, r.Reason, c.state, c.total, c.free, c.largest, c.reason)
+		}
+		invariants(t, r)
+	}
+}
+
+func TestRowsThatCannotBe(t *testing.T) {
+	for _, g := range []gpu{{total: 8, used: 9, free: 1}, {total: 8, noFree: "[N/A]"}, {noTotal: "[N/A]", free: 8}} {
+		if d := g.device(); d.FreeKnown || d.Free != 0 {
+			t.Errorf("%+v: free is known", g)
+		}
+	}
+	if d := (gpu{total: 8, noFree: ""}).device(); !d.FreeKnown {
+		t.Error("a full card: nothing free is known too")
+	}
+}
+
+func TestParseMeminfo(t *testing.T) {
+	cases := []struct {
+		text             string
+		total, available uint64
+		ok               bool
+	}{
+		{"MemTotal:       127600748 kB\nMemFree:  5 kB\nMemAvailable:   119000000 kB\n", 127600748 << 10, 119000000 << 10, true},
+		{"MemTotal: 100 kB\nMemFree: 5 kB\n", 100 << 10, 5 << 10, true},
+		{"MemTotal: 100 kB\nMemAvailable: 0 kB\nMemFree: 5 kB\n", 100 << 10, 0, true},
+		{"MemTotal: 100 kB\nMemAvailable: 200 kB\n", 100 << 10, 100 << 10, true},
+		{"MemTotal: 100\nMemAvailable: 200 MB\n", 0, 0, false},
+		{"MemTotal: 99999999999999999 kB\n", 99999999999999999 << 10 & (1<<64 - 1), 0, false},
+		{"", 0, 0, false},
+	}
+	for _, c := range cases {
+		total, available, ok := parseMeminfo([]byte(c.text))
+		if ok != c.ok || ok && (total != c.total || available != c.available) {
+			t.Errorf("%q: %d, %d, %v", c.text, total, available, ok)
+		}
+	}
+}
+
+func TestParseSysctl(t *testing.T) {
+	head := "hw.optional.arm64: 1\nmachdep.cpu.brand_string: Apple M3\n"
+	for text, want := range map[string]uint64{
+		head + "hw.memsize: 17179869184\n":                                       17179869184 / 3 * 2,
+		head + "hw.memsize: 38654705664\n":                                       24 << 30, // 36 GiB is the last with two thirds
+		head + "hw.memsize: 51539607552\n":                                       36 << 30,
+		head + "hw.memsize: 51539607552\niogpu.wired_limit_mb: 0\n":              36 << 30,
+		head + "hw.memsize: 51539607552\niogpu.wired_limit_mb: 40960\n":          40 << 30,
+		head + "hw.memsize: 51539607552\niogpu.wired_limit_mb: 999999\n":         36 << 30, // more than there is
+		head + "hw.memsize: 51539607552\niogpu.wired_limit_mb: 1099511627775\n":  36 << 30,
+		"hw.memsize: 51539607552\nmachdep.cpu.brand_string: Apple M1\n":          36 << 30,
+		"hw.memsize: 51539607552\nhw.optional.arm64: 1\n":                        36 << 30,
+		head + "hw.memsize: 0\n":                                                 0,
+		head + "hw.memsize: many\n":                                              0,
+		head:                                                                     0,
+		"hw.memsize: 51539607552\nmachdep.cpu.brand_string: Intel(R) Core(TM)\n": 0,
+		"hw.memsize: 51539607552\nhw.optional.arm64: 0\n":                        0,
+		head + "hw.memsize: 9000000000000000\n":                                  0,
+		"\x00\x01":                                                               0,
+	} {
+		d, err := parseSysctl([]byte(text))
+		if d.Total != want || (err == nil) != (want > 0) || err == nil && !d.Unified {
+			t.Errorf("%q: %d, %v; want %d", text, d.Total, err, want)
+		}
+	}
+}
+
+// printable says that text may be shown to people.
+func printable(t *testing.T, what, text string, limit int) {
+	t.Helper()
+	if len(text) > limit || !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("%s is not fit to be shown: %q", what, text)
+	}
+}
+
+func FuzzNvidiaSMI(f *testing.F) {
+	f.Add([]byte(goodRow))
+	f.Add([]byte("0, GPU-1, 00000000:01:00.0, [N/A], [N/A], [N/A], Enabled, NVIDIA GB10\r\nWARNING: x\n"))
+	f.Add([]byte("\xff\xfe0\x00,\x00"))
+	f.Add([]byte("No devices were found\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, asked := range [][]string{columns, oldColumns} {
+			rows, other := parseSMI(text, asked)
+			for _, line := range other {
+				printable(t, "a line", line, 203)
+			}
+			var all findings
+			for _, g := range rows {
+				printable(t, "a name", g.name, 103)
+				printable(t, "words", g.noTotal+g.noFree, 126)
+				if g.total > most || g.free > most || g.noTotal != "" && g.total != 0 {
+					t.Errorf("impossible row %+v", g)
+				}
+				all.devices = append(all.devices, g.device())
+			}
+			all.step("fuzz")
+			invariants(t, all.conclude(time.Now()))
+		}
+	})
+}
+
+func FuzzSlices(f *testing.F) {
+	f.Add([]byte(`<nvidia_smi_log><gpu id="1"><uuid>u</uuid><mig_devices><mig_device><gpu_instance_id>1</gpu_instance_id><fb_memory_usage><total>5 MiB</total><free>1 MiB</free></fb_memory_usage></mig_device></mig_devices></gpu></nvidia_smi_log>`))
+	f.Add([]byte("<nvidia_smi_log/>"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parts, err := parseSlices(text)
+		if err != nil && len(parts) > 0 {
+			t.Error("slices beside an error")
+		}
+		all := findings{devices: parts}
+		for _, d := range parts {
+			printable(t, "a slice", d.Name+d.ID+d.PCI+d.Note, 500)
+		}
+		all.step("fuzz")
+		invariants(t, all.conclude(time.Now()))
+	})
+}
+
+func FuzzKernelFiles(f *testing.F) {
+	f.Add([]byte("MemTotal: 100 kB\nMemAvailable: 50 kB\n"))
+	f.Add([]byte("hw.memsize: 17179869184\nhw.optional.arm64: 1\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if total, available, ok := parseMeminfo(text); available > total || ok != (total > 0) {
+			t.Errorf("%d of %d available, %v", available, total, ok)
+		}
+		d, err := parseSysctl(text)
+		if (err == nil) != (d.Total > 0) || d.Total > most {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}

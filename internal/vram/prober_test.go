@@ -1,0 +1,428 @@
+package vram
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// noGPU is a machine that shows a PCI bus without GPUs.
+var noGPU = fstest.MapFS{"sys/bus/pci/devices/0000:00:00.0/class": {Data: []byte("0x060000\n")}}
+
+// bench is a prober whose tool and clock belong to the test.
+type bench struct {
+	*Prober
+	mu    sync.Mutex
+	now   time.Time
+	calls atomic.Int32
+	reply func(ctx context.Context) (output, error)
+}
+
+func newBench(t *testing.T, config Config) *bench {
+	t.Helper()
+	b := &bench{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	config.Now = func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.now
+	}
+	config.GOOS, config.SMI, config.Log = "linux", "/usr/bin/nvidia-smi", slog.New(slog.DiscardHandler)
+	if config.Root == nil {
+		config.Root = noGPU
+	}
+	b.Prober = New(config)
+	t.Cleanup(b.Close)
+	b.good()
+	b.run = func(ctx context.Context, _ string, _, _ []string) (output, error) {
+		b.calls.Add(1)
+		b.mu.Lock()
+		reply := b.reply
+		b.mu.Unlock()
+		return reply(ctx)
+	}
+	return b
+}
+
+func (b *bench) answers(reply func(context.Context) (output, error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reply = reply
+}
+
+func (b *bench) good() {
+	b.answers(func(context.Context) (output, error) { return output{text: []byte(goodRow)}, nil })
+}
+
+func (b *bench) hang() {
+	b.answers(func(context.Context) (output, error) { return output{code: -1}, errSilent })
+}
+
+func (b *bench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(d)
+}
+
+func (b *bench) want(t *testing.T, state State, stale bool, calls int32) Report {
+	t.Helper()
+	r := b.Probe(t.Context())
+	if r.State != state || r.Stale != stale || b.calls.Load() != calls {
+		t.Fatalf("got %v, stale %v after %d calls; want %v, stale %v after %d (%s)", r.State, r.Stale, b.calls.Load(), state, stale, calls, r.Reason)
+	}
+	return r
+}
+
+func TestAnswerHolds(t *testing.T) {
+	b := newBench(t, Config{})
+	if r := b.Last(); r.State != Unknown || r.Reason != "not asked yet" || r.Devices == nil || r.Steps == nil || b.calls.Load() != 0 {
+		t.Fatalf("before the first asking: %+v", r)
+	}
+	b.want(t, Known, false, 1)
+	b.pass(59 * time.Second)
+	if r := b.want(t, Known, false, 1); r.Age != 59*time.Second {
+		t.Errorf("age %v, want 59s", r.Age)
+	}
+	b.pass(time.Second)
+	if r := b.Last(); !r.Stale || r.Age != time.Minute {
+		t.Errorf("after a minute: stale %v, age %v", r.Stale, r.Age)
+	}
+	b.want(t, Known, false, 2)
+	b.pass(-time.Hour) // the clock was set back: the answer is as good as none
+	b.want(t, Known, false, 3)
+}
+
+// What a caller does with its report does not change the next one.
+func TestReportsAreCopies(t *testing.T) {
+	b := newBench(t, Config{})
+	r := b.want(t, Known, false, 1)
+	r.Devices[0].Total, r.Steps[0] = 1, "changed"
+	if again := b.Last(); again.Devices[0].Total == 1 || again.Steps[0] == "changed" {
+		t.Error("a caller changed the answer of the others")
+	}
+}
+
+func TestManyAskAtOnce(t *testing.T) {
+	b := newBench(t, Config{})
+	release := make(chan struct{})
+	b.answers(func(context.Context) (output, error) {
+		<-release
+		return output{text: []byte(goodRow)}, nil
+	})
+	reports := make(chan Report, 100)
+	for range cap(reports) {
+		go func() { reports <- b.Probe(context.Background()) }()
+	}
+	b.Ask()
+	close(release)
+	for range cap(reports) {
+		if r := <-reports; r.State != Known {
+			t.Errorf("one of many gets %v: %s", r.State, r.Reason)
+		}
+	}
+	if n := b.calls.Load(); n != 1 {
+		t.Errorf("%d calls for one answer", n)
+	}
+}
+
+// While one caller's asking is under way the others get what was known before.
+func TestLastKnownWhileUnderWay(t *testing.T) {
+	b := newBench(t, Config{})
+	b.want(t, Known, false, 1)
+	b.pass(5 * time.Minute)
+	release := make(chan struct{})
+	b.answers(func(context.Context) (output, error) {
+		<-release
+		return output{text: []byte("No devices were found\n"), code: 6}, nil
+	})
+	b.Ask()
+	for range 3 {
+		if r := b.Probe(t.Context()); r.State != Known || !r.Stale || r.Age != 5*time.Minute {
+			t.Errorf("while asking: %v, stale %v, age %v; want what was known, stale, 5m", r.State, r.Stale, r.Age)
+		}
+	}
+	close(release)
+	b.settled(t)
+	b.want(t, None, false, 2)
+}
+
+func (b *bench) settled(t *testing.T) {
+	t.Helper()
+	b.Prober.mu.Lock()
+	round := b.round
+	b.Prober.mu.Unlock()
+	if round == nil {
+		return
+	}
+	select {
+	case <-round:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the asking does not end")
+	}
+}
+
+// A caller that does not want to wait is not held, and the answer comes all the same.
+func TestCallerDoesNotWait(t *testing.T) {
+	b := newBench(t, Config{})
+	release := make(chan struct{})
+	b.answers(func(context.Context) (output, error) {
+		<-release
+		return output{text: []byte(goodRow)}, nil
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := b.Probe(ended); r.State != Unknown || r.Reason != "asked, and no answer yet" {
+		t.Errorf("got %v: %s", r.State, r.Reason)
+	}
+	close(release)
+	b.settled(t)
+	b.want(t, Known, false, 1)
+}
+
+func TestBreaker(t *testing.T) {
+	b := newBench(t, Config{})
+	b.hang()
+	b.want(t, Unknown, false, 1)
+	b.want(t, Unknown, false, 1) // held for a minute
+	b.pass(time.Minute)
+	r := b.want(t, Unknown, false, 2)
+	if !strings.Contains(strings.Join(r.Steps, "\n"), "no tool is asked for 10m0s") {
+		t.Errorf("the pause is not told: %q", r.Steps)
+	}
+	b.good()
+	for range 9 {
+		b.pass(time.Minute)
+		if r := b.want(t, Unknown, false, 2); !strings.Contains(r.Reason, "left alone") {
+			t.Errorf("the reason does not tell that the tool is left alone: %s", r.Reason)
+		}
+	}
+	b.hang()
+	b.pass(time.Minute)
+	b.want(t, Unknown, false, 3) // one try after the pause; it hangs, so there is another pause
+	b.good()
+	b.pass(5 * time.Minute)
+	b.want(t, Unknown, false, 3)
+	b.pass(5 * time.Minute)
+	b.want(t, Known, false, 4)
+	b.hang()
+	b.pass(time.Minute)
+	b.want(t, Known, true, 5) // the count began anew: no pause after one hang
+	b.want(t, Known, true, 6)
+	b.want(t, Known, true, 6)
+}
+
+// Silence tells nothing new; an answer does, whatever it is.
+func TestSilenceKeepsWhatIsKnown(t *testing.T) {
+	b := newBench(t, Config{})
+	b.want(t, Known, false, 1)
+	b.hang()
+	b.pass(time.Hour)
+	r := b.want(t, Known, true, 2)
+	if r.Age != time.Hour || r.Total != 24564<<20 || !strings.Contains(strings.Join(r.Steps, "\n"), "no answer in time") {
+		t.Errorf("age %v, total %d, steps %q", r.Age, r.Total, r.Steps)
+	}
+	b.answers(func(context.Context) (output, error) { return output{text: []byte("mismatch"), code: 18}, nil })
+	b.want(t, Unknown, false, 3)
+}
+
+func TestClose(t *testing.T) {
+	b := newBench(t, Config{Hangs: 1})
+	started := make(chan struct{})
+	b.answers(func(ctx context.Context) (output, error) {
+		close(started)
+		<-ctx.Done()
+		return output{code: -1}, errSilent
+	})
+	b.Ask()
+	<-started
+	b.Close()
+	b.settled(t)
+	if r := b.Probe(t.Context()); r.State != Unknown || b.calls.Load() != 1 || !b.quiet.IsZero() {
+		t.Errorf("after the end: %v, %d calls, pause until %v", r.State, b.calls.Load(), b.quiet)
+	}
+}
+
+func TestConfigured(t *testing.T) {
+	b := newBench(t, Config{Size: 16 << 30})
+	if r := b.want(t, Known, false, 0); r.Total != 16<<30 || r.FreeKnown || r.Largest != 16<<30 {
+		t.Errorf("configured 16 GiB: %+v", r)
+	}
+	b = newBench(t, Config{Off: true, Size: 16 << 30})
+	if r := b.want(t, Unknown, false, 0); !strings.Contains(r.Reason, "switched off") {
+		t.Errorf("switched off: %s", r.Reason)
+	}
+}
+
+// stuck is a file system one file of which never opens, as those of a driver
+// that hangs.
+type stuck struct {
+	fs.FS
+	until chan struct{}
+}
+
+func (s stuck) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, "sys/class/drm") {
+		<-s.until
+	}
+	return s.FS.Open(name)
+}
+
+func TestFilesThatHang(t *testing.T) {
+	t.Parallel()
+	root := stuck{noGPU, make(chan struct{})}
+	b := newBench(t, Config{Root: root, Deadline: time.Millisecond})
+	if r := b.Probe(context.Background()); r.State != Unknown || r.Reason != "asked, and no answer yet" {
+		t.Errorf("got %v: %s", r.State, r.Reason)
+	}
+	first := b.round
+	for range 10 {
+		b.Ask()
+	}
+	if b.round != first || first == nil {
+		t.Error("a second asking began beside one that hangs")
+	}
+	close(root.until)
+	b.settled(t)
+	b.want(t, Known, false, 1)
+}
+
+// unreadable lets nobody read what it names.
+type unreadable struct {
+	fs.FS
+	name string
+}
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, u.name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return u.FS.Open(name)
+}
+
+func TestUnreadable(t *testing.T) {
+	m, _ := load(t, "testdata/machines/amd-7900xtx.txtar")
+	const device = "sys/class/drm/card1/device/"
+	cases := []struct {
+		name  string
+		state State
+		free  bool
+	}{
+		{"nothing at all", Known, true},
+		{device + "mem_info_vram_used", Known, false},
+		{device + "mem_info_vram_total", Unknown, false},
+		{device + "vendor", Unknown, false},
+		{device + "product_name", Known, true},
+		{device, Known, true},      // the PCI bus lists it too
+		{"sys/class", Known, true}, // the PCI bus lists it too
+		{"sys/bus", Known, true},
+		{"sys", Unknown, false},
+		{"proc", Known, true},
+	}
+	for _, c := range cases {
+		p := New(Config{GOOS: "linux", Root: unreadable{m.root, c.name}, LookPath: func(string) (string, error) { return "", os.ErrNotExist },
+			Places: []string{}, Log: slog.New(slog.DiscardHandler)})
+		if r := p.Probe(t.Context()); r.State != c.state || r.FreeKnown != c.free {
+			t.Errorf("%s unreadable: %v, free known %v; want %v, %v (%s)", c.name, r.State, r.FreeKnown, c.state, c.free, r.Reason)
+		}
+		p.Close()
+	}
+	p := New(Config{GOOS: "linux", Root: unreadable{noGPU, "sys/bus/pci/devices/0000:00:00.0/class"}, LookPath: func(string) (string, error) { return "", os.ErrNotExist },
+		Places: []string{}, Log: slog.New(slog.DiscardHandler)})
+	defer p.Close()
+	if r := p.Probe(t.Context()); r.State != Unknown {
+		t.Errorf("a device that does not tell what it is: %v, want unknown (%s)", r.State, r.Reason)
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	place := filepath.Join(dir, "nvidia-smi")
+	if err := os.WriteFile(place, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	in := func(path string, err error) func(string) (string, error) {
+		return func(string) (string, error) { return path, err }
+	}
+	cases := []struct {
+		name   string
+		config Config
+		want   string
+	}{
+		{"set", Config{SMI: "/a/smi", LookPath: in("/b/smi", nil)}, "/a/smi"},
+		{"in PATH", Config{LookPath: in("/b/smi", nil), Places: []string{place}}, "/b/smi"},
+		{"in the working directory", Config{LookPath: in("./nvidia-smi", exec.ErrDot), Places: []string{}}, ""},
+		{"by a relative PATH", Config{LookPath: in("bin/nvidia-smi", nil), Places: []string{}}, ""},
+		{"in a usual place", Config{LookPath: in("", exec.ErrNotFound), Places: []string{dir, filepath.Join(dir, "no"), place}}, place},
+		{"nowhere", Config{LookPath: in("", exec.ErrNotFound), Places: []string{dir}}, ""},
+	}
+	for _, c := range cases {
+		if got, ok := c.config.find(); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, %v; want %q", c.name, got, ok, c.want)
+		}
+	}
+}
+
+// The whole way, with real children.
+func TestProbeWithRealTools(t *testing.T) {
+	cases := []struct {
+		name, body string
+		state      State
+		reason     string
+	}{
+		{"good", "printf '" + goodRow + "'", Known, "RTX 4090 with 24564 MiB"},
+		{"status 18", "echo 'Driver/library version mismatch'; exit 18", Unknown, "status 18"},
+		{"on stderr", "echo 'cannot open shared object' >&2; exit 127", Unknown, "cannot open shared object"},
+		{"garbage", "head -c 2000 /dev/urandom; exit 0", Unknown, "and said"},
+		{"2 MiB of garbage", "head -c 2097152 /dev/zero | tr '\\0' x", Unknown, "and said"},
+		{"2 MiB after the table", "printf '" + goodRow + "'; head -c 2097152 /dev/zero | tr '\\0' x", Known, "bytes more than are read"},
+		{"a grandchild holds the pipe", "printf '" + goodRow + "'; sleep 20 &", Known, "RTX 4090"},
+		{"hangs", "printf '" + goodRow + "'; exec sleep 600", Unknown, "no answer in time"},
+		{"nothing, and a bad status", "exit 3", Unknown, "status 3 and said: nothing"},
+		{"nothing", "exit 0", None, "no GPU"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			deadline := 30 * time.Second
+			if c.name == "hangs" {
+				deadline = time.Second
+			}
+			p := New(Config{GOOS: "linux", Root: noGPU, SMI: fake(t, c.body), Env: []string{"PATH=/usr/bin:/bin"}, Deadline: deadline, Log: slog.New(slog.DiscardHandler)})
+			defer p.Close()
+			r := p.Probe(t.Context())
+			if r.State != c.state || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("got %v: %s\nwant %v: …%s…", r.State, r.Reason, c.state, c.reason)
+			}
+			invariants(t, r)
+		})
+	}
+}
+
+func TestStateText(t *testing.T) {
+	if new(Report).State != Unknown {
+		t.Error("a report that nobody filled in claims something")
+	}
+	for _, s := range []State{Unknown, None, Known} {
+		text, err := s.MarshalText()
+		var back State
+		if err != nil || back.UnmarshalText(text) != nil || back != s || string(text) != s.String() {
+			t.Errorf("%d becomes %q becomes %d", s, text, back)
+		}
+	}
+	var s State
+	if err := s.UnmarshalText([]byte("maybe")); err == nil || errors.Unwrap(err) != nil {
+		t.Errorf("maybe: error %v", err)
+	}
+	if got := State(7).String(); got != "state 7" {
+		t.Errorf("state 7 is %q", got)
+	}
+}

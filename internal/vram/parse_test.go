@@ -103,7 +103,7 @@ func TestConclude(t *testing.T) {
 		{"certain but for a doubt", findings{nothing: "no GPU", doubts: []string{"but"}}, Unknown, 0, 0, 0, "but"},
 		{"certain, and yet there is one", findings{nothing: "no GPU", devices: []Device{card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia with 8192 MiB, 4096 MiB free"},
 		{"a device without size", findings{nothing: "no GPU", devices: []Device{card("nvidia", 0, 0)}}, Unknown, 0, 0, 0, "nvidia: its size is not known"},
-		{"two", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 24, 20)}}, Known, 32, 24, 24, "; nvidia with 24576"},
+		{"two", findings{devices: []Device{card("nvidia", 24, 20), card("nvidia", 8, 4)}}, Known, 32, 24, 24, "; nvidia with 8192"},
 		{"many", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 8, 4), card("nvidia", 8, 4)}}, Known, 24, 12, 8, "3 GPUs with 24576 MiB in all, 12288 MiB free"},
 		{"two vendors", findings{devices: []Device{card("amd", 16, 16), card("nvidia", 12, 1), card("nvidia", 12, 1)}}, Known, 24, 2, 12, "nvidia"},
 		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia"},
@@ -137,6 +137,30 @@ func TestRowsThatCannotBe(t *testing.T) {
 	}
 	if d := (gpu{total: 8, noFree: ""}).device(); !d.FreeKnown {
 		t.Error("a full card: nothing free is known too")
+	}
+}
+
+func TestParseSlices(t *testing.T) {
+	slice := func(instance, total, free string) string {
+		return "<mig_device><index>0</index><gpu_instance_id>" + instance + "</gpu_instance_id><fb_memory_usage><total>" +
+			total + "</total><free>" + free + "</free></fb_memory_usage></mig_device>"
+	}
+	text := "WARNING: 1 < 2 & so on\n<nvidia_smi_log><gpu id=\"00000000:07:00.0\"><product_name>A100</product_name><mig_devices>" +
+		slice("1", "4864 MiB", "4000 MiB") + slice("2", "4864 MiB", "N/A") + slice("3", "N/A", "5 MiB") +
+		"</mig_devices></gpu></nvidia_smi_log>"
+	base := Device{Vendor: "nvidia", Name: "A100 slice 0", PCI: "0000:07:00.0", Slice: true}
+	whole, silent, unsized := base, base, base
+	whole.ID, whole.Total, whole.Free, whole.FreeKnown = "0000:07:00.0/1", 4864<<20, 4000<<20, true
+	silent.ID, silent.Total = "0000:07:00.0/2", 4864<<20
+	unsized.ID, unsized.Free, unsized.Note = "0000:07:00.0/3", 5<<20, "nvidia-smi says N/A in place of its memory"
+	parts, err := parseSlices([]byte(text))
+	if diff := cmp.Diff([]Device{whole, silent, unsized}, parts); err != nil || diff != "" {
+		t.Errorf("error %v, slices (-want +got):\n%s", err, diff)
+	}
+	for _, bad := range []string{"", "no XML", "<nvidia_smi_log><gpu>"} {
+		if _, err := parseSlices([]byte(bad)); err == nil {
+			t.Errorf("%q is read without an error", bad)
+		}
 	}
 }
 

@@ -178,7 +178,7 @@ func (p *Prober) answer() Report {
 func (p *Prober) ask() {
 	now := p.config.Now()
 	age := now.Sub(p.last.Asked)
-	fresh := !p.last.Asked.IsZero() && !p.last.Stale && age >= 0 && age < p.config.Fresh
+	fresh := !p.last.Asked.IsZero() && age >= 0 && age < p.config.Fresh
 	if p.round != nil || fresh || p.life.Err() != nil {
 		return
 	}

@@ -172,7 +172,7 @@ func (b *bench) settled(t *testing.T) {
 
 // A caller that does not want to wait is not held, and the answer comes all the same.
 func TestCallerDoesNotWait(t *testing.T) {
-	b := newBench(t, Config{})
+	b := newBench(t, Config{Deadline: time.Hour})
 	release := make(chan struct{})
 	b.answers(func(context.Context) (output, error) {
 		<-release

@@ -118,7 +118,7 @@ func (f *findings) conclude(asked time.Time) Report {
 	seen := map[string]bool{}
 	for _, d := range f.devices {
 		key := d.ID
-		if key == "" && !d.Slice {
+		if key == "" {
 			key = d.PCI
 		}
 		if key != "" && seen[key] {

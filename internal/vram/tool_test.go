@@ -102,6 +102,21 @@ func TestTool(t *testing.T) {
 	}
 }
 
+// A tool is asked to end before it is made to.
+func TestToolMayEndByItself(t *testing.T) {
+	t.Parallel()
+	bye := filepath.Join(t.TempDir(), "bye")
+	path := fake(t, "trap 'echo bye >"+bye+"; exit 1' TERM; while :; do sleep 0.05; done")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := new(runner).run(ctx, path, nil, []string{"PATH=/usr/bin:/bin"}); !errors.Is(err, errSilent) {
+		t.Errorf("error %v, want no answer", err)
+	}
+	if _, err := os.Stat(bye); err != nil {
+		t.Error("the tool was killed without a word")
+	}
+}
+
 func TestToolThatIsNone(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "nvidia-smi")

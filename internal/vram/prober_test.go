@@ -136,7 +136,7 @@ func TestManyAskAtOnce(t *testing.T) {
 
 // While one caller's asking is under way the others get what was known before.
 func TestLastKnownWhileUnderWay(t *testing.T) {
-	b := newBench(t, Config{})
+	b := newBench(t, Config{Deadline: time.Hour})
 	b.want(t, Known, false, 1)
 	b.pass(5 * time.Minute)
 	release := make(chan struct{})
@@ -340,6 +340,19 @@ func TestUnreadable(t *testing.T) {
 	defer p.Close()
 	if r := p.Probe(t.Context()); r.State != Unknown {
 		t.Errorf("a device that does not tell what it is: %v, want unknown (%s)", r.State, r.Reason)
+	}
+}
+
+// Of a GPU inside the processor both parts must be readable to know what is free.
+func TestUnreadableParts(t *testing.T) {
+	m, _ := load(t, "testdata/machines/amd-strix-halo.txtar")
+	for _, file := range []string{"mem_info_vram_used", "mem_info_gtt_used", "mem_info_gtt_total"} {
+		k := kernel{unreadable{m.root, "sys/class/drm/card1/device/" + file}}
+		cards, _ := k.cards()
+		d := k.amd(cards[0])
+		if want := file == "mem_info_gtt_total"; d.FreeKnown != want || d.Total == 0 || !d.Unified {
+			t.Errorf("%s unreadable: %+v; want free known %v", file, d, want)
+		}
 	}
 }
 

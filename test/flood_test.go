@@ -184,6 +184,10 @@ func newFloodModel(t *testing.T) *floodModel {
 	m := &floodModel{seen: map[int]bool{}}
 	inner := rehearsal.Handler(rehearsal.Config{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/chat/completions") { // is asked about the model
+			inner.ServeHTTP(w, r)
+			return
+		}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the bot was killed while it was asking

@@ -102,4 +102,7 @@ func TestMutedWithoutADirectChat(t *testing.T) {
 	if e.Room != other || e.Body != "echo: **hello**" {
 		t.Errorf("got %+v", e)
 	}
+	if in := b.next(); in.Room != other || len(b.heard) > 0 {
+		t.Errorf("asked about %+v, and about %d more", in, len(b.heard))
+	}
 }

@@ -157,8 +157,10 @@ func (q *queue) sent(ctx context.Context, r outRow) error {
 }
 
 // postpone notes a failure and when to try again.
+// What is stored is rounded up to the millisecond: a homeserver that asks for two
+// seconds gets two.
 func (q *queue) postpone(ctx context.Context, r outRow, at time.Time, why error) error {
-	return q.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ? WHERE id = ? AND revision = ?`, at.UnixMilli(), why.Error(), r.id, r.revision)
+	return q.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ? WHERE id = ? AND revision = ?`, at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.id, r.revision)
 }
 
 // bury gives a message up.

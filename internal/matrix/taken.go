@@ -242,6 +242,16 @@ func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {
 	return nil
 }
 
+// waitsBefore tells whether an earlier event of the room waits for the key of u.
+func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err error) {
+	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
+		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.room, u.session.String(), u.id).Scan(&waits)
+	if err != nil {
+		return false, fmt.Errorf("matrix: read inbox: %w", err)
+	}
+	return waits, nil
+}
+
 // unreadDue returns events that are to be read now.
 func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
 	rows, err := q.db.QueryContext(ctx, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox

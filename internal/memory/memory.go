@@ -40,12 +40,6 @@ func Visible(room, user string, private bool) []Scope {
 	return []Scope{Room(room), Shared}
 }
 
-// Entry is one thing remembered: one line of text.
-type Entry struct {
-	Text  string
-	Scope Scope
-}
-
 // Config says where the files are.
 type Config struct {
 	Dir   string // the data folder

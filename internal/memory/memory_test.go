@@ -130,7 +130,7 @@ func TestAppend(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	me := Private(owner)
 	e, added, err := s.Append(t.Context(), me, "  my sister's\n name is\u2028Jana ")
-	if err != nil || !added || e != (Entry{"my sister's name is Jana", me}) {
+	if err != nil || !added || e != (Entry{Text: "my sister's name is Jana", Scope: me}) {
 		t.Fatalf("got %+v, %v, %v", e, added, err)
 	}
 	if got := onDisk(t, s, me); !strings.Contains(got, "\nmy sister's name is Jana\n") || !strings.HasPrefix(got, "# ") {

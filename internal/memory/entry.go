@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Entry is one thing remembered: one line of text, and where it comes from.
+type Entry struct {
+	ID      string `json:"id"`
+	Scope   Scope  `json:"scope"`
+	Text    string `json:"text"`
+	Subject string `json:"subject,omitempty"` // whom or what it is about; in a conversation, who says it
+	Kind    Kind   `json:"kind"`
+	Source  Source `json:"source"`
+	State   State  `json:"state"`
+	By      string `json:"by,omitempty"` // the entry that took its place
+	Pinned  bool   `json:"pinned,omitempty"`
+
+	Event        string `json:"event,omitempty"`        // the message it was learned from
+	Quote        string `json:"quote,omitempty"`        // its words there
+	Ref          string `json:"ref,omitempty"`          // what an import called it
+	Conversation string `json:"conversation,omitempty"` // entries of one conversation are neighbours,
+	Seq          int    `json:"seq,omitempty"`          // in this order
+
+	ObservedAt time.Time `json:"observed_at"` // when it was said
+	ValidFrom  time.Time `json:"valid_from,omitzero"`
+	ValidTo    time.Time `json:"valid_to,omitzero"`
+	CreatedAt  time.Time `json:"created_at"`
+	UpdatedAt  time.Time `json:"updated_at"`
+	Hits       int       `json:"hits,omitempty"` // answers that used it
+	LastHit    time.Time `json:"last_hit,omitzero"`
+	Rev        int       `json:"rev"` // grows with every change
+}
+
+// Kind is what sort of thing an entry says.
+type Kind string
+
+// The kinds of entries.
+const (
+	Fact       Kind = "fact"
+	Preference Kind = "preference"
+	Happening  Kind = "event"
+	Insight    Kind = "insight" // concluded by dreaming, never said
+)
+
+// Source is who wrote an entry.
+type Source string
+
+// The sources of entries.
+const (
+	UserExplicit  Source = "user_explicit" // a person asked to remember it
+	Assistant     Source = "assistant"     // the model noted it while it answered
+	Harvest       Source = "harvest"       // read out of a conversation afterwards
+	DreamingMerge Source = "dreaming_merge"
+	FromFile      Source = "file" // a person wrote it into a memory file
+	Imported      Source = "import"
+)
+
+// State says whether an entry still counts.
+type State string
+
+// The states of entries. Only Active ones are in prompts and in files.
+const (
+	Active     State = "active"
+	Merged     State = "merged"     // another entry says it too
+	Superseded State = "superseded" // another entry corrects it
+	Archived   State = "archived"   // put away; can still be searched for
+	Forgotten  State = "forgotten"  // its text is gone
+)
+
+const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
+	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev`
+
+// scanEntry reads a row of entryColumns.
+func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
+	var e Entry
+	var observed, created, updated int64
+	var from, to, hit sql.NullInt64
+	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev)
+	if err != nil {
+		return Entry{}, err
+	}
+	e.ObservedAt, e.CreatedAt, e.UpdatedAt = fromMilli(observed), fromMilli(created), fromMilli(updated)
+	e.ValidFrom, e.ValidTo, e.LastHit = optional(from), optional(to), optional(hit)
+	return e, nil
+}
+
+func fromMilli(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+func optional(ms sql.NullInt64) time.Time {
+	if !ms.Valid {
+		return time.Time{}
+	}
+	return fromMilli(ms.Int64)
+}
+
+func milli(t time.Time) sql.NullInt64 { return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()} }
+
+// insertEntry stores e as a new row, with the operation that says so, and
+// returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
+func insertEntry(ctx context.Context, tx *sql.Tx, e Entry, actor, batch string) (n int64, err error) {
+	err = tx.QueryRowContext(ctx, `INSERT INTO memory (`+entryColumns+`, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n`,
+		e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
+		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
+		e.Hits, milli(e.LastHit), e.Rev, textHash(e.Text)).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("store a memory: %w", err)
+	}
+	after, err := json.Marshal(e)
+	if err != nil {
+		return 0, fmt.Errorf("store a memory: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, after) VALUES (?, ?, ?, 'add', ?, ?)`,
+		batch, e.CreatedAt.UnixMilli(), actor, e.ID, after); err != nil {
+		return 0, fmt.Errorf("store a memory: %w", err)
+	}
+	return n, nil
+}
+
+// newID names a new entry; newBatch names what is done together.
+func newID() string { return "mem_" + strings.ToLower(rand.Text()[:12]) }
+
+func newBatch() string { return strings.ToLower(rand.Text()[:12]) }
+
+var folded = cases.Fold()
+
+// textHash is equal for texts that say the same in the same words: case, white
+// space, punctuation and the way letters are composed make no difference.
+func textHash(text string) string {
+	text = folded.String(norm.NFKC.String(text))
+	var b strings.Builder
+	space := false
+	for _, r := range text {
+		switch {
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r), unicode.IsSymbol(r):
+			if space && b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			space = false
+			b.WriteRune(r)
+		default:
+			space = true
+		}
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:16])
+}

@@ -50,6 +50,8 @@ var homes = []struct {
 	{"github.com/rs/zerolog", []string{"internal/matrix"}},
 	{"github.com/yuin/goldmark", []string{"internal/matrix"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix"}},
+	{"golang.org/x/text", []string{"internal/memory"}},
+	{"github.com/blevesearch/snowballstem", []string{"internal/memory"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},

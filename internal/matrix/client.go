@@ -114,6 +114,8 @@ type Client struct {
 	receipts map[string]string // room → newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
 	doubts   map[string]*doubt // by message; gone when settled
+	lostAt   time.Time         // when a sync failed last,
+	backAt   time.Time         // and when one first succeeded after that
 	arrived  map[id.SessionID]struct{}
 	stale    map[id.UserID]time.Time // whose devices could not be had, and when that was asked
 	cutPoll  context.CancelCauseFunc // ends the poll that is under way

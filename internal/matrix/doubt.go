@@ -18,6 +18,7 @@ import (
 // takes it twice under the same transaction id. So it is not sent again before
 // a sync shows that it is not there.
 type doubt struct {
+	since time.Time
 	due   time.Time // a homeserver may take a message a while before its syncs show it
 	begun int64     // the sync that had begun when a fresh one was asked for; 0 = not asked yet
 }
@@ -33,7 +34,8 @@ func mayBeSent(err error) bool {
 func (c *Client) doubtIt(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doubts[id] = &doubt{due: c.now().Add(c.pace.echo)}
+	now := c.now()
+	c.doubts[id] = &doubt{since: now, due: now.Add(c.pace.echo)}
 }
 
 // doubtLeft notes it of all that an earlier run may have been sending when it
@@ -58,6 +60,48 @@ func (c *Client) deferDoubts() {
 	}
 }
 
+// lost notes that a sync failed, perhaps because the homeserver ended.
+func (c *Client) lost(err error) {
+	if !mayBeSent(err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lostAt = c.now()
+}
+
+// endedBefore is how much earlier than a message a sync may fail of a homeserver
+// that is being stopped.
+const endedBefore = 5 * time.Second
+
+// back notes that syncs succeed again.
+func (c *Client) back() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.backAt = c.now()
+}
+
+// settled tells from when on a sync that does not show the message in doubt
+// proves that it is not there. A homeserver that ended while it took a message
+// may show it only a while after it is back.
+func (c *Client) settled(d *doubt) time.Time {
+	at := d.due
+	if c.lostAt.Before(d.since.Add(-endedBefore)) {
+		return at
+	}
+	if c.backAt.Before(c.lostAt) {
+		return later(at, c.now().Add(c.pace.echo)) // it is not back yet
+	}
+	return later(at, later(c.lostAt.Add(c.pace.restart), c.backAt.Add(c.pace.echo)))
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 func (c *Client) uncertain(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,8 +120,8 @@ func (c *Client) settleDoubts() (next time.Time) {
 		case d.begun > 0 && c.done.Load() > d.begun:
 			delete(c.doubts, id)
 		case d.begun > 0:
-		case d.due.After(now):
-			next = earlier(next, d.due)
+		case c.settled(d).After(now):
+			next = earlier(next, c.settled(d))
 		default:
 			d.begun = max(c.begun.Load(), 1)
 			ask = true
@@ -105,7 +149,7 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 		}
 		if evt.Sender != c.cli.UserID || evt.Type.Type != event.EventEncrypted.Type && evt.Type.Type != event.EventMessage.Type ||
 			json.Unmarshal(evt.Content.VeryRaw, &content) != nil || content.Relates.Type == event.RelReplace ||
-			content.Device != "" && content.Device != c.cli.DeviceID {
+			content.Device != "" && content.Device != c.cli.DeviceID || evt.Unsigned.RedactedBecause != nil {
 			continue
 		}
 		ours, err := c.q.ours(ctx, evt.ID.String())

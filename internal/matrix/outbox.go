@@ -208,6 +208,10 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		}
 		return now.Add(time.Second), false
 	}
+	if drafts {
+		begun, due := c.dispatchTakebacks(ctx, g, l)
+		started, next = started || begun, earlier(next, due)
+	}
 	pending := map[string]bool{}
 	for _, r := range heads {
 		pending[r.room] = true
@@ -327,8 +331,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		if err != nil {
 			return err
 		}
-		r.eventID = event.String()
-		if err := c.q.setEvent(ctx, r.id, r.eventID); err != nil {
+		if r.eventID, err = c.q.setEvent(ctx, r.id, event.String()); err != nil {
 			return err
 		}
 	}
@@ -426,7 +429,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.eventID == "" {
 		var e id.EventID
 		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
-			err = c.q.setEvent(ctx, d.id, e.String())
+			_, err = c.q.setEvent(ctx, d.id, e.String())
 		} else if mayBeSent(err) {
 			c.doubtIt(d.id)
 		}

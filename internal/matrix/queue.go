@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,6 +44,9 @@ func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 // echoed notes the event id of a message that we sent but whose answer we may
 // never have read. When the event cannot be a draft, the message is sent.
 func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
+	if err := q.takenTwice(ctx, tx, e); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
 		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
 		WHERE id = ? AND event_id = ''`, e.event, e.txn)
@@ -146,9 +150,23 @@ func scanRows(rows *sql.Rows) ([]outRow, error) {
 	return out, rows.Err()
 }
 
-// setEvent notes which event carries the message.
-func (q *queue) setEvent(ctx context.Context, id, event string) error {
-	return q.update(ctx, `UPDATE outbox SET event_id = ? WHERE id = ?`, event, id)
+// setEvent notes which event carries the message, and returns the one that does:
+// a sync may have shown an earlier one while this one was being sent.
+func (q *queue) setEvent(ctx context.Context, id, event string) (carrier string, err error) {
+	err = q.inTx(ctx, func(tx *sql.Tx) error {
+		if err := q.takenTwice(ctx, tx, echo{txn: id, event: event}); err != nil {
+			return err
+		}
+		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? RETURNING event_id`, event, id).Scan(&carrier)
+		if errors.Is(err, sql.ErrNoRows) {
+			carrier, err = event, nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("matrix: update outbox: %w", err)
+	}
+	return carrier, nil
 }
 
 // sent marks a row as sent, unless it got a newer text meanwhile.
@@ -178,7 +196,8 @@ func (q *queue) update(ctx context.Context, query string, args ...any) error {
 // ours tells whether we sent that event.
 func (q *queue) ours(ctx context.Context, event string) (bool, error) {
 	var n int
-	if err := q.db.QueryRowContext(ctx, `SELECT count(*) FROM outbox WHERE event_id = ?`, event).Scan(&n); err != nil {
+	if err := q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM outbox WHERE event_id = ?1)
+		+ (SELECT count(*) FROM takeback WHERE event_id = ?1)`, event).Scan(&n); err != nil {
 		return false, fmt.Errorf("matrix: look into the outbox: %w", err)
 	}
 	return n > 0, nil

@@ -122,7 +122,7 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 		}
 		got = append(got, line)
 		for _, h := range heads {
-			must(t, q.setEvent(ctx, h.id, "$"+h.id))
+			carried(t, q, h.id, "$"+h.id)
 			must(t, q.sent(ctx, h))
 		}
 	}
@@ -137,6 +137,13 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 	}
 }
 
+func carried(t *testing.T, q *queue, id, event string) {
+	t.Helper()
+	if got, err := q.setEvent(t.Context(), id, event); err != nil || got != event {
+		t.Fatalf("setEvent(%s, %s) = %s, %v", id, event, got, err)
+	}
+}
+
 func TestSayingAgain(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	must(t, q.say(ctx, "!a", out("1", "one"), []string{"one"}))
@@ -148,7 +155,7 @@ func TestSayingAgain(t *testing.T) {
 	// While the first text is being sent, a second one comes: the row must not
 	// be taken for sent.
 	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}))
-	must(t, q.setEvent(ctx, "1", "$1"))
+	carried(t, q, "1", "$1")
 	must(t, q.sent(ctx, r))
 	newer := head(t, q)
 	if newer.text != "uno" || newer.revision != 2 || newer.eventID != "$1" {

@@ -25,10 +25,16 @@ type pace struct {
 	keyWait time.Duration // … and before the sender is told
 	again   time.Duration // between two tries to read an event; grows
 	echo    time.Duration // how long the homeserver may take to show what it has taken
+	restart time.Duration // … when it ended meanwhile
 	refuse  time.Duration // between refusing some invitations and some more
 }
 
-var normalPace = pace{poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second, echo: time.Second, refuse: 2 * time.Second}
+// The queues inside Dendrite hand out again what was in them when it ended, half a
+// minute later: that is the restart here.
+var normalPace = pace{
+	poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second,
+	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second,
+}
 
 // longestSync bounds a sync that is known to be slow: the first one, and one
 // that follows a failure.
@@ -82,7 +88,9 @@ func (c *Client) syncOnce(ctx context.Context, filter *string) error {
 		return fmt.Errorf("process a sync: %w", err)
 	}
 	c.done.Store(n)
-	c.failures.Store(0)
+	if c.failures.Swap(0) > 0 {
+		c.back()
+	}
 	c.relogins = 0
 	c.lastSync.Store(c.now().UnixMilli())
 	c.setProblem("")
@@ -255,6 +263,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 	if errors.As(err, &h) && (errors.Is(err, mautrix.MUserDeactivated) || errors.Is(err, mautrix.MForbidden)) {
 		return fmt.Errorf("matrix: the homeserver refuses this account: %w", err)
 	}
+	c.lost(err)
 	attempt := int(c.failures.Add(1)) - 1
 	if err := c.q.syncFailed(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), int64(attempt)+1, err); err != nil && ctx.Err() == nil {
 		c.log.Warn("matrix: `bot doctor` will not see why syncs fail", "err", err)

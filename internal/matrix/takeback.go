@@ -1,0 +1,95 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/id"
+)
+
+// takeback is an event of ours that nobody should read twice. A homeserver that
+// is stopped while it takes a message may answer with an error, keep the message
+// all the same, and show it only when we have long sent it again: no client can
+// know that beforehand. So the one that comes late is taken back.
+type takeback struct {
+	event, room string
+	attempts    int
+	nextAt      time.Time
+}
+
+// takenTwice notes that the event of e is to be taken back when the message has
+// another event already: the first that we learned of carries it, for good.
+func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room)
+		SELECT ?, room FROM outbox WHERE id = ? AND event_id NOT IN ('', ?)`, e.event, e.txn, e.event)
+	return err
+}
+
+// takebacks returns the events that are still to be taken back.
+func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
+	rows, err := q.db.QueryContext(ctx, `SELECT event_id, room, attempts, next_at FROM takeback ORDER BY rowid`)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
+	}
+	defer rows.Close()
+	var out []takeback
+	for rows.Next() {
+		var t takeback
+		var next int64
+		if err := rows.Scan(&t.event, &t.room, &t.attempts, &next); err != nil {
+			return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
+		}
+		t.nextAt = time.UnixMilli(next)
+		out = append(out, t)
+	}
+	return out, rows.Err()
+}
+
+// dispatchTakebacks is dispatch for what is to be taken back.
+func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *lanes) (started bool, next time.Time) {
+	now := c.now()
+	next = now.Add(time.Minute)
+	due, err := c.q.takebacks(ctx)
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("matrix: outbox", "err", err)
+	}
+	for _, t := range due {
+		if t.nextAt.After(now) && !t.nextAt.After(now.Add(longestWait)) { // or our clock was set back
+			next = earlier(next, t.nextAt)
+			continue
+		}
+		started = c.job(g, l, t.room, func() { c.takeBack(ctx, t) }) || started
+	}
+	return started, next
+}
+
+// takeBack removes an event's text from the room. That may be repeated: an event
+// can be taken back twice.
+func (c *Client) takeBack(ctx context.Context, t takeback) {
+	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: "sent twice", TxnID: "back:" + t.event})
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	v, wait := judge(err, t.attempts)
+	switch {
+	case err != nil && v == again:
+		c.log.Warn("matrix: a message that was sent twice is not taken back yet", "room", t.room, "event", t.event, "in", wait.Round(time.Millisecond), "err", err)
+		err = c.q.update(ctx, `UPDATE takeback SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`, c.now().Add(wait).UnixMilli(), t.event)
+	default:
+		if err != nil {
+			c.log.Error("matrix: a message that was sent twice cannot be taken back", "room", t.room, "event", t.event, "err", err)
+		} else {
+			c.log.Info("matrix: a message that was sent twice is taken back", "room", t.room, "event", t.event)
+		}
+		err = c.q.update(ctx, `DELETE FROM takeback WHERE event_id = ?`, t.event)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Error("matrix: outbox", "event", t.event, "err", err)
+	}
+}

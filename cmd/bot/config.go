@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // a container image without zone files still knows every time zone
 
 	"reverie/internal/prompt"
+	"reverie/internal/session"
 )
 
 // Config is what a person wrote in the configuration file, checked, with
@@ -134,7 +135,7 @@ func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 var (
 	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
-	roleNames  = []string{"chat", "compaction", "dreaming", "harvest", "sub_session"}
+	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session"}, session.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )

@@ -50,7 +50,12 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 }
 
 func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
-	made, err := b.sessions(nil, nil).Preview(ctx, p.Room)
+	sessions := b.sessions(nil, nil)
+	made, err := sessions.Preview(ctx, p.Room)
+	if err != nil {
+		return err
+	}
+	tools, err := sessions.Tools(ctx, p.Room)
 	if err != nil {
 		return err
 	}
@@ -60,9 +65,13 @@ func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
 			Messages any           `json:"messages"`
 			Tools    any           `json:"tools"`
 			Report   prompt.Report `json:"report"`
-		}{made.Layout, made.Messages(), b.tools.Specs(), made.Report})
+		}{made.Layout, made.Messages(), tools, made.Report})
 	}
-	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", inWords(made.Messages()), strings.Join(b.tools.Names(), ", "), made.Report)
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	fmt.Fprintf(c.out, "%s=== tools ===\n%s\n\n=== report ===\n%s\n", inWords(made.Messages()), strings.Join(names, ", "), made.Report)
 	return nil
 }
 

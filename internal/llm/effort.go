@@ -83,6 +83,9 @@ func (m *model) optional(req Request, q quirk) (parts quirk) {
 	if templateArgs(req.Think, q) != nil {
 		parts |= noTemplateArgs
 	}
+	if m.temperature(req, q) != nil {
+		parts |= noTemperature
+	}
 	messages := m.messages(req, q)
 	at := m.marks(req, messages, q)
 	switch {

@@ -173,6 +173,7 @@ var (
 		"reasoning_effort", "reasoning effort", "reasoning.effort", "reasoning value", "think value", "not support thinking",
 		"thinking is not supported", "thinking level", "effort parameter", "reasoning is not supported", "not support reasoning",
 	}
+	sayNot     = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized", "unexpected", "must be"}
 	sayNoMarks = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
 	sayLoading = []string{"loading model", "model is loading", "currently loading"}
 	sayBroke   = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
@@ -234,7 +235,7 @@ func refusedPart(status int, said string) quirk {
 		return noStreamOptions
 	case strings.Contains(said, "max_completion_tokens"): // "use 'max_completion_tokens' instead"
 		return newMaxTokens
-	case strings.Contains(said, "temperature") && (strings.Contains(said, "support") || strings.Contains(said, "deprecated")):
+	case strings.Contains(said, "temperature") && says(said, sayNot):
 		return noTemperature
 	case strings.Contains(said, "chat_template") || strings.Contains(said, "enable_thinking"):
 		return noTemplateArgs

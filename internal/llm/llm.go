@@ -53,6 +53,10 @@ type Request struct {
 	Tools    []ToolSpec
 	Think    Think // how much to think first
 
+	// Temperature is for models that have none of their own in the configuration,
+	// and take one; nil = the server's own.
+	Temperature *float32
+
 	// Marks are indexes into Messages: up to the end of each of these, a server
 	// may keep what it has read for requests that begin the same. They are sent
 	// to models with CacheMarks only, at most four: the first and the last ones.
@@ -85,7 +89,7 @@ type ModelConfig struct {
 	Window      int           // context window in tokens; 0 = detected
 	MaxOutput   int           // most tokens of one answer; 0 = 2048
 	Timeout     time.Duration // for one whole request; 0 = 300 s
-	Temperature *float32      // nil = the server's own
+	Temperature *float32      // goes before a request's; nil = as the request says
 	CacheMarks  bool          // the server wants to be told what to cache (Anthropic's models, directly or through others)
 }
 

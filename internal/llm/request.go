@@ -17,7 +17,6 @@ const (
 	noStreamOptions quirk = 1 << iota // no usage in streams, then
 	noTools                           // the model calls none
 	newMaxTokens                      // wants max_completion_tokens
-	noTemperature                     // only its own
 	thinksFirst                       // sends </think> without <think>
 
 	// The parts that a request can do without, in the order in which they are
@@ -27,12 +26,13 @@ const (
 	noTemplateArgs // no arguments for its chat template
 	noThinkOff     // cannot be told not to think
 	noThink        // cannot be told how much to think
+	noTemperature  // only its own
 )
 
 const (
 	markQuirks  = noToolMarks | noMarks
 	thinkQuirks = noThinkOff | noThink
-	dispensable = markQuirks | noTemplateArgs | thinkQuirks
+	dispensable = markQuirks | noTemplateArgs | thinkQuirks | noTemperature
 )
 
 var quirkNames = map[quirk]string{
@@ -61,9 +61,9 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 	} else {
 		r.MaxCompletionTokens = m.maxOutput()
 	}
-	if m.Temperature != nil && q&noTemperature == 0 {
+	if t := m.temperature(req, q); t != nil {
 		// A plain 0 would be left out of the JSON and mean the server's default.
-		r.Temperature = max(*m.Temperature, math.SmallestNonzeroFloat32)
+		r.Temperature = max(*t, math.SmallestNonzeroFloat32)
 	}
 	if q&noTools == 0 {
 		for _, t := range req.Tools {
@@ -74,6 +74,18 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 		r.Messages = append(r.Messages, messageOf(msg))
 	}
 	return r
+}
+
+// temperature is what the model is told: what its owner configured goes before what
+// the request says, because models differ in what they bear. nil = nothing.
+func (m *model) temperature(req Request, q quirk) *float32 {
+	switch {
+	case q&noTemperature != 0:
+		return nil
+	case m.Temperature != nil:
+		return m.Temperature
+	}
+	return req.Temperature
 }
 
 // messages are the request's, one for one, in a form that the model understands.

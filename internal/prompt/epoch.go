@@ -195,6 +195,9 @@ func (r *request) key(old *epoch) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
+	if r.turn.Mode != "" { // two modes may have the same template
+		fmt.Fprintf(&b, " mode=%x", lineID(r.turn.Mode))
+	}
 	for i := range r.rows {
 		if r.rows[i].Change != EndsEpoch {
 			continue

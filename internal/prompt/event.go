@@ -64,7 +64,7 @@ func kindOf(reason string) string {
 		return "day"
 	case strings.HasPrefix(reason, "memories "):
 		return "memory"
-	case slices.Contains(names, "template"):
+	case slices.Contains(names, "mode"):
 		return "mode"
 	case slices.Contains(names, "tools"):
 		return "tools"

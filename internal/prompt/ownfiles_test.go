@@ -190,8 +190,20 @@ func TestTemplates(t *testing.T) {
 		w.expect(true, "# Mode\nTemplate "+tt.want+" of Reverie.\n\n---")
 	}
 	w.mode, w.tier = "planner", 3
-	if reason := w.asks("And now?"); reason != "template changed" {
+	if reason := w.asks("And now?"); reason != "mode, template changed" {
 		t.Errorf("another mode: %q", reason)
+	}
+	w.mode = "planner2" // without a template of its own, and the assistant's is the same
+	w.file("prompts/assistant/tier3.txt", "Template planner/tier2 of {agent_name}.")
+	if reason := w.asks("And now?"); reason != "mode changed" {
+		t.Errorf("a mode with the same template: %q", reason)
+	}
+	if reason := w.asks("And now?"); reason != "" {
+		t.Errorf("the same mode: %q", reason)
+	}
+	w.mode = "planner"
+	if reason := w.asks("And now?"); reason != "mode changed" {
+		t.Errorf("back: %q", reason)
 	}
 	w.tier = 2 // the same template
 	if reason := w.asks("And now?"); reason != "" {

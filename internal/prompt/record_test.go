@@ -14,7 +14,7 @@ import (
 func TestKindsOfEvents(t *testing.T) {
 	for reason, want := range map[string]string{
 		newConversation: "conversation", outgrown: "history", newDay: "day", "memories edited": "memory", "memories grew": "memory",
-		"template changed": "mode", "tools, core, template, guides changed": "mode", "tools, core, skills changed": "tools",
+		"mode changed": "mode", "tools, mode, core, template, guides changed": "mode", "template changed": "prompt", "tools, core, skills changed": "tools",
 		"skills, apps changed": "skills", "mcp_prompts changed": "mcp", "soul, apps changed": "mcp", "soul changed": "prompt",
 		"toolnotes changed": "prompt", "layout changed": "prompt", "scopes changed": "prompt", "stored prefix is damaged": "prompt",
 		"sources changed": "prompt", "": "prompt",

@@ -29,6 +29,7 @@ func commands() []command {
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
+		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
 		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
 		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
@@ -120,10 +121,19 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	if err != nil {
 		return "", err
 	}
-	window, out := s.cfg.Models.Window("chat")
+	now, err := s.mode(ctx)
+	if err != nil {
+		return "", err
+	}
+	mode, err := s.modeLine(ctx, now)
+	if err != nil {
+		return "", err
+	}
+	window, out := s.cfg.Models.Window(now.role)
 	lines := []string{
 		fmt.Sprintf("Awake for %s.", s.cfg.Now().Sub(s.began).Round(time.Second)),
-		fmt.Sprintf("Models for chat, in order: %s (window %d tokens, of which %d for the answer).", strings.Join(s.cfg.Models.Role("chat"), ", "), window, out),
+		mode,
+		fmt.Sprintf("Models for %s, in order: %s (window %d tokens, of which %d for the answer).", now.role, strings.Join(s.cfg.Models.Role(now.role), ", "), window, out),
 		fmt.Sprintf("This conversation: %d messages. I remember %d things here; %d open tasks.", len(past), len(entries), len(tasks)),
 	}
 	if s.cfg.Status != nil {
@@ -176,7 +186,11 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	t := s.promptTurn(in, past, think)
+	now, err := s.mode(ctx)
+	if err != nil {
+		return "", err
+	}
+	t := s.promptTurn(in, past, think, now)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	if err != nil {

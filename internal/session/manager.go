@@ -53,12 +53,11 @@ var ErrStopping = errors.New("session: stopping")
 
 // Manager keeps one Session per room and hands each message to its lane.
 type Manager struct {
-	cfg        Config
-	specs      []llm.ToolSpec
-	toolTokens int
-	began      time.Time
-	start      chan *Session
-	turns      chan struct{} // holds a token for each turn that runs
+	cfg    Config
+	offers map[string]offer // by mode
+	began  time.Time
+	start  chan *Session
+	turns  chan struct{} // holds a token for each turn that runs
 
 	mu       sync.Mutex
 	rooms    map[string]*Session
@@ -91,11 +90,7 @@ func New(cfg Config) *Manager {
 	if cfg.Location == nil {
 		cfg.Location = time.Local
 	}
-	m := &Manager{cfg: cfg, specs: cfg.Tools.Specs(), began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), rooms: map[string]*Session{}}
-	for _, s := range m.specs {
-		m.toolTokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
-	}
-	return m
+	return &Manager{cfg: cfg, offers: offers(cfg.Tools.Specs()), began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), rooms: map[string]*Session{}}
 }
 
 // Deliver takes a message into its room's lane and returns at once. Messages
@@ -170,7 +165,11 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	t := s.promptTurn(in, past, think)
+	now, err := s.mode(ctx)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	t := s.promptTurn(in, past, think, now)
 	t.Preview = true
 	return m.cfg.Prompt.Assemble(ctx, t)
 }

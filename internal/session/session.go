@@ -209,24 +209,25 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return memory.Visible(s.room, in.Sender, in.Private)
 }
 
-func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think) prompt.Turn {
-	window, out := s.cfg.Models.Window("chat")
+func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think, now roomMode) prompt.Turn {
+	window, out := s.cfg.Models.Window(now.role)
+	tools := s.offer(now)
 	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: s.cfg.Tools.Names(), ToolTokens: s.toolTokens,
+		Tools: tools.names, ToolTokens: tools.tokens, Mode: now.templates,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past,
 	}
-	if names := s.cfg.Models.Role("chat"); len(names) > 0 {
+	if names := s.cfg.Models.Role(now.role); len(names) > 0 {
 		t.Model = names[0]
 	}
-	if !s.cfg.Models.Thinks("chat") { // no parameter for it: the prompt says it in words
+	if !s.cfg.Models.Thinks(now.role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(think)
 	}
 	return t
 }
 
-func (s *Session) toolScope(in Inbound) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location)}
+func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
+	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy()}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

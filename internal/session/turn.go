@@ -214,7 +214,11 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past, think))
+	now, err := s.mode(ctx)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past, think, now))
 	if err != nil {
 		return llm.Reply{}, err
 	}
@@ -223,7 +227,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	}
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
-	req := llm.Request{Messages: p.Messages(), Tools: s.specs, Think: think, Marks: p.Marks()}
+	req := llm.Request{Messages: p.Messages(), Tools: s.offer(now).specs, Think: think, Temperature: &now.temperature, Marks: p.Marks()}
 	if last {
 		req.Tools = nil
 	}
@@ -239,12 +243,16 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 			}
 		}
 	}
-	return s.cfg.Models.Complete(ctx, "chat", req, draft)
+	return s.cfg.Models.Complete(ctx, now.role, req, draft)
 }
 
 // act stores the model's calls, runs them in order and stores each result as
 // soon as it is there.
 func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return err
+	}
 	calls := history.Message{Room: s.room, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &calls); err != nil {
 		return err
@@ -253,7 +261,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		result := s.cfg.Tools.Run(ctx, s.toolScope(in), c)
+		result := s.cfg.Tools.Run(ctx, s.toolScope(in, now), c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {

@@ -34,6 +34,7 @@ type Scope struct {
 	// Memory is what may be read here; new entries go to the first.
 	Memory []memory.Scope
 	Now    time.Time
+	Policy Policy // what may be used; it holds for calls, whatever was offered
 }
 
 // Result answers one call. Content is plain text for the model, never empty,
@@ -138,8 +139,12 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 
 func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
 	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
-	if at < 0 {
-		return "", refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(s.Names(), ", ")))
+	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
+	switch {
+	case at < 0:
+		return "", refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
+	case !scope.Policy.Allows(call.Name):
+		return "", scope.Policy.refuse(call.Name, offered)
 	}
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,0 +1,203 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// modeSwitch is one change of a room's mode.
+type modeSwitch struct {
+	at       time.Time
+	from, to string
+	who      string // who said !mode; empty = it changed by itself
+	why      string
+}
+
+const (
+	keptSwitches  = 100 // of each room
+	shownSwitches = 5
+)
+
+// roomMode is the mode of a room.
+type roomMode struct {
+	mode
+	auto bool // it may change by itself
+}
+
+// mode reads the mode of the room. A mode that there is no more is the first one.
+func (s *Session) mode(ctx context.Context) (roomMode, error) {
+	var name string
+	m := roomMode{mode: modes[0]}
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT mode, mode_auto FROM session WHERE room = ?`, s.room).Scan(&name, &m.auto)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return m, fmt.Errorf("session: read mode: %w", err)
+	}
+	m.mode, _ = modeNamed(name)
+	return m, nil
+}
+
+// offer is the tools of the mode.
+func (s *Session) offer(m roomMode) offer { return s.offers[m.name] }
+
+// switches reads the newest changes of the room's mode, the newest first.
+func (s *Session) switches(ctx context.Context, most int) ([]modeSwitch, error) {
+	rows, err := s.cfg.DB.QueryContext(ctx, `SELECT at, from_mode, to_mode, who, why FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT ?`, s.room, most)
+	if err != nil {
+		return nil, fmt.Errorf("session: read mode switches: %w", err)
+	}
+	defer rows.Close()
+	var out []modeSwitch
+	for rows.Next() {
+		var c modeSwitch
+		var at int64
+		if err := rows.Scan(&at, &c.from, &c.to, &c.who, &c.why); err != nil {
+			return nil, fmt.Errorf("session: read mode switches: %w", err)
+		}
+		c.at = time.UnixMilli(at).In(s.cfg.Location)
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// switchMode puts the room into another mode and keeps how that came. The row of
+// the room is there: the session knows its room before it works on a message.
+func (s *Session) switchMode(ctx context.Context, c modeSwitch, auto bool) error {
+	tx, err := s.cfg.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("session: switch mode: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for _, q := range []struct {
+		text string
+		args []any
+	}{
+		{`UPDATE session SET mode = ?, mode_auto = ? WHERE room = ?`, []any{c.to, auto, s.room}},
+		{`INSERT INTO mode_switch (room, at, from_mode, to_mode, who, why) VALUES (?, ?, ?, ?, ?, ?)`,
+			[]any{s.room, c.at.UnixMilli(), c.from, c.to, c.who, c.why}},
+		{`DELETE FROM mode_switch WHERE room = ? AND id <= (SELECT id FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`,
+			[]any{s.room, s.room, keptSwitches}},
+	} {
+		if _, err := tx.ExecContext(ctx, q.text, q.args...); err != nil {
+			return fmt.Errorf("session: switch mode: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("session: switch mode: %w", err)
+	}
+	s.log.Info("mode", "from", c.from, "to", c.to, "who", c.who, "why", c.why)
+	return nil
+}
+
+func (s *Session) setAuto(ctx context.Context, auto bool) error {
+	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET mode_auto = ? WHERE room = ?`, auto, s.room); err != nil {
+		return fmt.Errorf("session: set mode: %w", err)
+	}
+	return nil
+}
+
+// why a person's switch was made, in the history.
+const byCommand = "!mode"
+
+// changeMode is the command !mode: it sets the mode of the room, or tells it.
+func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (string, error) {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return "", err
+	}
+	next, known := modeNamed(args)
+	switch {
+	case args == "":
+		return s.tellMode(ctx, now)
+	case strings.EqualFold(args, "auto"):
+		if err := s.setAuto(ctx, true); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("From now on I change the mode by myself when what is said clearly asks for it, and say so. It is %s now; `!mode %[1]s` keeps it.", now.name), nil
+	case !known:
+		return "I do not know that mode. Say `!mode` with " + modeChoice() + ".", nil
+	case next.name == now.name && !now.auto:
+		return fmt.Sprintf("The mode here is %s already.", now.name), nil
+	case next.name == now.name:
+		if err := s.setAuto(ctx, false); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("The mode here stays %s; I do not change it by myself any more.", now.name), nil
+	}
+	if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("The mode here is %s now: %s.", next.name, next.what), nil
+}
+
+// modeChoice lists what !mode can be said with.
+func modeChoice() string {
+	return "`" + strings.Join(Modes(), "`, `") + "` or `auto`"
+}
+
+// tellMode says which mode it is, since when and why, and what came before it.
+func (s *Session) tellMode(ctx context.Context, now roomMode) (string, error) {
+	line, err := s.modeLine(ctx, now)
+	if err != nil {
+		return "", err
+	}
+	past, err := s.switches(ctx, shownSwitches)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", line)
+	for _, m := range modes {
+		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.name, m.what)
+	}
+	b.WriteString("- `!mode auto`: I choose, when it is clear what is asked for\n")
+	if len(past) > 0 {
+		b.WriteString("\nThe last changes:\n\n")
+	}
+	for _, c := range past {
+		fmt.Fprintf(&b, "- %s: %s → %s (%s)\n", c.at.Format(minute), c.from, c.to, c.reason())
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+const minute = "2006-01-02 15:04"
+
+// modeLine is the mode in one sentence, for !mode and !status.
+func (s *Session) modeLine(ctx context.Context, now roomMode) (string, error) {
+	past, err := s.switches(ctx, 1)
+	if err != nil {
+		return "", err
+	}
+	line := "Mode: " + now.name
+	if len(past) > 0 && past[0].to == now.name {
+		line += fmt.Sprintf(", since %s (%s)", past[0].at.Format(minute), past[0].reason())
+	} else {
+		line += ", as in every room at first"
+	}
+	if now.auto {
+		line += "; I may change it by myself"
+	}
+	return line + ".", nil
+}
+
+// reason is who or what made the change.
+func (c modeSwitch) reason() string {
+	if c.who == "" {
+		return "by myself: " + c.why
+	}
+	return "asked for by " + c.who
+}
+
+// Tools describes the tools that the next message in room would be answered with.
+func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error) {
+	now, err := newSession(m, room).mode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.offers[now.name].specs, nil
+}

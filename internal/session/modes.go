@@ -1,0 +1,108 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"reverie/internal/llm"
+	"reverie/internal/tool"
+)
+
+// A mode is a way of working: which template the prompt has, how freely the model
+// writes, which tools there are, which models are asked. It is no permission:
+// anybody who may talk to the bot may choose it, so who may do what with a tool is
+// for that tool to say.
+type mode struct {
+	name        string
+	what        string // it is for, after "planning: "
+	templates   string // the folder in data/prompts
+	temperature float32
+	role        string   // of the models, in llm.roles; without one there it is as chat
+	allow       []string // tools, as in tool.Policy
+	deny        []string
+}
+
+// modes is all the modes; the first is where every room begins. Names may stand
+// here of tools that there are not yet.
+//
+//   - everyday modes have every tool but those that work on the machine itself;
+//   - planning is closed: what does not stand there, it has not. A tool of a
+//     connected server may write anything, and its name does not say so;
+//   - debugger finds out what is wrong, and leaves what was there in place.
+var modes = []mode{
+	// name, what, templates, temperature, role, allow, deny
+	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, machine},
+	{"developer", "writing and changing programs, with every tool", "developer", 0.1, "developer", nil, nil},
+	{"planning", "thinking a thing through: I read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
+		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "read_*", "list_*", "find_*", "grep_*", "search_*",
+		"get_diagnostics", "web_search", "web_fetch"}, nil},
+	{"debugger", "finding out why something does not work", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
+	{"user", "your own templates, in `data/prompts/user`", "user", 0.3, "user", nil, machine},
+}
+
+// machine are the tools that work on the machine itself: commands and files.
+var machine = []string{
+	"shell", "shell_*", "execute_*", "control_*", "process_*", "write_file", "edit_file", "str_replace", "fs_*", "delete_file", "move_file", "git_*",
+}
+
+// Modes lists the names of the modes; the first is the one every room begins in.
+func Modes() []string {
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = m.name
+	}
+	return names
+}
+
+// ModeRoles lists the roles that models can have for the sake of a mode; those
+// that are not configured are as chat.
+func ModeRoles() []string {
+	var roles []string
+	for _, m := range modes {
+		if m.role != chatRole {
+			roles = append(roles, m.role)
+		}
+	}
+	return roles
+}
+
+const chatRole = "chat"
+
+// modeNamed finds a mode by its name, in any case.
+func modeNamed(name string) (mode, bool) {
+	i := slices.IndexFunc(modes, func(m mode) bool { return strings.EqualFold(m.name, name) })
+	if i < 0 {
+		return modes[0], false
+	}
+	return modes[i], true
+}
+
+// policy is which tools there are in the mode.
+func (m mode) policy() tool.Policy {
+	p := tool.Policy{Allow: m.allow, Deny: m.deny, Where: m.name + " mode"}
+	if free := slices.IndexFunc(modes, func(o mode) bool { return len(o.allow)+len(o.deny) == 0 }); free >= 0 {
+		p.Else = "`!mode " + modes[free].name + "` offers it"
+	}
+	return p
+}
+
+// offer is the tools that a model is told about.
+type offer struct {
+	specs  []llm.ToolSpec
+	names  []string
+	tokens int // what the descriptions take
+}
+
+// offers is the tools of each mode, by its name.
+func offers(all []llm.ToolSpec) map[string]offer {
+	out := map[string]offer{}
+	for _, m := range modes {
+		o := offer{specs: m.policy().Of(all)}
+		for _, s := range o.specs {
+			o.names = append(o.names, s.Name)
+			o.tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
+		}
+		out[m.name] = o
+	}
+	return out
+}

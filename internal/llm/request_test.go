@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -49,6 +50,65 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 				t.Errorf("log:\n%s", &log)
 			}
 		})
+	}
+}
+
+// A temperature is sent unless the configuration names one, which goes before it; a
+// server that refuses it, in whatever words, answers without, and is not told again.
+func TestTemperatureOfTheRequest(t *testing.T) {
+	cold, own, none := float32(0), float32(0.5), (*float32)(nil)
+	refuse := func(text string) http.HandlerFunc { return status(400, `{"error":{"message":"`+text+`"}}`) }
+	for _, tt := range []struct {
+		name             string
+		configured, said *float32
+		steps            []http.HandlerFunc
+		want             []any // of the requests; then one more of them
+		learned          bool
+	}{
+		{"said", none, &own, nil, []any{0.5}, false},
+		{"zero", none, &cold, nil, []any{1e-45}, false},
+		{"configured", &cold, &own, nil, []any{1e-45}, false},
+		{"neither", none, none, nil, []any{nil}, false},
+		{"refused", none, &own, []http.HandlerFunc{refuse("invalid temperature: only 1 is allowed for this model")}, []any{0.5, nil}, true},
+		{"refused, vaguely", none, &own, []http.HandlerFunc{refuse("bad request")}, []any{0.5, nil}, true},
+		{"configured and refused", &own, &cold, []http.HandlerFunc{refuse("Unknown parameter: temperature")}, []any{0.5, nil}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := script(t, append(tt.steps, answers("fine"))...)
+			m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", Temperature: tt.configured}}, Retry: Retry{Attempts: 1}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := hello
+			req.Temperature = tt.said
+			ask(t, m, req)
+			ask(t, m, req)
+			var got []any
+			for i := range s.requests() {
+				got = append(got, s.body(i)["temperature"])
+			}
+			if d := cmp.Diff(append(tt.want, tt.want[len(tt.want)-1]), got); d != "" {
+				t.Error(d)
+			}
+			if (m.models[0].known() == noTemperature) != tt.learned {
+				t.Errorf("learned %b", m.models[0].known())
+			}
+		})
+	}
+}
+
+// What a server refuses without a reason is first sought elsewhere: the temperature is
+// the last to go, and only what was at fault is remembered.
+func TestVagueRefusalOfTheTemperature(t *testing.T) {
+	vague := status(400, `{"error":{"message":"bad request"}}`)
+	s, warm := script(t, vague, vague, answers("fine")), float32(0.5)
+	m := setup(t, &waits{}, nil, s.URL)
+	req := hello
+	req.Think, req.Temperature = ThinkHigh, &warm
+	ask(t, m, req)
+	ask(t, m, req)
+	if b := s.body(3); thinking(b) != "high" || b["temperature"] != nil || thinking(s.body(1)) != "" || s.body(1)["temperature"] == nil {
+		t.Errorf("requests %v, %v", s.body(1), b)
 	}
 }
 

@@ -21,6 +21,7 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 		if err != nil {
 			return err
 		}
+		said := burst[:heard.taken]
 		in := burst[heard.taken-1]
 		in.ID = heard.answers
 		burst = burst[heard.taken:]
@@ -29,7 +30,9 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 		case heard.answer != "": // the program died between the answer and its delivery
 			err = s.say(ctx, in.ID, heard.answer)
 		default:
-			err = s.respond(ctx, in)
+			if err = s.autoMode(ctx, in, said); err == nil {
+				err = s.respond(ctx, in)
+			}
 		}
 		if err != nil {
 			return err

@@ -29,6 +29,18 @@ func Match(skills []Skill, text string, most int) []Skill {
 	return found[:min(len(found), most)]
 }
 
+// Said returns the first of the phrases that occurs in text, as Match compares them;
+// "" = none.
+func Said(text string, phrases []string) string {
+	t := index(fold(text))
+	for _, p := range phrases {
+		if t.has(fold(p)) {
+			return p
+		}
+	}
+	return ""
+}
+
 // indexed is a folded text that says quickly what does not stand in it: most
 // triggers of most skills. It has a bit for each three bytes in a row.
 type indexed struct {

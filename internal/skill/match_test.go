@@ -130,3 +130,18 @@ func BenchmarkMatch200(b *testing.B) {
 		Match(skills, text, 4)
 	}
 }
+
+// Said names the first of the phrases, by the rules of triggers.
+func TestSaid(t *testing.T) {
+	phrases := []string{"make a plan", "let's plan", "计划"}
+	for text, want := range map[string]string{
+		"Let's  PLAN it": "let's plan", "let's plan, make a plan": "make a plan", "outlet's plan": "", "let's plans": "", "我的计划书": "计划", "": "",
+	} {
+		if got := Said(text, phrases); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if Said("anything", nil) != "" {
+		t.Error("no phrases, and one was said")
+	}
+}

@@ -1,0 +1,292 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+// TestModes: the table holds together, and what each mode may use of the tools that
+// there are and of those to come is as it stands here.
+func TestModes(t *testing.T) {
+	if got := strings.Join(Modes(), " "); got != "assistant developer planning debugger user" {
+		t.Errorf("modes %s", got)
+	}
+	if got := strings.Join(ModeRoles(), " "); got != "developer planning debugger user" {
+		t.Errorf("roles %s", got)
+	}
+	want := map[string]string{ // tool → the modes that have it, by their first letters
+		"append_memory": "adpbu", "task": "adpbu", "goal": "adpbu", "read_file": "adpbu", "web_search": "adpbu", "web_fetch": "adpbu",
+		"add_skill": "adbu", "mcp:calendar:add": "adbu", "mcp:files:read_file": "adbu", "spawn_sub_session": "adbu", "web_post": "adbu",
+		"shell": "db", "shell_output": "db", "execute_pwsh": "db", "write_file": "db", "str_replace": "db", "fs_append": "db", "git_log": "db",
+		"delete_file": "d", "git_commit": "d", "append_memory2": "adbu", "": "adbu",
+	}
+	got := map[string]string{}
+	for name := range want {
+		for i, m := range modes {
+			if m.policy().Allows(name) {
+				got[name] += string("adpbu"[i])
+			}
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, m := range modes {
+		if m.what == "" || m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
+			t.Errorf("%+v", m)
+		}
+		for _, c := range condensers {
+			if !m.policy().Allows(c.tool) {
+				t.Errorf("%s is asked to tidy up %s without the tool for it", m.name, c.contributor)
+			}
+		}
+		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {
+			t.Errorf("%s: the way out is %q", m.name, p.Else)
+		}
+	}
+}
+
+// TestEveryToolInTheFirstMode: a tool that nobody thought of here is there where
+// everybody begins.
+func TestEveryToolInTheFirstMode(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"].specs); d != "" {
+		t.Error(d)
+	}
+	for _, m := range modes {
+		o := w.offers[m.name]
+		tokens := 0
+		for _, s := range o.specs {
+			tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
+		}
+		if len(o.names) != len(o.specs) || o.tokens != tokens || tokens == 0 {
+			t.Errorf("%s: %v, %d tokens", m.name, o.names, o.tokens)
+		}
+	}
+}
+
+// TestModeCommand: the mode is the room's and survives a restart; what !mode says;
+// what cannot be understood changes nothing.
+func TestModeCommand(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	var later atomic.Int64
+	clock := func() time.Time { return at.Add(time.Duration(later.Load())) }
+	w.cfg.Now = clock
+	says := func(id, text string, want ...string) {
+		t.Helper()
+		got := w.say(t, id, text)
+		for _, part := range want {
+			if !got.Notice || !strings.Contains(got.Text, part) {
+				t.Errorf("%s says %q, want %q in it", text, got.Text, part)
+			}
+		}
+	}
+	says("$1", "!mode", "Mode: assistant, as in every room at first.", "- `!mode planning`: thinking a thing through")
+	if got := w.room.said("$1"); strings.Contains(got.Text, "last changes") {
+		t.Errorf("nothing has changed yet: %q", got.Text)
+	}
+	for i, word := range []string{"plan", "planning now", "Автопилот", "`planning`", "mode", "-1", "autom"} {
+		says(fmt.Sprint("$bad", i), "!mode "+word, "I do not know that mode. Say `!mode` with `assistant`, `developer`, `planning`, `debugger`, `user` or `auto`.")
+	}
+	says("$2", "!mode assistant", "The mode here is assistant already.")
+	if got, err := newSession(w.Manager, "!dm").switches(t.Context(), 10); err != nil || len(got) != 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+	says("$3", "!mode PLANNING", "The mode here is planning now: thinking a thing through")
+	later.Store(int64(time.Hour))
+	says("$4", "!status", "- Mode: planning, since 2026-03-01 09:00 (asked for by @owner:example.org).")
+	if got := w.deliver(t, Inbound{ID: "$5", Room: "!group", Sender: "@friend:example.org", Text: "!mode"}); !strings.Contains(got.Text, "Mode: assistant") {
+		t.Errorf("another room: %q", got.Text)
+	}
+	// As with !think and !new, everybody who may talk to the bot may choose.
+	if got := w.deliver(t, Inbound{ID: "$6", Room: "!group", Sender: "@friend:example.org", Text: "!mode debugger"}); !strings.Contains(got.Text, "debugger now") {
+		t.Errorf("a friend: %q", got.Text)
+	}
+	w.stop()
+	w = newWorld(t, dir)
+	w.cfg.Now = clock
+	says("$7", "!mode", "Mode: planning, since 2026-03-01 09:00", "- 2026-03-01 09:00: assistant → planning (asked for by @owner:example.org)")
+	for i, m := range []string{"user", "developer", "debugger", "assistant", "user", "developer"} {
+		later.Add(int64(time.Minute))
+		says(fmt.Sprint("$8", i), "!mode "+m)
+	}
+	says("$9", "!mode", "Mode: developer, since 2026-03-01 10:06")
+	if got := w.room.said("$9").Text; strings.Count(got, "→") != shownSwitches || !strings.Contains(got, "2026-03-01 10:06: user → developer") || strings.Contains(got, "planning →") {
+		t.Errorf("history: %q", got)
+	}
+}
+
+// TestModeHistoryIsBounded: the newest of a room are kept, and those of others.
+func TestModeHistoryIsBounded(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "!mode user"})
+	w.say(t, "$2", "!mode user")
+	s := newSession(w.Manager, "!dm")
+	for i := range keptSwitches + 7 {
+		if err := s.switchMode(t.Context(), modeSwitch{at: time.UnixMilli(int64(i)), from: "user", to: "user", who: owner, why: fmt.Sprint(i)}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := s.switches(t.Context(), 10*keptSwitches)
+	if err != nil || len(got) != keptSwitches || got[0].why != fmt.Sprint(keptSwitches+6) || got[keptSwitches-1].why != "7" {
+		t.Errorf("%d, %v: %+v", len(got), err, got)
+	}
+	if got, err := newSession(w.Manager, "!group").switches(t.Context(), 10); err != nil || len(got) != 1 {
+		t.Errorf("another room: %v, %v", got, err)
+	}
+}
+
+// TestUnknownModeInTheDatabase: a mode of another release is the first one.
+func TestUnknownModeInTheDatabase(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.say(t, "$1", "!mode user")
+	if _, err := w.cfg.DB.Exec(`UPDATE session SET mode = 'wizard'`); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.say(t, "$2", "!mode"); !strings.Contains(got.Text, "Mode: assistant") {
+		t.Errorf("%q", got.Text)
+	}
+}
+
+// TestModeAtWork: temperature, tools, models and the prompt follow the mode; the
+// epoch ends once, and that is kept.
+func TestModeAtWork(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	server := httptest.NewServer(w.script)
+	t.Cleanup(server.Close)
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{
+			{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000},
+			{Name: "large", BaseURL: server.URL + "/v1", Model: "xl", MaxOutput: 600, Window: 32000},
+		},
+		Roles: map[string][]string{"chat": {"local"}, "planning": {"large", "local"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Models = models
+	for i, text := range []string{"hello", "!mode planning", "and now?", "still?", "!status", "!mode user", "mine?"} {
+		w.say(t, fmt.Sprintf("$%d", i), text)
+	}
+	asked := w.script.asked()
+	for i, want := range []struct{ model, temperature, tools string }{
+		{"m", "0.5", "append_memory task add_skill read_file"},
+		{"xl", "0.3", "append_memory task read_file"},
+		{"xl", "0.3", "append_memory task read_file"},
+		{"m", "0.3", "append_memory task add_skill read_file"},
+	} {
+		var tools []string
+		for _, name := range w.cfg.Tools.Names() {
+			if strings.Contains(asked[i], `"function":{"name":"`+name+`"`) {
+				tools = append(tools, name)
+			}
+		}
+		if !strings.Contains(asked[i], `"model":"`+want.model+`"`) || !strings.Contains(asked[i], `"temperature":`+want.temperature+`,`) || strings.Join(tools, " ") != want.tools {
+			t.Errorf("request %d: tools %v in %s", i, tools, asked[i])
+		}
+	}
+	if got := w.room.said("$4").Text; !strings.Contains(got, "Models for planning, in order: large, local (window 32000 tokens, of which 600") {
+		t.Errorf("status: %q", got)
+	}
+	events, err := w.cfg.Prompt.Events(t.Context(), "!dm", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, e := range slices.Backward(events) {
+		kinds = append(kinds, e.Kind)
+	}
+	if got := strings.Join(kinds, " "); got != "conversation mode mode" {
+		t.Errorf("epochs: %s: %+v", got, events)
+	}
+	now, err := newSession(w.Manager, "!dm").mode(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := newSession(w.Manager, "!dm").promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now); p.Mode != "user" || p.Model != "local" || p.Window != 16000 {
+		t.Errorf("prompt of %+v", p)
+	}
+}
+
+// TestToolOutsideTheMode: a call of a tool that was not offered does nothing; the
+// model reads why, and the turn goes on.
+func TestToolOutsideTheMode(t *testing.T) {
+	calls := &script{answers: []string{`{"skill_name":"tea","summary":"s","documentation":"d"}`, "then not"}, forever: "fine"}
+	w, _ := modelled(t, func(rw http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		calls.ServeHTTP(rec, r)
+		rw.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(rw, strings.ReplaceAll(rec.Body.String(), "append_memory", "add_skill"))
+	}, 0)
+	w.say(t, "$1", "!mode planning")
+	if got := w.say(t, "$2", "keep how to make tea"); got.Text != "then not" {
+		t.Errorf("%+v", got)
+	}
+	asked := calls.asked()
+	if len(asked) != 2 || !strings.Contains(asked[1], "add_skill is not offered in planning mode, so nothing was done. "+
+		"Do without it; the tools are: append_memory, task, read_file. If the person needs it, tell them that `!mode developer` offers it.") {
+		t.Errorf("requests: %v", asked)
+	}
+	skill := filepath.Join(w.dir, "skills", "tea.md")
+	if _, err := os.Stat(skill); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the skill was written: %v", err)
+	}
+	w.say(t, "$3", "!mode developer")
+	calls.mu.Lock()
+	calls.answers = []string{`{"skill_name":"tea","summary":"s","documentation":"d"}`, "kept"}
+	calls.mu.Unlock()
+	w.say(t, "$4", "and now?")
+	if _, err := os.Stat(skill); err != nil {
+		t.Errorf("the skill was not written in developer mode: %v", err)
+	}
+}
+
+// TestTemperatureRefused: the turn goes on without, and the next one does not try.
+func TestTemperatureRefused(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.refuse = "temperature"
+	for i := range 2 {
+		if got := w.say(t, fmt.Sprint("$", i), "hello"); got.Text != "fine" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if asked := w.script.asked(); len(asked) != 3 || strings.Contains(asked[2], `"temperature"`) {
+		t.Errorf("%d requests: %v", len(asked), asked)
+	}
+}
+
+// TestModeMoves: the new room of an upgraded one works as the old one did.
+func TestModeMoves(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	for i, text := range []string{"!mode developer", "!mode auto", "!think low"} {
+		w.say(t, fmt.Sprint("$", i), text)
+	}
+	for range 2 {
+		if err := w.Move(t.Context(), "!dm", "!new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.deliver(t, Inbound{ID: "$9", Room: "!new", Sender: owner, Text: "!mode", Private: true}).Text
+	if !strings.Contains(got, "Mode: developer, since") || !strings.Contains(got, "by myself") || strings.Count(got, "→") != 1 {
+		t.Errorf("%q", got)
+	}
+	if got := w.deliver(t, Inbound{ID: "$10", Room: "!new", Sender: owner, Text: "!think", Private: true}).Text; !strings.Contains(got, "set to low") {
+		t.Errorf("%q", got)
+	}
+}

@@ -17,7 +17,7 @@ type promptCommand struct {
 	Layout string `enum:",stable,classic,tiered,split,layered,phased" default:"" help:"Show it in this layout: ${enum}; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
 	Diff   bool   `help:"Show what is new since the last request of the room." xor:"what"`
-	Events bool   `help:"Show what made prompts anew lately: edits, tools, skills, a full window." xor:"what"`
+	Events bool   `help:"Show what made prompts anew lately: edits, modes, tools, skills, a full window." xor:"what"`
 	Replay string `help:"Assemble a recorded conversation, one JSON message a line, and show how much of each request repeats the one before." placeholder:"FILE" xor:"what"`
 	JSON   bool   `help:"Print JSON."`
 }

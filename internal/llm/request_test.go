@@ -97,6 +97,15 @@ func TestTemperatureOfTheRequest(t *testing.T) {
 	}
 }
 
+// A server that complains of a temperature it was not sent is not asked the same again.
+func TestTemperatureThatWasNotSent(t *testing.T) {
+	s := script(t, status(400, `{"error":{"message":"temperature is not supported"}}`), answers("fine"))
+	m := setup(t, &waits{}, nil, s.URL)
+	if _, err := m.Complete(t.Context(), "chat", hello, nil); err == nil || s.requests() != 1 || m.models[0].known() != 0 {
+		t.Errorf("%v after %d requests, learned %b", err, s.requests(), m.models[0].known())
+	}
+}
+
 // What a server refuses without a reason is first sought elsewhere: the temperature is
 // the last to go, and only what was at fault is remembered.
 func TestVagueRefusalOfTheTemperature(t *testing.T) {

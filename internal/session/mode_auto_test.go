@@ -210,7 +210,19 @@ func TestAutoAfterAnInterruption(t *testing.T) {
 	if n := w.room.count(); n != 3 {
 		t.Errorf("%d things said: %v", n, w.room.order)
 	}
-	if got, err := newSession(w.Manager, "!dm").switches(t.Context(), 10); err != nil || len(got) != 1 {
+	s := newSession(w.Manager, "!dm")
+	if got, err := s.switches(t.Context(), 10); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
+	}
+	// It was told, and the program died before it was stored.
+	if _, err := w.cfg.DB.Exec(`DELETE FROM mode_switch; UPDATE session SET mode = ''`); err != nil {
+		t.Fatal(err)
+	}
+	in := Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "let's plan", Private: true}
+	if err := s.autoMode(t.Context(), in, []Inbound{in}); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := s.mode(t.Context()); err != nil || now.name != "planning" || w.room.count() != 3 {
+		t.Errorf("%v, %v, %v", now.name, err, w.room.order)
 	}
 }

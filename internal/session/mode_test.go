@@ -215,12 +215,20 @@ func TestModeAtWork(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != "conversation mode mode" {
 		t.Errorf("epochs: %s: %+v", got, events)
 	}
-	now, err := newSession(w.Manager, "!dm").mode(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := newSession(w.Manager, "!dm").promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now); p.Mode != "user" || p.Model != "local" || p.Window != 16000 {
-		t.Errorf("prompt of %+v", p)
+	s := newSession(w.Manager, "!dm")
+	for _, want := range []struct {
+		mode, model       string
+		window, maxOutput int
+	}{{"user", "local", 16000, 500}, {"planning", "large", 32000, 600}} {
+		now, err := s.mode(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now)
+		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode].tokens {
+			t.Errorf("prompt of %+v", p)
+		}
+		w.say(t, "$next"+want.mode, "!mode planning")
 	}
 }
 
@@ -288,5 +296,36 @@ func TestModeMoves(t *testing.T) {
 	}
 	if got := w.deliver(t, Inbound{ID: "$10", Room: "!new", Sender: owner, Text: "!think", Private: true}).Text; !strings.Contains(got, "set to low") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestThinkInWordsInAMode: whether the level is told in words is up to the model of the
+// mode.
+func TestThinkInWordsInAMode(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	plain := &script{forever: "fine", refuse: "reasoning_effort"}
+	all, some := httptest.NewServer(w.script), httptest.NewServer(plain)
+	t.Cleanup(all.Close)
+	t.Cleanup(some.Close)
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "all", BaseURL: all.URL, Model: "m", Window: 16000}, {Name: "some", BaseURL: some.URL, Model: "m", Window: 16000}},
+		Roles:  map[string][]string{"chat": {"all"}, "developer": {"some"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Models = models
+	for i, text := range []string{"!think low", "hello", "!mode developer", "hello again", "and now?"} {
+		w.say(t, fmt.Sprintf("$%d", i), text)
+	}
+	const words = "Think briefly before you answer."
+	if asked := plain.asked(); !strings.Contains(asked[len(asked)-1], words) {
+		t.Errorf("no words for the one that needs them: %s", asked[len(asked)-1])
+	}
+	w.say(t, "$5", "!mode assistant")
+	w.say(t, "$6", "!new")
+	w.say(t, "$7", "hello")
+	if asked := w.script.asked(); strings.Contains(asked[len(asked)-1], words) {
+		t.Errorf("words for the one that needs none: %s", asked[len(asked)-1])
 	}
 }

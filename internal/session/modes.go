@@ -33,7 +33,7 @@ var modes = []mode{
 	// name, what, templates, temperature, role, allow, deny
 	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, machine},
 	{"developer", "writing and changing programs, with every tool", "developer", 0.1, "developer", nil, nil},
-	{"planning", "thinking a thing through: I read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
+	{"planning", "thinking a thing through; I only read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
 		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "read_*", "list_*", "find_*", "grep_*", "search_*",
 		"get_diagnostics", "web_search", "web_fetch"}, nil},
 	{"debugger", "finding out why something does not work", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},

@@ -12,6 +12,8 @@ import (
 // and a binary must not carry them away.
 //
 //go:embed data/prompts/*.txt
+//go:embed data/prompts/assistant/tier?.txt data/prompts/developer/tier?.txt data/prompts/planning/tier?.txt
+//go:embed data/prompts/debugger/tier?.txt data/prompts/user/tier?.txt
 var data embed.FS
 
 //go:embed migrations/*.sql

@@ -73,6 +73,7 @@ type Assembler struct {
 	tasks    map[string]*taskCache   // by room
 	texts    map[string]*content     // of what is one text, by where it comes from
 	matches  map[string]*matchCache  // by room
+	users    map[string]userTemplate // by room
 	logged   string                  // the problems that were logged last
 }
 
@@ -88,7 +89,8 @@ type room struct {
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
 	sent     []sentMessage       // parallel to the part of the history that was sent last
 	rendered map[string]rendered // by section
-	hashed   string              // a prefix, and its hash
+	held     heldInstructions
+	hashed   string // a prefix, and its hash
 	hashName string
 }
 
@@ -126,7 +128,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[string]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
-		texts: map[string]*content{}, matches: map[string]*matchCache{},
+		texts: map[string]*content{}, matches: map[string]*matchCache{}, users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

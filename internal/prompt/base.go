@@ -3,18 +3,20 @@ package prompt
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // A baseSection is one part of BASE_PROMPT.txt: the text from its marker to the
-// next one, and the tools that it is about.
+// next one, and the tools and tiers that it is for.
 type baseSection struct {
-	name string
-	line int      // of the marker; 0 for the text before the first one
-	any  []string // at least one of these tools, unless empty
-	all  []string // every one of these
-	not  []string // none of these
-	text string   // without surrounding blank lines; may be empty
+	name  string
+	line  int      // of the marker; 0 for the text before the first one
+	any   []string // at least one of these tools, unless empty
+	all   []string // every one of these
+	not   []string // none of these
+	tiers []int    // these; empty = every one
+	text  string   // without surrounding blank lines; may be empty
 }
 
 // on reports whether the section belongs into a prompt with these tools.
@@ -28,13 +30,26 @@ func (s baseSection) on(tools []string) bool {
 	return !slices.ContainsFunc(s.not, has) && (len(s.any) == 0 || slices.ContainsFunc(s.any, has))
 }
 
+// inTier reports whether the section is meant for a tier. One that is not known, 0,
+// counts as the largest.
+func (s baseSection) inTier(tier int) bool {
+	if tier == 0 {
+		tier = highestTier
+	}
+	return len(s.tiers) == 0 || slices.Contains(s.tiers, tier)
+}
+
+// always reports whether the section is on whatever the tools are.
+func (s baseSection) always() bool { return len(s.any)+len(s.all)+len(s.not) == 0 }
+
 // parseBase cuts a base prompt at its markers, lines like
 //
-//	<!-- section: NAME requires: a, b -->
+//	<!-- section: NAME requires: a, b tiers: 3-5 -->
 //
 // "requires" means any of the named tools, "all" every one, "not" none of them;
 // "requires: always", or no condition at all, means that the section is always on.
-// Text before the first marker is always on too. No text is ever lost: a marker
+// "tiers" means those of the model's window; several sections may have one name, each
+// for tiers of its own. Text before the first marker is always on too. No text is ever lost: a marker
 // that cannot be understood becomes a Problem, and what follows it is always on.
 // known are the tools there are; nil means that names are not checked.
 func parseBase(text string, known []string) ([]baseSection, []Problem) {
@@ -71,7 +86,29 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		}
 	}
 	flush()
-	return sections, problems
+	return sections, append(problems, missingTiers(sections)...)
+}
+
+// missingTiers says in which tiers nothing stands for a section that every prompt
+// should have.
+func missingTiers(sections []baseSection) (problems []Problem) {
+	for _, name := range apart {
+		first := slices.IndexFunc(sections, func(s baseSection) bool { return s.name == name })
+		if first < 0 {
+			continue
+		}
+		var none []string
+		for tier := 1; tier <= highestTier; tier++ {
+			if len(partOf(sections, name, tier)) == 0 {
+				none = append(none, strconv.Itoa(tier))
+			}
+		}
+		if len(none) > 0 {
+			problems = append(problems, Problem{Line: sections[first].line, Text: fmt.Sprintf(
+				"no section %s is on in tier %s; write one with tiers: %s, or leave tiers: away", name, strings.Join(none, ", "), strings.Join(none, ", "))})
+		}
+	}
+	return problems
 }
 
 // cutMarker reports whether line is meant as a section marker, and returns what
@@ -155,8 +192,15 @@ func (s *baseSection) setConditions(list map[string]string) error {
 			return fmt.Errorf("%s: names no tool", c.key)
 		}
 	}
+	if text, ok := list["tiers"]; ok {
+		delete(list, "tiers")
+		var err error
+		if s.tiers, err = parseTiers(text); err != nil {
+			return err
+		}
+	}
 	if len(list) > 0 {
-		return fmt.Errorf("only requires:, all: and not: are conditions")
+		return fmt.Errorf("only requires:, all:, not: and tiers: are conditions")
 	}
 	if slices.Contains(s.any, "always") {
 		if len(s.any) > 1 {
@@ -165,6 +209,42 @@ func (s *baseSection) setConditions(list map[string]string) error {
 		s.any = nil
 	}
 	return nil
+}
+
+// parseTiers reads a list of tiers and ranges of them: "1 2", "1, 3-5".
+func parseTiers(text string) ([]int, error) {
+	var tiers []int
+	fields := strings.FieldsFunc(strings.ReplaceAll(text, "–", "-"), func(r rune) bool { return r == ',' || r == ' ' })
+	for _, field := range fields {
+		from, to, isRange := strings.Cut(field, "-")
+		if !isRange {
+			to = from
+		}
+		first, last := tierNamed(from), tierNamed(to)
+		if first == 0 || last == 0 {
+			return nil, fmt.Errorf("%q is no tier; there are 1 to %d, and ranges like 3-%d", field, highestTier, highestTier)
+		}
+		if first > last {
+			return nil, fmt.Errorf("tiers: %s runs backwards", field)
+		}
+		for tier := first; tier <= last; tier++ {
+			if !slices.Contains(tiers, tier) {
+				tiers = append(tiers, tier)
+			}
+		}
+	}
+	if len(tiers) == 0 {
+		return nil, fmt.Errorf("tiers: names no tier")
+	}
+	return tiers, nil
+}
+
+// tierNamed returns the tier that s is the number of, or 0.
+func tierNamed(s string) int {
+	if len(s) == 1 && s[0] >= '1' && s[0] <= '0'+highestTier {
+		return int(s[0] - '0')
+	}
+	return 0
 }
 
 // unknownNames lists the tools a section names that do not exist.

@@ -34,6 +34,14 @@ func TestParseBase(t *testing.T) {
 		{"text behind the marker", "<!-- section: a requires: task --> A\nB", "A\nB", nil},
 		{"marker inside a line", "see <!-- section: a -->\nA", "see <!-- section: a -->\nA", []string{"1 a section marker must stand at the start of its line"}},
 		{"ordinary comments are text", "<!-- sections come next -->\nA", "<!-- sections come next -->\nA", nil},
+		{"tiers", "<!-- section: a tiers: 1-2 -->\nA\n<!-- section: b tiers: 3–5 -->\nB\n<!-- section: c requires: task tiers: 1 4 -->\nC\n<!-- section: d tiers: 2,4-5 not: add_skill -->\nD", "B|C|D", nil},
+		{"tiers and a tool that is not there", "<!-- section: a tiers: 4 requires: add_skill -->\nA", "", nil},
+		{"no such tier", "<!-- section: a tiers: 3-6 -->\nA", "A", []string{`1 section marker not understood ("3-6" is no tier; there are 1 to 5`}},
+		{"tier zero", "x\n<!-- section: a tiers: 0 -->\nA", "x|A", []string{`2 section marker not understood ("0" is no tier`}},
+		{"tiers in words", "<!-- section: a tiers: small -->\nA", "A", []string{`1 section marker not understood ("small" is no tier`}},
+		{"tiers backwards", "<!-- section: a tiers: 5-3 -->\nA", "A", []string{"1 section marker not understood (tiers: 5-3 runs backwards"}},
+		{"no tiers", "<!-- section: a tiers: requires: task -->\nA", "A", []string{"1 section marker not understood (tiers: names no tier"}},
+		{"tiers without safety", "<!-- section: a -->\nA\n<!-- section: safety tiers: 1 -->\nS\n<!-- section: safety tiers: 3-4 -->\nT", "A|T", []string{"3 no section safety is on in tier 2, 5; write one with tiers: 2, 5"}},
 		{"windows line ends", "<!-- section: a requires: task -->\r\nA\r\nB\r\n", "A\nB", nil},
 	}
 	known := append(tools, "add_skill")
@@ -42,7 +50,7 @@ func TestParseBase(t *testing.T) {
 			sections, problems := parseBase(tt.text, known)
 			var on []string
 			for _, s := range sections {
-				if s.text != "" && s.on(tools) {
+				if s.text != "" && s.on(tools) && s.inTier(4) {
 					on = append(on, strings.TrimSpace(s.text))
 				}
 			}
@@ -73,15 +81,19 @@ func TestDefaultBase(t *testing.T) {
 	if len(problems) > 0 {
 		t.Errorf("problems: %v", problems)
 	}
-	var names []string
-	for _, s := range sections[1:] {
-		names = append(names, s.name)
-	}
-	if diff := cmp.Diff([]string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}, names); diff != "" {
-		t.Errorf("sections (-want +got):\n%s", diff)
-	}
-	if n := llm.EstimateTokens(baseContent(sections, tools, "Reverie").lines[0]); n > 650 {
-		t.Errorf("the shipped base prompt is %d tokens, more than 650", n)
+	whole := []string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}
+	for tier, want := range [][]string{whole, whole[:5], whole, whole, whole, whole} {
+		in := partOf(sections, all, tier)
+		var names []string
+		for _, s := range in[1:] {
+			names = append(names, s.name)
+		}
+		if diff := cmp.Diff(want, names); diff != "" {
+			t.Errorf("sections of tier %d (-want +got):\n%s", tier, diff)
+		}
+		if n := llm.EstimateTokens(baseContent(in, tools, "Reverie").lines[0]); n > 650 {
+			t.Errorf("the shipped base prompt is %d tokens in tier %d, more than 650", n, tier)
+		}
 	}
 	if c := baseContent(sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
 		t.Errorf("without tools: %s", c.lines[0])
@@ -92,7 +104,7 @@ func FuzzBasePrompt(f *testing.F) {
 	for _, s := range []string{
 		"", "hello", "<!-- section: core requires: always -->\nA\n\n<!-- section: b requires: x, y -->\n  B\n",
 		"<!-- section: a requires: x y -->\n", "<!-- section", "<!--section:a all:x not:y--> tail", "a\r\nb <!-- section: c -->", "<!-- section: a requires: \x00 -->",
-		"<!-- section: a :: -->\nx", "\ufeff<!-- section: a -->\n", "<!-- section: a requires: x requires: y -->\nz",
+		"<!-- section: a :: -->\nx", "<!-- section: safety tiers: 1 3-5 -->\nx\n<!-- section: b tiers: 9- -->\ny", "\ufeff<!-- section: a -->\n", "<!-- section: a requires: x requires: y -->\nz",
 	} {
 		f.Add(s)
 	}

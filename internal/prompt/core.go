@@ -25,11 +25,17 @@ type baseCache struct {
 	sections []baseSection
 	problems []Problem
 	tools    string
-	chosen   map[string]*content // by part
+	chosen   map[choice]*content
 }
 
-// gatherBase gathers a part of BASE_PROMPT.txt: the sections in it whose tools
-// are there.
+// choice is what decides, besides the tools, which sections are on.
+type choice struct {
+	part string
+	tier int
+}
+
+// gatherBase gathers a part of BASE_PROMPT.txt: the sections in it that are for the
+// tier, and whose tools are there.
 func gatherBase(part string) func(context.Context, *question) (*content, error) {
 	return func(_ context.Context, q *question) (*content, error) {
 		a := q.a
@@ -45,26 +51,30 @@ func gatherBase(part string) func(context.Context, *question) (*content, error) 
 			q.problem(p.File, p.Line, p.Text)
 		}
 		if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
-			c.tools, c.chosen = tools, map[string]*content{}
+			c.tools, c.chosen = tools, map[choice]*content{}
 		}
-		if c.chosen[part] == nil {
-			sections := partOf(c.sections, part)
+		this := choice{part, q.turn.tier()}
+		if c.chosen[this] == nil {
+			sections := partOf(c.sections, part, this.tier)
 			if len(sections) == 0 {
 				// A file that its owner wrote anew may not have it; a job without
 				// an identity or safety rules would be no better for it.
 				builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
-				sections = partOf(builtin, part)
+				sections = partOf(builtin, part, this.tier)
 			}
-			c.chosen[part] = baseContent(sections, q.turn.Tools, a.cfg.Name)
+			c.chosen[this] = baseContent(sections, q.turn.Tools, a.cfg.Name)
 		}
-		return c.chosen[part], nil
+		return c.chosen[this], nil
 	}
 }
 
-// partOf returns the sections that are a part.
-func partOf(sections []baseSection, part string) []baseSection {
+// partOf returns the sections for a tier that are a part.
+func partOf(sections []baseSection, part string, tier int) []baseSection {
 	var out []baseSection
 	for _, s := range sections {
+		if !s.inTier(tier) {
+			continue
+		}
 		if part == all || s.name == part || part == rest && !slices.Contains(apart, s.name) {
 			out = append(out, s)
 		}
@@ -86,16 +96,27 @@ func baseOf(t *text, known []string) ([]baseSection, []Problem) {
 	return sections, problems
 }
 
+// baseContent is the text of the sections whose tools are there.
 func baseContent(sections []baseSection, tools []string, name string) *content {
-	var on []string
+	var on []baseSection
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
-			on = append(on, s.text)
+			s.text = strings.ReplaceAll(s.text, "{agent_name}", name)
+			on = append(on, s)
 		}
 	}
-	c := content{source: "base"}
-	if len(on) > 0 {
-		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
+	return joinBase(on, "")
+}
+
+// joinBase is the text of sections; note says what is left out of it, if anything.
+func joinBase(sections []baseSection, note string) *content {
+	c := content{source: "base", sections: sections, note: note}
+	texts := make([]string, len(sections))
+	for i, s := range sections {
+		texts[i] = s.text
+	}
+	if len(texts) > 0 {
+		c.lines = []string{strings.Join(texts, "\n\n")}
 	}
 	return newContent(c)
 }
@@ -104,7 +125,8 @@ func baseContent(sections []baseSection, tools []string, name string) *content {
 // owner should look at. tools are the names that may stand in BASE_PROMPT.txt.
 func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
 	f := newFiles(dir, defaults)
-	_, problems := baseOf(f.read(baseFile), tools)
+	sections, problems := baseOf(f.read(baseFile), tools)
+	problems = append(problems, checkTemplates(f, sections, tools)...)
 	if language == "" {
 		language = "en"
 	}

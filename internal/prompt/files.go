@@ -26,6 +26,7 @@ const maxFile = 1 << 20
 type text struct {
 	text    string
 	exists  bool // on disk or among the defaults
+	builtin bool // not on disk
 	problem string
 }
 
@@ -139,7 +140,7 @@ func (f *files) builtin(name string) *text {
 		return &text{problem: missing}
 	}
 	t := clean(data)
-	return &text{text: t.text, exists: true, problem: "is missing; the built-in text is used"}
+	return &text{text: t.text, exists: true, builtin: true, problem: "is missing; the built-in text is used"}
 }
 
 func readFile(path string, stamp store.Stamp) ([]byte, error) {

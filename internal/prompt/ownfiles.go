@@ -51,22 +51,6 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 	return q.said("guides", q.turn.Room, lines...)
 }
 
-// gatherTemplate gathers the template of the turn's mode and tier. A missing one
-// is replaced by the mode's next lower tier, then by the assistant's.
-func gatherTemplate(_ context.Context, q *question) (*content, error) {
-	if !isName(q.turn.Mode) {
-		return nil, nil
-	}
-	for _, mode := range []string{q.turn.Mode, "assistant"} {
-		for tier := q.turn.Tier; tier > 0; tier-- {
-			if c, err := q.file(tierFile(mode, tier)); c != nil || err != nil {
-				return c, err
-			}
-		}
-	}
-	return nil, nil
-}
-
 func gatherSanity(_ context.Context, q *question) (*content, error) {
 	return q.file("prompts/SANITY.txt")
 }

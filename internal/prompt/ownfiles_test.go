@@ -1,12 +1,15 @@
 package prompt
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"reverie"
 )
 
 // path of a file in the world's data folder.
@@ -164,7 +167,8 @@ func TestGuides(t *testing.T) {
 }
 
 // A template that is not there is replaced by the mode's next lower tier, then by the
-// assistant's, and never by a higher one.
+// assistant's, then by the developer's for tier 3, and never by a higher one. What the
+// program carries itself serves only when none of them is there.
 func TestTemplates(t *testing.T) {
 	w := newWorld(t, Stable)
 	for _, name := range []string{"assistant/tier1", "assistant/tier3", "planner/tier2", "planner/tier4", "empty/tier2"} {
@@ -209,13 +213,46 @@ func TestTemplates(t *testing.T) {
 	if reason := w.asks("And now?"); reason != "" {
 		t.Errorf("the same template: %q", reason)
 	}
-	w.must(os.RemoveAll(w.path("prompts/assistant")))
-	w.mode = "debugger"
-	w.asks("And now?")
-	w.expect(false, "# Mode")
-	if len(w.problems()) != 0 {
+	if len(w.problems()) != 0 { // a mode of the owner's own need not have every tier
 		t.Errorf("problems: %v", w.problems())
 	}
+	w.file("prompts/developer/tier3.txt", "For developers.")
+	w.file("prompts/developer/tier2.txt", "Never.")
+	w.must(os.RemoveAll(w.path("prompts/assistant")))
+	for _, step := range []struct {
+		mode        string
+		tier        int
+		want, wrong string
+	}{
+		{"planner", 1, "For developers.", ""},
+		{"debugger", 2, "For developers.", "prompts/debugger/tier2.txt: is missing; prompts/developer/tier3.txt stands in for it"},
+		{"gone", 2, "", ""}, // from here on, no file is left
+		{"debugger", 2, shipped(t, "debugger", 2), "prompts/debugger/tier2.txt: is missing; the built-in text is used"},
+		{"poet", 4, shipped(t, "assistant", 4), ""},
+	} {
+		if step.mode == "gone" {
+			for _, mode := range []string{"developer", "planner", "empty"} {
+				w.must(os.RemoveAll(w.path("prompts/" + mode)))
+			}
+			continue
+		}
+		w.mode, w.tier = step.mode, step.tier
+		w.asks("And now?")
+		w.expect(true, "# Mode\n"+step.want+"\n\n---")
+		if got := strings.Join(w.problems(), "; "); got != step.wrong {
+			t.Errorf("%s: problems: %s; want %s", step.mode, got, step.wrong)
+		}
+	}
+}
+
+// shipped is a template as the program carries it.
+func shipped(t *testing.T, mode string, tier int) string {
+	t.Helper()
+	data, err := fs.ReadFile(reverie.Data, tierFile(mode, tier))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // What is in the folders that the model may read is counted; hidden files are not.

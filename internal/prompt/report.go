@@ -15,20 +15,21 @@ import (
 // Report says what a prompt is made of and how it came about. All sizes are
 // tokens, by estimate.
 type Report struct {
-	Layout       Layout          `json:"layout"`
-	Sections     []SectionReport `json:"sections"`
-	PrefixHash   string          `json:"prefix_hash"`
-	PrefixTokens int             `json:"prefix_tokens"`
-	History      HistoryReport   `json:"history"`
-	TailTokens   int             `json:"tail_tokens"`
-	ToolTokens   int             `json:"tool_tokens"`
-	Total        int             `json:"total_tokens"`
-	Window       int             `json:"window"` // 0: not known
-	MaxOutput    int             `json:"max_output"`
-	Epoch        EpochReport     `json:"epoch"`
-	Reused       float64         `json:"reused"` // share of these bytes that the room's last request began with
-	Oversize     []Oversize      `json:"oversize,omitempty"`
-	Problems     []Problem       `json:"problems"`
+	Layout       Layout             `json:"layout"`
+	Sections     []SectionReport    `json:"sections"`
+	PrefixHash   string             `json:"prefix_hash"`
+	PrefixTokens int                `json:"prefix_tokens"`
+	History      HistoryReport      `json:"history"`
+	TailTokens   int                `json:"tail_tokens"`
+	ToolTokens   int                `json:"tool_tokens"`
+	Total        int                `json:"total_tokens"`
+	Window       int                `json:"window"` // 0: not known
+	MaxOutput    int                `json:"max_output"`
+	Epoch        EpochReport        `json:"epoch"`
+	Reused       float64            `json:"reused"` // share of these bytes that the room's last request began with
+	Oversize     []Oversize         `json:"oversize,omitempty"`
+	Instructions *InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
+	Problems     []Problem          `json:"problems"`
 }
 
 // Oversize is a part of the prompt that has outgrown its cap, whatever the window.
@@ -115,6 +116,9 @@ func (r Report) String() string {
 	}
 	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f %% of it as in the last request\n",
 		r.Total, window, r.Layout, r.PrefixHash, 100*r.Reused)
+	if r.Instructions != nil {
+		fmt.Fprintf(&b, "%s\n", r.Instructions)
+	}
 	since := "since " + r.Epoch.Started.Format("2006-01-02 15:04")
 	if r.Epoch.New {
 		since = "begins here"
@@ -205,6 +209,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	for _, t := range d.turns {
 		rep.History.Tokens += t.tokens
 	}
+	rep.Instructions = r.instructions(rep.Sections)
 	rep.Total = messageFrame + rep.PrefixTokens + rep.History.Tokens + rep.TailTokens + rep.ToolTokens
 	return rep
 }

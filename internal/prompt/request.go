@@ -139,6 +139,7 @@ func (r *request) gather(ctx context.Context) error {
 			r.problem(Problem{Text: fmt.Sprintf("%s: %v", r.a.contributors[at].Name, err)})
 		}
 	}
+	r.holdInstructions()
 	return nil
 }
 

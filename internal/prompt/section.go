@@ -24,11 +24,14 @@ type content struct {
 	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
 	rest   string   // where to find the lines that are left out
 	none   string   // what a tail says when there are no lines any more
+	note   string   // what was left out of it already
 	hash   string   // of lead and lines
 
 	size int            // characters of the lines, joined
 	ids  []uint64       // hash of each line
 	has  map[uint64]int // id → index
+
+	sections []baseSection // of BASE_PROMPT.txt, if it is made of them
 }
 
 // newContent completes c.
@@ -105,6 +108,9 @@ func render(row *row, c *content, most int, nonce string) *Section {
 	s := &Section{ID: row.ID, Zone: row.Zone, Order: row.Order, Keep: row.Keep, Max: most,
 		Shrink: row.Shrink, Trust: row.Trust, State: Kept}
 	body, note := shrink(row.Shrink, c, most)
+	if c.note != "" {
+		note = strings.TrimSuffix(c.note+"; "+note, "; ")
+	}
 	if note != "" {
 		s.State, s.Note = Shrunk, note
 	}

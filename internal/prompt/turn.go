@@ -26,7 +26,8 @@ type Turn struct {
 	Layout   Layout   // "" = the assembler's; another one for scheduled jobs and sub-sessions
 	Model    string   // the one that is asked; "" = not told
 	Mode     string   // whose template is used; "" = none
-	Tier     int      // of the template, 1–5
+	Switched int64    // differs after each switch of the mode, also one to the same mode: see UserMode
+	Tier     int      // 1–5: of the template, and what it and BASE_PROMPT.txt may take; 0 = not known: no template, no limit
 	Thinking string   // how much to think, if the model must be told in words: off, low, medium, high; "" = as it likes
 	Summary  string   // of the conversation's older part, which the history does not hold
 	Goal     []string // what holds for as long as the goal does: what it is, and what is decided

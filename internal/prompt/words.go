@@ -2,9 +2,7 @@ package prompt
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -139,9 +137,4 @@ func oneLines(in []string) []string {
 		}
 	}
 	return out
-}
-
-// tierFile is where the template of a mode and tier stands.
-func tierFile(mode string, tier int) string {
-	return fmt.Sprintf("prompts/%s/tier%s.txt", mode, strconv.Itoa(tier))
 }

@@ -51,6 +51,7 @@ type world struct {
 	tools             []string
 	mode              string
 	tier              int
+	switched          int64
 	goal, steps       []string
 	pin, summary      string
 	thinking, model   string
@@ -179,7 +180,7 @@ func (w *world) turn() Turn {
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Goal: w.goal, Steps: w.steps, Pin: w.pin, Summary: w.summary, Thinking: w.thinking, Model: w.model}
+		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Summary: w.summary, Thinking: w.thinking, Model: w.model}
 }
 
 func (w *world) assemble() Prompt {

@@ -89,7 +89,7 @@ type room struct {
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
 	sent     []sentMessage       // parallel to the part of the history that was sent last
 	rendered map[string]rendered // by section
-	held     heldInstructions
+	held     heldTemplate
 	hashed   string // a prefix, and its hash
 	hashName string
 }

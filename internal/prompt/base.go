@@ -39,9 +39,6 @@ func (s baseSection) inTier(tier int) bool {
 	return len(s.tiers) == 0 || slices.Contains(s.tiers, tier)
 }
 
-// always reports whether the section is on whatever the tools are.
-func (s baseSection) always() bool { return len(s.any)+len(s.all)+len(s.not) == 0 }
-
 // parseBase cuts a base prompt at its markers, lines like
 //
 //	<!-- section: NAME requires: a, b tiers: 3-5 -->
@@ -74,7 +71,7 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		if err != nil {
 			problems = append(problems, Problem{Line: i + 1, Text: fmt.Sprintf(
 				"section marker not understood (%v); the text after it is always on. Write <!-- section: NAME requires: tool_a, tool_b -->", err)})
-			s = baseSection{name: "unnamed"}
+			s = baseSection{name: unnamed}
 		}
 		s.line = i + 1
 		for _, name := range unknownNames(s, known) {
@@ -86,8 +83,14 @@ func parseBase(text string, known []string) ([]baseSection, []Problem) {
 		}
 	}
 	flush()
-	return sections, append(problems, missingTiers(sections)...)
+	if !slices.ContainsFunc(sections, func(s baseSection) bool { return s.name == unnamed }) { // it could be the missing one
+		problems = append(problems, missingTiers(sections)...)
+	}
+	return sections, problems
 }
+
+// unnamed is the name of a section whose marker could not be understood.
+const unnamed = "unnamed"
 
 // missingTiers says in which tiers nothing stands for a section that every prompt
 // should have.

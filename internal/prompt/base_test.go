@@ -42,6 +42,7 @@ func TestParseBase(t *testing.T) {
 		{"tiers backwards", "<!-- section: a tiers: 5-3 -->\nA", "A", []string{"1 section marker not understood (tiers: 5-3 runs backwards"}},
 		{"no tiers", "<!-- section: a tiers: requires: task -->\nA", "A", []string{"1 section marker not understood (tiers: names no tier"}},
 		{"tiers without safety", "<!-- section: a -->\nA\n<!-- section: safety tiers: 1 -->\nS\n<!-- section: safety tiers: 3-4 -->\nT", "A|T", []string{"3 no section safety is on in tier 2, 5; write one with tiers: 2, 5"}},
+		{"safety that is not understood", "<!-- section: safety tiers: 1 -->\nA\n<!-- section: safety tiers: 2-6 -->\nB", "B", []string{`3 section marker not understood ("2-6" is no tier`}},
 		{"windows line ends", "<!-- section: a requires: task -->\r\nA\r\nB\r\n", "A\nB", nil},
 	}
 	known := append(tools, "add_skill")

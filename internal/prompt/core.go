@@ -96,27 +96,16 @@ func baseOf(t *text, known []string) ([]baseSection, []Problem) {
 	return sections, problems
 }
 
-// baseContent is the text of the sections whose tools are there.
 func baseContent(sections []baseSection, tools []string, name string) *content {
-	var on []baseSection
+	var on []string
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
-			s.text = strings.ReplaceAll(s.text, "{agent_name}", name)
-			on = append(on, s)
+			on = append(on, s.text)
 		}
 	}
-	return joinBase(on, "")
-}
-
-// joinBase is the text of sections; note says what is left out of it, if anything.
-func joinBase(sections []baseSection, note string) *content {
-	c := content{source: "base", sections: sections, note: note}
-	texts := make([]string, len(sections))
-	for i, s := range sections {
-		texts[i] = s.text
-	}
-	if len(texts) > 0 {
-		c.lines = []string{strings.Join(texts, "\n\n")}
+	c := content{source: "base"}
+	if len(on) > 0 {
+		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}
 	return newContent(c)
 }

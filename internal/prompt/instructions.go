@@ -24,154 +24,111 @@ func (p *place) instructs() bool {
 	return false
 }
 
-// heldInstructions is what the instructions came to last, and from what.
-type heldInstructions struct {
+// heldTemplate is what the budget left of a template last, and of what.
+type heldTemplate struct {
 	tier     int
-	in, out  []*content
+	in       []*content // the instructions, with
+	template int        // at this index; -1 = none
+	out      *content   // in its place
 	problems []Problem
 }
 
-// holdInstructions makes the request's instructions fit the tier's budget.
+// holdInstructions makes the request's instructions fit the tier's budget. What is
+// too much for it comes off the template, at a line, until a tenth of the budget is left of it.
+// BASE_PROMPT.txt stays whole, safety and all: its owner makes it short for a tier by
+// sections with tiers:. Whatever is too long is a problem.
 func (r *request) holdInstructions() {
 	tier := r.turn.tier()
 	if tier == 0 {
 		return
 	}
 	var few [8]*content // in the ordinary case nothing is allocated here
-	in := few[:0]
+	in, template, row := few[:0], -1, -1
 	for i, c := range r.contents {
-		if c != nil && r.rows[i].instructs() {
-			in = append(in, c)
+		if c == nil || !r.rows[i].instructs() {
+			continue
 		}
+		if r.rows[i].ID == "template" {
+			template, row = len(in), i
+		}
+		in = append(in, c)
 	}
 	held := &r.room.held
-	if held.tier != tier || !slices.Equal(held.in, in) {
-		*held = heldInstructions{tier: tier, in: slices.Clone(in)}
-		held.out, held.problems = holdInstructions(tier, held.in)
+	if held.tier != tier || held.template != template || !slices.Equal(held.in, in) {
+		*held = heldTemplate{tier: tier, in: slices.Clone(in), template: template}
+		held.out, held.problems = hold(tier, held.in, template)
 	}
-	n := 0
-	for i, c := range r.contents {
-		if c != nil && r.rows[i].instructs() {
-			r.contents[i] = held.out[n]
-			n++
-		}
+	if row >= 0 {
+		r.contents[row] = held.out
 	}
 	for _, p := range held.problems {
 		r.problem(p)
 	}
 }
 
-// holdInstructions returns the contents, of BASE_PROMPT.txt and of at most one template,
-// as they fit the tier's budget. First the template gives way, at a line, down to a tenth of
-// the budget; then the sections of BASE_PROMPT.txt that depend on tools, each whole, the
-// last one first. Those that are always on stay, identity, core and safety among them.
-// Whatever is left out, and whatever is too much all the same, is a problem.
-func holdInstructions(tier int, in []*content) (out []*content, problems []Problem) {
-	budget := instructionBudget[tier]
-	took := instructionTokens(in)
+// hold returns the template, which stands among the instructions at this index, as it
+// fits the tier's budget beside the others. -1 means that there is none.
+func hold(tier int, in []*content, template int) (out *content, problems []Problem) {
+	budget, took := instructionBudget[tier], instructionTokens(in...)
+	if template >= 0 {
+		out = in[template]
+	}
 	if took <= budget {
-		return in, nil
+		return out, nil
 	}
-	out = slices.Clone(in)
-	at := slices.IndexFunc(in, func(c *content) bool { return c.sections == nil && len(c.lines) > 0 })
-	cut := func() {
-		if at >= 0 {
-			out[at] = in[at]
-			others := instructionTokens(out) - instructionTokens(in[at:at+1])
-			out[at] = cutContent(in[at], max(budget/10, useful, budget-others))
+	least := max(budget/10, useful) // if it has as many
+	base := took - instructionTokens(out)
+	var cut string
+	if out != nil {
+		if out = cutContent(out, max(least, budget-base)); out != in[template] {
+			cut = fmt.Sprintf("the model reads %s", strings.TrimPrefix(out.note, cutOff))
 		}
 	}
-	cut()
-	var gone []baseSection
-	for instructionTokens(out) > budget {
-		i, j := lastLoose(out)
-		if i < 0 {
-			break
-		}
-		s := out[i].sections[j]
-		gone = slices.Insert(gone, 0, s)
-		left := slices.Delete(slices.Clone(out[i].sections), j, j+1)
-		out[i] = joinBase(left, leftOut(in[i].sections, left))
-		cut() // what went may have left room for it
+	if base+least <= budget {
+		return out, []Problem{{File: out.source, Text: fmt.Sprintf(
+			"is too long for tier %d: it takes %d tokens, and BASE_PROMPT.txt leaves it %d of %d; %s",
+			tier, took-base, budget-base, budget, cut)}}
 	}
-	if at >= 0 && out[at] != in[at] {
-		problems = append(problems, Problem{File: in[at].source, Text: fmt.Sprintf(
-			"is too long for tier %d: it takes %d tokens, and with BASE_PROMPT.txt only %d are allowed; the model reads %s", tier,
-			instructionTokens(in[at:at+1]), budget, strings.TrimPrefix(out[at].note, "cut off after "))})
+	p := Problem{File: baseFile, Text: fmt.Sprintf(
+		"is too long for tier %d: it takes %d tokens, and %d are allowed together with the template. All of it is sent; give that tier shorter sections (tiers: %d)",
+		tier, base, budget, tier)}
+	if cut != "" {
+		p.Text += fmt.Sprintf(". Of %s %s", out.source, cut)
 	}
-	if len(gone) > 0 {
-		names := make([]string, len(gone))
-		for i, s := range gone {
-			names[i] = s.name
-		}
-		problems = append(problems, Problem{File: baseFile, Line: gone[0].line, Text: fmt.Sprintf(
-			"too long for tier %d, where %d tokens are allowed together with the template; left out: %s. Give that tier shorter sections (tiers: %d)",
-			tier, budget, strings.Join(names, ", "), tier)})
-	}
-	if n := instructionTokens(out); n > budget {
-		problems = append(problems, Problem{File: baseFile, Text: fmt.Sprintf(
-			"what is always on is too long for tier %d: with the template it takes %d tokens, and %d are allowed. All of it is sent; give that tier shorter sections (tiers: %d)",
-			tier, n, budget, tier)})
-	}
-	return out, problems
+	return out, []Problem{p}
 }
 
 // instructionTokens is what contents take as sections.
-func instructionTokens(contents []*content) int {
+func instructionTokens(contents ...*content) int {
 	n := 0
 	for _, c := range contents {
-		if len(c.lines) > 0 {
-			n += sectionFrame + llm.EstimateTokens(noted(strings.Join(c.lines, "\n"), c.note))
+		if c == nil || len(c.lines) == 0 {
+			continue
 		}
+		text := strings.Join(c.lines, "\n")
+		if c.note != "" {
+			text += "\n(" + c.note + ")"
+		}
+		n += sectionFrame + llm.EstimateTokens(text)
 	}
 	return n
 }
 
-// noted is a text with a note on what is left out of it.
-func noted(text, note string) string {
-	if text == "" || note == "" {
-		return text
-	}
-	return text + "\n(" + note + ")"
-}
-
-// lastLoose finds the last of the sections, as they stand in the file, that depends on
-// tools; -1 if there is none.
-func lastLoose(contents []*content) (at, index int) {
-	at, line := -1, -1
-	for i, c := range contents {
-		for j, s := range c.sections {
-			if !s.always() && s.line > line {
-				at, index, line = i, j, s.line
-			}
-		}
-	}
-	return at, index
-}
-
-// leftOut is the note of a content that had some sections more.
-func leftOut(had, has []baseSection) string {
-	var names []string
-	for _, s := range had {
-		if !slices.ContainsFunc(has, func(o baseSection) bool { return o.line == s.line }) {
-			names = append(names, s.name)
-		}
-	}
-	return "left out: " + strings.Join(names, ", ")
-}
+// cutOff begins the note on a text whose end is left out.
+const cutOff = "cut off after "
 
 // cutContent returns c, or as much of its beginning as a section of at most most tokens
 // holds.
 func cutContent(c *content, most int) *content {
-	if instructionTokens([]*content{c}) <= most {
+	if instructionTokens(c) <= most {
 		return c
 	}
 	whole := strings.Join(c.lines, "\n")
 	for n := c.size; ; n = n * 19 / 20 {
 		text := strings.TrimRight(cutTail(whole, n), "\n ")
 		part := newContent(content{source: c.source, lines: []string{text},
-			note: fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(text), c.size)})
-		if n == 0 || instructionTokens([]*content{part}) <= most {
+			note: fmt.Sprintf("%s%d of %d characters", cutOff, utf8.RuneCountInString(text), c.size)})
+		if n == 0 || instructionTokens(part) <= most {
 			return part
 		}
 	}

@@ -158,8 +158,8 @@ func TestInstructionsOfNoTier(t *testing.T) {
 	}
 }
 
-// What the owner wrote too long gives way at a line and in order, says so to the model,
-// in the report and to `bot doctor`; what is always on stays.
+// A template that is too long is cut at a line, and says so to the model, in the report and
+// to `bot doctor`. BASE_PROMPT.txt is not: there, what is too long is only told.
 func TestInstructionsTooLong(t *testing.T) {
 	w := shippedWorld(t, Stable)
 	w.mode, w.tier = "planning", 2
@@ -175,62 +175,41 @@ func TestInstructionsTooLong(t *testing.T) {
 	if strings.Trim(body+"\n", line) != "" || !strings.HasSuffix(body, "that there is.") || !strings.HasSuffix(note, " of 4299 characters)") {
 		t.Errorf("template %q, note %q", body, note)
 	}
-	wrong := fmt.Sprintf("prompts/planning/tier2.txt: is too long for tier 2: it takes 993 tokens, and with BASE_PROMPT.txt only 500 are allowed; the model reads %d of 4299 characters", len(body))
-	check := func(want ...string) {
+	wrong := fmt.Sprintf("prompts/planning/tier2.txt: is too long for tier 2: it takes 993 tokens, and BASE_PROMPT.txt leaves it %d of 500; the model reads %d of 4299 characters",
+		500-(rep.Tokens-p.Report.Sections[1].Tokens), len(body))
+	check := func(want string) {
 		t.Helper()
-		var found []string
-		for _, p := range p.Report.Problems {
-			found = append(found, p.String())
+		if got := p.Report.Problems; len(got) != 1 || got[0].String() != want {
+			t.Errorf("problems:\n%v\nwant:\n%s", got, want)
 		}
-		if diff := cmp.Diff(want, found); diff != "" {
-			t.Errorf("problems (-want +got):\n%s", diff)
-		}
-		for _, text := range want {
-			text, _, _ = strings.Cut(text, "with the template it takes") // a template: the doctor looks at all of them
-			problems := Check(w.dir, reverie.Data, "", w.tools)
-			if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.String(), text) }) {
-				t.Errorf("the doctor does not say %s, but %v", text, problems)
-			}
+		want, _, _ = strings.Cut(want, ". Of prompts/") // the doctor looks at all templates
+		problems := Check(w.dir, reverie.Data, "", w.tools)
+		if !slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.String(), want) }) {
+			t.Errorf("the doctor does not say %s, but %v", want, problems)
 		}
 	}
 	check(wrong)
-	i := slices.IndexFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "template" })
-	if s := p.Report.Sections[i]; s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {
+	if s := p.Report.Sections[1]; s.ID != "template" || s.State != Shrunk || s.Note != fmt.Sprintf("cut off after %d of 4299 characters", len(body)) {
 		t.Errorf("the section: %+v", s)
 	}
 
-	// Sections that depend on tools go next, the last first, and the template gets what
-	// is left over.
-	always := strings.TrimSpace(strings.Repeat("Be kind. ", 160))
-	w.file(baseFile, "Always first.\n<!-- section: core -->\n"+always+"\n<!-- section: a requires: task -->\n"+strings.Repeat("A task. ", 10)+
-		"\n<!-- section: b requires: task tiers: 2 -->\n"+strings.Repeat("More on tasks. ", 10)+"\n<!-- section: house -->\nTake off your shoes.\n")
+	rules := strings.TrimSpace(strings.Repeat("Be very kind. ", 300))
+	w.file(baseFile, "First.\n<!-- section: safety -->\n"+rules+"\n<!-- section: a requires: task -->\nA task.\n")
 	p = w.assemble()
 	text, rep = instructed(t, p), p.Report.Instructions
-	for _, holds := range []string{"Always first.\n\n" + always + "\n\nA task. ", "A task.\n\nTake off your shoes.\n(left out: b)"} {
-		if !strings.Contains(text, holds) {
-			t.Errorf("%q is not in\n%s", holds, text)
-		}
+	if !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
+		t.Errorf("with long rules:\n%s", text)
 	}
-	if strings.Contains(text, "More on tasks") || rep.Tokens > 500 {
-		t.Errorf("%s:\n%s", rep, text)
-	}
-	if _, template, _ = strings.Cut(text, "# Mode\n"); llm.EstimateTokens(template) < 50 {
-		t.Errorf("of the template stands %q", template)
-	}
-	if len(p.Report.Problems) != 2 || p.Report.Problems[1].String() != "prompts/BASE_PROMPT.txt:6: too long for tier 2, where 500 tokens are allowed together with the template; left out: b. Give that tier shorter sections (tiers: 2)" {
-		t.Errorf("problems: %v", p.Report.Problems)
-	}
+	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+		"All of it is sent; give that tier shorter sections (tiers: 2). Of prompts/planning/tier2.txt the model reads 128 of 4299 characters", p.Report.Sections[0].Tokens))
 
-	// What is always on is never taken away.
-	always = strings.TrimSpace(strings.Repeat("Be very kind. ", 300))
-	w.file(baseFile, "<!-- section: safety -->\n"+always+"\n<!-- section: a requires: task -->\nA task.\n")
-	w.file("prompts/planning/tier2.txt", "Plan.")
+	w.file("prompts/planning/tier2.txt", "Plan.") // so little is never cut
 	p = w.assemble()
-	if text := instructed(t, p); text != "# Core Instructions\n"+always+"\n(left out: a)"+divider+"# Mode\nPlan." {
-		t.Errorf("what is always on:\n%s", text)
+	if text := instructed(t, p); !strings.HasSuffix(text, divider+"# Mode\nPlan.") {
+		t.Errorf("with a short template:\n%s", text)
 	}
-	check("prompts/BASE_PROMPT.txt:3: too long for tier 2, where 500 tokens are allowed together with the template; left out: a. Give that tier shorter sections (tiers: 2)",
-		fmt.Sprintf("prompts/BASE_PROMPT.txt: what is always on is too long for tier 2: with the template it takes %d tokens, and 500 are allowed. All of it is sent; give that tier shorter sections (tiers: 2)", p.Report.Instructions.Tokens))
+	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+		"All of it is sent; give that tier shorter sections (tiers: 2)", p.Report.Sections[0].Tokens))
 }
 
 // A new tier, with other instructions, begins an epoch; a budget that cuts the same
@@ -256,67 +235,41 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 	}
 }
 
-// Whatever the owner writes: the budget holds or a problem says why not, what is always on
-// stays whole and in order, what fits is not touched, and the same gives the same.
-func TestHoldInstructions(t *testing.T) {
+// Whatever the owner writes: the budget holds, or BASE_PROMPT.txt is told to be too long; of
+// the template stands the beginning, and no less than fits; the same gives the same.
+func TestHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tier := rapid.IntRange(1, highestTier).Draw(t, "tier")
-		words := func(label string, most int) string {
-			return strings.TrimSpace(strings.Repeat(label+rapid.SampledFrom([]string{" ", "\n", " é日 "}).Draw(t, "between"), rapid.IntRange(1, most).Draw(t, label)))
+		words := func(word string, most int) *content {
+			between := rapid.SampledFrom([]string{" ", "\n", " é日 "}).Draw(t, "between")
+			return newContent(content{source: word, lines: []string{strings.TrimSpace(strings.Repeat(word+between, rapid.IntRange(1, most).Draw(t, word)))}})
 		}
-		var sections []baseSection
-		for i := range rapid.IntRange(0, 6).Draw(t, "sections") {
-			s := baseSection{name: fmt.Sprintf("s%d", i), line: i + 1, text: words(fmt.Sprintf("s%d", i), 300)}
-			if rapid.Bool().Draw(t, "loose") {
-				s.any = []string{"task"}
-			}
-			sections = append(sections, s)
-		}
-		in := []*content{joinBase(sections, "")}
-		if rapid.Bool().Draw(t, "template") {
-			in = append(in, newContent(content{source: "t", lines: []string{words("template", 1500)}}))
-		}
-		out, problems := holdInstructions(tier, in)
-		budget := instructionBudget[tier]
-		if instructionTokens(in) <= budget {
-			if len(problems) > 0 || !slices.Equal(in, out) {
+		in := []*content{words("base", 900), words("template", 900)}
+		out, problems := hold(tier, in, 1)
+		budget, base, took := instructionBudget[tier], instructionTokens(in[0]), instructionTokens(out)
+		if instructionTokens(in...) <= budget {
+			if len(problems) > 0 || out != in[1] {
 				t.Fatalf("what fits was changed: %v", problems)
 			}
 			return
 		}
-		if len(problems) == 0 {
-			t.Fatal("nobody was told")
+		if len(problems) != 1 {
+			t.Fatalf("problems: %v", problems)
 		}
-		last := problems[len(problems)-1].Text
-		if over := instructionTokens(out) > budget; over != strings.HasPrefix(last, "what is always on") {
-			t.Fatalf("%d of %d tokens, and %v", instructionTokens(out), budget, problems)
+		least := max(budget/10, 40)
+		if over := base+least > budget; over != (problems[0].File == baseFile) || base+took > budget && (!over || took > least) {
+			t.Fatalf("%d and %d of %d tokens, and %v", base, took, budget, problems)
 		}
-		at := 0
-		kept := strings.Join(out[0].lines, "")
-		for _, s := range sections {
-			n := strings.Index(kept[at:], s.text)
-			if n < 0 && s.always() {
-				t.Fatalf("%s is not in %q", s.name, kept)
-			}
-			at += max(n, 0)
-			if n < 0 && !strings.Contains(out[0].note, s.name) && len(out[0].lines) > 0 {
-				t.Fatalf("%s is gone; the note says %q", s.name, out[0].note)
-			}
+		body, whole := out.lines[0], in[1].lines[0]
+		if body == "" || !strings.HasPrefix(whole, body) {
+			t.Fatalf("of the template stands %q", body)
 		}
-		if len(in) == 2 {
-			took := instructionTokens(in[1:])
-			if now := instructionTokens(out[1:]); now < took && len(out[0].sections) < len(sections) && now > max(budget/10, useful, budget-instructionTokens(out[:1])) {
-				t.Fatalf("the template has %d of %d tokens, though sections are gone", now, took)
-			}
-			if body := out[1].lines[0]; !strings.HasPrefix(in[1].lines[0], body) || body == "" {
-				t.Fatalf("of the template stands %q", body)
-			}
+		if room := min(max(least, budget-base), instructionTokens(in[1])); took < room*2/3-10 {
+			t.Fatalf("the template has %d of %d tokens", took, room)
 		}
-		again, _ := holdInstructions(tier, in)
-		for i := range out {
-			if again[i].hash != out[i].hash || again[i].note != out[i].note {
-				t.Fatalf("another time it is %q, not %q", again[i].lines, out[i].lines)
-			}
+		again, _ := hold(tier, in, 1)
+		if again.hash != out.hash || again.note != out.note {
+			t.Fatalf("another time it is %q, not %q", again.lines, out.lines)
 		}
 	})
 }

@@ -226,6 +226,7 @@ func TestTemplates(t *testing.T) {
 	}{
 		{"planner", 1, "For developers.", ""},
 		{"debugger", 2, "For developers.", "prompts/debugger/tier2.txt: is missing; prompts/developer/tier3.txt stands in for it"},
+		{"empty", 3, "Template empty/tier2 of Reverie.", "prompts/empty/tier3.txt: is empty; prompts/empty/tier2.txt stands in for it"},
 		{"gone", 2, "", ""}, // from here on, no file is left
 		{"debugger", 2, shipped(t, "debugger", 2), "prompts/debugger/tier2.txt: is missing; the built-in text is used"},
 		{"poet", 4, shipped(t, "assistant", 4), ""},

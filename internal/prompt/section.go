@@ -30,8 +30,6 @@ type content struct {
 	size int            // characters of the lines, joined
 	ids  []uint64       // hash of each line
 	has  map[uint64]int // id → index
-
-	sections []baseSection // of BASE_PROMPT.txt, if it is made of them
 }
 
 // newContent completes c.

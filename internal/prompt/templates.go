@@ -3,7 +3,6 @@ package prompt
 import (
 	"context"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -57,8 +56,8 @@ func (f *files) template(mode string, tier int) (name string, t *text, problems 
 			if t.builtin != builtin || strings.TrimSpace(t.text) == "" {
 				continue
 			}
-			if why := f.standsIn(wanted, name); why != "" {
-				problems = append(problems, Problem{File: wanted, Text: why})
+			if builtin || name != wanted { // else it was looked at, and once is enough
+				problems = append(problems, f.standsIn(wanted, name)...)
 			}
 			return name, t, problems
 		}
@@ -66,19 +65,19 @@ func (f *files) template(mode string, tier int) (name string, t *text, problems 
 	return wanted, &text{problem: missing}, problems
 }
 
-// standsIn says why another file than the one that was wanted serves, "" if there is
-// nothing to say: a mode of the owner's own need not have every tier.
-func (f *files) standsIn(wanted, name string) string {
+// standsIn says why the file name serves in the place of the one that was wanted, if that
+// is worth saying: a mode of the owner's own need not have every tier.
+func (f *files) standsIn(wanted, name string) []Problem {
 	t := f.read(wanted)
 	switch {
 	case t.builtin && name == wanted:
-		return t.problem
+		return []Problem{{File: wanted, Text: t.problem}}
 	case t.builtin:
-		return "is missing; " + name + " stands in for it"
-	case name != wanted && t.exists && t.problem == "":
-		return "is empty; " + name + " stands in for it"
+		return []Problem{{File: wanted, Text: "is missing; " + name + " stands in for it"}}
+	case t.exists && t.problem == "":
+		return []Problem{{File: wanted, Text: "is empty; " + name + " stands in for it"}}
 	}
-	return ""
+	return nil
 }
 
 // gatherTemplate gathers the template of the turn's mode and tier.
@@ -144,18 +143,17 @@ func checkTemplates(f *files, sections []baseSection, tools []string) (problems 
 	}
 	for tier := 1; tier <= highestTier; tier++ {
 		base := baseContent(partOf(sections, all, tier), tools, "Reverie") // a name of ordinary length
-		said := false // of BASE_PROMPT.txt; once is enough
+		said := false                                                      // of BASE_PROMPT.txt; once is enough
 		for _, mode := range shippedModes {
 			name, t, _ := f.template(mode, tier)
 			template := newContent(content{source: name, lines: []string{strings.TrimSpace(t.text)}})
-			_, found := holdInstructions(tier, []*content{base, template})
-			of := func(p Problem) bool { return p.File == baseFile }
+			_, found := hold(tier, []*content{base, template}, 1)
 			for _, p := range found {
-				if !of(p) || !said {
+				if p.File != baseFile || !said {
 					problems = append(problems, p)
 				}
+				said = said || p.File == baseFile
 			}
-			said = said || slices.ContainsFunc(found, of)
 		}
 	}
 	return problems

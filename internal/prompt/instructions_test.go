@@ -172,7 +172,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	}
 	_, template, _ := strings.Cut(text, "# Mode\n")
 	body, note, _ := strings.Cut(template, "\n(cut off after ")
-	if strings.Trim(body+"\n", line) != "" || !strings.HasSuffix(body, "that there is.") || !strings.HasSuffix(note, " of 4299 characters)") {
+	if strings.ReplaceAll(body+"\n", line, "") != "" || !strings.HasSuffix(body, "that there is.") || !strings.HasSuffix(note, " of 4299 characters)") {
 		t.Errorf("template %q, note %q", body, note)
 	}
 	wrong := fmt.Sprintf("prompts/planning/tier2.txt: is too long for tier 2: it takes 993 tokens, and BASE_PROMPT.txt leaves it %d of 500; the model reads %d of 4299 characters",
@@ -196,8 +196,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	rules := strings.TrimSpace(strings.Repeat("Be very kind. ", 300))
 	w.file(baseFile, "First.\n<!-- section: safety -->\n"+rules+"\n<!-- section: a requires: task -->\nA task.\n")
 	p = w.assemble()
-	text, rep = instructed(t, p), p.Report.Instructions
-	if !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
+	if text := instructed(t, p); !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
 		t.Errorf("with long rules:\n%s", text)
 	}
 	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+

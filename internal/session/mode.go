@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/prompt"
 )
 
 // modeSwitch is one change of a room's mode.
@@ -27,6 +28,7 @@ const (
 // roomMode is the mode of a room.
 type roomMode struct {
 	mode
+	switched int64 // names the last switch; what a person edits in user mode takes effect with the next
 	auto bool // it may change by itself
 }
 
@@ -34,7 +36,8 @@ type roomMode struct {
 func (s *Session) mode(ctx context.Context) (roomMode, error) {
 	var name string
 	m := roomMode{mode: modes[0]}
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT mode, mode_auto FROM session WHERE room = ?`, s.room).Scan(&name, &m.auto)
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT mode, mode_auto, coalesce((SELECT max(id) FROM mode_switch WHERE room = session.room), 0)
+		FROM session WHERE room = ?`, s.room).Scan(&name, &m.auto, &m.switched)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}
@@ -121,6 +124,11 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 		return fmt.Sprintf("From now on I change the mode by myself when what is said clearly asks for it, and say so. It is %s now; `!mode %[1]s` keeps it.", now.name), nil
 	case !known:
 		return "I do not know that mode. Say `!mode` with " + modeChoice() + ".", nil
+	case next.name == now.name && next.name == prompt.UserMode:
+		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
+			return "", err
+		}
+		return "The mode here is user already; I have read your templates again.", nil
 	case next.name == now.name && !now.auto:
 		return fmt.Sprintf("The mode here is %s already.", now.name), nil
 	case next.name == now.name:

@@ -329,3 +329,23 @@ func TestThinkInWordsInAMode(t *testing.T) {
 		t.Errorf("words for the one that needs none: %s", asked[len(asked)-1])
 	}
 }
+
+// TestSwitchedAgain: in user mode the same mode again is a switch, by which the
+// templates are read anew.
+func TestSwitchedAgain(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := newSession(w.Manager, "!dm")
+	seen := map[int64]bool{}
+	for i, word := range []string{"planning", "planning", "user", "user"} {
+		w.say(t, fmt.Sprint("$", i), "!mode "+word)
+		now, err := s.mode(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now)
+		if again := i == 1; seen[p.Switched] != again {
+			t.Errorf("!mode %s, the %dth: switch %d seen before: %v, want %v", word, i+1, p.Switched, seen[p.Switched], again)
+		}
+		seen[p.Switched] = true
+	}
+}

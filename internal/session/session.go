@@ -214,7 +214,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think
 	tools := s.offer(now)
 	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: now.templates,
+		Tools: tools.names, ToolTokens: tools.tokens, Mode: now.templates, Switched: now.switched,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past,
 	}
 	if names := s.cfg.Models.Role(now.role); len(names) > 0 {

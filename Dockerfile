@@ -2,6 +2,7 @@
 
 # The bot: one static file in an empty image, run by a user who is not root.
 #   docker build -t reverie .
+# To have the sentence encoder's weights in it, run `make weights` before.
 # The homeserver of docker-compose.yml comes from this file too (target homeserver).
 
 FROM golang:1.26 AS source

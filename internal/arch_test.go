@@ -50,7 +50,6 @@ var homes = []struct {
 	{"github.com/rs/zerolog", []string{"internal/matrix"}},
 	{"github.com/yuin/goldmark", []string{"internal/matrix"}},
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix"}},
-	{"golang.org/x/text", []string{"internal/memory"}},
 	{"github.com/blevesearch/snowballstem", []string{"internal/memory"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
@@ -64,6 +63,7 @@ var homes = []struct {
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
 	{"golang.org/x/sync", nil},
+	{"golang.org/x/text", nil},
 }
 
 // testHomes are for tests only.

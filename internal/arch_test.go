@@ -54,6 +54,7 @@ var homes = []struct {
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
+	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store"}},
 	{"github.com/robfig/cron", []string{"internal/task", "cmd/bot"}},

@@ -1,0 +1,269 @@
+package vram
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	gguf "github.com/gpustack/gguf-parser-go"
+)
+
+// model is a model file of a test: a real header over weights that are not there.
+type model struct {
+	arch    string
+	values  map[string]any // without the architecture, unless general.* or tokenizer.*
+	tensors []made
+}
+
+type made struct {
+	name string
+	kind gguf.GGMLType
+	dims []uint64
+}
+
+func (m *model) tensor(name string, kind gguf.GGMLType, dims ...uint64) {
+	m.tensors = append(m.tensors, made{name, kind, dims})
+}
+
+const f32, q4K, q6K, q8, mxfp4 = gguf.GGMLTypeF32, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ6_K, gguf.GGMLTypeQ8_0, gguf.GGMLTypeMXFP4
+
+// header writes the header as GGUF version 3.
+func (m model) header() []byte {
+	var b bytes.Buffer
+	put := func(v any) { binary.Write(&b, binary.LittleEndian, v) }
+	text := func(s string) { put(uint64(len(s))); b.WriteString(s) }
+	values := map[string]any{"general.architecture": m.arch}
+	for key, v := range m.values {
+		if !bytes.Contains([]byte(key), []byte("general.")) && !bytes.HasPrefix([]byte(key), []byte("tokenizer.")) && !bytes.HasPrefix([]byte(key), []byte("split.")) {
+			key = m.arch + "." + key
+		}
+		values[key] = v
+	}
+	b.WriteString("GGUF")
+	put(uint32(3))
+	put(uint64(len(m.tensors)))
+	put(uint64(len(values)))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		text(key)
+		switch v := values[key].(type) {
+		case string:
+			put(uint32(8))
+			text(v)
+		case bool:
+			put(uint32(7))
+			put(v)
+		case float32:
+			put(uint32(6))
+			put(v)
+		case int:
+			put(uint32(4))
+			put(uint32(v))
+		case uint64:
+			put(uint32(10))
+			put(v)
+		case int64:
+			put(uint32(11))
+			put(v)
+		case []int32:
+			put([]uint32{9, 5})
+			put(uint64(len(v)))
+			put(v)
+		case []bool:
+			put([]uint32{9, 7})
+			put(uint64(len(v)))
+			put(v)
+		case []string:
+			put([]uint32{9, 8})
+			put(uint64(len(v)))
+			for _, s := range v {
+				text(s)
+			}
+		default:
+			panic(fmt.Sprintf("a value of type %T", v))
+		}
+	}
+	var offset uint64
+	for _, t := range m.tensors {
+		text(t.name)
+		put(uint32(len(t.dims)))
+		put(t.dims)
+		put(uint32(t.kind))
+		put(offset)
+		offset += t.bytes()
+	}
+	return b.Bytes()
+}
+
+func (t made) bytes() uint64 {
+	n := uint64(1)
+	for _, d := range t.dims {
+		n *= d
+	}
+	trait, _ := t.kind.Trait()
+	return n / max(trait.BlockSize, 1) * trait.TypeSize
+}
+
+// size is that of the whole file.
+func (m model) size() int64 {
+	size := int64(len(m.header())+31) / 32 * 32
+	for _, t := range m.tensors {
+		size += int64(t.bytes())
+	}
+	return size
+}
+
+// file writes the model as a file that takes no room on the disk.
+func (m model) file(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := os.WriteFile(path, m.header(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, m.size()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (m model) shape(t testing.TB) Shape {
+	t.Helper()
+	s, err := ReadShape(t.Context(), m.file(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// finer tells the layers that the usual mix of four and six bits gives six.
+func finer(layer, layers int) bool {
+	return layer < layers/8 || layer >= 7*layers/8 || (layer-layers/8)%3 == 2
+}
+
+// dense is a model as most are, in the usual mix of four and six bits.
+func dense(arch string, layers int, embedding, heads, kv, width, feed, words uint64, tied bool) model {
+	m := model{arch: arch, values: map[string]any{
+		"block_count": layers, "context_length": 131072, "embedding_length": int(embedding), "feed_forward_length": int(feed),
+		"attention.head_count": int(heads), "attention.head_count_kv": int(kv), "attention.key_length": int(width),
+		"attention.value_length": int(width), "vocab_size": int(words),
+	}}
+	if tied {
+		m.tensor("token_embd.weight", q6K, embedding, words)
+	} else {
+		m.tensor("token_embd.weight", q4K, embedding, words)
+		m.tensor("output.weight", q6K, embedding, words)
+	}
+	m.tensor("output_norm.weight", f32, embedding)
+	for i := range layers {
+		blk, kind := fmt.Sprintf("blk.%d.", i), q4K
+		if finer(i, layers) {
+			kind = q6K
+		}
+		m.tensor(blk+"attn_norm.weight", f32, embedding)
+		m.tensor(blk+"attn_q.weight", q4K, embedding, heads*width)
+		m.tensor(blk+"attn_k.weight", q4K, embedding, kv*width)
+		m.tensor(blk+"attn_v.weight", kind, embedding, kv*width)
+		m.tensor(blk+"attn_output.weight", q4K, heads*width, embedding)
+		m.tensor(blk+"ffn_norm.weight", f32, embedding)
+		m.tensor(blk+"ffn_gate.weight", q4K, embedding, feed)
+		m.tensor(blk+"ffn_up.weight", q4K, embedding, feed)
+		m.tensor(blk+"ffn_down.weight", kind, feed, embedding)
+	}
+	return m
+}
+
+// llama is Llama 3.1 8B.
+func llama() model {
+	m := dense("llama", 32, 4096, 32, 8, 128, 14336, 128256, false)
+	m.tensor("rope_freqs.weight", f32, 64)
+	return m
+}
+
+// gemma is Gemma 3 12B: five of six layers look back 1024 tokens only.
+func gemma() model {
+	m := dense("gemma3", 48, 3840, 16, 8, 256, 15360, 262208, true)
+	m.values["attention.sliding_window"] = 1024
+	for i := range 48 {
+		for _, norm := range []string{"post_attention_norm", "post_ffw_norm"} {
+			m.tensor(fmt.Sprintf("blk.%d.%s.weight", i, norm), f32, 3840)
+		}
+		m.tensor(fmt.Sprintf("blk.%d.attn_q_norm.weight", i), f32, 256)
+		m.tensor(fmt.Sprintf("blk.%d.attn_k_norm.weight", i), f32, 256)
+	}
+	return m
+}
+
+// gptOSS is gpt-oss 20B: every second layer looks back 128 tokens only.
+func gptOSS() model {
+	const embedding, words, experts = 2880, 201088, 32
+	m := model{arch: "gpt-oss", values: map[string]any{
+		"block_count": 24, "context_length": 131072, "embedding_length": embedding, "attention.head_count": 64, "attention.head_count_kv": 8,
+		"attention.key_length": 64, "attention.value_length": 64, "attention.sliding_window": 128, "expert_count": experts, "expert_used_count": 4,
+		"expert_feed_forward_length": 2880, "vocab_size": words,
+	}}
+	m.tensor("token_embd.weight", q8, embedding, words)
+	m.tensor("output.weight", q8, embedding, words)
+	m.tensor("output_norm.weight", f32, embedding)
+	for i := range 24 {
+		blk := fmt.Sprintf("blk.%d.", i)
+		m.tensor(blk+"attn_norm.weight", f32, embedding)
+		m.tensor(blk+"attn_q.weight", q8, embedding, 4096)
+		m.tensor(blk+"attn_q.bias", f32, 4096)
+		for _, name := range []string{"attn_k", "attn_v"} {
+			m.tensor(blk+name+".weight", q8, embedding, 512)
+			m.tensor(blk+name+".bias", f32, 512)
+		}
+		m.tensor(blk+"attn_output.weight", q8, 4096, embedding)
+		m.tensor(blk+"attn_output.bias", f32, embedding)
+		m.tensor(blk+"attn_sinks.weight", f32, 64)
+		m.tensor(blk+"post_attention_norm.weight", f32, embedding)
+		m.tensor(blk+"ffn_gate_inp.weight", f32, embedding, experts)
+		m.tensor(blk+"ffn_gate_inp.bias", f32, experts)
+		for _, name := range []string{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"} {
+			m.tensor(blk+name+".weight", mxfp4, embedding, 2880, experts)
+			m.tensor(blk+name+".bias", f32, 2880, experts)
+		}
+	}
+	return m
+}
+
+// latentModel has latent attention in the shape of GLM 4.7 Flash, with small experts.
+func latentModel() model {
+	const embedding, words = 2048, 154880
+	m := model{arch: "deepseek2", values: map[string]any{
+		"block_count": 47, "context_length": 202752, "embedding_length": embedding, "attention.head_count": 20, "attention.head_count_kv": 1,
+		"attention.q_lora_rank": 768, "attention.kv_lora_rank": 512, "attention.key_length": 576, "attention.value_length": 512,
+		"attention.key_length_mla": 256, "attention.value_length_mla": 256, "rope.dimension_count": 64, "vocab_size": words,
+		"expert_count": 64, "expert_used_count": 4,
+	}}
+	m.tensor("token_embd.weight", q4K, embedding, words)
+	m.tensor("output.weight", q6K, embedding, words)
+	m.tensor("output_norm.weight", f32, embedding)
+	for i := range 47 {
+		blk := fmt.Sprintf("blk.%d.", i)
+		m.tensor(blk+"attn_norm.weight", f32, embedding)
+		m.tensor(blk+"attn_q_a.weight", q4K, embedding, 768)
+		m.tensor(blk+"attn_q_b.weight", q4K, 768, 20*256)
+		m.tensor(blk+"attn_kv_a_mqa.weight", q4K, embedding, 576)
+		m.tensor(blk+"attn_output.weight", q4K, 20*256, embedding)
+		m.tensor(blk+"ffn_norm.weight", f32, embedding)
+		m.tensor(blk+"ffn_gate_inp.weight", f32, embedding, 64)
+		m.tensor(blk+"ffn_up_exps.weight", q4K, embedding, 1536, 64)
+	}
+	return m
+}
+
+// hybrid is in the shape of Qwen3-Next: three of four layers remember in a state
+// of one size.
+func hybrid() model {
+	m := dense("qwen3next", 48, 2048, 16, 2, 256, 5120, 151936, false)
+	maps.Copy(m.values, map[string]any{
+		"context_length": 262144, "full_attention_interval": 4, "ssm.conv_kernel": 4, "ssm.inner_size": 4096, "ssm.state_size": 128,
+		"ssm.group_count": 16, "ssm.time_step_rank": 32,
+	})
+	return m
+}

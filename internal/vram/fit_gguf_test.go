@@ -41,6 +41,16 @@ func TestReadShape(t *testing.T) {
 	if a, b := fit(t, s, cards(8000), Options{}), fit(t, other, cards(8000), Options{}); err != nil || a.Window != b.Window {
 		t.Errorf("from a reader %d tokens, from a file %d (%v)", b.Window, a.Window, err)
 	}
+	far := small()
+	far.values["context_length"] = uint64(1 << 40)
+	if s := far.shape(t); s.Trained != mostWindow {
+		t.Errorf("made for 2^40 tokens: %d, want %d", s.Trained, mostWindow)
+	}
+	last := hybrid() // the last layer tells nothing of attention: another one is looked at
+	last.tensors = slices.DeleteFunc(last.tensors, func(m made) bool { return m.name == "blk.47.attn_q.weight" })
+	if got, want := last.need(t, 131072, Options{}).Compute, hybrid().need(t, 131072, Options{}).Compute; got != want {
+		t.Errorf("without attention in its last layer: %d bytes to compute, want %d", got, want)
+	}
 	renamed := gptOSS()
 	renamed.arch = "gptoss"
 	if got, want := renamed.need(t, 8192, Options{}), gptOSS().need(t, 8192, Options{}); got != want {
@@ -130,6 +140,9 @@ func TestReadShapeRefuses(t *testing.T) {
 		"its llama.attention.key_length cann": with("attention.key_length", float32(128)),
 		"its llama.embedding_length cannot":   with("embedding_length", int64(-4096)),
 		"its llama.expert_count cannot be":    with("expert_count", 1<<30),
+		"its llama.attention.head_count_kv ":  with("attention.head_count_kv", []bool{true, true}),
+		"its llama.attention.head_count_kv":   with("attention.head_count_kv", []int32{8, 1 << 13}),
+		"its llama.vocab_size cannot":         with("vocab_size", true),
 		"lacks llama.ssm.conv_kernel":         with("full_attention_interval", 4),
 		"beyond its 1 layers":                 with("block_count", 1),
 		"embeddings":                          with("attention.causal", false),

@@ -34,8 +34,8 @@ func rooms(r Report, o Options, margin bool) (rooms []room, assumed bool, err er
 			free = min(d.Free, d.Total)
 			used := d.Total - free
 			// Where the server holds it is not known: it is shared out as memory is taken.
-			free += uint64(float64(min(o.Held, taken)) * (float64(used) / float64(max(taken, 1))))
-			free = min(free, d.Total)
+			held := float64(o.Held) * (float64(used) / float64(max(taken, 1)))
+			free = min(free+uint64(held), d.Total)
 		}
 		assumed = assumed || !d.FreeKnown
 		keep := uint64(0)

@@ -284,6 +284,14 @@ func TestSeveralDevices(t *testing.T) {
 	if f.Window <= fit(t, s, cards(9000), o).Window || len(f.Devices) != 2 || f.Devices[0].Device != 1 || f.Devices[0].Layers <= f.Devices[1].Layers {
 		t.Errorf("two unequal: %+v", f)
 	}
+	// What goes from one to the other is held on both.
+	if alone, _ := s.Need(f.Window, o); f.Devices[1].Use.Compute <= alone.Compute {
+		t.Errorf("two GPUs: %d bytes to compute on the second, alone %d", f.Devices[1].Use.Compute, alone.Compute)
+	}
+	with, _ := s.Need(8192, Options{Beside: 1000 * mib})
+	if alone, _ := s.Need(8192, Options{}); with.Weights != alone.Weights+1000*mib {
+		t.Errorf("with 1000 MiB beside: %+v, without %+v", with, alone)
+	}
 	// Crumbs do not add up: no layer goes where the overhead alone does.
 	if f := fit(t, s, cards(1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400), o); f.Window != 0 || !strings.Contains(f.Reason, "no window fits") {
 		t.Errorf("crumbs: %+v", f)

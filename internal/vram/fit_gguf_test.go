@@ -69,7 +69,7 @@ func TestReadShapeInParts(t *testing.T) {
 	whole, dir := small(), t.TempDir()
 	name := func(i int) string { return filepath.Join(dir, fmt.Sprintf("small-%05d-of-00003.gguf", i)) }
 	for i := range 3 {
-		part := model{arch: "llama", values: map[string]any{"split.no": i, "split.count": 3}}
+		part := model{arch: "llama", values: map[string]any{"split.no": i, "split.count": 3, "block_count": 99}}
 		if i == 0 {
 			part.values = small().values
 			part.values["split.count"] = 3
@@ -135,6 +135,7 @@ func TestReadShapeRefuses(t *testing.T) {
 		"lacks llama.attention.head_count":    with("attention.head_count", nil),
 		"its llama.block_count cannot":        with("block_count", uint64(math.MaxUint64)),
 		"its llama.context_length cannot":     with("context_length", "long"),
+		"its llama.context_length canno":      with("context_length", int32(-1)),
 		"its llama.attention.head_count cann": with("attention.head_count", []int32{}),
 		"its llama.attention.head_count_kv c": with("attention.head_count_kv", []int32{8, -1}),
 		"its llama.attention.key_length cann": with("attention.key_length", float32(128)),
@@ -234,6 +235,10 @@ func TestEndlessHeader(t *testing.T) {
 	if _, err := ReadShapeAt(ctx, endless{begin}, math.MaxInt64); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up before it began: %v", err)
 	}
+	h := header{values: map[string]value{}} // and nothing goes on reading behind the back of who gave up
+	if err := h.read(ctx, endless{begin}, math.MaxInt64); !errors.Is(err, context.Canceled) {
+		t.Errorf("reading went on: %v", err)
+	}
 }
 
 // stuckReader is a drive that does not answer.
@@ -304,7 +309,7 @@ func TestPanicsOfTheLibrary(t *testing.T) {
 func TestAnyNumbers(t *testing.T) {
 	answers := 0
 	defer func() {
-		if t.Logf("%d answers", answers); answers < 20 {
+		if t.Logf("%d answers", answers); answers == 0 {
 			t.Errorf("%d answers: the numbers are refused before they do anything", answers)
 		}
 	}()

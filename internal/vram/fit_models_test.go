@@ -63,6 +63,9 @@ func (m model) header() []byte {
 		case int:
 			put(uint32(4))
 			put(uint32(v))
+		case int32:
+			put(uint32(5))
+			put(v)
 		case uint64:
 			put(uint32(10))
 			put(v)

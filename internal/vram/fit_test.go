@@ -296,6 +296,11 @@ func TestSeveralDevices(t *testing.T) {
 	if f := fit(t, s, cards(1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400, 1400), o); f.Window != 0 || !strings.Contains(f.Reason, "no window fits") {
 		t.Errorf("crumbs: %+v", f)
 	}
+	// What stands behind the last layer has to be on one.
+	words := dense("llama", 2, 512, 8, 2, 64, 1024, 1000000, false).shape(t)
+	if f := fit(t, words, cards(3000, 3000), Options{}); f.Window != 0 {
+		t.Errorf("a vocabulary that is too large for each: %+v", f)
+	}
 	// What does not count is not used, and what is free counts, not what there is.
 	r := cards(24000, 24000)
 	r.Devices[0].Counted = false
@@ -345,8 +350,9 @@ func TestSpills(t *testing.T) {
 	if _, spills := Spills(s, 40960, cards(8192, 8192), o); spills {
 		t.Error("40960 tokens spill out of two GPUs of 8 GiB")
 	}
-	if bytes, _ := Spills(s, 8192, cards(1000), o); bytes < s.Weights-s.host {
-		t.Errorf("in 1000 MiB, %d bytes spill", bytes)
+	use, _ = s.Need(8192, o)
+	if bytes, _ := Spills(s, 8192, cards(1000), o); bytes != use.Weights+use.KV {
+		t.Errorf("in 1000 MiB, %d bytes spill, want all of %+v", bytes, use)
 	}
 	for name, r := range map[string]Report{"unknown": {}, "none": {State: None}} {
 		if bytes, spills := Spills(s, 131072, r, o); spills || bytes != 0 {

@@ -51,7 +51,8 @@ func TestStormOnTheHomeserver(t *testing.T) {
 // pause ends the homeserver when nothing is on its way, and starts it again. The
 // short storm does no more: a request in which this homeserver ends may be
 // answered with an error, and what it sent shown all the same, once in some thirty
-// times so late that the bot has sent it again.
+// times so late that the bot has sent it again and takes one back. Waiting for that
+// is for the long storm.
 func (s *storm) pause(t *testing.T, d *dendrite) {
 	t.Helper()
 	s.talk.Lock()

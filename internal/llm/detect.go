@@ -26,6 +26,8 @@ type Limit struct {
 	Label  Label     `json:"label"`
 	Source string    `json:"source"` // who said so, such as "ollama /api/ps"
 	At     time.Time `json:"at"`     // when; zero for what is configured or nobody said
+	// Least marks an estimate that is only what such a server loads at least.
+	Least bool `json:"least,omitempty"`
 }
 
 // String is the limit in words.
@@ -38,7 +40,14 @@ type Detection struct {
 	Model string   `json:"model"` // configured name
 	Limit Limit    `json:"limit"`
 	Steps []string `json:"steps"` // one per source asked: what it said, and at last which won
+
+	Server  string `json:"server,omitempty"`  // the program that loads the model itself, such as Ollama; "" = another, or not known
+	Trained int    `json:"trained,omitempty"` // the most that the model reads, whatever it is loaded with; 0 = not said
+	Outside int    `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
 }
+
+// Ollama is the Server of a Detection whose server loads models as Ollama does.
+const Ollama = ollama
 
 // How long what a server said is taken for true before it is asked again. It
 // is asked after an answer only: a server that nobody uses is left alone.
@@ -188,7 +197,8 @@ func (w *windows) nothing() string {
 func (m *model) detection() Detection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...)}
+	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...),
+		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside}
 	if m.Window > 0 {
 		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
 	}

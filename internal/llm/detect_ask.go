@@ -26,6 +26,7 @@ type said struct {
 	reached bool   // an HTTP answer came, whatever it was
 	limit   Limit  // Source is filled in by the inquiry
 	trained int    // the model's own maximum: the server may have loaded it with less
+	outside int    // percent of the loaded model that is not on the GPU
 	server  string // which program this is, where the answer shows it
 	text    string // the answer in words
 }
@@ -35,6 +36,8 @@ type found struct {
 	limit    Limit  // Tokens 0 = nothing is known
 	answered bool   // by somebody, if only with an error
 	server   string // a program that loads models itself, if it is one
+	trained  int    // the model's own maximum, if somebody said it
+	outside  int    // percent of the loaded model that is not on the GPU
 }
 
 // source is one endpoint.
@@ -160,6 +163,7 @@ func decide(model string, answers []said) found {
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.answered = f.answered || a.reached
+		f.outside = max(f.outside, a.outside)
 		if f.server == "" {
 			f.server = a.server
 		}
@@ -174,6 +178,7 @@ func decide(model string, answers []said) found {
 			likely = a.limit
 		}
 	}
+	f.trained = trained
 	capped := func(l Limit) Limit {
 		if trained > 0 && trained < l.Tokens {
 			l.Tokens = trained
@@ -187,7 +192,7 @@ func decide(model string, answers []said) found {
 	case likely.Tokens > 0:
 		f.limit = capped(likely)
 	case f.server == ollama || f.server == lmStudio:
-		f.limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.server + " loads by itself at least"})
+		f.limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.server + " loads by itself at least", Least: true})
 	case f.server != "":
 		if trained > 0 && trained < defaultWindow {
 			f.limit = Limit{Tokens: trained, Label: Estimated, Source: "the model reads no more"}

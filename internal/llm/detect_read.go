@@ -34,6 +34,17 @@ func plausible(n float64) int {
 	return 0
 }
 
+// amount is a number of bytes; what is no number leaves it as it was.
+type amount float64
+
+// UnmarshalJSON takes any JSON value.
+func (a *amount) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseFloat(strings.TrimSpace(string(b)), 64); err == nil {
+		*a = amount(n)
+	}
+	return nil
+}
+
 var errOther = errors.New("the answer is something else")
 
 // object reads a JSON object into v.
@@ -118,7 +129,10 @@ func readPS(raw []byte, model string) (said, error) {
 			Name    string `json:"name"`
 			Model   string `json:"model"`
 			Context count  `json:"context_length"`
+			Size    amount `json:"size"`
+			OnGPU   amount `json:"size_vram"`
 		}
+		e.OnGPU = -1 // not said
 		if object(r, &e) != nil || !sameModel(e.Name, model) && !sameModel(e.Model, model) {
 			continue
 		}
@@ -128,6 +142,10 @@ func readPS(raw []byte, model string) (said, error) {
 		}
 		a.limit = Limit{Tokens: int(e.Context), Label: Enforced}
 		a.text = fmt.Sprintf("loaded with %d", e.Context)
+		if e.OnGPU >= 0 && e.OnGPU < e.Size {
+			a.outside = max(1, int(100*(1-e.OnGPU/e.Size)))
+			a.text += fmt.Sprintf(", %d %% of it not on the GPU", a.outside)
+		}
 		return a, nil
 	}
 	return a, nil

@@ -117,6 +117,12 @@ func TestDetect(t *testing.T) {
 		{"ollama, does not know the model", "m", paths{psPath: ps(""), showPath: status(404, `{"error":"model 'm' not found"}`)}, 4096, Estimated, "Ollama", "404"},
 		{"ollama, runs elsewhere", "m", paths{psPath: ps(""), showPath: says200(`{"remote_host":"https://ollama.com:443","model_info":{"general.architecture":"gptoss","gptoss.context_length":131072}}`)},
 			131072, Max, "ollama /api/show", ""},
+		{"ollama, too large for its GPU", "m", paths{psPath: ps(`{"name":"m","size":10000000000,"size_vram":7500000000,"context_length":32768}`)},
+			32768, Enforced, "ollama /api/ps", "loaded with 32768, 25 % of it not on the GPU"},
+		{"ollama, on the processor", "m", paths{psPath: ps(`{"name":"m","size":6591830464,"size_vram":0,"context_length":4096}`)},
+			4096, Enforced, "ollama /api/ps", "100 % of it not on the GPU"},
+		{"ollama, sizes that are none", "m", paths{psPath: ps(`{"name":"m","size":"big","size_vram":null,"context_length":4096}`)},
+			4096, Enforced, "ollama /api/ps", "loaded with 4096"},
 		{"ollama, one entry is odd", "m", paths{psPath: ps(`{"name":7},` + loaded("m", 16384))}, 16384, Enforced, "ollama /api/ps", ""},
 
 		{"llama.cpp, of four slots", "m", paths{propsPath: says200(`{"default_generation_settings":{"id":0,"n_ctx":8192,"params":{}},"total_slots":4,"model_path":"/m.gguf","build_info":"b7000"}`), listPath: cppList(131072)},

@@ -49,6 +49,9 @@ func (r *request) space() int {
 func (r *request) draft() (*draft, error) {
 	old := r.room.epoch
 	reason := r.ended(old)
+	if reason == "" && r.turn.Prune {
+		reason = outgrown
+	}
 	if reason == "" {
 		d, g, err := r.compose(old, false, false)
 		if err == nil && g.leave == 0 {
@@ -78,7 +81,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
 		}
 	}
-	d, g, err := r.compose(e, true, reason == outgrown)
+	d, g, err := r.compose(e, true, reason == outgrown || r.turn.Prune)
 	for err == nil && g.leave > 0 { // once more without the oldest turns: the tail may have to say what they said
 		e.first = r.turn.History[d.skipped+d.turns[g.leave].start].ID
 		d, g, err = r.compose(e, true, false)

@@ -136,6 +136,14 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		fmt.Sprintf("Models for %s, in order: %s (window %d tokens, of which %d for the answer).", now.role, strings.Join(s.cfg.Models.Role(now.role), ", "), window, out),
 		fmt.Sprintf("This conversation: %d messages. I remember %d things here; %d open tasks.", len(past), len(entries), len(tasks)),
 	}
+	tier, err := s.tierLine(ctx, past)
+	if err != nil {
+		return "", err
+	}
+	lines = append(lines, tier)
+	if full := s.guardLine(); full != "" {
+		lines = append(lines, full)
+	}
 	if s.cfg.Status != nil {
 		lines = append(lines, s.cfg.Status(ctx)...)
 	}
@@ -190,7 +198,11 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	t := s.promptTurn(in, past, think, now)
+	tier, err := s.tier(ctx, past, true)
+	if err != nil {
+		return "", err
+	}
+	t := s.promptTurn(in, past, think, now, tier)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	if err != nil {

@@ -40,6 +40,9 @@ type Config struct {
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
+	// Window says what is known of the chat model's window, asking nobody; nil = what
+	// Models found out.
+	Window func() prompt.Inputs
 	// Status returns lines the transport adds to !status; may be nil.
 	Status func(ctx context.Context) []string
 	// Verify is the command !verify with its arguments, for person in room; the
@@ -134,6 +137,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	})
 	defer stop()
 	var rooms errgroup.Group
+	rooms.Go(func() error { m.watchWindows(ctx); return nil })
 	for {
 		select {
 		case s := <-m.start:
@@ -169,7 +173,11 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	t := s.promptTurn(in, past, think, now)
+	tier, err := s.tier(ctx, past, true)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	t := s.promptTurn(in, past, think, now, tier)
 	t.Preview = true
 	return m.cfg.Prompt.Assemble(ctx, t)
 }

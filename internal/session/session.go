@@ -33,10 +33,15 @@ type Session struct {
 	ready     chan struct{}           // holds a token while the lane may have work
 
 	over oversize // of the last turn
+
+	guard   guard
+	relieve relief
 }
 
 func newSession(m *Manager, room string) *Session {
-	return &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
+	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
+	s.relieve.emergency = s.pruneNext
+	return s
 }
 
 // push puts a message at the end of the lane. A !stop acts at once: it ends the
@@ -209,13 +214,13 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return memory.Visible(s.room, in.Sender, in.Private)
 }
 
-func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think, now roomMode) prompt.Turn {
+func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think, now roomMode, tier int) prompt.Turn {
 	window, out := s.cfg.Models.Window(now.role)
 	tools := s.offer(now)
 	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
 		Tools: tools.names, ToolTokens: tools.tokens, Mode: now.templates, Switched: now.switched,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past,
+		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: tier,
 	}
 	if names := s.cfg.Models.Role(now.role); len(names) > 0 {
 		t.Model = names[0]

@@ -221,13 +221,18 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(in, past, think, now))
+	tier, err := s.tier(ctx, past, false)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	p, err := s.assemble(ctx, in, s.promptTurn(in, past, think, now, tier))
 	if err != nil {
 		return llm.Reply{}, err
 	}
 	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
 		return llm.Reply{}, err
 	}
+	s.guard.prune = false
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	req := llm.Request{Messages: p.Messages(), Tools: s.offer(now).specs, Think: think, Temperature: &now.temperature, Marks: p.Marks()}
@@ -246,7 +251,9 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 			}
 		}
 	}
-	return s.cfg.Models.Complete(ctx, now.role, req, draft)
+	reply, err := s.cfg.Models.Complete(ctx, now.role, req, draft)
+	s.watch(ctx, p.Report, reply.Usage.Prompt)
+	return reply, err
 }
 
 // act stores the model's calls, runs them in order and stores each result as

@@ -1,0 +1,254 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+const (
+	// observing is how often the window is looked at, for rooms whose tier may rise.
+	observing = apart + 5*time.Second
+	// remembered is how long what a server enforced counts when it does not answer.
+	remembered = 7 * 24 * time.Hour
+)
+
+// Decision is what is known now of the chat model's window, and the tier that a new
+// conversation would get. It asks nobody and changes nothing.
+func (m *Manager) Decision(ctx context.Context) (prompt.Decision, error) {
+	d, _, err := m.decide(ctx)
+	return d, err
+}
+
+func (m *Manager) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
+	in := m.inputs()
+	var seen int64
+	err := m.cfg.DB.QueryRowContext(ctx, `SELECT tokens, source, seen_at FROM model_window WHERE model = ?`, in.ID).
+		Scan(&in.Last.Tokens, &in.Last.By, &seen)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return prompt.Decision{}, in, fmt.Errorf("session: read window: %w", err)
+	}
+	if at := time.UnixMilli(seen); in.Last.Tokens > 0 {
+		in.Last.By = fmt.Sprintf("%s, on %s", in.Last.By, at.In(m.cfg.Location).Format("2006-01-02 15:04"))
+		if m.cfg.Now().Sub(at) > remembered {
+			in.Last = prompt.Said{}
+		}
+	}
+	return prompt.Decide(in), in, nil
+}
+
+// inputs are those of the configuration, or what the chat model's server says alone.
+func (m *Manager) inputs() prompt.Inputs {
+	if m.cfg.Window != nil {
+		return m.cfg.Window()
+	}
+	if limits := m.cfg.Models.Limits("chat"); len(limits) > 0 {
+		return WindowInputs(limits[0])
+	}
+	return prompt.Inputs{}
+}
+
+// WindowInputs are what detection found out, as inputs of a decision.
+func WindowInputs(found llm.Detection) prompt.Inputs {
+	in := prompt.Inputs{Model: found.Model, ID: found.Model, Ollama: found.Server == llm.Ollama, Trained: found.Trained, Outside: found.Outside}
+	said := prompt.Said{Tokens: found.Limit.Tokens, By: found.Limit.Source}
+	switch l := found.Limit; {
+	case l.Label == llm.Enforced && l.At.IsZero():
+		in.Configured = said
+	case l.Label == llm.Enforced:
+		in.Server = said
+	case l.Label == llm.Max:
+		in.Hosted = said
+	case l.Label == llm.Estimated && l.Least:
+		in.Least = said
+	case l.Label == llm.Estimated:
+		in.Likely = said
+	}
+	return in
+}
+
+// tier is the tier of the room's next request, as an answer to what stands last in
+// past. It is locked, and changes at boundaries only. preview changes nothing.
+func (s *Session) tier(ctx context.Context, past []history.Message, preview bool) (int, error) {
+	d, in, err := s.decide(ctx)
+	if err != nil {
+		return 0, err
+	}
+	lock, err := s.tierLock(ctx, s.room)
+	if err != nil {
+		return 0, err
+	}
+	conversation, byPerson := int64(0), false
+	if n := len(past); n > 0 {
+		conversation, byPerson = past[n-1].Conversation, past[n-1].Role == llm.User
+	}
+	next := lock.next(d, s.room, conversation, in.ID, in.Settings, byPerson, s.cfg.Now())
+	if preview || lock != nil && *lock == next {
+		return next.Tier, nil
+	}
+	return next.Tier, s.relock(ctx, lock, next)
+}
+
+// relock stores a lock that takes the place of another, which may be nil.
+func (s *Session) relock(ctx context.Context, old *TierLock, next TierLock) error {
+	if err := s.saveTierLock(ctx, next); err != nil {
+		return err
+	}
+	if old == nil || old.Tier != next.Tier {
+		before := 0
+		if old != nil {
+			before = old.Tier
+		}
+		s.log.Info("tier", "tier", next.Tier, "before", before, "window", next.Window, "source", next.Source, "sure", next.Sure, "reason", next.Reason)
+	}
+	return nil
+}
+
+// compacted tells that the room's history was rewritten, which the model must read
+// anew in any case: the tier may change now. A change of mode is no such thing.
+func (s *Session) compacted(ctx context.Context) error {
+	d, _, err := s.decide(ctx)
+	if err != nil {
+		return err
+	}
+	lock, err := s.tierLock(ctx, s.room)
+	if err != nil || lock == nil {
+		return err
+	}
+	if next := lock.shift(d, atCompaction, s.cfg.Now()); next != *lock {
+		return s.relock(ctx, lock, next)
+	}
+	return nil
+}
+
+// assemble makes the prompt of the turn t, which answers in. When it does not fit
+// any more, because the window has become smaller, the tier goes down at once,
+// and the room is told so.
+func (s *Session) assemble(ctx context.Context, in Inbound, t prompt.Turn) (prompt.Prompt, error) {
+	t.Prune = s.guard.prune
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	var large *prompt.TooLargeError
+	if !errors.As(err, &large) {
+		return p, err
+	}
+	smaller, failed := s.shorten(ctx, in, t)
+	if failed != nil {
+		s.log.Debug("a lower tier does not help", "err", failed)
+		return p, err
+	}
+	return smaller, nil
+}
+
+var errLowest = errors.New("session: there is no lower tier for this window")
+
+// shorten makes the prompt of t, which does not fit, with the tier of the window as
+// it is now. What was sure is not taken back without a word to the room; a guess is.
+func (s *Session) shorten(ctx context.Context, in Inbound, t prompt.Turn) (prompt.Prompt, error) {
+	d, _, err := s.decide(ctx)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	lock, err := s.tierLock(ctx, s.room)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	lower := min(d.Tier, prompt.TierFor(t.Window))
+	if lock == nil || d.Forced || lower >= t.Tier {
+		return prompt.Prompt{}, errLowest
+	}
+	t.Tier = lower
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	if lock.Sure && in.ID != "" { // nobody waits for the answer to an event
+		text := fmt.Sprintf("The model's window has become smaller (%d tokens), so I go on here with shorter instructions.", t.Window)
+		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "tier:" + in.ID, Text: text, Notice: true}); err != nil {
+			return prompt.Prompt{}, err
+		}
+	}
+	next := lock.take(d, lower, atTooLarge, s.cfg.Now())
+	next.Window = t.Window
+	return p, s.relock(ctx, lock, next)
+}
+
+// watchWindows looks at the window now and again until ctx ends, for tiers that
+// may rise at the next boundary, and remembers what the server enforces.
+func (m *Manager) watchWindows(ctx context.Context) {
+	tick := time.NewTicker(observing)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := m.observeWindow(ctx); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Warn("what is known of the model's window cannot be stored", "err", err)
+		}
+	}
+}
+
+// observeWindow looks once.
+func (m *Manager) observeWindow(ctx context.Context) error {
+	d, in, err := m.decide(ctx)
+	if err != nil {
+		return err
+	}
+	failed := []error{m.rememberWindow(ctx, in)}
+	locks, err := m.TierLocks(ctx)
+	failed = append(failed, err)
+	for _, l := range locks {
+		if l.Model == in.ID && l.observe(d, m.cfg.Now()) {
+			failed = append(failed, m.saveObservation(ctx, l))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// rememberWindow keeps what the server enforces, for when it does not answer.
+func (m *Manager) rememberWindow(ctx context.Context, in prompt.Inputs) error {
+	if in.Server.Tokens == 0 {
+		return nil
+	}
+	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO model_window (model, tokens, source, seen_at) VALUES (?1, ?2, ?3, ?4)
+		ON CONFLICT (model) DO UPDATE SET tokens = ?2, source = ?3, seen_at = ?4 WHERE tokens <> ?2 OR seen_at < ?5`,
+		in.ID, in.Server.Tokens, in.Server.By, m.cfg.Now().UnixMilli(), m.cfg.Now().Add(-time.Hour).UnixMilli())
+	if err != nil {
+		return fmt.Errorf("session: remember window: %w", err)
+	}
+	return nil
+}
+
+// tierLine is the tier of the room in words, for !status.
+func (s *Session) tierLine(ctx context.Context, past []history.Message) (string, error) {
+	tier, err := s.tier(ctx, past, true)
+	if err != nil {
+		return "", err
+	}
+	lock, err := s.tierLock(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	d, err := s.Decision(ctx)
+	if err != nil {
+		return "", err
+	}
+	line := fmt.Sprintf("Prompt tier %d of 5", tier)
+	switch {
+	case lock == nil || lock.Tier != tier:
+		line += fmt.Sprintf(", for a window of %d tokens (%s).", d.Window, d.Source)
+	default:
+		line += fmt.Sprintf(", for a window of %d tokens (%s), since %s.", lock.Window, lock.Source, lock.At.In(s.cfg.Location).Format("2006-01-02 15:04"))
+		if d.Tier != tier {
+			line += fmt.Sprintf(" Now the window is %d tokens; that may count from `!new` on.", d.Window)
+		}
+	}
+	return line, nil
+}

@@ -1,0 +1,353 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// machine is a manager whose window is what a test says, with a clock of its own.
+type machine struct {
+	*Manager
+	room *room
+	dir  string
+	in   prompt.Inputs
+	now  time.Time
+}
+
+func newMachine(t *testing.T, window int) *machine {
+	t.Helper()
+	w := newWorld(t, t.TempDir())
+	m := &machine{room: w.room, dir: w.dir, now: time.Date(2026, 11, 21, 0, 10, 0, 0, time.UTC)}
+	m.enforce(window)
+	c := w.cfg
+	c.Now = func() time.Time { return m.now }
+	c.Window = func() prompt.Inputs { return m.in }
+	m.Manager = New(c)
+	return m
+}
+
+func (m *machine) enforce(window int) {
+	m.in.Model, m.in.ID, m.in.Server = "local", "m at here", prompt.Said{Tokens: window, By: "a test"}
+}
+
+// template writes the text of a tier of the assistant, as its owner may.
+func (m *machine) template(t *testing.T, tier int, text string) {
+	t.Helper()
+	dir := filepath.Join(m.dir, "prompts", "assistant")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tell has the owner say something in a room.
+func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
+	t.Helper()
+	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
+	if err := s.append(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+// turn is the turn of the room's next request, made with the tier of its lock.
+func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
+	t.Helper()
+	past, err := m.cfg.History.Load(t.Context(), s.room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tier, err := s.tier(t.Context(), past, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := s.promptTurn(in, past, llm.ThinkDefault, tier)
+	if turn.Tier != tier {
+		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, tier)
+	}
+	turn.Mode = "assistant"
+	return turn
+}
+
+func (m *machine) lock(t *testing.T, room string) TierLock {
+	t.Helper()
+	l, err := m.tierLock(t.Context(), room)
+	if err != nil || l == nil {
+		t.Fatalf("no lock: %v", err)
+	}
+	return *l
+}
+
+func (m *machine) observe(t *testing.T) {
+	t.Helper()
+	if err := m.observeWindow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWindowGoesToAndFro: a window that crosses the bound of a tier a thousand times
+// changes nothing of the prompt. Without the lock it would with every request.
+func TestWindowGoesToAndFro(t *testing.T) {
+	m := newMachine(t, 16384)
+	for tier := 1; tier <= 5; tier++ {
+		m.template(t, tier, strings.Repeat("Words of tier "+string(rune('0'+tier))+". ", tier))
+	}
+	send := func(s *Session, turn prompt.Turn) prompt.Prompt {
+		t.Helper()
+		p, err := s.assemble(t.Context(), Inbound{}, turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.cfg.Prompt.Commit(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	s := newSession(m.Manager, "!locked")
+	in := m.tell(t, s, "$0")
+	first := send(s, m.turn(t, s, in))
+	if !strings.Contains(first.Prefix, "Words of tier 3.") {
+		t.Fatalf("the prompt is not that of tier 3:\n%s", first.Prefix)
+	}
+	changes, epochs := 0, 0
+	for i := range 1000 {
+		m.enforce([]int{20480, 16384}[i%2])
+		m.now = m.now.Add(observing)
+		m.observe(t)
+		p := send(s, m.turn(t, s, in))
+		if p.Prefix != first.Prefix {
+			changes++
+		}
+		if p.Report.Epoch.New {
+			epochs++
+		}
+	}
+	if changes != 0 || epochs != 0 {
+		t.Errorf("%d changed prompts, %d new epochs", changes, epochs)
+	}
+	if l := m.lock(t, "!locked"); l.Tier != 3 || l.Seen > 1 {
+		t.Errorf("lock %+v", l)
+	}
+
+	free := newSession(m.Manager, "!free")
+	in = m.tell(t, free, "$1")
+	last := ""
+	for i := range 10 {
+		turn := m.turn(t, free, in)
+		turn.Tier = prompt.TierFor([]int{20480, 16384}[i%2])
+		if p := send(free, turn); p.Prefix != last {
+			last = p.Prefix
+			changes++
+		}
+	}
+	if changes != 10 {
+		t.Errorf("without a lock the prompt changed %d times in ten: this test sees nothing", changes)
+	}
+}
+
+// TestTierOutlivesARestart: the lock and what was observed are kept.
+func TestTierOutlivesARestart(t *testing.T) {
+	m := newMachine(t, 8192)
+	s := newSession(m.Manager, "!r")
+	in := m.tell(t, s, "$1")
+	if turn := m.turn(t, s, in); turn.Tier != 2 {
+		t.Fatalf("tier %d", turn.Tier)
+	}
+	m.enforce(40960)
+	for range 2 {
+		m.now = m.now.Add(observing)
+		m.observe(t)
+	}
+	began := m.lock(t, "!r")
+	m.Manager = New(m.cfg)
+	s = newSession(m.Manager, "!r")
+	if turn := m.turn(t, s, in); turn.Tier != 2 || m.lock(t, "!r") != began || began.Seen != 2 || began.Candidate != 5 {
+		t.Errorf("after a restart: tier %d, lock %+v", turn.Tier, began)
+	}
+	m.now = m.now.Add(observing)
+	m.observe(t)
+	if _, err := s.startNew(t.Context(), in, ""); err != nil {
+		t.Fatal(err)
+	}
+	in = m.tell(t, s, "$2")
+	if turn := m.turn(t, s, in); turn.Tier != 5 {
+		t.Errorf("after three observations and !new: tier %d, lock %+v", turn.Tier, m.lock(t, "!r"))
+	}
+}
+
+// TestTierAtACompaction: it is a boundary; a room without a lock has none.
+func TestTierAtACompaction(t *testing.T) {
+	m := newMachine(t, 32768)
+	s := newSession(m.Manager, "!r")
+	if err := s.compacted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in := m.tell(t, s, "$1")
+	m.turn(t, s, in)
+	m.enforce(8192)
+	if turn := m.turn(t, s, in); turn.Tier != 4 {
+		t.Errorf("before: tier %d", turn.Tier)
+	}
+	if err := s.compacted(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if turn := m.turn(t, s, in); turn.Tier != 2 || m.lock(t, "!r").Reason != atCompaction {
+		t.Errorf("after: tier %d, %+v", turn.Tier, m.lock(t, "!r"))
+	}
+}
+
+// TestPreviewLocksNothing: looking is not talking.
+func TestPreviewLocksNothing(t *testing.T) {
+	m := newMachine(t, 8192)
+	if _, err := m.Preview(t.Context(), "!r"); err != nil {
+		t.Fatal(err)
+	}
+	if locks, err := m.TierLocks(t.Context()); err != nil || len(locks) != 0 {
+		t.Errorf("locks %v, %v", locks, err)
+	}
+}
+
+// TestPromptThatDoesNotFitAnyMore: only then the tier goes down in the middle of a
+// conversation, and the room is told once.
+func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
+	m := newMachine(t, 40960)
+	m.template(t, 1, "Short.")
+	m.template(t, 5, strings.Repeat("Many words. ", 650))
+	s := newSession(m.Manager, "!r")
+	in := m.tell(t, s, "$1")
+	shrunk := func(window int) (prompt.Prompt, error) {
+		m.enforce(window)
+		turn := m.turn(t, s, in)
+		turn.Window = window
+		return s.assemble(t.Context(), in, turn)
+	}
+	for _, window := range []int{40960, 8192} { // it still fits
+		if p, err := shrunk(window); err != nil || !strings.Contains(p.Prefix, "Many words.") || m.room.count() != 0 {
+			t.Fatalf("at %d: %v, %d notices", window, err, m.room.count())
+		}
+	}
+	for range 2 {
+		p, err := shrunk(3800)
+		if err != nil || !strings.Contains(p.Prefix, "Short.") {
+			t.Fatalf("at 3800: %v", err)
+		}
+	}
+	if l := m.lock(t, "!r"); l.Tier != 1 || l.Reason != atTooLarge || l.Window != 3800 {
+		t.Errorf("lock %+v", l)
+	}
+	if m.room.count() != 1 || !strings.Contains(m.room.final["tier:$1"].Text, "smaller (3800 tokens)") || !m.room.final["tier:$1"].Notice {
+		t.Errorf("said: %v", m.room.final)
+	}
+	if _, err := shrunk(600); err == nil {
+		t.Error("600 tokens hold it")
+	}
+	if l := m.lock(t, "!r"); l.Tier != 1 || l.Window != 3800 || m.room.count() != 1 {
+		t.Errorf("what helped nothing was done all the same: %+v", l)
+	}
+}
+
+// TestGuessThatDoesNotFit: nothing has become smaller, so nobody is told.
+func TestGuessThatDoesNotFit(t *testing.T) {
+	m := newMachine(t, 0)
+	m.in.Likely = prompt.Said{Tokens: 131072}
+	m.template(t, 1, "Short.")
+	m.template(t, 5, strings.Repeat("Many words. ", 650))
+	s := newSession(m.Manager, "!r")
+	in := m.tell(t, s, "$1")
+	turn := m.turn(t, s, in)
+	turn.Window = 3800
+	if p, err := s.assemble(t.Context(), in, turn); err != nil || !strings.Contains(p.Prefix, "Short.") {
+		t.Fatalf("%v", err)
+	}
+	if m.room.count() != 0 || m.lock(t, "!r").Tier != 1 {
+		t.Errorf("%d notices, %+v", m.room.count(), m.lock(t, "!r"))
+	}
+	m.enforce(131072)
+	if turn := m.turn(t, s, in); turn.Tier != 5 {
+		t.Errorf("after the first sure word: tier %d", turn.Tier)
+	}
+}
+
+// TestServerIsRemembered: what it enforced counts for a week when it is silent.
+func TestServerIsRemembered(t *testing.T) {
+	m := newMachine(t, 32768)
+	m.observe(t)
+	m.enforce(0)
+	decision := func() prompt.Decision {
+		t.Helper()
+		d, err := m.Decision(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	m.now = m.now.Add(remembered)
+	if d := decision(); d.Window != 32768 || d.Source != prompt.ByLast || !strings.Contains(strings.Join(d.Steps, "\n"), "last seen: 32768 tokens (a test, on 2026-11-21 00:10)") {
+		t.Errorf("%+v", d)
+	}
+	m.in.ID = "another"
+	if d := decision(); d.Source != prompt.ByNobody {
+		t.Errorf("of another model: %+v", d)
+	}
+	m.in.ID = "m at here"
+	m.now = m.now.Add(time.Second)
+	if d := decision(); d.Source != prompt.ByNobody {
+		t.Errorf("after a week: %+v", d)
+	}
+}
+
+// TestWindowInputs: what detection says becomes the right source.
+func TestWindowInputs(t *testing.T) {
+	asked := llm.Limit{Tokens: 9000, Source: "x", At: noon}
+	tests := []struct {
+		name  string
+		limit func(llm.Limit) llm.Limit
+		want  prompt.Origin
+	}{
+		{"configured", func(l llm.Limit) llm.Limit { l.Label, l.At = llm.Enforced, time.Time{}; return l }, prompt.ByOwner},
+		{"enforced", func(l llm.Limit) llm.Limit { l.Label = llm.Enforced; return l }, prompt.ByServer},
+		{"hosted", func(l llm.Limit) llm.Limit { l.Label = llm.Max; return l }, prompt.ByHost},
+		{"likely", func(l llm.Limit) llm.Limit { l.Label = llm.Estimated; return l }, prompt.ByModel},
+		{"at least", func(l llm.Limit) llm.Limit { l.Label, l.Least = llm.Estimated, true; return l }, prompt.ByLeast},
+		{"nothing", func(l llm.Limit) llm.Limit { l.Label = llm.Default; return l }, prompt.ByNobody},
+	}
+	for _, tt := range tests {
+		in := WindowInputs(llm.Detection{Model: "local", Limit: tt.limit(asked), Server: llm.Ollama, Trained: 8000, Outside: 30})
+		if !in.Ollama || in.Trained != 8000 || in.Outside != 30 || in.Model != "local" {
+			t.Errorf("%s: %+v", tt.name, in)
+		}
+		if d := prompt.Decide(in); d.Source != tt.want {
+			t.Errorf("%s: from %s", tt.name, d.Source)
+		}
+	}
+}
+
+// TestStatusSaysTheTier: with what it is made for, and what is known now.
+func TestStatusSaysTheTier(t *testing.T) {
+	m := newMachine(t, 8192)
+	s := newSession(m.Manager, "!r")
+	status := func() string {
+		t.Helper()
+		text, err := s.status(t.Context(), Inbound{Room: "!r", Sender: owner, Private: true}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server).") {
+		t.Errorf("before the first message: %s", text)
+	}
+	m.turn(t, s, m.tell(t, s, "$1"))
+	m.enforce(65536)
+	if text := status(); !strings.Contains(text, "Prompt tier 2 of 5, for a window of 8192 tokens (server), since 2026-11-21 00:10. Now the window is 65536 tokens; that may count from `!new` on.") {
+		t.Errorf("after: %s", text)
+	}
+}

@@ -1,0 +1,42 @@
+package prompt
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPrune: when asked to, the oldest turns go in one batch before they must, also at
+// an epoch that begins for another reason; and what is left stays for the requests after it.
+func TestPrune(t *testing.T) {
+	for _, edited := range []bool{false, true} {
+		w := newWorld(t, Stable)
+		w.window = 6000
+		for range 20 {
+			w.says(strings.Repeat("many words ", 100))
+			w.send()
+			w.answers("fine")
+		}
+		if w.sent.Report.History.LeftOut != 0 {
+			t.Fatalf("left out already: %+v", w.sent.Report.History)
+		}
+		w.says("and now?")
+		if edited {
+			w.file("SOUL.md", "You are kind.\n")
+		}
+		turn := w.turn()
+		turn.Prune = true
+		p, err := w.assembler.Assemble(t.Context(), turn)
+		w.must(err)
+		w.must(w.assembler.Commit(t.Context(), p))
+		left := p.Report.History.LeftOut
+		if !p.Report.Epoch.New || left < 16 || p.Report.History.Messages < 3 {
+			t.Errorf("edited %v: epoch %+v, history %+v", edited, p.Report.Epoch, p.Report.History)
+		}
+		w.last = p.Messages()
+		w.answers("fine")
+		w.says("and then?")
+		if w.send(); w.sent.Report.Epoch.New || w.sent.Report.History.LeftOut != left {
+			t.Errorf("edited %v: the next request: epoch %+v, history %+v", edited, w.sent.Report.Epoch, w.sent.Report.History)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"reverie/internal/prompt"
+)
+
+func TestPressure(t *testing.T) {
+	tests := []struct {
+		used         int // of 1000
+		before, want Pressure
+	}{
+		{0, Calm, Calm}, {699, Calm, Calm}, {700, Calm, Warning}, {849, Calm, Warning}, {850, Calm, Compact}, {949, Calm, Compact},
+		{950, Calm, Emergency}, {1000, Calm, Emergency}, {5000, Calm, Emergency},
+		{600, Warning, Warning}, {599, Warning, Calm}, {750, Compact, Compact}, {749, Compact, Warning}, {849, Warning, Warning},
+		{850, Warning, Compact}, {850, Emergency, Emergency}, {849, Emergency, Compact}, {749, Emergency, Warning}, {100, Emergency, Calm},
+	}
+	for _, tt := range tests {
+		if got := pressureOf(tt.used, 1000, tt.before); got != tt.want {
+			t.Errorf("at %d of 1000 after %s: %s, want %s", tt.used, tt.before, got, tt.want)
+		}
+		if got := pressureOf(tt.used, 0, tt.before); got != Calm {
+			t.Errorf("with an unknown window: %s", got)
+		}
+	}
+}
+
+// TestPressureIsSteady: more tokens never mean less pressure, nor does a higher level
+// before; and a share that moves by less than the slack raises no level twice.
+func TestPressureIsSteady(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		room := rapid.IntRange(100, 1_000_000).Draw(t, "room")
+		used, more := rapid.IntRange(0, 2*room).Draw(t, "used"), rapid.IntRange(0, room).Draw(t, "more")
+		before := Pressure(rapid.IntRange(0, 3).Draw(t, "before"))
+		level := pressureOf(used, room, before)
+		if higher := pressureOf(used+more, room, before); higher < level {
+			t.Errorf("%s at %d, %s at %d", level, used, higher, used+more)
+		}
+		if pressureOf(used, room, level) != level {
+			t.Errorf("%s turns into %s by itself", level, pressureOf(used, room, level))
+		}
+		raised, now := 0, level
+		for range rapid.IntRange(1, 30).Draw(t, "turns") {
+			next := pressureOf(used+rapid.IntRange(0, room*(slack-1)/100).Draw(t, "at"), room, now)
+			if next > now {
+				raised++
+			}
+			now = next
+		}
+		if raised > 1 {
+			t.Errorf("raised %d times", raised)
+		}
+	})
+}
+
+// TestGuardActsOnce: each level that begins is acted on once, by the larger of estimate
+// and count, and the window stays what it is.
+func TestGuardActsOnce(t *testing.T) {
+	m := newMachine(t, 8192)
+	s := newSession(m.Manager, "!r")
+	var did []string
+	s.relieve.compact = func(context.Context) error { did = append(did, "compact"); return nil }
+	s.relieve.emergency = func(context.Context) error { did = append(did, "emergency"); return fmt.Errorf("no room") }
+	steps := []struct {
+		total, counted int
+		want           string // what is done, from the beginning
+	}{
+		{5000, 0, ""}, {7200, 0, ""}, {7200, 8600, "compact"}, {8700, 0, "compact"}, {7600, 0, "compact"}, {8600, 0, "compact"},
+		{9600, 0, "compact emergency"}, {9900, 0, "compact emergency"}, {8600, 0, "compact emergency"}, {9600, 0, "compact emergency"},
+		{5000, 0, "compact emergency"}, {8600, 0, "compact emergency compact"}, {9500, 0, "compact emergency compact emergency"},
+	}
+	for i, st := range steps {
+		s.watch(t.Context(), prompt.Report{Total: st.total, Window: 12000, MaxOutput: 2000}, st.counted)
+		if got := strings.Join(did, " "); got != st.want {
+			t.Errorf("step %d: did %q, want %q", i, got, st.want)
+		}
+	}
+	if line := s.guardLine(); line != "The last request took 95 % of the window's room. It is nearly full: what is oldest will be left out; `!new` begins afresh." {
+		t.Errorf("status: %s", line)
+	}
+	s.watch(t.Context(), prompt.Report{Total: 1 << 30}, 0)
+	if s.guard.level != Calm || s.guardLine() != "" {
+		t.Errorf("with an unknown window: %+v", s.guard)
+	}
+}
+
+// TestFullWindow: a conversation that fills the window loses its oldest turns in one
+// batch, before a request overflows, and rarely.
+func TestFullWindow(t *testing.T) {
+	text := strings.Repeat("A sentence about nothing in particular. ", 60)
+	fill := func(guarded bool) (w *world, sizes []int) {
+		w = newWorld(t, t.TempDir())
+		for i := range 60 {
+			w.say(t, fmt.Sprintf("$%d", i), text)
+			asked := w.script.asked()
+			sizes = append(sizes, strings.Count(asked[len(asked)-1], "nothing in particular")/60)
+			if i == 0 && !guarded {
+				w.mu.Lock()
+				w.rooms["!dm"].relieve.emergency = nil
+				w.mu.Unlock()
+			}
+		}
+		return w, sizes
+	}
+	w, sizes := fill(true)
+	drops := 0
+	for i := 1; i < len(sizes); i++ {
+		if sizes[i] < sizes[i-1] {
+			drops++
+			if sizes[i] > sizes[i-1]*2/3 {
+				t.Errorf("only %d of %d turns went", sizes[i-1]-sizes[i], sizes[i-1])
+			}
+		}
+	}
+	if drops == 0 || drops > 8 {
+		t.Errorf("turns went %d times in %d: %v", drops, len(sizes), sizes)
+	}
+	if _, overflowing := fill(false); slices.Max(overflowing) <= slices.Max(sizes) {
+		t.Errorf("at most %d turns, as without a guard: %d", slices.Max(sizes), slices.Max(overflowing))
+	}
+	epochs := 0
+	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM prompt_event WHERE room = '!dm' AND kind = 'history'`).Scan(&epochs); err != nil || epochs != drops {
+		t.Errorf("%d epochs for a full window, %v", epochs, err)
+	}
+	if text := w.say(t, "$status", "!status").Text; !strings.Contains(text, "of the window's room") {
+		t.Errorf("status: %s", text)
+	}
+}

@@ -41,17 +41,18 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	}
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	b.models.Detect(ctx) // the first message is to have the right window
-	// go: both waited for below, before Run returns
+	// go: all waited for below, before Run returns
 	go func() { ended <- sessions.Run(work) }()
 	go func() { ended <- b.models.Run(work) }()
+	go func() { ended <- b.watchGPU(work) }()
 	if t.live {
 		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
 	}
 	err = t.talk(work, readLines(c.in), sessions, cfg.owner())
 	stop()
-	return errors.Join(err, <-ended, <-ended)
+	return errors.Join(err, <-ended, <-ended, <-ended)
 }
 
 // terminal is the transport of `bot chat`.

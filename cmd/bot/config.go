@@ -78,9 +78,13 @@ type PromptConfig struct {
 	Instructions prose  `yaml:"instructions"` // the owner's own, for every conversation and job
 }
 
-// ContextConfig says how much of the model's window the parts of a prompt may take.
+// ContextConfig says how large a prompt is made, and how much of the model's window its
+// parts may take.
 type ContextConfig struct {
-	Limits ComponentLimits `yaml:"component_size_limits"`
+	Tier    int             `yaml:"tier"`     // 1–5; 0 = by the window
+	Probe   bool            `yaml:"probe"`    // ask this machine's GPUs for their memory
+	VRAMMiB int             `yaml:"vram_mib"` // what there is; 0 = asked
+	Limits  ComponentLimits `yaml:"component_size_limits"`
 }
 
 // ComponentLimits are in characters.
@@ -159,7 +163,7 @@ func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
 		Prompt:  PromptConfig{Layout: "stable"},
-		Context: ContextConfig{Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
+		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Memory:  MemoryConfig{Backend: "flat_file"},
 		Seed:    SeedConfig{Language: "en"},
 		Log:     LogConfig{Level: "info", Format: "text"},

@@ -50,6 +50,12 @@ func (c *Config) complete(r *reader, dir string) {
 	if n := utf8.RuneCountInString(string(c.Prompt.Instructions)); n > maxInstructions {
 		r.fault("prompt.instructions", "write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)
 	}
+	if t := c.Context.Tier; t < 0 || t > 5 {
+		r.fault("context.tier", "write 1 to 5, or 0 to have it follow the model's window")
+	}
+	if n := c.Context.VRAMMiB; n < 0 || n > 4<<20 {
+		r.fault("context.vram_mib", "write the memory of this machine's GPUs in MiB, such as 24576, or 0 to have it found out")
+	}
 	for _, l := range []struct {
 		key string
 		n   int

@@ -29,3 +29,23 @@ func TestConfigPrompt(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 }
+
+// TestConfigContext: what an owner may say of windows, tiers and GPU memory.
+func TestConfigContext(t *testing.T) {
+	c, err := parse(t, "/x", small+"context: {tier: 5, probe: false, vram_mib: 24564}\n")
+	if err != nil || c.Context.Tier != 5 || c.Context.Probe || c.Context.VRAMMiB != 24564 || c.Context.Limits.Tasks != 5_000 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if c, err := parse(t, "/x", small); err != nil || c.Context.Tier != 0 || !c.Context.Probe || c.Context.VRAMMiB != 0 {
+		t.Errorf("by itself: %+v, %v", c, err)
+	}
+	for text, want := range map[string]string{
+		"tier: 6": "context.tier: write 1 to 5", "tier: -1": "context.tier: write 1 to 5", "tier: high": "context.tier: write a whole number",
+		"probe: maybe": "context.probe: write true or false", "vram_mib: -1": "context.vram_mib: write the memory", "vram_mib: 24GB": "context.vram_mib: write a whole number",
+		"vram_mib: 99999999": "context.vram_mib: write the memory", "tiers: 3": "did you mean `tier`?",
+	} {
+		if _, err := parse(t, "/x", small+"context: {"+text+"}\n"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: no %q in %v", text, want, err)
+		}
+	}
+}

@@ -98,29 +98,38 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 	}
 	r.add(examineFiles(cfg)...)
 	r.Edited = editedFiles(cfg.Data)
-	if _, err := os.Stat(cfg.Data); errors.Is(err, os.ErrNotExist) {
-		// Before the first start the rest is examined all the same, in a
-		// folder that is thrown away.
-		spare, err := os.MkdirTemp("", "reverie-doctor-")
-		if err != nil {
-			r.add(finding{"files", ill, err.Error(), "check free space and permissions"})
-			return
-		}
-		defer os.RemoveAll(spare)
-		fresh := *cfg
-		fresh.Data = spare
-		cfg = &fresh
+	cfg, drop, err := spareData(cfg)
+	if err != nil {
+		r.add(finding{"files", ill, err.Error(), "check free space and permissions"})
+		return
 	}
+	defer drop()
 	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false)
 	if err != nil {
 		r.add(finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
 		return
 	}
 	defer b.close()
-	b.models.Detect(ctx)
+	b.lookAround(ctx)
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
+	r.add(b.examineTier(ctx)...)
 	b.examineMatrix(ctx, r)
+}
+
+// spareData is the configuration as it is, or, before the first start, with a data
+// folder that drop throws away: looking leaves nothing behind.
+func spareData(cfg *Config) (_ *Config, drop func(), err error) {
+	if _, err := os.Stat(cfg.Data); !errors.Is(err, os.ErrNotExist) {
+		return cfg, func() {}, nil
+	}
+	spare, err := os.MkdirTemp("", "reverie-")
+	if err != nil {
+		return nil, nil, err
+	}
+	fresh := *cfg
+	fresh.Data = spare
+	return &fresh, func() { _ = os.RemoveAll(spare) }, nil
 }
 
 // discard is a writer for logs nobody reads.

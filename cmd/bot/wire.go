@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	reverie "reverie"
@@ -24,6 +25,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/vram"
 )
 
 // bot is Reverie put together, all but the transport. Read openBot from top
@@ -39,6 +41,8 @@ type bot struct {
 	history *history.Store
 	prompt  *prompt.Assembler
 	tools   *tool.Set
+	gpu     *vram.Prober
+	place   *atomic.Pointer[place] // of the chat model's server; nil = not looked up yet
 
 	closers []func() error // run in reverse order by close
 }
@@ -71,6 +75,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
 	}
+	b.openGPU()
 	if b.memory, err = memory.Open(memory.Config{Dir: cfg.Data, Owner: cfg.owner(), Log: log}); err != nil {
 		return nil, err
 	}
@@ -139,7 +144,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 func (b *bot) sessions(t session.Transport, status func(context.Context) []string) *session.Manager {
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
-		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status,
+		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status, Window: b.windowInputs,
 	}
 	m, isMatrix := t.(*matrix.Client)
 	if isMatrix {

@@ -43,7 +43,9 @@ type Detection struct {
 
 	Server  string `json:"server,omitempty"`  // the program that loads the model itself, such as Ollama; "" = another, or not known
 	Trained int    `json:"trained,omitempty"` // the most that the model reads, whatever it is loaded with; 0 = not said
-	Outside int    `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
+	// Answered is false when the server was not asked, or said nothing at all.
+	Answered bool `json:"answered"`
+	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
 }
 
 // Ollama is the Server of a Detection whose server loads models as Ollama does.
@@ -198,7 +200,7 @@ func (m *model) detection() Detection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...),
-		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside}
+		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside, Answered: m.windows.found.answered}
 	if m.Window > 0 {
 		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
 	}

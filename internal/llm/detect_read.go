@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -143,7 +144,7 @@ func readPS(raw []byte, model string) (said, error) {
 		a.limit = Limit{Tokens: int(e.Context), Label: Enforced}
 		a.text = fmt.Sprintf("loaded with %d", e.Context)
 		if e.OnGPU >= 0 && e.OnGPU < e.Size {
-			a.outside = max(1, int(100*(1-e.OnGPU/e.Size)))
+			a.outside = max(1, int(math.Round(float64(100*(1-e.OnGPU/e.Size)))))
 			a.text += fmt.Sprintf(", %d %% of it not on the GPU", a.outside)
 		}
 		return a, nil

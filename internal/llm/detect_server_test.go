@@ -26,12 +26,16 @@ func TestDetectServer(t *testing.T) {
 		{"another server", paths{listPath: says200(`{"data":[{"id":"m","max_model_len":40960}]}`)}, "", 0, 0, false},
 		{"nobody", nil, "", 0, 0, false},
 	}
+	gone := detecting(t, describe(t, nil), ModelConfig{}, nil)
+	if gone.Limits("chat")[0].Answered {
+		t.Error("answered before anybody asked")
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			m := detecting(t, describe(t, tt.paths), ModelConfig{}, nil)
 			m.Detect(t.Context())
 			got := m.Limits("chat")[0]
-			if got.Server != tt.server || got.Trained != tt.trained || got.Outside != tt.outside || got.Limit.Least != tt.least {
+			if got.Server != tt.server || got.Trained != tt.trained || got.Outside != tt.outside || got.Limit.Least != tt.least || !got.Answered {
 				t.Errorf("got %+v", got)
 			}
 		})

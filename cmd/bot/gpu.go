@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/prompt"
+	"reverie/internal/session"
+	"reverie/internal/vram"
+)
+
+// place is where a model server runs, as seen from here.
+type place struct {
+	here bool   // on this machine
+	why  string // in words
+}
+
+// resolver finds the addresses of a name, as net.Resolver does.
+type resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// placeOf tells where the server at base runs, by its address. own are the addresses of
+// this machine. A tunnel is not seen: context.probe is for that.
+func placeOf(ctx context.Context, base string, find resolver, own []netip.Addr) (place, error) {
+	if base == rehearsalURL {
+		return place{false, "the stand-in model is a part of this program and needs no GPU"}, nil
+	}
+	u, err := url.Parse(base)
+	if err != nil {
+		return place{}, err
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	ours := func(a netip.Addr) bool {
+		a = a.Unmap().WithZone("")
+		return a.IsLoopback() || a.IsUnspecified() || slices.Contains(own, a)
+	}
+	addresses := []netip.Addr{}
+	switch a, err := netip.ParseAddr(host); {
+	case err == nil:
+		addresses = append(addresses, a)
+	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
+		return place{true, host + " is this machine"}, nil
+	default:
+		if addresses, err = find(ctx, "ip", host); err != nil {
+			return place{}, err
+		}
+	}
+	if len(addresses) == 0 || slices.ContainsFunc(addresses, func(a netip.Addr) bool { return !ours(a) }) {
+		return place{false, host + " is another machine"}, nil
+	}
+	return place{true, host + " is this machine"}, nil
+}
+
+// ownAddresses are those of this machine's network interfaces.
+func ownAddresses() []netip.Addr {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil // loopback is known without
+	}
+	var own []netip.Addr
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, p.Addr().Unmap())
+		}
+	}
+	return own
+}
+
+func (b *bot) openGPU() {
+	c := b.cfg.Context
+	b.place = new(atomic.Pointer[place])
+	b.gpu = vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: b.log})
+	b.closers = append(b.closers, func() error { b.gpu.Close(); return nil })
+}
+
+// chatModel is the first model for chat, as configured.
+func (b *bot) chatModel() ModelConfig {
+	first := b.cfg.LLM.Roles["chat"][0] // there is one: the configuration was checked
+	i := slices.IndexFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.Name == first })
+	return b.cfg.LLM.Models[i]
+}
+
+// locate finds out, once, where the chat model's server runs.
+func (b *bot) locate(ctx context.Context) place {
+	if known := b.place.Load(); known != nil {
+		return *known
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	p, err := placeOf(ctx, b.chatModel().BaseURL, net.DefaultResolver.LookupNetIP, ownAddresses())
+	if err != nil {
+		b.log.Debug("where the model server runs is not known", "err", err)
+		return place{false, "where the model server runs is not known: its name has no address now"}
+	}
+	b.place.Store(&p)
+	return p
+}
+
+// askingGPU is how often GPUs are asked for their memory. What they have free moves no
+// tier; it is asked for those who look.
+const askingGPU = 5 * time.Minute
+
+// watchGPU keeps what is known of the GPU memory fresh until ctx ends, if the model
+// server is on this machine: nothing else is judged by it.
+func (b *bot) watchGPU(ctx context.Context) error {
+	tick := time.NewTicker(askingGPU)
+	defer tick.Stop()
+	for {
+		if b.locate(ctx).here {
+			b.gpu.Ask()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// lookAround asks the model servers, and the GPUs if that matters, and waits for what
+// they say, a few seconds at most.
+func (b *bot) lookAround(ctx context.Context) {
+	var g errgroup.Group
+	g.Go(func() error { b.models.Detect(ctx); return nil })
+	g.Go(func() error {
+		if b.locate(ctx).here {
+			b.gpu.Probe(ctx)
+		}
+		return nil
+	})
+	_ = g.Wait() // neither fails
+}
+
+// windowInputs are what is known now of the chat model's window. It asks nobody.
+func (b *bot) windowInputs() prompt.Inputs {
+	m := b.chatModel()
+	in := session.WindowInputs(b.models.Limits("chat")[0])
+	c := b.cfg.Context
+	in.ID = m.Model + " at " + m.BaseURL
+	in.Settings = fmt.Sprintf("tier=%d window=%d vram_mib=%d probe=%t", c.Tier, m.Window, c.VRAMMiB, c.Probe)
+	in.Tier = c.Tier
+	in.Configured = prompt.Said{}
+	if m.Window > 0 {
+		in.Configured = prompt.Said{Tokens: m.Window, By: "llm.models: window"}
+	}
+	in.VRAM = vram.Report{Reason: "not asked", Devices: []vram.Device{}, Steps: []string{}}
+	in.Where = "not looked up yet"
+	if p := b.place.Load(); p != nil {
+		in.Here, in.Where = p.here, p.why
+	}
+	if in.Here {
+		in.VRAM = b.gpu.Last()
+	} else {
+		in.VRAM.Reason += ": " + in.Where
+	}
+	return in
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"reverie/internal/prompt"
+	"reverie/internal/session"
+	"reverie/internal/vram"
+)
+
+type tierCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// tierReport is how the tier of a new conversation is decided, and what the rooms have.
+type tierReport struct {
+	prompt.Decision
+	VRAM  vram.Report        `json:"vram"`
+	Asked []string           `json:"asked"` // what the model's server said
+	Rooms []session.TierLock `json:"rooms"`
+}
+
+// Run explains the tier. It changes nothing, and may run beside the bot.
+func (t tierCommand) Run(ctx context.Context, c console, path configPath) error {
+	cfg, _, err := load(path, c.err)
+	if err != nil {
+		return err
+	}
+	cfg, drop, err := spareData(cfg)
+	if err != nil {
+		return err
+	}
+	defer drop()
+	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false) // the report says it all
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	b.lookAround(ctx)
+	r, err := b.tier(ctx)
+	if err != nil {
+		return err
+	}
+	if t.JSON {
+		return printJSON(c.out, r)
+	}
+	return r.print(c.out, cfg)
+}
+
+// tier decides on what is known now.
+func (b *bot) tier(ctx context.Context) (tierReport, error) {
+	sessions := b.sessions(nil, nil)
+	d, err := sessions.Decision(ctx)
+	if err != nil {
+		return tierReport{}, err
+	}
+	found := b.models.Limits("chat")[0]
+	if !found.Answered && b.chatModel().Window == 0 {
+		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
+	}
+	rooms, err := sessions.TierLocks(ctx)
+	return tierReport{Decision: d, VRAM: b.windowInputs().VRAM, Asked: found.Steps, Rooms: rooms}, err
+}
+
+func (r tierReport) print(w io.Writer, cfg *Config) error {
+	fmt.Fprintf(w, "A new conversation gets %s.\n", r.inWords())
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "Note: %s.\n", text)
+	}
+	list := func(title string, lines []string) {
+		fmt.Fprintf(w, "\n%s\n", title)
+		for _, l := range lines {
+			fmt.Fprintf(w, "  %s\n", l)
+		}
+	}
+	list("What the server of "+r.Model+" says", r.Asked)
+	list("GPU memory: "+r.VRAM.State.String()+", "+r.VRAM.Reason, r.VRAM.Steps)
+	list("How it is decided, the most believed first", r.Steps)
+	if len(r.Rooms) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w, "\nWhat the rooms have; it changes with a new conversation, model or configuration")
+	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(table, "  room\ttier\twindow\tsource\tsince\twhy\tnext")
+	for _, l := range r.Rooms {
+		next := ""
+		if l.Seen > 0 {
+			next = fmt.Sprintf("%d, seen %d times", l.Candidate, l.Seen)
+		}
+		fmt.Fprintf(table, "  %s\t%d\t%d\t%s\t%s\t%s\t%s\n", l.Room, l.Tier, l.Window, l.Source, l.At.In(cfg.location()).Format("2006-01-02 15:04"), l.Reason, next)
+	}
+	return table.Flush()
+}
+
+// inWords is the decision in one line.
+func (r tierReport) inWords() string {
+	text := fmt.Sprintf("prompt tier %d, for a window of %d tokens (%s", r.Tier, r.Window, r.Source)
+	if r.By != "" {
+		text += ": " + r.By
+	}
+	text += ")"
+	if r.Forced {
+		text += "; the tier is set by context.tier"
+	}
+	return text
+}
+
+// examineTier is the tier for the doctor.
+func (b *bot) examineTier(ctx context.Context) []finding {
+	r, err := b.tier(ctx)
+	if err != nil {
+		return []finding{{"tier", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"}}
+	}
+	found := []finding{{"tier", well, "a new conversation gets " + r.inWords(), ""}}
+	for _, text := range r.Warnings {
+		found = append(found, finding{"tier", note, text, "`bot tier` shows how it is decided"})
+	}
+	return found
+}

@@ -44,6 +44,7 @@ func TestPlaceOf(t *testing.T) {
 		{"http://LocalHost.:8080/v1", true, ""},
 		{"http://models.localhost/v1", true, ""},
 		{"http://192.168.1.7:8080/v1", true, ""},
+		{"http://[::ffff:192.168.1.7]:8080/v1", true, ""},
 		{"http://[fe80::1%25eth0]:8080/v1", true, ""},
 		{"http://192.168.1.8:8080/v1", false, "192.168.1.8 is another machine"},
 		{"http://10.0.0.1/v1", false, ""},

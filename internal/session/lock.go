@@ -60,7 +60,7 @@ const (
 // anything new to store.
 func (l *TierLock) observe(d prompt.Decision, now time.Time) bool {
 	tier := prompt.SafeTier(d.Window)
-	if d.Forced || tier <= l.Tier {
+	if tier <= l.Tier {
 		had := l.Seen > 0
 		l.Candidate, l.Seen, l.SeenAt = 0, 0, time.Time{}
 		return had

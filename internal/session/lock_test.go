@@ -64,6 +64,7 @@ func TestLockAtBoundaries(t *testing.T) {
 		{"down by a token", sure(16385), sure(16384), 0, sure(16384), 4, 3, 3, atNew},
 		{"down, but only likely", sure(32768), guess(4096), 5, guess(4096), 4, 4, 1, atStart},
 		{"forced", sure(32768), forced, 5, forced, 4, 1, 1, atNew},
+		{"forced from the beginning", forced, forced, 5, forced, 1, 1, 1, atStart},
 		{"a guess, and another one", guess(32768), guess(4096), 5, guess(4096), 4, 4, 1, atStart},
 	}
 	for _, tt := range tests {
@@ -145,6 +146,19 @@ func TestObservationsInARow(t *testing.T) {
 	look(time.Minute, 65536, 4, 3)
 	look(time.Minute, 12000, 3, 3)
 	look(time.Minute, 10000, 0, 0) // above the bound of 8192 by less than a quarter
+}
+
+// TestObservationsEndWithTheirTier: those from before a change count for nothing after it.
+func TestObservationsEndWithTheirTier(t *testing.T) {
+	l := locked(sure(8192))
+	at := l.seen(sure(65536), enough)
+	down := l.next(sure(4096), "!r", 2, "m", "", true, at)
+	if down.Tier != 1 {
+		t.Fatalf("down: %+v", down)
+	}
+	if again := down.next(sure(65536), "!r", 3, "m", "", true, at.Add(time.Second)); again.Tier != 1 {
+		t.Errorf("and up at once: %+v", again)
+	}
 }
 
 // drawDecision is what may be known at some time: any window from any source, any

@@ -173,6 +173,11 @@ func TestTierOutlivesARestart(t *testing.T) {
 		t.Errorf("after a restart: tier %d, lock %+v", turn.Tier, began)
 	}
 	m.now = m.now.Add(observing)
+	m.in.ID = "another"
+	if m.observe(t); m.lock(t, "!r").Seen != 2 {
+		t.Error("another model's window was observed for this one")
+	}
+	m.in.ID = began.Model
 	m.observe(t)
 	if _, err := s.startNew(t.Context(), in, ""); err != nil {
 		t.Fatal(err)
@@ -267,7 +272,7 @@ func TestGuessThatDoesNotFit(t *testing.T) {
 	if p, err := s.assemble(t.Context(), in, turn); err != nil || !strings.Contains(p.Prefix, "Short.") {
 		t.Fatalf("%v", err)
 	}
-	if m.room.count() != 0 || m.lock(t, "!r").Tier != 1 {
+	if l := m.lock(t, "!r"); m.room.count() != 0 || l.Tier != 1 || l.Window != 3800 || l.Sure {
 		t.Errorf("%d notices, %+v", m.room.count(), m.lock(t, "!r"))
 	}
 	m.enforce(131072)

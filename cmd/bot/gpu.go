@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
 	"reverie/internal/vram"
@@ -30,7 +31,10 @@ type resolver func(ctx context.Context, network, host string) ([]netip.Addr, err
 // placeOf tells where the server at base runs, by its address. own are the addresses of
 // this machine. A tunnel is not seen: context.probe is for that.
 func placeOf(ctx context.Context, base string, find resolver, own []netip.Addr) (place, error) {
-	if base == rehearsalURL {
+	switch base {
+	case "":
+		return place{false, "there is no model for chat"}, nil
+	case rehearsalURL:
 		return place{false, "the stand-in model is a part of this program and needs no GPU"}, nil
 	}
 	u, err := url.Parse(base)
@@ -81,11 +85,19 @@ func (b *bot) openGPU() {
 	b.closers = append(b.closers, func() error { b.gpu.Close(); return nil })
 }
 
-// chatModel is the first model for chat, as configured.
-func (b *bot) chatModel() ModelConfig {
-	first := b.cfg.LLM.Roles["chat"][0] // there is one: the configuration was checked
-	i := slices.IndexFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.Name == first })
-	return b.cfg.LLM.Models[i]
+// chatModel is the first model for chat, as configured and as far as it was detected;
+// empty = there is none.
+func (b *bot) chatModel() (ModelConfig, llm.Detection) {
+	found := b.models.Limits("chat")
+	if len(found) == 0 {
+		return ModelConfig{}, llm.Detection{}
+	}
+	for _, m := range b.cfg.LLM.Models {
+		if m.Name == found[0].Model {
+			return m, found[0]
+		}
+	}
+	return ModelConfig{}, found[0]
 }
 
 // locate finds out, once, where the chat model's server runs.
@@ -95,7 +107,8 @@ func (b *bot) locate(ctx context.Context) place {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	p, err := placeOf(ctx, b.chatModel().BaseURL, net.DefaultResolver.LookupNetIP, ownAddresses())
+	m, _ := b.chatModel()
+	p, err := placeOf(ctx, m.BaseURL, net.DefaultResolver.LookupNetIP, ownAddresses())
 	if err != nil {
 		b.log.Debug("where the model server runs is not known", "err", err)
 		return place{false, "where the model server runs is not known: its name has no address now"}
@@ -141,8 +154,8 @@ func (b *bot) lookAround(ctx context.Context) {
 
 // windowInputs are what is known now of the chat model's window. It asks nobody.
 func (b *bot) windowInputs() prompt.Inputs {
-	m := b.chatModel()
-	in := session.WindowInputs(b.models.Limits("chat")[0])
+	m, found := b.chatModel()
+	in := session.WindowInputs(found)
 	c := b.cfg.Context
 	in.ID = m.Model + " at " + m.BaseURL
 	in.Settings = fmt.Sprintf("tier=%d window=%d vram_mib=%d probe=%t", c.Tier, m.Window, c.VRAMMiB, c.Probe)

@@ -55,6 +55,7 @@ func TestPlaceOf(t *testing.T) {
 		{"http://ollama:11434/v1", false, "ollama is another machine"}, // a container beside this one
 		{"http://localhost.evil.example/v1", false, "error"},
 		{"https://api.openai.com/v1", false, "error"},
+		{"", false, "there is no model for chat"},
 		{rehearsalURL, false, "the stand-in model is a part of this program and needs no GPU"},
 	}
 	for _, tt := range tests {

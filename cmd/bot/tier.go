@@ -57,8 +57,8 @@ func (b *bot) tier(ctx context.Context) (tierReport, error) {
 	if err != nil {
 		return tierReport{}, err
 	}
-	found := b.models.Limits("chat")[0]
-	if !found.Answered && b.chatModel().Window == 0 {
+	m, found := b.chatModel()
+	if !found.Answered && m.Window == 0 {
 		d.Warnings = append(d.Warnings, "the model server does not answer; this is what is known without it")
 	}
 	rooms, err := sessions.TierLocks(ctx)

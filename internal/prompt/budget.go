@@ -32,8 +32,9 @@ type demand struct {
 	room     int // for all of it
 	history  int // what the sections leave for the turns, if they can
 	sections []need
-	turns    []int // whole turns, oldest first
-	batch    bool  // turns must go: the history has outgrown its room
+	turns    []int   // whole turns, oldest first
+	batch    bool    // turns must go: the history has outgrown its room
+	dense    float64 // of a batch: tokens that the model counts for one by estimate; below 1 = as estimated
 }
 
 type need struct {
@@ -90,7 +91,11 @@ func fit(d demand) (g grant, needed int, ok bool) {
 	if sum+newest > d.room {
 		return g, sum + newest, false
 	}
-	g.leave = leaveOut(d.turns, d.room-sum, d.batch)
+	room := d.room - sum
+	if d.batch && d.dense > 1 {
+		room = int(float64(room) / d.dense)
+	}
+	g.leave = leaveOut(d.turns, room, d.batch)
 	return g, sum + newest, true
 }
 

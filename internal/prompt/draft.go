@@ -49,7 +49,7 @@ func (r *request) space() int {
 func (r *request) draft() (*draft, error) {
 	old := r.room.epoch
 	reason := r.ended(old)
-	if reason == "" && r.turn.Prune {
+	if reason == "" && r.turn.Prune > 0 {
 		reason = outgrown
 	}
 	if reason == "" {
@@ -81,7 +81,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
 		}
 	}
-	d, g, err := r.compose(e, true, reason == outgrown || r.turn.Prune)
+	d, g, err := r.compose(e, true, reason == outgrown || r.turn.Prune > 0)
 	for err == nil && g.leave > 0 { // once more without the oldest turns: the tail may have to say what they said
 		e.first = r.turn.History[d.skipped+d.turns[g.leave].start].ID
 		d, g, err = r.compose(e, true, false)
@@ -104,7 +104,7 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 	for try := 0; ; try++ {
 		d := r.composeOnce(e, fresh)
 		want := r.demand(d)
-		want.batch = batch
+		want.batch, want.dense = batch, r.turn.Prune
 		if !fresh && !r.rebuilt {
 			if d.tokens() > r.space() {
 				return nil, grant{}, r.tooLarge(d.tokens())

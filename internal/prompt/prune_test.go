@@ -24,7 +24,7 @@ func TestPrune(t *testing.T) {
 			w.file("SOUL.md", "You are kind.\n")
 		}
 		turn := w.turn()
-		turn.Prune = true
+		turn.Prune = 1
 		p, err := w.assembler.Assemble(t.Context(), turn)
 		w.must(err)
 		w.must(w.assembler.Commit(t.Context(), p))
@@ -38,5 +38,28 @@ func TestPrune(t *testing.T) {
 		if w.send(); w.sent.Report.Epoch.New || w.sent.Report.History.LeftOut != left {
 			t.Errorf("edited %v: the next request: epoch %+v, history %+v", edited, w.sent.Report.Epoch, w.sent.Report.History)
 		}
+	}
+}
+
+// TestPruneWhatIsDense: where the model counts more tokens than the estimate, more goes.
+func TestPruneWhatIsDense(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.window = 6000
+	for range 20 {
+		w.says(strings.Repeat("many words ", 100))
+		w.send()
+		w.answers("fine")
+	}
+	w.says("and now?")
+	before := 1 << 30
+	for _, dense := range []float64{1, 1.2, 2} {
+		turn := w.turn()
+		turn.Prune = dense
+		p, err := w.assembler.Assemble(t.Context(), turn)
+		w.must(err)
+		if n := p.Report.History.Tokens; n >= before || float64(n)*dense > 6000/2 {
+			t.Errorf("with %v tokens for one, %d stay; before it was %d", dense, n, before)
+		}
+		before = p.Report.History.Tokens
 	}
 }

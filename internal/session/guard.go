@@ -53,9 +53,10 @@ func pressureOf(used, room int, before Pressure) Pressure {
 // guard watches how full the window of a room is.
 type guard struct {
 	level Pressure
-	used  int // tokens of the latest request
-	room  int // what the window has for one; 0 = not known
-	prune bool
+	used  int     // tokens of the latest request
+	room  int     // what the window has for one; 0 = not known
+	dense float64 // tokens that the server counts for one by estimate, 1 at least
+	prune float64 // not 0: the next request is to be without the oldest turns, see prompt.Turn
 }
 
 // watch looks at the request just made: by the report's estimate, or by the server's
@@ -63,7 +64,7 @@ type guard struct {
 func (s *Session) watch(ctx context.Context, r prompt.Report, counted int) {
 	g := &s.guard
 	before := g.level
-	g.used, g.room = max(r.Total, counted), 0
+	g.used, g.room, g.dense = max(r.Total, counted), 0, max(1, float64(counted)/float64(max(r.Total, 1)))
 	if r.Window > 0 {
 		g.room = r.Window - r.MaxOutput
 	}
@@ -87,10 +88,14 @@ type relief struct {
 	emergency func(context.Context) error // at once: the next request may not fit
 }
 
-// pruneNext has the oldest turns left out of the next request, in one batch, rather
-// than a few of them whenever one does not fit.
+// pruneNext has the oldest turns left out of the next request, in one batch, if the
+// server counts more tokens than the estimate does. Where it does not, the assembler
+// does the same by itself, no sooner than it must: each time costs a reading of the
+// whole prompt.
 func (s *Session) pruneNext(context.Context) error {
-	s.guard.prune = true
+	if s.guard.dense > 1 {
+		s.guard.prune = s.guard.dense
+	}
 	return nil
 }
 

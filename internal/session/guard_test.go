@@ -91,16 +91,19 @@ func TestGuardActsOnce(t *testing.T) {
 	}
 }
 
-// TestFullWindow: a conversation that fills the window loses its oldest turns in one
-// batch, before a request overflows, and rarely.
+// TestFullWindow: where the server counts more tokens than was estimated, a
+// conversation that fills the window loses its oldest turns in one batch, before a
+// request is too large for the server, and rarely. Where the estimate is right, the
+// guard makes no epoch that would not have been.
 func TestFullWindow(t *testing.T) {
-	text := strings.Repeat("A sentence about nothing in particular. ", 60)
-	fill := func(guarded bool) (w *world, sizes []int) {
+	text := strings.Repeat("A sentence about nothing in particular. ", 40)
+	fill := func(guarded bool, dense int) (w *world, sizes []int) {
 		w = newWorld(t, t.TempDir())
-		for i := range 60 {
+		w.script.dense = dense
+		for i := range 90 {
 			w.say(t, fmt.Sprintf("$%d", i), text)
 			asked := w.script.asked()
-			sizes = append(sizes, strings.Count(asked[len(asked)-1], "nothing in particular")/60)
+			sizes = append(sizes, strings.Count(asked[len(asked)-1], "nothing in particular")/40)
 			if i == 0 && !guarded {
 				w.mu.Lock()
 				w.rooms["!dm"].relieve.emergency = nil
@@ -109,7 +112,7 @@ func TestFullWindow(t *testing.T) {
 		}
 		return w, sizes
 	}
-	w, sizes := fill(true)
+	w, sizes := fill(true, 3)
 	drops := 0
 	for i := 1; i < len(sizes); i++ {
 		if sizes[i] < sizes[i-1] {
@@ -122,8 +125,17 @@ func TestFullWindow(t *testing.T) {
 	if drops == 0 || drops > 8 {
 		t.Errorf("turns went %d times in %d: %v", drops, len(sizes), sizes)
 	}
-	if _, overflowing := fill(false); slices.Max(overflowing) <= slices.Max(sizes) {
+	for _, body := range w.script.asked() {
+		if n := len(body) / 3; n > 16000-500 {
+			t.Errorf("a request of %d tokens", n)
+		}
+	}
+	if _, overflowing := fill(false, 3); slices.Max(overflowing) <= slices.Max(sizes) {
 		t.Errorf("at most %d turns, as without a guard: %d", slices.Max(sizes), slices.Max(overflowing))
+	}
+	_, guarded := fill(true, 0)
+	if _, free := fill(false, 0); !slices.Equal(guarded, free) {
+		t.Errorf("with a guard %v, without %v", guarded, free)
 	}
 	epochs := 0
 	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM prompt_event WHERE room = '!dm' AND kind = 'history'`).Scan(&epochs); err != nil || epochs != drops {

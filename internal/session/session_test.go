@@ -89,6 +89,7 @@ type script struct {
 	refuse   string // a parameter that makes a request a bad one
 	requests []string
 	block    chan struct{} // when set, an answer waits for it
+	dense    int           // when set, a token is so many bytes of the request, and usage is reported
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,6 +136,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} {
 		b, _ := json.Marshal(c)
 		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+	if s.dense > 0 {
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", len(body)/s.dense)
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }

@@ -232,7 +232,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
 		return llm.Reply{}, err
 	}
-	s.guard.prune = false
+	s.guard.prune = 0
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	req := llm.Request{Messages: p.Messages(), Tools: s.offer(now).specs, Think: think, Temperature: &now.temperature, Marks: p.Marks()}

@@ -190,19 +190,11 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	think, err := s.thinking(ctx)
+	how, err := s.manner(ctx, past, true)
 	if err != nil {
 		return "", err
 	}
-	now, err := s.mode(ctx)
-	if err != nil {
-		return "", err
-	}
-	tier, err := s.tier(ctx, past, true)
-	if err != nil {
-		return "", err
-	}
-	t := s.promptTurn(in, past, think, now, tier)
+	t := s.promptTurn(in, past, how)
 	t.Preview = true
 	p, err := s.cfg.Prompt.Assemble(ctx, t)
 	if err != nil {

@@ -165,19 +165,11 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	think, err := s.thinking(ctx)
+	how, err := s.manner(ctx, past, true)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	now, err := s.mode(ctx)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	tier, err := s.tier(ctx, past, true)
-	if err != nil {
-		return prompt.Prompt{}, err
-	}
-	t := s.promptTurn(in, past, think, now, tier)
+	t := s.promptTurn(in, past, how)
 	t.Preview = true
 	return m.cfg.Prompt.Assemble(ctx, t)
 }

@@ -29,7 +29,7 @@ const (
 type roomMode struct {
 	mode
 	switched int64 // names the last switch; what a person edits in user mode takes effect with the next
-	auto bool // it may change by itself
+	auto     bool  // it may change by itself
 }
 
 // mode reads the mode of the room. A mode that there is no more is the first one.

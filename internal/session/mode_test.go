@@ -224,7 +224,7 @@ func TestModeAtWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := s.promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now)
+		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
 		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode].tokens {
 			t.Errorf("prompt of %+v", p)
 		}
@@ -342,7 +342,7 @@ func TestSwitchedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := s.promptTurn(Inbound{Sender: owner}, nil, llm.ThinkDefault, now)
+		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
 		if again := i == 1; seen[p.Switched] != again {
 			t.Errorf("!mode %s, the %dth: switch %d seen before: %v, want %v", word, i+1, p.Switched, seen[p.Switched], again)
 		}

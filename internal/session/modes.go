@@ -31,17 +31,17 @@ type mode struct {
 //   - debugger finds out what is wrong, and leaves what was there in place.
 var modes = []mode{
 	// name, what, templates, temperature, role, allow, deny
-	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, machine},
+	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, handsOn},
 	{"developer", "writing and changing programs, with every tool", "developer", 0.1, "developer", nil, nil},
 	{"planning", "thinking a thing through; I only read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
 		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", "read_*", "list_*", "find_*", "grep_*", "search_*",
 		"get_diagnostics", "web_search", "web_fetch"}, nil},
 	{"debugger", "finding out why something does not work", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
-	{"user", "your own templates, in `data/prompts/user`", "user", 0.3, "user", nil, machine},
+	{"user", "your own templates, in `data/prompts/user`", "user", 0.3, "user", nil, handsOn},
 }
 
-// machine are the tools that work on the machine itself: commands and files.
-var machine = []string{
+// handsOn are the tools that work on the machine itself: commands and files.
+var handsOn = []string{
 	"shell", "shell_*", "execute_*", "control_*", "process_*", "write_file", "edit_file", "str_replace", "fs_*", "delete_file", "move_file", "git_*",
 }
 

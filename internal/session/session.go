@@ -10,10 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 )
@@ -212,23 +209,6 @@ func replyID(id string) string { return "re:" + id }
 // scopes is the one place that decides whose memory a turn may see and write.
 func (s *Session) scopes(in Inbound) []memory.Scope {
 	return memory.Visible(s.room, in.Sender, in.Private)
-}
-
-func (s *Session) promptTurn(in Inbound, past []history.Message, think llm.Think, now roomMode, tier int) prompt.Turn {
-	window, out := s.cfg.Models.Window(now.role)
-	tools := s.offer(now)
-	t := prompt.Turn{
-		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
-		Tools: tools.names, ToolTokens: tools.tokens, Mode: now.templates, Switched: now.switched,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: tier,
-	}
-	if names := s.cfg.Models.Role(now.role); len(names) > 0 {
-		t.Model = names[0]
-	}
-	if !s.cfg.Models.Thinks(now.role) { // no parameter for it: the prompt says it in words
-		t.Thinking = string(think)
-	}
-	return t
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {

@@ -48,6 +48,17 @@ func (m *machine) template(t *testing.T, tier int, text string) {
 	}
 }
 
+// longBase writes a base prompt that is short in tier 1, and in the others longer
+// than 3800 tokens allow: nothing of it may be left out.
+func (m *machine) longBase(t *testing.T) {
+	t.Helper()
+	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
+		strings.Repeat("Many words. ", 1200) + "\n<!-- section: safety -->\nBe safe.\n"
+	if err := os.WriteFile(filepath.Join(m.dir, "prompts", "BASE_PROMPT.txt"), []byte(base), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tell has the owner say something in a room.
 func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
 	t.Helper()
@@ -65,15 +76,14 @@ func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tier, err := s.tier(t.Context(), past, false)
+	how, err := s.manner(t.Context(), past, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := s.promptTurn(in, past, llm.ThinkDefault, tier)
-	if turn.Tier != tier {
-		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, tier)
+	turn := s.promptTurn(in, past, how)
+	if turn.Tier != how.tier {
+		t.Fatalf("the turn has tier %d, the room %d", turn.Tier, how.tier)
 	}
-	turn.Mode = "assistant"
 	return turn
 }
 
@@ -224,8 +234,7 @@ func TestPreviewLocksNothing(t *testing.T) {
 // conversation, and the room is told once.
 func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 	m := newMachine(t, 40960)
-	m.template(t, 1, "Short.")
-	m.template(t, 5, strings.Repeat("Many words. ", 650))
+	m.longBase(t)
 	s := newSession(m.Manager, "!r")
 	in := m.tell(t, s, "$1")
 	shrunk := func(window int) (prompt.Prompt, error) {
@@ -263,8 +272,7 @@ func TestPromptThatDoesNotFitAnyMore(t *testing.T) {
 func TestGuessThatDoesNotFit(t *testing.T) {
 	m := newMachine(t, 0)
 	m.in.Likely = prompt.Said{Tokens: 131072}
-	m.template(t, 1, "Short.")
-	m.template(t, 5, strings.Repeat("Many words. ", 650))
+	m.longBase(t)
 	s := newSession(m.Manager, "!r")
 	in := m.tell(t, s, "$1")
 	turn := m.turn(t, s, in)

@@ -213,19 +213,11 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	think, err := s.thinking(ctx)
+	how, err := s.manner(ctx, past, false)
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	now, err := s.mode(ctx)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	tier, err := s.tier(ctx, past, false)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	p, err := s.assemble(ctx, in, s.promptTurn(in, past, think, now, tier))
+	p, err := s.assemble(ctx, in, s.promptTurn(in, past, how))
 	if err != nil {
 		return llm.Reply{}, err
 	}
@@ -235,7 +227,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.guard.prune = 0
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
-	req := llm.Request{Messages: p.Messages(), Tools: s.offer(now).specs, Think: think, Temperature: &now.temperature, Marks: p.Marks()}
+	req := llm.Request{Messages: p.Messages(), Tools: s.offer(how.mode).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
 	if last {
 		req.Tools = nil
 	}
@@ -251,7 +243,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 			}
 		}
 	}
-	reply, err := s.cfg.Models.Complete(ctx, now.role, req, draft)
+	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
 	s.watch(ctx, p.Report, reply.Usage.Prompt)
 	return reply, err
 }

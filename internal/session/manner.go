@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// manner is how the next message of a room is answered: what people have chosen
+// for it, and what its window allows.
+type manner struct {
+	mode  roomMode
+	think llm.Think
+	tier  int
+}
+
+// manner reads how what stands last in past is answered. preview changes nothing.
+func (s *Session) manner(ctx context.Context, past []history.Message, preview bool) (m manner, err error) {
+	if m.mode, err = s.mode(ctx); err != nil {
+		return m, err
+	}
+	if m.think, err = s.thinking(ctx); err != nil {
+		return m, err
+	}
+	m.tier, err = s.tier(ctx, past, preview)
+	return m, err
+}
+
+func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) prompt.Turn {
+	window, out := s.cfg.Models.Window(m.mode.role)
+	tools := s.offer(m.mode)
+	t := prompt.Turn{
+		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
+		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: m.mode.switched,
+		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier,
+	}
+	if names := s.cfg.Models.Role(m.mode.role); len(names) > 0 {
+		t.Model = names[0]
+	}
+	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
+		t.Thinking = string(m.think)
+	}
+	return t
+}

@@ -80,7 +80,7 @@ func ownAddresses() []netip.Addr {
 
 func (b *bot) openGPU() {
 	c := b.cfg.Context
-	b.place = new(atomic.Pointer[place])
+	b.place, b.fits = new(atomic.Pointer[place]), new(atomic.Pointer[prompt.Said])
 	b.gpu = vram.New(vram.Config{Size: uint64(c.VRAMMiB) << 20, Off: !c.Probe && c.VRAMMiB == 0, Log: b.log})
 	b.closers = append(b.closers, func() error { b.gpu.Close(); return nil })
 }
@@ -121,19 +121,24 @@ func (b *bot) locate(ctx context.Context) place {
 // tier; it is asked for those who look.
 const askingGPU = 5 * time.Minute
 
+// afterStart is when they are asked for the second time: what file the model is in
+// comes from its server, which is being asked just then.
+const afterStart = 20 * time.Second
+
 // watchGPU keeps what is known of the GPU memory fresh until ctx ends, if the model
 // server is on this machine: nothing else is judged by it.
 func (b *bot) watchGPU(ctx context.Context) error {
-	tick := time.NewTicker(askingGPU)
-	defer tick.Stop()
-	for {
+	for wait := afterStart; ; wait = askingGPU {
 		if b.locate(ctx).here {
-			b.gpu.Ask()
+			b.gpu.Probe(ctx)
+			b.fit(ctx)
 		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return nil
-		case <-tick.C:
+		case <-timer.C:
 		}
 	}
 }
@@ -150,6 +155,7 @@ func (b *bot) lookAround(ctx context.Context) {
 		return nil
 	})
 	_ = g.Wait() // neither fails
+	b.fit(ctx)
 }
 
 // windowInputs are what is known now of the chat model's window. It asks nobody.
@@ -171,6 +177,9 @@ func (b *bot) windowInputs() prompt.Inputs {
 	}
 	if in.Here {
 		in.VRAM = b.gpu.Last()
+		if said := b.fits.Load(); said != nil {
+			in.Fit = *said
+		}
 	} else {
 		in.VRAM.Reason += ": " + in.Where
 	}

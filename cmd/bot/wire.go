@@ -42,7 +42,8 @@ type bot struct {
 	prompt  *prompt.Assembler
 	tools   *tool.Set
 	gpu     *vram.Prober
-	place   *atomic.Pointer[place] // of the chat model's server; nil = not looked up yet
+	place   *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
+	fits    *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	closers []func() error // run in reverse order by close
 }

@@ -46,6 +46,9 @@ type Detection struct {
 	// Answered is false when the server was not asked, or said nothing at all.
 	Answered bool `json:"answered"`
 	Outside  int  `json:"outside,omitempty"` // percent of the loaded model that found no room on the GPU
+
+	Held uint64 `json:"held,omitempty"` // bytes of GPU memory that the loaded model takes; 0 = not said
+	File string `json:"file,omitempty"` // the model's, on the server's machine; empty = not said
 }
 
 // Ollama is the Server of a Detection whose server loads models as Ollama does.
@@ -200,7 +203,8 @@ func (m *model) detection() Detection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...),
-		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside, Answered: m.windows.found.answered}
+		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside, Answered: m.windows.found.answered,
+		Held: m.windows.found.held, File: m.windows.found.file}
 	if m.Window > 0 {
 		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
 	}

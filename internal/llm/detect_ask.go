@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,8 @@ type said struct {
 	limit   Limit  // Source is filled in by the inquiry
 	trained int    // the model's own maximum: the server may have loaded it with less
 	outside int    // percent of the loaded model that is not on the GPU
+	held    uint64 // bytes of it that are
+	file    string // of the model, on the server's machine
 	server  string // which program this is, where the answer shows it
 	text    string // the answer in words
 }
@@ -38,6 +41,8 @@ type found struct {
 	server   string // a program that loads models itself, if it is one
 	trained  int    // the model's own maximum, if somebody said it
 	outside  int    // percent of the loaded model that is not on the GPU
+	held     uint64 // bytes of it that are
+	file     string // of the model, on the server's machine
 }
 
 // source is one endpoint.
@@ -163,7 +168,7 @@ func decide(model string, answers []said) found {
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
 		f.answered = f.answered || a.reached
-		f.outside = max(f.outside, a.outside)
+		f.outside, f.held, f.file = max(f.outside, a.outside), max(f.held, a.held), cmp.Or(f.file, a.file)
 		if f.server == "" {
 			f.server = a.server
 		}

@@ -65,6 +65,7 @@ func readProps(raw []byte, _ string) (said, error) {
 		} `json:"default_generation_settings"`
 		Slots    count  `json:"total_slots"`
 		Build    string `json:"build_info"`
+		File     string `json:"model_path"`
 		Sleeping bool   `json:"is_sleeping"`
 	}
 	if err := object(raw, &o); err != nil {
@@ -74,10 +75,10 @@ func readProps(raw []byte, _ string) (said, error) {
 	case o.Settings == nil && o.Build == "":
 		return said{}, errOther
 	case o.Settings == nil || o.Settings.Context == 0:
-		return said{server: llamaCPP, text: "no model is loaded, or it does not say with how many tokens"}, nil
+		return said{server: llamaCPP, file: o.File, text: "no model is loaded, or it does not say with how many tokens"}, nil
 	}
 	n := int(o.Settings.Context)
-	return said{server: llamaCPP, limit: Limit{Tokens: n, Label: Enforced}, text: fmt.Sprintf("n_ctx %d for each conversation", n)}, nil
+	return said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced}, text: fmt.Sprintf("n_ctx %d for each conversation", n)}, nil
 }
 
 // readLMStudio reads LM Studio's own list of models.
@@ -142,6 +143,7 @@ func readPS(raw []byte, model string) (said, error) {
 			return a, nil
 		}
 		a.limit = Limit{Tokens: int(e.Context), Label: Enforced}
+		a.held = uint64(max(e.OnGPU, 0))
 		a.text = fmt.Sprintf("loaded with %d", e.Context)
 		if e.OnGPU >= 0 && e.OnGPU < e.Size {
 			a.outside = max(1, int(math.Round(float64(100*(1-e.OnGPU/e.Size)))))

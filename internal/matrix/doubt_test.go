@@ -107,7 +107,7 @@ func TestEndedWhileSending(t *testing.T) {
 	room := chat(t, s, you, b, true)
 	own := func(raw json.RawMessage) bool { return strings.Contains(string(raw), b.UserID()) }
 	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
-	var once atomic.Value // the id of the event
+	var once atomic.Value                                                                         // the id of the event
 	var down, ended atomic.Bool
 	var good atomic.Int64
 	hidden := matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {

@@ -1,0 +1,247 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Abandoned is the state of a goal that was given up; Active, Paused and
+// Completed are the others.
+const Abandoned Status = "abandoned"
+
+// Step is the state of a checkpoint.
+type Step string
+
+// The states of a checkpoint.
+const (
+	Pending    Step = "pending"
+	InProgress Step = "in progress"
+	Done       Step = "done"
+)
+
+// Limits of a goal. Locked decisions are few and short enough to stand in every
+// prompt, whole.
+const (
+	maxGoal        = 500 // characters
+	maxCheckpoint  = 300
+	maxDecision    = 300
+	maxRationale   = 500
+	maxPath        = 500
+	maxSummary     = 1000
+	maxCheckpoints = 20
+	maxDecisions   = 30
+	maxLocked      = 10
+	maxArtifacts   = 100
+	maxOpenGoals   = 20 // active and paused, of a room
+	maxEvents      = 200
+)
+
+// Goal is something larger that a room works towards.
+type Goal struct {
+	ID          string // "goal_" and eight characters
+	Room        string // the only room it exists in
+	User        string // on whose behalf it was made
+	Description string // one line
+	Priority    string // high, medium or low
+	Status      Status // Active, Paused, Completed or Abandoned
+	Summary     string // how it ended
+	Next        string // what is to be done next; may be empty
+
+	Checkpoints []Checkpoint
+	Decisions   []Decision
+	Artifacts   []Artifact
+
+	Created, Updated time.Time // UTC, to the millisecond
+	Ended            time.Time // zero until then
+}
+
+// Checkpoint is one step towards a goal.
+type Checkpoint struct {
+	N           int // counts from 1 in each goal
+	Description string
+	Status      Step
+	Changed     time.Time // when the status did last
+}
+
+// Decision is what was decided on the way. A locked one never changes.
+type Decision struct {
+	N           int
+	Description string
+	Rationale   string
+	Locked      bool
+}
+
+// Artifact is a file that was worked on.
+type Artifact struct {
+	Type   string // file, test, documentation or configuration
+	Action string // created, modified or deleted
+	Path   string
+}
+
+// Progress counts checkpoints. Percentage is 0 without any, but 100 for a
+// completed goal.
+type Progress struct{ Completed, Total, Percentage int }
+
+// GoalEvent is one thing that happened to a goal.
+type GoalEvent struct {
+	At     time.Time
+	Kind   string // created, paused, resumed, completed, abandoned, updated, checkpoint, decision, locked, artifact, next or conflict
+	Detail string
+}
+
+// GoalPatch says what Update changes; an empty field stays as it is.
+type GoalPatch struct{ Description, Priority, Next string }
+
+// ErrLocked is in the error for a change that a locked decision forbids.
+var ErrLocked = errors.New("the decision is locked")
+
+// Progress says how far the goal is.
+func (g Goal) Progress() Progress {
+	p := Progress{Total: len(g.Checkpoints)}
+	for _, c := range g.Checkpoints {
+		if c.Status == Done {
+			p.Completed++
+		}
+	}
+	switch {
+	case p.Total > 0:
+		p.Percentage = p.Completed * 100 / p.Total
+	case g.Status == Completed:
+		p.Percentage = 100
+	}
+	return p
+}
+
+// Current is what is being worked on: the next step if one was named, else the
+// checkpoint that was begun last, or "".
+func (g Goal) Current() string {
+	if g.Next != "" || g.Status != Active {
+		return g.Next
+	}
+	var now *Checkpoint
+	for i := range g.Checkpoints {
+		if c := &g.Checkpoints[i]; c.Status == InProgress && (now == nil || !c.Changed.Before(now.Changed)) {
+			now = c
+		}
+	}
+	if now == nil {
+		return ""
+	}
+	return now.Description
+}
+
+// Line is the goal as lists show it:
+//
+//	#goal_abcdefgh: Ship the release [high, active, 2 of 5 steps done]
+func (g Goal) Line() string {
+	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, g.Priority, g.Status)
+	if p := g.Progress(); p.Total > 0 {
+		line += fmt.Sprintf(", %d of %d steps done", p.Completed, p.Total)
+	}
+	return line + "]"
+}
+
+var (
+	numberForm = regexp.MustCompile(`^#?([0-9]{1,3})[.):]?$`)
+	numbered   = regexp.MustCompile(`^#?[0-9]{1,3}[.)]\s+`)
+)
+
+// sameness is a text without what does not matter for being the same: case,
+// a leading number, marks and blanks at its ends.
+func sameness(text string) string {
+	text = numbered.ReplaceAllString(strings.Join(strings.Fields(strings.ToLower(text)), " "), "")
+	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(".,;:!*_`\"'", r) })
+}
+
+// negations turn what is decided into its opposite; fillers do not matter.
+var (
+	negations = []string{"not", "no", "never", "dont", "cannot", "without", "avoid", "drop", "stop"}
+	fillers   = []string{"do", "use", "using", "to", "the", "a", "an", "any", "longer", "more", "we", "will"}
+)
+
+// contradicts reports whether a says the opposite of b, or gives the same topic
+// ("Database: SQLite") another value. It sees only what is plain: what it does
+// not see stands beside the locked decision, which still holds.
+func contradicts(a, b string) bool {
+	topicA, valueA, okA := strings.Cut(a, ":")
+	topicB, valueB, okB := strings.Cut(b, ":")
+	if okA && okB && sameness(topicA) == sameness(topicB) {
+		return sameness(valueA) != sameness(valueB)
+	}
+	saysA, notA := gist(a)
+	saysB, notB := gist(b)
+	return notA != notB && len(saysA) > 0 && slices.Equal(saysA, saysB)
+}
+
+// gist is the words of a decision without negations, and whether these negate it.
+func gist(text string) (words []string, negated bool) {
+	text = strings.NewReplacer("'", "", "’", "").Replace(strings.ToLower(text))
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		switch {
+		case slices.Contains(negations, w):
+			negated = !negated
+		case !slices.Contains(fillers, w):
+			words = append(words, w)
+		}
+	}
+	return words, negated
+}
+
+// TypeOf guesses from a path what kind of artifact stands there.
+func TypeOf(path string) string {
+	name := strings.ToLower(path[strings.LastIndexAny(path, `/\`)+1:])
+	has := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(name, p) })
+	}
+	ends := func(parts ...string) bool {
+		return slices.ContainsFunc(parts, func(p string) bool { return strings.HasSuffix(name, p) })
+	}
+	switch {
+	case has("test", "spec"):
+		return "test"
+	case ends(".md", ".txt", ".rst", ".adoc", ".doc", ".docx") || has("readme"):
+		return "documentation"
+	case ends(".json", ".yaml", ".yml", ".toml", ".ini", ".conf", ".env") || has("config"):
+		return "configuration"
+	}
+	return "file"
+}
+
+// broken is an error that tells what to do instead, rather than that the
+// database failed.
+type broken struct {
+	text string
+	err  error
+}
+
+func (b *broken) Error() string { return b.text }
+func (b *broken) Unwrap() error { return b.err }
+
+func breaks(format string, args ...any) error { return &broken{text: fmt.Sprintf(format, args...)} }
+
+// goalText is one line of at most limit characters that is not empty.
+func goalText(name, text string, limit int, example string) (string, error) {
+	text, err := oneLine(name, text, limit)
+	switch {
+	case err != nil:
+		return "", breaks("%v", err)
+	case text == "":
+		return "", breaks("%s is missing: for example %q", name, example)
+	}
+	return text, nil
+}
+
+func checkGoalPriority(p string) (string, error) {
+	switch p = norm(p); p {
+	case "":
+		return "medium", nil
+	case "high", "medium", "low":
+		return p, nil
+	}
+	return "", breaks("priority %q is not known: use high, medium or low", p)
+}

@@ -1,0 +1,182 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Active returns the active goal of room; ok is false when there is none.
+func (g *Goals) Active(ctx context.Context, room string) (goal Goal, ok bool, err error) {
+	return g.one(ctx, room, `status = 'active'`)
+}
+
+// Shown returns the goal that is in everybody's mind: the active one, or, until
+// another one was made, the one that was completed last, if that was after since.
+func (g *Goals) Shown(ctx context.Context, room string, since time.Time) (goal Goal, ok bool, err error) {
+	goal, ok, err = g.one(ctx, room, `status <> 'paused' AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.created > goal.ended)
+		ORDER BY status = 'active' DESC, ended DESC, rowid DESC LIMIT 1`)
+	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
+		return goal, ok, err
+	}
+	return Goal{}, false, nil
+}
+
+// Get returns the goal id of room, in whatever state.
+func (g *Goals) Get(ctx context.Context, room, id string) (Goal, error) {
+	goal, ok, err := g.one(ctx, room, `id = ?`, bareID(id))
+	if err == nil && !ok {
+		err = noGoal(id)
+	}
+	return goal, err
+}
+
+func (g *Goals) one(ctx context.Context, room, where string, args ...any) (Goal, bool, error) {
+	goal, err := findGoal(ctx, g.db, room, where, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Goal{}, false, nil
+	}
+	if err != nil {
+		return Goal{}, false, fmt.Errorf("read goal: %w", err)
+	}
+	return goal, true, nil
+}
+
+// List returns the newest goals of room, at most most: the active one first, then
+// paused ones, then those that ended.
+func (g *Goals) List(ctx context.Context, room string, most int) ([]Goal, error) {
+	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE room = ?
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, rowid DESC LIMIT ?`, room, most)
+	if err != nil {
+		return nil, fmt.Errorf("list goals: %w", err)
+	}
+	ids, err := texts(rows)
+	if err != nil {
+		return nil, fmt.Errorf("list goals: %w", err)
+	}
+	goals := make([]Goal, 0, len(ids))
+	for _, id := range ids {
+		goal, err := g.Get(ctx, room, id)
+		if err != nil {
+			return nil, err
+		}
+		goals = append(goals, goal)
+	}
+	return goals, nil
+}
+
+func texts(rows *sql.Rows) ([]string, error) {
+	defer rows.Close()
+	var out []string
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
+
+// Events returns what happened to the goal id of room, the oldest first.
+func (g *Goals) Events(ctx context.Context, room, id string) ([]GoalEvent, error) {
+	rows, err := g.db.QueryContext(ctx, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
+		WHERE g.room = ? AND g.id = ? ORDER BY e.id`, room, bareID(id))
+	if err != nil {
+		return nil, fmt.Errorf("read events of a goal: %w", err)
+	}
+	defer rows.Close()
+	var out []GoalEvent
+	for rows.Next() {
+		var e GoalEvent
+		var at int64
+		if err := rows.Scan(&at, &e.Kind, &e.Detail); err != nil {
+			return nil, fmt.Errorf("read events of a goal: %w", err)
+		}
+		e.At = time.UnixMilli(at).UTC()
+		out = append(out, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read events of a goal: %w", err)
+	}
+	return out, nil
+}
+
+func (e *edit) find(where string, args ...any) (Goal, error) {
+	return findGoal(e.ctx, e.tx, e.room, where, args...)
+}
+
+func (e *edit) reload() error {
+	goal, err := e.find(`id = ?`, e.goal.ID)
+	if err == nil {
+		e.goal = &goal
+	}
+	return err
+}
+
+// findGoal reads one goal of room with all its parts. The room is a condition of
+// every reading, so that no forgotten check can show another room's goal.
+func findGoal(ctx context.Context, q querier, room, where string, args ...any) (Goal, error) {
+	var g Goal
+	var created, updated int64
+	var ended sql.NullInt64
+	err := q.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended
+		FROM goal WHERE room = ? AND `+where, append([]any{room}, args...)...).Scan(&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
+		&g.Summary, &g.Next, &created, &updated, &ended)
+	if err != nil {
+		return Goal{}, err
+	}
+	g.Created, g.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
+	if ended.Valid {
+		g.Ended = time.UnixMilli(ended.Int64).UTC()
+	}
+	err = parts(ctx, q, `SELECT n, description, status, changed FROM goal_checkpoint WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
+		var c Checkpoint
+		var changed int64
+		err := scan(&c.N, &c.Description, &c.Status, &changed)
+		c.Changed = time.UnixMilli(changed).UTC()
+		g.Checkpoints = append(g.Checkpoints, c)
+		return err
+	})
+	if err == nil {
+		err = parts(ctx, q, `SELECT n, description, rationale, locked FROM goal_decision WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
+			var d Decision
+			err := scan(&d.N, &d.Description, &d.Rationale, &d.Locked)
+			g.Decisions = append(g.Decisions, d)
+			return err
+		})
+	}
+	if err == nil {
+		err = parts(ctx, q, `SELECT type, action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
+			var a Artifact
+			err := scan(&a.Type, &a.Action, &a.Path)
+			g.Artifacts = append(g.Artifacts, a)
+			return err
+		})
+	}
+	return g, err
+}
+
+type scanner func(...any) error
+
+func parts(ctx context.Context, q querier, query, id string, add func(scanner) error) error {
+	rows, err := q.QueryContext(ctx, query, id)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := add(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

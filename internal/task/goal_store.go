@@ -1,0 +1,331 @@
+package task
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Goals keeps the goals of rooms in the database. It is safe for concurrent use,
+// also by several processes. Where an id is asked for, "" is the active goal.
+type Goals struct {
+	db  *sql.DB
+	now func() time.Time
+}
+
+// Goals returns the goals beside the tasks.
+func (s *Store) Goals() *Goals { return &Goals{db: s.db, now: s.now} }
+
+// Create makes a new active goal; the one that was active is paused. A goal that
+// is active already under this description is returned as it is, so that saying
+// the same again changes nothing but the priority. Priority "" is medium.
+func (g *Goals) Create(ctx context.Context, room, user, description, priority string) (Goal, error) {
+	return g.do(ctx, room, "create goal", func(e *edit) error { return e.create(user, description, priority) })
+}
+
+// Update changes what p names of an open goal.
+func (g *Goals) Update(ctx context.Context, room, id string, p GoalPatch) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error { return e.update(p) })
+}
+
+// Pause sets an active goal aside.
+func (g *Goals) Pause(ctx context.Context, room, id string) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error {
+		if e.goal.Status != Active {
+			return breaks("goal #%s cannot be paused, it is %s already", e.goal.ID, e.goal.Status)
+		}
+		return e.status(Paused, "")
+	})
+}
+
+// Resume makes a paused goal active again, "" being the one that was paused last;
+// the one that was active is paused.
+func (g *Goals) Resume(ctx context.Context, room, id string) (Goal, error) {
+	return g.do(ctx, room, "resume goal", func(e *edit) error {
+		where, args := `status = 'paused' ORDER BY updated DESC, rowid DESC LIMIT 1`, []any(nil)
+		if bareID(id) != "" {
+			where, args = `id = ?`, []any{bareID(id)}
+		}
+		paused, err := e.find(where, args...)
+		switch {
+		case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
+			return &broken{"no goal is paused in this room: list the goals, or create one", ErrNotFound}
+		case errors.Is(err, sql.ErrNoRows):
+			return noGoal(id)
+		case err != nil:
+			return err
+		case paused.Status == Active: // said twice
+			e.goal = &paused
+			return nil
+		case paused.Status != Paused:
+			return breaks("goal #%s cannot be resumed, it is %s: create a new goal instead", paused.ID, paused.Status)
+		}
+		return e.resume(paused)
+	})
+}
+
+// Complete ends an open goal. summary says what was achieved and is required.
+func (g *Goals) Complete(ctx context.Context, room, id, summary string) (Goal, error) {
+	return g.end(ctx, room, id, Completed, "summary", summary, "The release is out and announced")
+}
+
+// Abandon gives an open goal up. reason is required.
+func (g *Goals) Abandon(ctx context.Context, room, id, reason string) (Goal, error) {
+	return g.end(ctx, room, id, Abandoned, "reason", reason, "It is not needed any more")
+}
+
+func (g *Goals) end(ctx context.Context, room, id string, status Status, name, why, example string) (Goal, error) {
+	why, err := goalText(name, why, maxSummary, example)
+	if err != nil {
+		return Goal{}, err
+	}
+	return g.change(ctx, room, id, func(e *edit) error { return e.status(status, why) })
+}
+
+// SetCheckpoint sets the state of a checkpoint of an open goal, which is named by
+// its description or its number; a description that is new makes a new one.
+func (g *Goals) SetCheckpoint(ctx context.Context, room, id, which string, status Step) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error { return e.checkpoint(which, status, false) })
+}
+
+// Decide records a decision of an open goal, or locks one that is there; d.N is
+// not looked at. What contradicts a locked decision is kept as a conflict in the
+// goal's events, changes nothing and is an ErrLocked.
+func (g *Goals) Decide(ctx context.Context, room, id string, d Decision) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error { return e.decide(d, false) })
+}
+
+// ChangeDecision gives decision n of an open goal other words. A locked one stays
+// as it is: that is a conflict as in Decide.
+func (g *Goals) ChangeDecision(ctx context.Context, room, id string, n int, d Decision) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error { return e.redecide(n, d) })
+}
+
+// RecordArtifact notes what became of a file; Type "" is guessed from the path.
+func (g *Goals) RecordArtifact(ctx context.Context, room, id string, a Artifact) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error { return e.artifact(a) })
+}
+
+// edit is one change of a room's goals, within one transaction that holds the
+// write lock, so that nothing it read can be otherwise.
+type edit struct {
+	ctx  context.Context
+	tx   *sql.Tx
+	room string
+	now  time.Time
+	goal *Goal // the one that is changed; nil = none yet
+}
+
+// do runs f within a transaction. A conflict is kept although it is an error.
+func (g *Goals) do(ctx context.Context, room, what string, f func(*edit) error) (Goal, error) {
+	if room == "" {
+		return Goal{}, fmt.Errorf("%s: no room given", what)
+	}
+	tx, err := g.db.BeginTx(ctx, nil) // immediate: it takes the write lock
+	if err != nil {
+		return Goal{}, fmt.Errorf("%s: %w", what, err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	e := &edit{ctx: ctx, tx: tx, room: room, now: g.now()}
+	failed := f(e)
+	if failed != nil && !errors.Is(failed, ErrLocked) {
+		var b *broken
+		if !errors.As(failed, &b) {
+			failed = fmt.Errorf("%s: %w", what, failed)
+		}
+		return Goal{}, failed
+	}
+	if e.goal != nil {
+		if err := e.reload(); err != nil {
+			return Goal{}, fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return Goal{}, fmt.Errorf("%s: %w", what, err)
+	}
+	if e.goal == nil {
+		return Goal{}, failed
+	}
+	return *e.goal, failed
+}
+
+// change runs f on an open goal.
+func (g *Goals) change(ctx context.Context, room, id string, f func(*edit) error) (Goal, error) {
+	return g.do(ctx, room, "change goal", func(e *edit) error {
+		if err := e.open(id); err != nil {
+			return err
+		}
+		return f(e)
+	})
+}
+
+// open finds the goal to be changed.
+func (e *edit) open(id string) error {
+	where, args := `status = 'active'`, []any(nil)
+	if bareID(id) != "" {
+		where, args = `id = ?`, []any{bareID(id)}
+	}
+	found, err := e.find(where, args...)
+	switch {
+	case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
+		return &broken{"no goal is active in this room: create one, or resume a paused one", ErrNotFound}
+	case errors.Is(err, sql.ErrNoRows):
+		return noGoal(id)
+	case err != nil:
+		return err
+	case found.Status != Active && found.Status != Paused:
+		return breaks("goal #%s cannot be changed, it is %s already (%s): create a new goal instead", found.ID, found.Status, found.Summary)
+	}
+	e.goal = &found
+	return nil
+}
+
+func noGoal(id string) error {
+	return &broken{fmt.Sprintf("no goal #%s in this room: list the goals to see their ids (%v)", bareID(id), ErrNotFound), ErrNotFound}
+}
+
+func (e *edit) create(user, description, priority string) error {
+	description, err := goalText("description", description, maxGoal, "Ship the release by Friday")
+	if err != nil {
+		return err
+	}
+	given := priority != ""
+	if priority, err = checkGoalPriority(priority); err != nil {
+		return err
+	}
+	active, err := e.find(`status = 'active'`)
+	switch {
+	case err == nil && sameness(active.Description) == sameness(description):
+		e.goal = &active
+		if !given {
+			return nil
+		}
+		return e.update(GoalPatch{Priority: priority})
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return err
+	}
+	var open int
+	if err := e.tx.QueryRowContext(e.ctx, `SELECT count(*) FROM goal WHERE room = ? AND status IN ('active', 'paused')`, e.room).Scan(&open); err != nil {
+		return err
+	}
+	if open >= maxOpenGoals {
+		return breaks("this room has %d open goals and no more are allowed: complete or abandon one first", open)
+	}
+	if err := e.pauseActive(); err != nil {
+		return err
+	}
+	made := Goal{ID: newGoalID(), Room: e.room, Status: Active}
+	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated) VALUES (?, ?, ?, ?, ?, 'active', ?, ?)`,
+		made.ID, e.room, user, description, priority, e.now.UnixMilli(), e.now.UnixMilli()); err != nil {
+		return err
+	}
+	e.goal = &made
+	return e.event("created", description)
+}
+
+// pauseActive makes room for another active goal.
+func (e *edit) pauseActive() error {
+	active, err := e.find(`status = 'active'`)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	before := e.goal
+	e.goal = &active
+	err = e.status(Paused, "")
+	e.goal = before
+	return err
+}
+
+func (e *edit) resume(paused Goal) error {
+	if err := e.pauseActive(); err != nil {
+		return err
+	}
+	e.goal = &paused
+	return e.status(Active, "")
+}
+
+// status moves the goal to another state; why is for the last ones.
+func (e *edit) status(to Status, why string) error {
+	var ended any
+	if to == Completed || to == Abandoned {
+		ended = e.now.UnixMilli()
+	}
+	err := e.exec(`UPDATE goal SET status = ?, summary = ?, ended = ?, next = CASE WHEN ? IS NULL THEN next ELSE '' END, updated = ? WHERE id = ?`,
+		to, why, ended, ended, e.now.UnixMilli(), e.goal.ID)
+	if err != nil {
+		return err
+	}
+	e.goal.Status, e.goal.Summary = to, why
+	kind := map[Status]string{Active: "resumed", Paused: "paused", Completed: "completed", Abandoned: "abandoned"}[to]
+	return e.event(kind, why)
+}
+
+func (e *edit) update(p GoalPatch) error {
+	if p == (GoalPatch{}) {
+		return breaks("nothing to update: give a description, a priority or what is next")
+	}
+	var err error
+	if p.Description != "" {
+		if p.Description, err = goalText("description", p.Description, maxGoal, "Ship the release by Friday"); err != nil {
+			return err
+		}
+	}
+	if p.Priority != "" {
+		if p.Priority, err = checkGoalPriority(p.Priority); err != nil {
+			return err
+		}
+	}
+	if p.Next != "" {
+		if p.Next, err = goalText("next", p.Next, maxCheckpoint, "Write the announcement"); err != nil {
+			return err
+		}
+	}
+	err = e.exec(`UPDATE goal SET description = coalesce(nullif(?, ''), description), priority = coalesce(nullif(?, ''), priority),
+		next = coalesce(nullif(?, ''), next), updated = ? WHERE id = ?`, p.Description, p.Priority, p.Next, e.now.UnixMilli(), e.goal.ID)
+	if err != nil {
+		return err
+	}
+	if p.Description != "" && p.Description != e.goal.Description {
+		err = errors.Join(err, e.event("updated", p.Description))
+	}
+	if p.Priority != "" && p.Priority != e.goal.Priority {
+		err = errors.Join(err, e.event("updated", "priority "+p.Priority))
+	}
+	if p.Next != "" && p.Next != e.goal.Next {
+		err = errors.Join(err, e.event("next", p.Next))
+	}
+	return err
+}
+
+func (e *edit) exec(query string, args ...any) error {
+	_, err := e.tx.ExecContext(e.ctx, query, args...)
+	return err
+}
+
+// touch notes that the goal was changed just now.
+func (e *edit) touch() error {
+	return e.exec(`UPDATE goal SET updated = ? WHERE id = ?`, e.now.UnixMilli(), e.goal.ID)
+}
+
+// event adds to what happened to the goal; the oldest give way.
+func (e *edit) event(kind, detail string) error {
+	err := e.exec(`INSERT INTO goal_event (goal, at, kind, detail) VALUES (?, ?, ?, ?)`, e.goal.ID, e.now.UnixMilli(), kind, detail)
+	if err != nil {
+		return err
+	}
+	return e.exec(`DELETE FROM goal_event WHERE goal = ?1 AND id <= (SELECT id FROM goal_event WHERE goal = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
+		e.goal.ID, maxEvents)
+}
+
+// newGoalID is as good as unique; should it ever be taken, the insert fails.
+func newGoalID() string {
+	b := make([]byte, 5)
+	rand.Read(b) // never fails
+	return "goal_" + ids.EncodeToString(b)
+}

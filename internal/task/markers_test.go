@@ -1,0 +1,318 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The lines that models are known to write for it, as they stand in descriptions of
+// the format.
+func TestMarkersExactly(t *testing.T) {
+	const text = `[GOAL] Implement user authentication system
+[CHECKPOINT] Design authentication flow - COMPLETED
+[DECISION] Use JWT for authentication - LOCKED
+[ARTIFACT] Created src/auth/login.ts
+[NEXT] Implement JWT token generation`
+	got, rest, dropped := ParseMarkers(text)
+	want := []Marker{
+		{Kind: "GOAL", Text: "Implement user authentication system"},
+		{Kind: "CHECKPOINT", Text: "Design authentication flow", Status: Done},
+		{Kind: "DECISION", Text: "Use JWT for authentication", Locked: true},
+		{Kind: "ARTIFACT", Text: "src/auth/login.ts", Action: "created"},
+		{Kind: "NEXT", Text: "Implement JWT token generation"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || rest != "" || dropped != 0 {
+		t.Errorf("rest %q, %d dropped:\n%s", rest, dropped, diff)
+	}
+	var again []string
+	for _, m := range got {
+		again = append(again, m.Render())
+	}
+	if s := strings.Join(again, "\n"); s != text {
+		t.Errorf("rendered:\n%s", s)
+	}
+}
+
+// short writes a marker for the tables below: kind, text, and what else is known.
+func short(m Marker) string {
+	s := m.Kind + "|" + m.Text
+	for _, more := range []string{string(m.Status), m.Action, m.Priority, string(m.Ended)} {
+		if more != "" {
+			s += "|" + more
+		}
+	}
+	for word, yes := range map[string]bool{"locked": m.Locked, "unlocked": m.Unlocked, "implied": m.Implied} {
+		if yes { // never two of them
+			s += "|" + word
+		}
+	}
+	return s
+}
+
+func TestMarkerLines(t *testing.T) {
+	for line, want := range map[string]string{
+		// where the tag may stand, and in which case
+		"  \t[GOAL] Ship it  ":              "GOAL|Ship it",
+		"[goal] Ship it":                    "GOAL|Ship it",
+		"[ Goal ] Ship it":                  "GOAL|Ship it",
+		"- [GOAL] Ship it":                  "GOAL|Ship it",
+		"* [GOAL] Ship it":                  "GOAL|Ship it",
+		"• [GOAL] Ship it":                  "GOAL|Ship it",
+		"– [GOAL] Ship it":                  "GOAL|Ship it",
+		"3. [GOAL] Ship it":                 "GOAL|Ship it",
+		"12) [GOAL] Ship it":                "GOAL|Ship it",
+		"> [GOAL] Ship it":                  "GOAL|Ship it",
+		">> - [GOAL] Ship it":               "GOAL|Ship it",
+		"### [GOAL] Ship it":                "GOAL|Ship it",
+		"**[GOAL]** Ship it":                "GOAL|Ship it",
+		"**[GOAL] Ship it**":                "GOAL|Ship it",
+		"[**GOAL**] Ship it":                "GOAL|Ship it",
+		"__[GOAL]__ Ship it":                "GOAL|Ship it",
+		"*[GOAL]* _Ship it_":                "GOAL|Ship it",
+		"- **[GOAL]:** Ship it":             "GOAL|Ship it",
+		"[GOAL]: Ship it":                   "GOAL|Ship it",
+		"[GOAL] - Ship it":                  "GOAL|Ship it",
+		"[GOAL] – Ship it":                  "GOAL|Ship it",
+		"[GOAL]\tShip\u00a0it":              "GOAL|Ship it",
+		"🎯 [GOAL] Ship it\r":                "GOAL|Ship it",
+		"[NEXT] Write *one* page":           "NEXT|Write *one* page",
+		"[Next]: Read https://example.org/": "NEXT|Read https://example.org/",
+		// goals
+		"[GOAL] Ship it | high":              "GOAL|Ship it|high",
+		"[GOAL] Ship it (priority: low)":     "GOAL|Ship it|low",
+		"[GOAL] Ship it - HIGH PRIORITY":     "GOAL|Ship it|high",
+		"[GOAL] Keep the battery - low":      "GOAL|Keep the battery - low",
+		"[GOAL] Ship it - COMPLETED":         "GOAL|Ship it|completed",
+		"[GOAL] Ship it | low - paused":      "GOAL|Ship it|low|paused",
+		"[GOAL] Ship it (abandoned)":         "GOAL|Ship it|abandoned",
+		"[GOAL] Ship it - ACTIVE":            "GOAL|Ship it",
+		"[GOAL] ✅ is a sign":                 "GOAL|✅ is a sign",
+		"[GOAL] Implement [CHECKPOINT] tags": "GOAL|Implement [CHECKPOINT] tags",
+		// statuses of checkpoints
+		"[CHECKPOINT] Plan":                            "CHECKPOINT|Plan|pending|implied",
+		"[CHECKPOINT] Plan - COMPLETED":                "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - completed.":               "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan – Complete":                 "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan — DONE!":                    "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan—DONE":                       "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan: finished":                  "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan | done":                     "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan -> DONE":                    "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan → DONE":                     "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan (DONE)":                     "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan [done]":                     "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - **DONE**":                 "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] **Plan** - `DONE`":               "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - ✅":                        "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan ✔️":                         "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - ✅ DONE":                   "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - DONE ✅":                   "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] ✅ Plan":                          "CHECKPOINT|Plan|done",
+		"✅ [CHECKPOINT] Plan":                          "CHECKPOINT|Plan|done",
+		"- [x] [CHECKPOINT] Plan":                      "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] [X] Plan":                        "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - IN-PROGRESS":              "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - IN PROGRESS":              "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - in_progress":              "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan (IN PROGRESS)":              "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - WIP":                      "CHECKPOINT|Plan|in progress",
+		"🔄 [CHECKPOINT] 3. Plan (IN PROGRESS)":         "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] 🔄 3. Plan":                       "CHECKPOINT|Plan|in progress",
+		"[CHECKPOINT] Plan - PENDING":                  "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - TODO":                     "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - to-do":                    "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - not started":              "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan - BLOCKED":                  "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] Plan ⏳":                          "CHECKPOINT|Plan|pending",
+		"- [ ] [CHECKPOINT] Plan":                      "CHECKPOINT|Plan|pending",
+		"[CHECKPOINT] 2 - DONE":                        "CHECKPOINT|2|done",
+		"[CHECKPOINT] Make a TODO list - DONE":         "CHECKPOINT|Make a TODO list|done",
+		"[CHECKPOINT] Tri-state switch":                "CHECKPOINT|Tri-state switch|pending|implied",
+		"[CHECKPOINT] X-completed":                     "CHECKPOINT|X-completed|pending|implied",
+		"[CHECKPOINT] Plan - COMPLETED yesterday":      "CHECKPOINT|Plan|done",
+		"[CHECKPOINT] Plan - pending review by Ada":    "CHECKPOINT|Plan - pending review by Ada|pending|implied",
+		"[CHECKPOINT] Plan - PENDING - COMPLETED":      "CHECKPOINT|Plan|done", // the last one counts
+		"[CHECKPOINT] Unit tests - part two - PENDING": "CHECKPOINT|Unit tests - part two|pending",
+		// decisions
+		"[DECISION] Use JWT":              "DECISION|Use JWT",
+		"[DECISION] Use JWT - LOCKED":     "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT — locked.":    "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT (LOCKED)":     "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT 🔒":            "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT - 🔒 LOCKED":   "DECISION|Use JWT|locked",
+		"🔒 [DECISION] Use JWT":            "DECISION|Use JWT|locked",
+		"[DECISION] Use JWT - UNLOCKED":   "DECISION|Use JWT|unlocked",
+		"[DECISION] Use A - B":            "DECISION|Use A - B",
+		"[DECISION] Keep the door locked": "DECISION|Keep the door locked",
+		// artifacts
+		"[ARTIFACT] created src/a.ts":              "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] Modified src/my file.ts":       "ARTIFACT|src/my file.ts|modified",
+		"[ARTIFACT] DELETED `src/a.ts`":            "ARTIFACT|src/a.ts|deleted",
+		"[ARTIFACT] Created: src/a.ts":             "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] **Updated:** \"src/a.ts\"":     "ARTIFACT|src/a.ts|modified",
+		"[ARTIFACT] Created `src/a.ts` - the form": "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] Created __init__.py":           "ARTIFACT|__init__.py|created",
+		"[ARTIFACT] src/a.ts | created":            "ARTIFACT|src/a.ts|created",
+		"[ARTIFACT] src/a.ts - removed":            "ARTIFACT|src/a.ts|deleted",
+		"[ARTIFACT] src/a.ts (modified)":           "ARTIFACT|src/a.ts|modified",
+		// no markers
+		"Ship it [GOAL] now":                "",
+		"The [GOAL] is clear":               "",
+		"`[GOAL] Ship it`":                  "",
+		"[GOAL]":                            "",
+		"[GOAL] ":                           "",
+		"[GOAL] ---":                        "",
+		"[GOAL]Ship it":                     "",
+		"[GOALS] Ship it":                   "",
+		"[GOAL Ship it":                     "",
+		"[Next](https://example.org/) page": "",
+		"[next]: https://example.org/":      "",
+		"[Next][1]":                         "",
+		"[CHECKPOINT] DONE":                 "",
+		"[CHECKPOINT] ✅":                    "",
+		"[ARTIFACT] src/a.ts":               "",
+		"[ARTIFACT] Created":                "",
+		"[GOAL] Ship\x07 it":                "",
+		"[GOAL] Ship\x1b[31m it":            "",
+		"[GOAL] \xff":                       "",
+		"[GOAL] " + strings.Repeat("x", maxMarkerLine):   "",
+		"[GOAL] " + strings.Repeat("é", maxMarkerLine-7): "GOAL|" + strings.Repeat("é", maxMarkerLine-7),
+		"[GOAL] " + strings.Repeat("é", maxMarkerLine-6): "",
+		"[TODO] Ship it": "",
+		"* [x] Ship it":  "",
+		"1. Ship it":     "",
+	} {
+		got, rest, _ := ParseMarkers(line)
+		text := ""
+		for _, m := range got {
+			text += short(m)
+		}
+		if text != want {
+			t.Errorf("%q\n got %q\nwant %q", line, text, want)
+		}
+		if whole := line; want == "" && rest != whole || want != "" && rest != "" {
+			t.Errorf("%q leaves %q", line, rest)
+		}
+		for i := range line { // nothing of it is ever shown while it is written
+			if shown := ShowDraft("Well.\n" + line[:i]); want != "" && strings.TrimSpace(shown) != "Well." {
+				t.Errorf("%q shows %q", line[:i], shown)
+				break
+			}
+		}
+	}
+}
+
+func TestMarkersInText(t *testing.T) {
+	for name, c := range map[string]struct{ text, rest, want string }{
+		"none":        {"Well.\n\n\nSo.\n", "Well.\n\n\nSo.\n", ""},
+		"middle":      {"Well.\n\n[NEXT] Go\n\nSo.", "Well.\n\nSo.", "NEXT|Go"},
+		"tight":       {"Well.\n[NEXT] Go\nSo.", "Well.\nSo.", "NEXT|Go"},
+		"begin":       {"[NEXT] Go\n\nSo.\n", "So.\n", "NEXT|Go"},
+		"end":         {"Well.\n\n[NEXT] Go\n", "Well.", "NEXT|Go"},
+		"several":     {"Well.\n\n[GOAL] A\n\n[NEXT] Go\n\n\nSo.\n\n\nEnd.", "Well.\n\nSo.\n\n\nEnd.", "GOAL|A NEXT|Go"},
+		"windows":     {"Well.\r\n[NEXT] Go\r\nSo.", "Well.\r\nSo.", "NEXT|Go"},
+		"fence":       {"So:\n```\n[NEXT] Go\n```\n[NEXT] On", "So:\n```\n[NEXT] Go\n```", "NEXT|On"},
+		"tildes":      {"~~~~ text\n[NEXT] Go\n~~~\n[NEXT] On\n~~~~\nx", "~~~~ text\n[NEXT] Go\n~~~\n[NEXT] On\n~~~~\nx", ""},
+		"open fence":  {"```go\n[NEXT] Go", "```go\n[NEXT] Go", ""},
+		"quoted":      {"> ```\n> [NEXT] Go\n> ```\n> [NEXT] On", "> ```\n> [NEXT] Go\n> ```", "NEXT|On"},
+		"in a list":   {"- ```\n  [NEXT] Go\n  ```\n- [NEXT] On", "- ```\n  [NEXT] Go\n  ```", "NEXT|On"},
+		"code marks":  {"```x``` is code\n[NEXT] Go", "```x``` is code", "NEXT|Go"},
+		"no newline":  {"[NEXT] Go [NEXT] On", "", "NEXT|Go [NEXT] On"},
+		"not a list":  {"Note [1]\n[1] A note.\n[GOALS] x", "Note [1]\n[1] A note.\n[GOALS] x", ""},
+		"second line": {"[GOAL] A\nwhich goes on here", "which goes on here", "GOAL|A"},
+	} {
+		got, rest, _ := ParseMarkers(c.text)
+		var texts []string
+		for _, m := range got {
+			m.Implied = false
+			texts = append(texts, short(m))
+		}
+		if s := strings.Join(texts, " "); s != c.want || rest != c.rest {
+			t.Errorf("%s: markers %q, want %q; rest %q, want %q", name, s, c.want, rest, c.rest)
+		}
+	}
+	var many strings.Builder
+	for i := range maxMarkers + 7 {
+		fmt.Fprintf(&many, "[NEXT] Step %d\n", i)
+	}
+	got, rest, dropped := ParseMarkers(many.String() + "Well.")
+	if len(got) != maxMarkers || dropped != 7 || rest != "Well." || got[maxMarkers-1].Text != "Step 49" {
+		t.Errorf("%d markers, %d dropped, rest %q", len(got), dropped, rest)
+	}
+}
+
+// A draft grows; what it shows never takes back but a line that is not whole, and
+// never holds a marker.
+func TestShowDraft(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                      "",
+		"Well, [":               "Well, [",
+		"[":                     "",
+		"- ":                    "",
+		"- W":                   "- W",
+		"[G":                    "",
+		"[Gr":                   "[Gr",
+		"[1":                    "[1",
+		"[GOAL":                 "",
+		"[GOALS":                "[GOALS",
+		"[GOAL]":                "",
+		"[GOAL](":               "[GOAL](",
+		"[GOAL] Ship":           "",
+		"[GOAL] Ship\n":         "",
+		"Well.\n[GOAL] Ship\nS": "Well.\nS",
+		"Well.\n\n**[ch":        "Well.\n",
+		"```\n[GOAL] Ship":      "```\n[GOAL] Ship",
+		"[GOAL] " + strings.Repeat("x", maxMarkerLine): "[GOAL] " + strings.Repeat("x", maxMarkerLine),
+	} {
+		if got := ShowDraft(text); got != want {
+			t.Errorf("%q shows %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Whatever comes: no panic, nothing that is rendered reads otherwise, no marker
+// is left, and what a draft shows has none either.
+func FuzzMarkers(f *testing.F) {
+	for _, s := range []string{
+		"[GOAL] A | high - DONE", "- **[CHECKPOINT]** 🔄 3. Plan – IN PROGRESS ✅", "[DECISION] x - locked - UNLOCKED 🔒",
+		"[ARTIFACT] Created: `a b` - c", "[artifact] x | new", "> ```\n[NEXT] x\n> ```", "[CHECKPOINT] a - DONE - BLOCKED b", "[NEXT]: “x”",
+		"[GOAL] \"**_x_**\" (priority: low)", "*[GOAL]* - - : x\n\n\n[NEXT] y\n\n",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		markers, rest, _ := ParseMarkers(text)
+		for _, m := range markers {
+			if m.Text == "" || !utf8.ValidString(m.Text) || strings.ContainsAny(m.Text, "\n\r\x00") || utf8.RuneCountInString(m.Text) > maxMarkerLine {
+				t.Fatalf("marker %+v", m)
+			}
+			line := m.Render()
+			again, left, _ := ParseMarkers(line)
+			if utf8.RuneCountInString(line) <= maxMarkerLine && (len(again) != 1 || again[0] != m || left != "") {
+				t.Fatalf("%+v renders as %q, which reads %+v", m, line, again)
+			}
+		}
+		if again, same, _ := ParseMarkers(rest); len(again) != 0 || same != rest {
+			t.Fatalf("%q still holds %+v", rest, again)
+		}
+		if len(markers) == 0 && rest != text {
+			t.Fatalf("%q became %q", text, rest)
+		}
+		shown := ShowDraft(text)
+		if again, _, _ := ParseMarkers(shown); len(again) != 0 {
+			t.Fatalf("%q shows %q", text, shown)
+		}
+		if len(markers) != 1 || rest != "" || len(text) > 200 || strings.Contains(text, "\n") {
+			return
+		}
+		for i := range text { // of a line that is a marker in the end, nothing is ever shown
+			if part := ShowDraft(text[:i]); strings.TrimSpace(part) != "" {
+				t.Fatalf("%q shows %q", text[:i], part)
+			}
+		}
+	})
+}

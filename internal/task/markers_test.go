@@ -316,3 +316,11 @@ func FuzzMarkers(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkShowDraft(b *testing.B) {
+	text := strings.Repeat("Some words of an answer, as long as they are.\n", 100) +
+		strings.Repeat("[CHECKPOINT] Design the authentication flow - COMPLETED\n[DECISION] Use JWT - LOCKED\n", 10) + "And so"
+	for b.Loop() {
+		ShowDraft(text)
+	}
+}

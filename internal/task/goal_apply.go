@@ -1,0 +1,225 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Heard returns up to which message of room markers have been taken in.
+func (g *Goals) Heard(ctx context.Context, room string) (int64, error) {
+	var message int64
+	err := g.db.QueryRowContext(ctx, `SELECT message FROM goal_heard WHERE room = ?`, room).Scan(&message)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("read markers taken in: %w", err)
+	}
+	return message, nil
+}
+
+// Apply takes in what the model said of its goal in a message of room, once:
+// messages have growing numbers, and what is not newer than the last one that was
+// taken in changes nothing. user is on whose behalf the model spoke. What cannot
+// be done is told in refused, a sentence each, and keeps the rest from nothing.
+func (g *Goals) Apply(ctx context.Context, room, user string, message int64, markers []Marker) (refused []string, err error) {
+	_, err = g.do(ctx, room, "take in markers", func(e *edit) error {
+		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
+			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, room, message)
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		switch active, err := e.find(`status = 'active'`); {
+		case err == nil:
+			e.goal = &active
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
+		closes, goesOn := false, false
+		for _, m := range markers {
+			open := e.openSteps()
+			err := e.apply(user, m)
+			var b *broken
+			switch {
+			case errors.As(err, &b):
+				refused = append(refused, b.Error())
+			case err != nil:
+				return err
+			}
+			closes = closes || m.Kind == "CHECKPOINT" && e.openSteps() < open
+			goesOn = goesOn || m.Kind == "NEXT"
+		}
+		if e.goal != nil && e.goal.Status == Active && closes && !goesOn && e.openSteps() == 0 {
+			return e.status(Completed, "All steps are done.")
+		}
+		return nil
+	})
+	return refused, err
+}
+
+// openSteps counts the checkpoints that are not done.
+func (e *edit) openSteps() int {
+	if e.goal == nil {
+		return 0
+	}
+	p := e.goal.Progress()
+	return p.Total - p.Completed
+}
+
+// apply does what one marker says. Texts that are too long for the goal are cut:
+// the message itself keeps them whole.
+func (e *edit) apply(user string, m Marker) error {
+	if m.Kind == "GOAL" {
+		return e.applyGoal(user, m)
+	}
+	if e.goal == nil || e.goal.Status != Active {
+		return breaks("[%s] %s: no goal is active", m.Kind, m.Text)
+	}
+	switch m.Kind {
+	case "CHECKPOINT":
+		return e.checkpoint(cut(m.Text, maxCheckpoint), m.Status, m.Implied)
+	case "DECISION":
+		return e.decide(Decision{Description: cut(m.Text, maxDecision), Locked: m.Locked}, m.Unlocked)
+	case "ARTIFACT":
+		return e.artifact(Artifact{Path: m.Text, Action: m.Action})
+	}
+	return e.next(cut(m.Text, maxCheckpoint))
+}
+
+// next notes the step that comes now. One that is known by its number is called by
+// its description.
+func (e *edit) next(text string) error {
+	if m := numberForm.FindStringSubmatch(text); m != nil {
+		for _, c := range e.goal.Checkpoints {
+			if fmt.Sprint(c.N) == strings.TrimLeft(m[1], "0") {
+				text = c.Description
+			}
+		}
+	}
+	if text == e.goal.Next {
+		return nil
+	}
+	if err := e.update(GoalPatch{Next: text}); err != nil {
+		return err
+	}
+	e.goal.Next = text
+	return nil
+}
+
+// applyGoal takes up the goal that a marker names: the active one, a paused one, or
+// a new one. The goal that was completed last is not begun anew for being named.
+func (e *edit) applyGoal(user string, m Marker) error {
+	text := cut(m.Text, maxGoal)
+	active := e.goal != nil && e.goal.Status == Active
+	if active && sameness(e.goal.Description) == sameness(text) {
+		return e.applyToActive(m)
+	}
+	known, err := e.named(text)
+	switch {
+	case err != nil:
+		return err
+	case m.Ended != "":
+		return e.endOther(known, m)
+	case known != nil && known.Status == Paused:
+		err = e.resume(*known)
+	case known != nil && !active:
+		return nil
+	default:
+		err = e.create(user, text, m.Priority)
+	}
+	if err != nil {
+		return err
+	}
+	return e.reload()
+}
+
+func (e *edit) applyToActive(m Marker) error {
+	if m.Priority != "" && m.Priority != e.goal.Priority {
+		if err := e.update(GoalPatch{Priority: m.Priority}); err != nil {
+			return err
+		}
+		e.goal.Priority = m.Priority
+	}
+	if m.Ended != "" {
+		return e.status(m.Ended, "")
+	}
+	return nil
+}
+
+// endOther ends a goal that is not the active one.
+func (e *edit) endOther(known *Goal, m Marker) error {
+	switch {
+	case known == nil:
+		return breaks("[GOAL] %s: there is no such goal", m.Text)
+	case known.Status == m.Ended || known.Status == Completed:
+		return nil
+	}
+	before := e.goal
+	e.goal = known
+	err := e.status(m.Ended, "")
+	e.goal = before
+	return err
+}
+
+// named finds the paused goal of this description, or the one that was completed
+// last if it has it; nil if there is neither.
+func (e *edit) named(text string) (*Goal, error) {
+	rows, err := e.tx.QueryContext(e.ctx, `SELECT id FROM goal WHERE room = ? AND (status = 'paused' OR id =
+		(SELECT id FROM goal WHERE room = ? AND status = 'completed' ORDER BY ended DESC, rowid DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC`, e.room, e.room)
+	if err != nil {
+		return nil, err
+	}
+	found, err := texts(rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range found {
+		goal, err := e.find(`id = ?`, id)
+		if err != nil {
+			return nil, err
+		}
+		if sameness(goal.Description) == sameness(text) {
+			return &goal, nil
+		}
+	}
+	return nil, nil
+}
+
+// cut shortens a text to limit characters, and shows that it did.
+func cut(text string, limit int) string {
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
+}
+
+// Move gives the goals of the room from, and what was heard of them, to the room
+// to. A goal that is active there stays so, and the one that comes is paused. It
+// can be repeated.
+func (g *Goals) Move(ctx context.Context, from, to string) error {
+	if from == to {
+		return nil
+	}
+	tx, err := g.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("move goals: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	for _, query := range []string{
+		`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active' AND EXISTS (SELECT 1 FROM goal WHERE room = ?2 AND status = 'active')`,
+		`UPDATE goal SET room = ?2 WHERE room = ?1`,
+		`INSERT INTO goal_heard (room, message) SELECT ?2, message FROM goal_heard WHERE room = ?1
+			ON CONFLICT (room) DO UPDATE SET message = max(message, excluded.message)`,
+	} {
+		if _, err := tx.ExecContext(ctx, query, from, to); err != nil {
+			return fmt.Errorf("move goals: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("move goals: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,522 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+func newGoals(t testing.TB) *Goals { return newStore(t).Goals() }
+
+// done passes on what a change of a goal returned, which must not be an error.
+func done(t testing.TB) func(Goal, error) Goal {
+	return func(g Goal, err error) Goal {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+}
+
+// state is the goals of a room: description and status, the latest first.
+func state(t testing.TB, g *Goals, room string) string {
+	t.Helper()
+	goals, err := g.List(t.Context(), room, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, one := range goals {
+		out = append(out, one.Description+" "+string(one.Status))
+	}
+	return strings.Join(out, ", ")
+}
+
+// events is what happened to a goal.
+func events(t testing.TB, g *Goals, room, id string) string {
+	t.Helper()
+	all, err := g.Events(t.Context(), room, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range all {
+		out = append(out, strings.TrimSpace(e.Kind+" "+e.Detail))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestGoalLife(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	first := ok(g.Create(ctx, here, "@me:x", " Ship\nthe release ", ""))
+	if !regexp.MustCompile(`^goal_[a-z2-7]{8}$`).MatchString(first.ID) {
+		t.Errorf("id %q", first.ID)
+	}
+	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
+	want := Goal{ID: first.ID, Room: here, User: "@me:x", Description: "Ship the release", Priority: "medium", Status: Active, Created: now, Updated: now}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Error(diff)
+	}
+	if again := ok(g.Create(ctx, here, "@you:x", "ship the release.", "")); again.ID != first.ID || again.Priority != "medium" {
+		t.Errorf("the same goal said twice: %+v", again)
+	}
+	if again := ok(g.Create(ctx, here, "@you:x", "ship the release.", "HIGH")); again.ID != first.ID || again.Priority != "high" {
+		t.Errorf("the same goal with a priority: %+v", again)
+	}
+	second := ok(g.Create(ctx, here, "@me:x", "Write the book", "low"))
+	if got := state(t, g, here); got != "Write the book active, Ship the release paused" {
+		t.Error(got)
+	}
+	ok(g.Resume(ctx, here, ""))
+	if got := state(t, g, here); got != "Ship the release active, Write the book paused" {
+		t.Error(got)
+	}
+	if again := ok(g.Resume(ctx, here, "#"+first.ID)); again.Status != Active {
+		t.Errorf("resumed twice: %+v", again)
+	}
+	ok(g.Pause(ctx, here, ""))
+	if _, active, err := g.Active(ctx, here); active || err != nil {
+		t.Errorf("after the pause one is active: %v, %v", active, err)
+	}
+	ok(g.Resume(ctx, here, second.ID))
+	ok(g.Update(ctx, here, "", GoalPatch{Next: "Chapter two"}))
+	ended := ok(g.Complete(ctx, here, "", " It is\nwritten "))
+	if ended.Status != Completed || ended.Summary != "It is written" || ended.Next != "" || ended.Ended.IsZero() || ended.Progress().Percentage != 100 {
+		t.Errorf("completed: %+v", ended)
+	}
+	ok(g.Abandon(ctx, here, first.ID, "not needed"))
+	if got := state(t, g, here); got != "Ship the release abandoned, Write the book completed" {
+		t.Error(got)
+	}
+	if got, want := events(t, g, here, second.ID), "created Write the book\npaused\nresumed\nnext Chapter two\ncompleted It is written"; got != want {
+		t.Errorf("events:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+// Each refusal says what to do, and nothing has changed.
+func TestGoalTeaches(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	paused := ok(g.Create(ctx, here, "", "Paused", ""))
+	over := ok(g.Create(ctx, here, "", "Over", ""))
+	ok(g.Complete(ctx, here, "", "it is done"))
+	ok(g.Create(ctx, here, "", "Open", ""))
+	before := state(t, g, here)
+	long := strings.Repeat("x", 1001)
+	for want, try := range map[string]func() (Goal, error){
+		"description is missing":                          func() (Goal, error) { return g.Create(ctx, here, "", " \n", "") },
+		"priority \"urgent\" is not known: use high":      func() (Goal, error) { return g.Create(ctx, here, "", "x", "urgent") },
+		"description is 1001 characters":                  func() (Goal, error) { return g.Create(ctx, here, "", long, "") },
+		"the control character U+0007":                    func() (Goal, error) { return g.Create(ctx, here, "", "a\x07", "") },
+		"nothing to update":                               func() (Goal, error) { return g.Update(ctx, here, "", GoalPatch{}) },
+		"no goal #goal_zzzzzzzz in this room: list":       func() (Goal, error) { return g.Pause(ctx, here, "goal_zzzzzzzz") },
+		"cannot be paused, it is paused already":          func() (Goal, error) { return g.Pause(ctx, here, paused.ID) },
+		"cannot be changed, it is completed already (it ": func() (Goal, error) { return g.SetCheckpoint(ctx, here, over.ID, "x", Done) },
+		"cannot be resumed, it is completed: create":      func() (Goal, error) { return g.Resume(ctx, here, over.ID) },
+		"summary is missing":                              func() (Goal, error) { return g.Complete(ctx, here, "", "") },
+		"reason is missing":                               func() (Goal, error) { return g.Abandon(ctx, here, "", " ") },
+		"checkpoint is missing":                           func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "", Done) },
+		"checkpoint status \"half\" is not known: use":    func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "x", "half") },
+		"there is no checkpoint 4, there are 0":           func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "#4", Done) },
+		"there is no decision 1, there are 0":             func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Description: "x"}) },
+		"rationale is 1001 characters":                    func() (Goal, error) { return g.Decide(ctx, here, "", Decision{Description: "x", Rationale: long}) },
+		"path is missing":                                 func() (Goal, error) { return g.RecordArtifact(ctx, here, "", Artifact{Action: "created"}) },
+		"artifact action \"touched\" is not known":        func() (Goal, error) { return g.RecordArtifact(ctx, here, "", Artifact{Path: "x", Action: "touched"}) },
+		"artifact type \"toy\" is not known": func() (Goal, error) {
+			return g.RecordArtifact(ctx, here, "", Artifact{Path: "x", Action: "created", Type: "toy"})
+		},
+		"no goal is active in this room: create":  func() (Goal, error) { return g.Pause(ctx, there, "") },
+		"no goal is paused in this room: list":    func() (Goal, error) { return g.Resume(ctx, there, "") },
+		"no goal #" + paused.ID + " in this room": func() (Goal, error) { return g.Resume(ctx, there, paused.ID) },
+		"no room given": func() (Goal, error) { return g.Create(ctx, "", "", "x", "") },
+	} {
+		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nwant: %s", err, want)
+		}
+	}
+	if got := state(t, g, here); got != before {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+func TestGoalSteps(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	ok(g.Create(ctx, here, "", "Ship", ""))
+	ok(g.SetCheckpoint(ctx, here, "", "Design the flow", Pending))
+	ok(g.SetCheckpoint(ctx, here, "", "Write the code", Pending))
+	ok(g.SetCheckpoint(ctx, here, "", " 1. design  THE flow. ", Done))
+	ok(g.SetCheckpoint(ctx, here, "", "#2", InProgress))
+	ok(g.SetCheckpoint(ctx, here, "", "Test it", InProgress))
+	got := ok(g.Update(ctx, here, "", GoalPatch{Next: "write the code"}))
+	line := func(got Goal) (out string) {
+		for _, c := range got.Checkpoints {
+			out += fmt.Sprintf("%d %s %s|", c.N, c.Description, c.Status)
+		}
+		return out + got.Current()
+	}
+	if s := line(got); s != "1 Design the flow done|2 Write the code in progress|3 Test it in progress|write the code" {
+		t.Error(s)
+	}
+	if p := got.Progress(); p != (Progress{1, 3, 33}) {
+		t.Errorf("%+v", p)
+	}
+	got = ok(g.SetCheckpoint(ctx, here, "", "2", Done)) // what is done is not next any more
+	if s := line(got); s != "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it" {
+		t.Error(s)
+	}
+	got = ok(g.SetCheckpoint(ctx, here, "", "Design the flow", InProgress)) // begun anew, later than the other
+	if s := line(got); s != "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow" {
+		t.Error(s)
+	}
+	for i := range maxCheckpoints - 3 {
+		ok(g.SetCheckpoint(ctx, here, "", fmt.Sprintf("Step number %d", i), Pending))
+	}
+	if _, err := g.SetCheckpoint(ctx, here, "", "One more", Pending); err == nil || !strings.Contains(err.Error(), "at most 20 checkpoints") {
+		t.Errorf("the 21st: %v", err)
+	}
+	ok(g.SetCheckpoint(ctx, here, "", "Step number 3", Done)) // one that is there is none more
+}
+
+func TestArtifacts(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	ok(g.Create(ctx, here, "", "Ship", ""))
+	for _, a := range []Artifact{
+		{Path: "src/login.ts", Action: "Created"}, {Path: "src/login.ts", Action: "modified"}, // still created
+		{Path: "src/old.ts", Action: "modified"}, {Path: "src/old.ts", Action: "deleted"},
+		{Path: "a/login_test.go", Action: "created"}, {Path: "README", Action: "modified"}, {Path: "docs/a.MD", Action: "created"},
+		{Path: "app.yaml", Action: "created"}, {Path: "x.go", Action: "created", Type: "Documentation"}, {Path: "tests/main.go", Action: "created"},
+	} {
+		ok(g.RecordArtifact(ctx, here, "", a))
+	}
+	got, _, err := g.Active(ctx, here)
+	want := []Artifact{{"file", "created", "src/login.ts"}, {"file", "deleted", "src/old.ts"}, {"test", "created", "a/login_test.go"},
+		{"documentation", "modified", "README"}, {"documentation", "created", "docs/a.MD"}, {"configuration", "created", "app.yaml"},
+		{"documentation", "created", "x.go"}, {"file", "created", "tests/main.go"}}
+	if diff := cmp.Diff(want, got.Artifacts); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	for i := range maxArtifacts - len(want) {
+		ok(g.RecordArtifact(ctx, here, "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
+	}
+	if _, err := g.RecordArtifact(ctx, here, "", Artifact{Path: "more", Action: "created"}); err == nil || !strings.Contains(err.Error(), "at most 100 artifacts") {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+// A locked decision stays as it is, whoever asks and however.
+func TestLockedDecisions(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	goal := ok(g.Create(ctx, here, "", "Ship", ""))
+	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Rationale: "stateless"}))
+	ok(g.Decide(ctx, here, "", Decision{Description: "use jwt for authentication.", Locked: true})) // locks it, keeps the reason
+	ok(g.Decide(ctx, here, "", Decision{Description: "Database: SQLite", Locked: true}))
+	ok(g.Decide(ctx, here, "", Decision{Description: "Use bcrypt"}))
+	want := []Decision{{1, "Use JWT for authentication", "stateless", true}, {2, "Database: SQLite", "", true}, {3, "Use bcrypt", "", false}}
+	same := func(what string) {
+		t.Helper()
+		got, err := g.Get(ctx, here, goal.ID)
+		if diff := cmp.Diff(want, got.Decisions); err != nil || diff != "" {
+			t.Errorf("after %s: %v %s", what, err, diff)
+		}
+	}
+	same("recording")
+	before := events(t, g, here, goal.ID)
+	for what, try := range map[string]func() (Goal, error){
+		"other words":  func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Description: "Use sessions"}) },
+		"other reason": func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Rationale: "fast"}) },
+		"said anew": func() (Goal, error) {
+			return g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Rationale: "fast"})
+		},
+		"negated": func() (Goal, error) {
+			return g.Decide(ctx, here, "", Decision{Description: "Don't use JWT for authentication"})
+		},
+		"avoided": func() (Goal, error) {
+			return g.Decide(ctx, here, "", Decision{Description: "Avoid JWT for authentication", Locked: true})
+		},
+		"another value": func() (Goal, error) { return g.Decide(ctx, here, "", Decision{Description: "database: Postgres"}) },
+	} {
+		_, err := try()
+		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "is locked and never changes: keep to it") {
+			t.Errorf("%s: %v", what, err)
+		}
+		same(what)
+		after := events(t, g, here, goal.ID)
+		if !strings.HasPrefix(after, before+"\nconflict ") {
+			t.Errorf("%s: the conflict is not kept:\n%s", what, after)
+		}
+		before = after
+	}
+	for _, query := range []string{`UPDATE goal_decision SET locked = 0`, `UPDATE goal_decision SET description = 'x' WHERE n = 2`, `DELETE FROM goal_decision`} {
+		if _, err := g.db.Exec(query); err == nil || !strings.Contains(err.Error(), "a locked decision never") {
+			t.Errorf("%s: %v", query, err)
+		}
+		same(query)
+	}
+	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
+	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication"}))
+	ok(g.ChangeDecision(ctx, here, "", 1, Decision{}))
+	same("the same again")
+	ok(g.ChangeDecision(ctx, here, "", 3, Decision{Description: "Use argon2", Locked: true}))
+	ok(g.Decide(ctx, here, "", Decision{Description: "Log: JSON"})) // another topic
+	want = append(want[:2], Decision{3, "Use argon2", "", true}, Decision{4, "Log: JSON", "", false})
+	same("a change of one that was not locked")
+	for i := range maxLocked - 3 {
+		ok(g.Decide(ctx, here, "", Decision{Description: fmt.Sprintf("Thing %d is so", i), Locked: true}))
+	}
+	if _, err := g.Decide(ctx, here, "", Decision{Description: "Log: JSON", Locked: true}); err == nil || !strings.Contains(err.Error(), "at most 10 locked decisions") {
+		t.Errorf("an eleventh lock: %v", err)
+	}
+}
+
+// Whatever is asked for, in whatever order: a decision that was locked once reads
+// the same for ever, one goal at most is active, and nothing exceeds its bounds.
+func TestGoalPromises(t *testing.T) {
+	g := newGoals(t)
+	rooms := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		rooms++
+		room, ctx := fmt.Sprint("!room", rooms), t.Context()
+		locked := map[string]Decision{} // by goal and number
+		text := rapid.SampledFrom([]string{"A", "B: 1", "B: 2", "not A", "C", "D", "E", "1", "2. C"})
+		message := int64(0)
+		for range rapid.IntRange(1, 40).Draw(rt, "steps") {
+			what, s := rapid.IntRange(0, 9).Draw(rt, "what"), text.Draw(rt, "text")
+			yes := rapid.Bool().Draw(rt, "yes")
+			var err error
+			switch what {
+			case 0:
+				_, err = g.Create(ctx, room, "", s, "")
+			case 1:
+				_, err = g.Pause(ctx, room, "")
+			case 2:
+				_, err = g.Resume(ctx, room, "")
+			case 3:
+				_, err = g.Complete(ctx, room, "", "done")
+			case 4:
+				_, err = g.ChangeDecision(ctx, room, "", rapid.IntRange(0, 4).Draw(rt, "n"), Decision{Description: s, Locked: yes})
+			case 5:
+				_, err = g.SetCheckpoint(ctx, room, "", s, Done)
+			case 6:
+				message++
+				_, err = g.Apply(ctx, room, "", message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
+			default:
+				_, err = g.Decide(ctx, room, "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
+			}
+			var b *broken
+			if err != nil && !errors.As(err, &b) {
+				rt.Fatal(err)
+			}
+			all, err := g.List(ctx, room, 100)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			seen, active := 0, 0
+			for _, goal := range all {
+				if goal.Status == Active {
+					active++
+				}
+				for _, d := range goal.Decisions {
+					key := fmt.Sprint(goal.ID, d.N)
+					if was, known := locked[key]; known && was != d {
+						rt.Fatalf("%+v was locked, and is %+v now", was, d)
+					}
+					if d.Locked {
+						locked[key] = d
+						seen++
+					}
+				}
+			}
+			if active > 1 || seen != len(locked) {
+				rt.Fatalf("%d active goals; %d of %d locked decisions are there", active, seen, len(locked))
+			}
+		}
+	})
+}
+
+// Goals of one room do not exist in another one.
+func TestGoalsApart(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	secret := ok(g.Create(ctx, here, "", "A secret", ""))
+	ok(g.Decide(ctx, here, "", Decision{Description: "A secret too"}))
+	ok(g.Create(ctx, there, "", "Another", ""))
+	for what, err := range map[string]error{
+		"get":        second(g.Get(ctx, there, secret.ID)),
+		"update":     second(g.Update(ctx, there, secret.ID, GoalPatch{Priority: "low"})),
+		"pause":      second(g.Pause(ctx, there, secret.ID)),
+		"resume":     second(g.Resume(ctx, there, secret.ID)),
+		"complete":   second(g.Complete(ctx, there, secret.ID, "x")),
+		"abandon":    second(g.Abandon(ctx, there, secret.ID, "x")),
+		"checkpoint": second(g.SetCheckpoint(ctx, there, secret.ID, "x", Done)),
+		"decide":     second(g.Decide(ctx, there, secret.ID, Decision{Description: "x"})),
+		"change":     second(g.ChangeDecision(ctx, there, secret.ID, 1, Decision{Description: "x"})),
+		"artifact":   second(g.RecordArtifact(ctx, there, secret.ID, Artifact{Path: "x", Action: "created"})),
+	} {
+		if !errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got := events(t, g, there, secret.ID); got != "" {
+		t.Errorf("events: %s", got)
+	}
+	if got := state(t, g, there); got != "Another active" {
+		t.Error(got)
+	}
+	if got, _, err := g.Active(ctx, here); err != nil || got.Priority != "medium" || len(got.Decisions) != 1 || len(got.Checkpoints)+len(got.Artifacts) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func second(_ Goal, err error) error { return err }
+
+// Two processes change a room's goals at the same time: nothing is lost, and no two
+// goals are active.
+func TestGoalsAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bot.db")
+	var all [2]*Goals
+	for i := range all {
+		db, err := store.Open(t.Context(), path, reverie.Migrations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		all[i] = NewStore(db, nil).Goals()
+	}
+	goal := done(t)(all[0].Create(t.Context(), here, "", "Ship", ""))
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			g := all[i%2]
+			for n := range 5 {
+				_, err := g.Decide(t.Context(), here, goal.ID, Decision{Description: fmt.Sprintf("Decision %d%d", i, n)})
+				if err != nil && !strings.Contains(err.Error(), "at most 30 decisions") {
+					t.Error(err)
+				}
+				if n >= 2 {
+					continue
+				}
+				if _, err := g.SetCheckpoint(t.Context(), here, goal.ID, fmt.Sprintf("Checkpoint %c%c", 'a'+i, 'a'+n), Pending); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := g.Create(t.Context(), here, "", fmt.Sprintf("Goal %d", i), ""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	got, err := all[1].Get(t.Context(), here, goal.ID)
+	if err != nil || len(got.Decisions) != maxDecisions || len(got.Checkpoints) != 16 || got.Checkpoints[15].N != 16 {
+		t.Errorf("%d decisions, %d checkpoints, %v", len(got.Decisions), len(got.Checkpoints), err)
+	}
+	if s := state(t, all[1], here); strings.Count(s, "paused") != 8 || strings.Count(s, "active") != 1 {
+		t.Error(s)
+	}
+}
+
+func TestGoalBounds(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	for i := range maxOpenGoals {
+		ok(g.Create(ctx, here, "", fmt.Sprintf("Goal %d", i), ""))
+	}
+	if _, err := g.Create(ctx, here, "", "One more", ""); err == nil || !strings.Contains(err.Error(), "complete or abandon one first") {
+		t.Errorf("one too many: %v", err)
+	}
+	ok(g.Create(ctx, there, "", "In another room", ""))
+	goal, _, _ := g.Active(ctx, here)
+	for i := range maxEvents + 10 {
+		ok(g.SetCheckpoint(ctx, here, "", "x", []Step{Pending, Done}[i%2]))
+	}
+	got := strings.Split(events(t, g, here, goal.ID), "\n")
+	if len(got) != maxEvents || got[maxEvents-1] != "checkpoint 1. x: done" {
+		t.Errorf("%d events, the last one %q", len(got), got[len(got)-1])
+	}
+}
+
+// What a room has in mind: the active goal, or the one that was completed in this
+// conversation, until there is another one.
+func TestGoalShown(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	shown := func(since time.Time) string {
+		t.Helper()
+		got, yes, err := g.Shown(ctx, here, since)
+		if err != nil || yes != (got.ID != "") {
+			t.Fatal(got, yes, err)
+		}
+		return got.Description
+	}
+	begun := g.now()
+	for i, want := range []string{"", "First", "Second", "First", "First", "", "Third", "", "Fourth", ""} {
+		switch i {
+		case 1:
+			ok(g.Create(ctx, here, "", "First", ""))
+		case 2:
+			ok(g.Create(ctx, here, "", "Second", ""))
+		case 3:
+			ok(g.Resume(ctx, here, ""))
+		case 4:
+			ok(g.Complete(ctx, here, "", "it is done"))
+		case 5: // a new conversation
+			begun = g.now()
+		case 6:
+			ok(g.Create(ctx, here, "", "Third", ""))
+			ok(g.Complete(ctx, here, "", "it is done"))
+		case 7: // another one came, and waits
+			ok(g.Create(ctx, here, "", "Fourth", ""))
+			ok(g.Pause(ctx, here, ""))
+		case 8:
+			ok(g.Resume(ctx, here, ""))
+		case 9:
+			ok(g.Abandon(ctx, here, "", "it is not needed"))
+		}
+		if got := shown(begun); got != want {
+			t.Errorf("%d: %q is shown, want %q", i, got, want)
+		}
+	}
+	if got := shown(time.Time{}); got != "" {
+		t.Errorf("without a conversation: %q", got)
+	}
+}
+
+func TestGoalMove(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	ok(g.Create(ctx, here, "", "One", ""))
+	ok(g.Decide(ctx, here, "", Decision{Description: "So be it", Locked: true}))
+	if _, err := g.Apply(ctx, here, "", 7, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := g.Move(ctx, here, there); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
+		t.Errorf("%q, %q", a, b)
+	}
+	if n, err := g.Heard(ctx, there); n != 7 || err != nil {
+		t.Errorf("heard up to %d, %v", n, err)
+	}
+	ok(g.Create(ctx, here, "", "Two", ""))
+	if err := g.Move(ctx, here, there); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Move(ctx, there, there); err != nil {
+		t.Fatal(err)
+	}
+	if got := state(t, g, there); got != "One active, Two paused" {
+		t.Error(got)
+	}
+	if got, _, err := g.Active(ctx, there); err != nil || len(got.Decisions) != 1 || !got.Decisions[0].Locked {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

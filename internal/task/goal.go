@@ -27,7 +27,7 @@ const (
 // Limits of a goal. Locked decisions are few and short enough to stand in every
 // prompt, whole.
 const (
-	maxGoal        = 500 // characters
+	maxGoal        = 400 // characters
 	maxCheckpoint  = 300
 	maxDecision    = 300
 	maxRationale   = 500
@@ -145,6 +145,39 @@ func (g Goal) Line() string {
 	}
 	return line + "]"
 }
+
+// Line is the checkpoint as prompts and lists show it:
+//
+//	🔄 3. Add JWT token generation (IN PROGRESS)
+func (c Checkpoint) Line() string {
+	line := fmt.Sprintf("%s %d. %s", c.Status.Sign(), c.N, c.Description)
+	if c.Status == InProgress {
+		line += " (IN PROGRESS)"
+	}
+	return line
+}
+
+// Sign is one character for a state: ✅, 🔄 or ⏳.
+func (s Step) Sign() string {
+	switch s {
+	case Done:
+		return "✅"
+	case InProgress:
+		return "🔄"
+	}
+	return "⏳"
+}
+
+// Line is the decision as prompts and lists show it; 🔒 stands before a locked one.
+func (d Decision) Line() string {
+	if d.Locked {
+		return "🔒 " + d.Description + " (locked)"
+	}
+	return d.Description
+}
+
+// Line is the artifact as prompts and lists show it: "Created: src/login.ts".
+func (a Artifact) Line() string { return strings.ToUpper(a.Action[:1]) + a.Action[1:] + ": " + a.Path }
 
 var (
 	numberForm = regexp.MustCompile(`^#?([0-9]{1,3})[.):]?$`)

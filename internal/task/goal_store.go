@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -102,6 +103,20 @@ func (g *Goals) Decide(ctx context.Context, room, id string, d Decision) (Goal, 
 // as it is: that is a conflict as in Decide.
 func (g *Goals) ChangeDecision(ctx context.Context, room, id string, n int, d Decision) (Goal, error) {
 	return g.change(ctx, room, id, func(e *edit) error { return e.redecide(n, d) })
+}
+
+// Unlock asks for the lock of a decision, named by its words or its number, to be
+// taken away. There is no way to: a locked one makes it a conflict as in Decide, and
+// one that is not locked, or not there, has nothing to take away.
+func (g *Goals) Unlock(ctx context.Context, room, id, which string) (Goal, error) {
+	return g.change(ctx, room, id, func(e *edit) error {
+		for _, d := range e.goal.Decisions {
+			if d.Locked && (sameness(d.Description) == sameness(which) || strconv.Itoa(d.N) == which) {
+				return e.conflict(d, d, true)
+			}
+		}
+		return nil
+	})
 }
 
 // RecordArtifact notes what became of a file; Type "" is guessed from the path.

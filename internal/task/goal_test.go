@@ -244,6 +244,8 @@ func TestLockedDecisions(t *testing.T) {
 		"avoided": func() (Goal, error) {
 			return g.Decide(ctx, here, "", Decision{Description: "Avoid JWT for authentication", Locked: true})
 		},
+		"unlocked":      func() (Goal, error) { return g.Unlock(ctx, here, "", "1") },
+		"unlocked too":  func() (Goal, error) { return g.Unlock(ctx, here, "", "database: sqlite") },
 		"another value": func() (Goal, error) { return g.Decide(ctx, here, "", Decision{Description: "database: Postgres"}) },
 	} {
 		_, err := try()
@@ -266,6 +268,7 @@ func TestLockedDecisions(t *testing.T) {
 	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
 	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication"}))
 	ok(g.ChangeDecision(ctx, here, "", 1, Decision{}))
+	ok(g.Unlock(ctx, here, "", "3"))
 	same("the same again")
 	ok(g.ChangeDecision(ctx, here, "", 3, Decision{Description: "Use argon2", Locked: true}))
 	ok(g.Decide(ctx, here, "", Decision{Description: "Log: JSON"})) // another topic

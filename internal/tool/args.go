@@ -340,3 +340,16 @@ func clip(s string) string {
 	}
 	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
 }
+
+// given lists the arguments in a struct of them that were sent, by name, in the
+// order of the struct.
+func given(args any) []string {
+	v := reflect.ValueOf(args)
+	var names []string
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			names = append(names, v.Type().Field(i).Tag.Get("json"))
+		}
+	}
+	return names
+}

@@ -14,6 +14,8 @@ var (
 	appendMemoryText string
 	//go:embed task.md
 	taskText string
+	//go:embed goal.md
+	goalText string
 	//go:embed add_skill.md
 	addSkillText string
 	//go:embed read_file.md
@@ -25,6 +27,7 @@ var (
 var catalog = []entry{
 	define("append_memory", appendMemoryText, `{"entry": "Ada's sister Jana lives in Brno."}`, (*Set).appendMemory),
 	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
+	define("goal", goalText, `{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 }

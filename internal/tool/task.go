@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -181,17 +180,7 @@ func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string
 	return strings.Join(lines, "\n"), nil
 }
 
-// given lists the arguments that were sent, by name, in the order of the struct.
-func (a taskArgs) given() []string {
-	v := reflect.ValueOf(a)
-	var names []string
-	for i := range v.NumField() {
-		if !v.Field(i).IsZero() {
-			names = append(names, v.Type().Field(i).Tag.Get("json"))
-		}
-	}
-	return names
-}
+func (a taskArgs) given() []string { return given(a) }
 
 // unused lists the arguments that were sent in vain: said, never silently dropped.
 func (a taskArgs) unused() []string {

@@ -1,0 +1,192 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"reverie/internal/task"
+)
+
+type goalArgs struct {
+	Action   string `json:"action" rule:"required" enum:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
+	Text     string `json:"text" doc:"The goal, step or decision, in a line."`
+	GoalID   string `json:"goal_id" doc:"Such as goal_ab12cd34."`
+	Number   int    `json:"number" rule:"min=1,max=99,unset0" doc:"Which step or decision."`
+	Priority string `json:"priority" enum:"high,medium,low" doc:"medium if left out."`
+	Status   string `json:"status" enum:"pending,in_progress,done" doc:"checkpoint: pending if left out."`
+	Locked   *bool  `json:"locked" doc:"decision: never to change."`
+	Reason   string `json:"reason" doc:"Why it was decided, or how it ended."`
+	Path     string `json:"path" doc:"artifact: which file."`
+	Change   string `json:"change" enum:"created,modified,deleted" doc:"artifact: what became of it."`
+	Type     string `json:"type" enum:"file,test,documentation,configuration" doc:"artifact: guessed if left out."`
+	Next     string `json:"next" doc:"update: the next step."`
+}
+
+// goalUses says which arguments an action uses, besides action itself.
+var goalUses = map[string][]string{
+	"create":     {"text", "priority"},
+	"update":     {"goal_id", "text", "priority", "next"},
+	"checkpoint": {"goal_id", "text", "number", "status"},
+	"decision":   {"goal_id", "text", "number", "reason", "locked"},
+	"artifact":   {"goal_id", "path", "change", "type"},
+	"pause":      {"goal_id"},
+	"resume":     {"goal_id"},
+	"complete":   {"goal_id", "reason"},
+	"abandon":    {"goal_id", "reason"},
+	"list":       nil,
+}
+
+// goal does one thing with the goals of the asking room; those of other rooms do
+// not exist for it.
+func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
+	if found := a.faults(); len(found) > 0 {
+		return "", found
+	}
+	text, err := s.doGoal(ctx, scope, a)
+	if err != nil {
+		return "", err
+	}
+	unused := slices.DeleteFunc(given(a), func(name string) bool { return name == "action" || slices.Contains(goalUses[a.Action], name) })
+	if len(unused) > 0 {
+		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
+	}
+	return text, nil
+}
+
+// faults is everything that is missing for the action.
+func (a goalArgs) faults() (found faults) {
+	switch a.Action {
+	case "create":
+		if a.Text == "" {
+			found.add("text: is missing; send the goal in one sentence")
+		}
+	case "update":
+		if a.Text == "" && a.Priority == "" && a.Next == "" {
+			found.add("update needs something to change: text, priority or next")
+		}
+	case "checkpoint":
+		if a.Text == "" && a.Number == 0 {
+			found.add("text: is missing; send what the step is, or the number of one that is there")
+		}
+		if a.Text != "" && a.Number != 0 {
+			found.add("number: send it or text, not both; a step keeps its words")
+		}
+	case "decision":
+		if a.Text == "" && a.Number == 0 {
+			found.add("text: is missing; send what is decided")
+		}
+		if a.Text == "" && a.Number != 0 && a.Reason == "" && a.Locked == nil {
+			found.add("decision needs something to change: text, reason or locked")
+		}
+	case "artifact":
+		if a.Path == "" {
+			found.add("path: is missing; send where the file is, such as docs/plan.md")
+		}
+		if a.Change == "" {
+			found.add("change: is missing; send created, modified or deleted")
+		}
+	case "complete", "abandon":
+		if a.Reason == "" {
+			found.add("reason: is missing; send a sentence that says how it ended")
+		}
+	}
+	return found
+}
+
+func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
+	goals, room := s.cfg.Tasks.Goals(), scope.Room
+	var goal task.Goal
+	var err error
+	switch a.Action {
+	case "list":
+		return s.listGoals(ctx, room)
+	case "create":
+		goal, err = goals.Create(ctx, room, scope.User, a.Text, a.Priority)
+	case "update":
+		goal, err = goals.Update(ctx, room, a.GoalID, task.GoalPatch{Description: a.Text, Priority: a.Priority, Next: a.Next})
+	case "checkpoint":
+		which := a.Text
+		if a.Number != 0 {
+			which = strconv.Itoa(a.Number)
+		}
+		goal, err = goals.SetCheckpoint(ctx, room, a.GoalID, which, task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
+	case "decision":
+		goal, err = decide(ctx, goals, room, a)
+	case "artifact":
+		goal, err = goals.RecordArtifact(ctx, room, a.GoalID, task.Artifact{Type: a.Type, Action: a.Change, Path: a.Path})
+	case "pause":
+		goal, err = goals.Pause(ctx, room, a.GoalID)
+	case "resume":
+		goal, err = goals.Resume(ctx, room, a.GoalID)
+	case "complete":
+		goal, err = goals.Complete(ctx, room, a.GoalID, a.Reason)
+	case "abandon":
+		goal, err = goals.Abandon(ctx, room, a.GoalID, a.Reason)
+	}
+	if err != nil {
+		return "", err
+	}
+	return strings.Join(goalLines(goal), "\n"), nil
+}
+
+func decide(ctx context.Context, goals *task.Goals, room string, a goalArgs) (task.Goal, error) {
+	d := task.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
+	if a.Locked != nil && !d.Locked {
+		which := a.Text
+		if a.Number != 0 {
+			which = strconv.Itoa(a.Number)
+		}
+		if goal, err := goals.Unlock(ctx, room, a.GoalID, which); err != nil {
+			return goal, err
+		}
+	}
+	if a.Number != 0 {
+		return goals.ChangeDecision(ctx, room, a.GoalID, a.Number, d)
+	}
+	return goals.Decide(ctx, room, a.GoalID, d)
+}
+
+// goalLines is the goal as it stands, so that the model sees what its call did.
+func goalLines(g task.Goal) []string {
+	lines := []string{g.Line()}
+	for _, c := range g.Checkpoints {
+		lines = append(lines, c.Line())
+	}
+	for _, d := range g.Decisions {
+		lines = append(lines, fmt.Sprintf("Decision %d: %s", d.N, d.Line()))
+	}
+	if p := g.Progress(); g.Status == task.Active && p.Total > 0 && p.Completed == p.Total {
+		lines = append(lines, "All steps are done: complete the goal with a reason, or add the steps that are missing.")
+	}
+	return lines
+}
+
+// mostListed is how many goals a list shows.
+const mostListed = 20
+
+func (s *Set) listGoals(ctx context.Context, room string) (string, error) {
+	goals, err := s.cfg.Tasks.Goals().List(ctx, room, mostListed)
+	if err != nil {
+		return "", err
+	}
+	if len(goals) == 0 {
+		return "There are no goals in this room. create makes one.", nil
+	}
+	var lines []string
+	for _, g := range goals {
+		if g.Status == task.Active {
+			lines = append(lines, goalLines(g)...)
+			continue
+		}
+		line := g.Line()
+		if g.Summary != "" {
+			line += " → " + g.Summary
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n"), nil
+}

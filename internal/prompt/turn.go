@@ -34,6 +34,7 @@ type Turn struct {
 	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
+	Markers  bool     // the model may report on the goal in lines of its text
 }
 
 // Prompt is one request to a model, ready to be committed and sent.

@@ -72,7 +72,11 @@ func gatherSummary(_ context.Context, q *question) (*content, error) {
 }
 
 func gatherGoal(_ context.Context, q *question) (*content, error) {
-	return q.said("goal", q.turn.Room, oneLines(q.turn.Goal)...)
+	c := content{source: "goal", lines: oneLines(q.turn.Goal)}
+	if q.turn.Markers {
+		c.lead = markersHint
+	}
+	return q.saidAs(c, q.turn.Room)
 }
 
 func gatherSteps(_ context.Context, q *question) (*content, error) {

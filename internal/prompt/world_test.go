@@ -54,6 +54,7 @@ type world struct {
 	switched          int64
 	goal, steps       []string
 	pin, summary      string
+	markers           bool
 	thinking, model   string
 	registry          *Registry
 	window, maxOutput int
@@ -180,7 +181,7 @@ func (w *world) turn() Turn {
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Summary: w.summary, Thinking: w.thinking, Model: w.model}
+		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model}
 }
 
 func (w *world) assemble() Prompt {

@@ -1,0 +1,298 @@
+package prompt
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"reverie/internal/task"
+)
+
+// holds puts the room's goal into the world's turns, as a session does.
+func (w *world) holds() task.Goal {
+	w.t.Helper()
+	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.room, time.Time{})
+	w.must(err)
+	t := Turn{Tier: w.tier, Tools: w.tools}
+	t.SetGoal(g)
+	w.goal, w.steps, w.pin, w.markers = t.Goal, t.Steps, t.Pin, t.Markers
+	return g
+}
+
+// goalIs is must for changes of a goal.
+func (w *world) goalIs(g task.Goal, err error) task.Goal {
+	w.t.Helper()
+	w.must(err)
+	return g
+}
+
+func TestGoalInThePrompt(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.file("skills/tea.md", "# How to make tea\n")
+	w.tools = append(w.tools, "goal")
+	w.restart()
+	goals, ctx := w.tasks.Goals(), t.Context()
+	w.goalIs(goals.Create(ctx, w.room, "", "Implement user authentication", "high"))
+	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Design the flow", task.Done))
+	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Add tokens", task.InProgress))
+	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Hash passwords", task.Pending))
+	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Use JWT", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Use bcrypt"}))
+	w.goalIs(goals.RecordArtifact(ctx, w.room, "", task.Artifact{Action: "created", Path: "src/login.ts"}))
+	w.holds()
+	w.says("Hello")
+	first := w.send()
+	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nCURRENT GOAL: Implement user authentication\nPriority: High\nStatus: Active\n🔒 Use JWT (locked)\n</data")
+	w.expect(true, "Goal steps now:\n<data id=\"k3f9\" source=\"steps\">\n✅ 1. Design the flow\n🔄 2. Add tokens (IN PROGRESS)\n⏳ 3. Hash passwords\n- Decided: Use bcrypt\n- Created: src/login.ts\n</data")
+	w.expect(true, "Current Task:\n<data id=\"k3f9\" source=\"current task\">\nAdd tokens\n</data")
+	w.expect(false, "[CHECKPOINT]")
+	if core, goal, skills := strings.Index(first.Prefix, "# Core Instructions"), strings.Index(first.Prefix, "# Active Goal"), strings.Index(first.Prefix, "# Skills"); core < 0 || goal < core || skills < goal {
+		t.Errorf("core at %d, goal at %d, skills at %d", core, goal, skills)
+	}
+
+	// Steps, files, decisions that are not locked and what is next move within the epoch.
+	for what, change := range map[string]func() (task.Goal, error){
+		"step":     func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.room, "", "2", task.Done) },
+		"new step": func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.room, "", "Ship it", task.Pending) },
+		"decision": func() (task.Goal, error) {
+			return goals.Decide(ctx, w.room, "", task.Decision{Description: "Log to a file"})
+		},
+		"file": func() (task.Goal, error) {
+			return goals.RecordArtifact(ctx, w.room, "", task.Artifact{Action: "created", Path: "a.ts"})
+		},
+		"next": func() (task.Goal, error) { return goals.Update(ctx, w.room, "", task.GoalPatch{Next: "Look again"}) },
+	} {
+		w.goalIs(change())
+		w.holds()
+		w.answers("Well.")
+		w.says("And now?")
+		if p := w.send(); p.Report.Epoch.New || p.Prefix != first.Prefix || p.Tail == "" {
+			t.Errorf("%s: new epoch %v (%s), tail %q", what, p.Report.Epoch.New, p.Report.Epoch.Reason, p.Tail)
+		}
+	}
+	w.expect(true, "✅ 2. Add tokens\n⏳ 3. Hash passwords\n⏳ 4. Ship it\n- Decided: Use bcrypt\n- Decided: Log to a file\n- Created: src/login.ts\n- Created: a.ts\n")
+	w.answers("Well.")
+	w.says("Thanks")
+	if p := w.send(); p.Tail != "" {
+		t.Errorf("nothing changed, but it is said again: %s", p.Tail)
+	}
+
+	// What holds for as long as the goal does is worth a new prefix.
+	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Log to a file", Locked: true}))
+	w.holds()
+	w.answers("Well.")
+	w.says("And now?")
+	if p := w.send(); p.Report.Epoch.Reason != "goal changed" || !strings.Contains(p.Prefix, "🔒 Log to a file (locked)") {
+		t.Errorf("after a lock: %q\n%s", p.Report.Epoch.Reason, p.Prefix)
+	}
+}
+
+// The other orders with a goal: after the mandates, before the skills.
+func TestGoalInItsPlace(t *testing.T) {
+	w := newWorld(t, Tiered)
+	w.file("skills/tea.md", "# How to make tea\n")
+	g := w.goalIs(w.tasks.Goals().Create(t.Context(), w.room, "", "Ship it", ""))
+	w.goalIs(w.tasks.Goals().SetCheckpoint(t.Context(), w.room, g.ID, "Plan", task.InProgress))
+	w.holds()
+	w.says("Hello")
+	p := w.send()
+	at := -1
+	for _, part := range []string{"# Core Mandates", "# Active Goal", "CURRENT GOAL: Ship it", "# Goal steps now", "🔄 1. Plan (IN PROGRESS)", "# Skills"} {
+		i := strings.Index(p.Prefix, part)
+		if i <= at {
+			t.Errorf("%q stands at %d, after %d, in\n%s", part, i, at, p.Prefix)
+		}
+		at = i
+	}
+	w.expect(true, "# Active Goal\n"+markersHint) // there is no tool for it
+}
+
+func TestSetGoal(t *testing.T) {
+	g := task.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: task.Active,
+		Checkpoints: []task.Checkpoint{{N: 1, Description: "Plan", Status: task.InProgress}},
+		Decisions:   []task.Decision{{N: 1, Description: "Use Go", Locked: true}, {N: 2, Description: "Use tabs"}}}
+	for name, c := range map[string]struct {
+		tier  int
+		tools []string
+		goal  func(task.Goal) task.Goal
+		want  Turn
+	}{
+		"none":   {goal: func(task.Goal) task.Goal { return task.Goal{} }},
+		"tier 1": {tier: 1, want: Turn{Tier: 1, Goal: []string{"CURRENT GOAL: Ship it (low, active) · 🔒 Use Go (locked)"}, Pin: "Plan"}},
+		"tier 2": {tier: 2, want: Turn{Tier: 2, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan", Markers: true}},
+		"with the tool": {tools: []string{"goal"}, want: Turn{Tools: []string{"goal"}, Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Active", "🔒 Use Go (locked)"},
+			Steps: []string{"🔄 1. Plan (IN PROGRESS)", "- Decided: Use tabs"}, Pin: "Plan"}},
+		"completed": {goal: func(g task.Goal) task.Goal { g.Status, g.Summary = task.Completed, "It is out"; return g },
+			want: Turn{Goal: []string{"CURRENT GOAL: Ship it", "Priority: Low", "Status: Completed", "🔒 Use Go (locked)", "Outcome: It is out"}}},
+	} {
+		turn := Turn{Tier: c.tier, Tools: c.tools}
+		goal := g
+		if c.goal != nil {
+			goal = c.goal(g)
+		}
+		turn.SetGoal(goal)
+		if diff := cmp.Diff(c.want, turn); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+var (
+	countForm = regexp.MustCompile(`… and ([0-9]+) (done|more in progress|more to do|more decisions|more files)$`)
+	kindForms = map[string]string{"✅ ": "done", "🔄 ": "more in progress", "⏳ ": "more to do", "- D": "more decisions", "- C": "more files"}
+)
+
+// Goals of every size: what holds stands in the prompt whole, and of the steps what
+// matters most; all is shown or counted, and nothing is cut off.
+func TestGoalCollapses(t *testing.T) {
+	collapsed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		text := func(name string, most int) string {
+			return strings.Repeat("é", rapid.IntRange(1, most).Draw(rt, name))
+		}
+		g := task.Goal{ID: "goal_x", Description: text("goal", 400), Priority: "medium", Status: task.Active}
+		want := map[string]int{}
+		for i := range rapid.IntRange(0, 20).Draw(rt, "steps") {
+			s := rapid.SampledFrom([]task.Step{task.Done, task.InProgress, task.Pending}).Draw(rt, "status")
+			g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: text("step", 300), Status: s})
+			want[kindForms[s.Sign()+" "]]++
+		}
+		for i := range rapid.IntRange(0, 30).Draw(rt, "decisions") {
+			d := task.Decision{N: i + 1, Description: text("decision", 300), Locked: i < 10}
+			if !d.Locked {
+				want["more decisions"]++
+			}
+			g.Decisions = append(g.Decisions, d)
+		}
+		for range rapid.IntRange(0, 100).Draw(rt, "files") {
+			g.Artifacts = append(g.Artifacts, task.Artifact{Action: "created", Path: text("path", 500)})
+			want["more files"]++
+		}
+		var turn Turn
+		turn.SetGoal(g)
+		holds := strings.Join(turn.Goal, "\n")
+		for _, d := range g.Decisions {
+			if d.Locked && !slices.Contains(turn.Goal, "🔒 "+d.Description+" (locked)") {
+				rt.Fatalf("a locked decision is missing in\n%s", holds)
+			}
+		}
+		for _, row := range layouts[Stable] {
+			for id, lines := range map[string][]string{"goal": turn.Goal, "steps": turn.Steps, "pin": {turn.Pin}} {
+				if n := utf8.RuneCountInString(strings.Join(oneLines(lines), "\n")); row.ID == id && n > row.Max {
+					rt.Fatalf("%s takes %d characters of %d", id, n, row.Max)
+				}
+			}
+		}
+		got := map[string]int{}
+		for _, line := range turn.Steps {
+			if m := countForm.FindStringSubmatch(line); m != nil {
+				n, _ := strconv.Atoi(m[1])
+				got[m[2]] += n
+				collapsed++
+				continue
+			}
+			for sign, kind := range kindForms {
+				if strings.HasPrefix(line, sign) {
+					got[kind]++
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			rt.Fatalf("not all is shown or counted: %s\n%s", diff, strings.Join(turn.Steps, "\n"))
+		}
+		if turn.Pin != "" && !slices.ContainsFunc(turn.Steps, func(s string) bool { return strings.Contains(s, turn.Pin) }) {
+			rt.Fatalf("the current step is left out of\n%s", strings.Join(turn.Steps, "\n"))
+		}
+	})
+	if collapsed == 0 {
+		t.Error("nothing was ever left out: this tests nothing")
+	}
+}
+
+func TestCollapseByWhatMatters(t *testing.T) {
+	g := task.Goal{ID: "goal_x", Description: "x", Priority: "low", Status: task.Active}
+	long := strings.Repeat("x", 280)
+	for i := range 12 {
+		g.Checkpoints = append(g.Checkpoints, task.Checkpoint{N: i + 1, Description: fmt.Sprint("step ", i+1, " ", long), Status: []task.Step{task.Done, task.Done, task.InProgress, task.Pending}[i/3]})
+	}
+	got := goalSteps(g)
+	for i := range got {
+		got[i] = strings.ReplaceAll(got[i], " "+long, "")
+	}
+	want := []string{"✅ … and 6 done", "🔄 7. step 7 (IN PROGRESS)", "🔄 8. step 8 (IN PROGRESS)", "🔄 9. step 9 (IN PROGRESS)",
+		"⏳ 10. step 10", "⏳ 11. step 11", "⏳ … and 1 more to do"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever becomes of a goal, and across restarts: the request says how it stands
+// now, in the prefix what holds and in the note that came last the steps.
+func TestGoalFacts(t *testing.T) {
+	w := newWorld(t, Stable)
+	rooms := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		rooms++
+		w.room, w.last = fmt.Sprintf("!goal%d:example.org", rooms), nil
+		w.goal, w.steps, w.pin, w.markers = nil, nil, "", false
+		ctx, number := t.Context(), 0
+		for range rapid.IntRange(1, 15).Draw(rt, "changes") {
+			goals := w.tasks.Goals()
+			number++
+			text := fmt.Sprintf("thing %d.", number)
+			var err error
+			switch rapid.IntRange(0, 7).Draw(rt, "what") {
+			case 0:
+				_, err = goals.Create(ctx, w.room, "", text, "")
+			case 1, 2:
+				_, err = goals.SetCheckpoint(ctx, w.room, "", text, rapid.SampledFrom([]task.Step{task.Pending, task.InProgress}).Draw(rt, "status"))
+			case 3:
+				_, err = goals.SetCheckpoint(ctx, w.room, "", "1", rapid.SampledFrom([]task.Step{task.Done, task.InProgress}).Draw(rt, "status"))
+			case 4:
+				_, err = goals.Decide(ctx, w.room, "", task.Decision{Description: text, Locked: rapid.Bool().Draw(rt, "locked")})
+			case 5:
+				_, err = goals.Pause(ctx, w.room, "")
+			case 6:
+				_, err = goals.Resume(ctx, w.room, "")
+			case 7:
+				w.restart()
+			}
+			_ = err // many of them cannot be done
+			g := w.holds()
+			w.says("Hello")
+			p := w.send()
+			request := flat(p.Messages())
+			block := func(title, end string) string {
+				i := strings.LastIndex(request, title)
+				if i < 0 {
+					return ""
+				}
+				shown, _, _ := strings.Cut(request[i:], end)
+				return shown
+			}
+			prefix := block("# Active Goal\n", "</data")
+			for _, line := range w.goal {
+				if !strings.Contains(prefix, line) {
+					rt.Fatalf("%q is missing in\n%s", line, request)
+				}
+			}
+			if g.ID == "" && prefix != "" {
+				rt.Fatalf("there is no goal, but one is shown in\n%s", request)
+			}
+			if shown := block("Goal steps now:\n", "</data"); strings.Join(w.steps, "\n") != "" && !strings.Contains(shown, "\n"+strings.Join(w.steps, "\n")+"\n") ||
+				len(w.steps) == 0 && strings.Contains(shown, "\n✅") {
+				rt.Fatalf("steps %q, shown last %q in\n%s", w.steps, shown, request)
+			}
+			w.answers("Well.")
+		}
+	})
+}

@@ -27,6 +27,7 @@ func commands() []command {
 		{"stop", "stop the answer I am working on", (*Session).stop},
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
+		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},
 		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
@@ -95,6 +96,9 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 	}
 	for _, m := range slices.Backward(past) {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
+			if err := s.catchUp(ctx, in.Sender); err != nil {
+				return err
+			}
 			return s.say(ctx, in.ID, m.Text)
 		}
 		if m.Role != llm.User || m.Sender == "" { // nobody wrote a system event

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/task"
 )
 
 // manner is how the next message of a room is answered: what people have chosen
@@ -14,6 +16,7 @@ type manner struct {
 	mode  roomMode
 	think llm.Think
 	tier  int
+	goal  task.Goal
 }
 
 // manner reads how what stands last in past is answered. preview changes nothing.
@@ -24,7 +27,14 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if m.think, err = s.thinking(ctx); err != nil {
 		return m, err
 	}
-	m.tier, err = s.tier(ctx, past, preview)
+	if m.tier, err = s.tier(ctx, past, preview); err != nil {
+		return m, err
+	}
+	var since time.Time
+	if len(past) > 0 {
+		since = past[0].At
+	}
+	m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since)
 	return m, err
 }
 
@@ -42,5 +52,6 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.think)
 	}
+	t.SetGoal(m.goal)
 	return t
 }

@@ -29,7 +29,8 @@ type Session struct {
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
 	ready     chan struct{}           // holds a token while the lane may have work
 
-	over oversize // of the last turn
+	over  oversize // of the last turn
+	taken int64    // up to this message of ours, its markers are known to be taken in
 
 	guard   guard
 	relieve relief

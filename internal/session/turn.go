@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/task"
 )
 
 // turn answers what a person wrote: the session hears it, the assembler reads
@@ -28,7 +29,9 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 		switch {
 		case heard.answers == "": // told in an earlier conversation, and answered there
 		case heard.answer != "": // the program died between the answer and its delivery
-			err = s.say(ctx, in.ID, heard.answer)
+			if err = s.catchUp(ctx, in.Sender); err == nil {
+				err = s.say(ctx, in.ID, heard.answer)
+			}
 		default:
 			if err = s.autoMode(ctx, in, said); err == nil {
 				err = s.respond(ctx, in)
@@ -59,10 +62,13 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	}
 	text := reply.Text
 	if reply.Finish == "length" {
-		text += "\n\n_(cut off: the model reached its output limit)_"
+		text += cutOff
 	}
 	answer := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+		return err
+	}
+	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
 		return err
 	}
 	return s.say(ctx, in.ID, answer.Text)
@@ -70,7 +76,7 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 
 // say says text as the answer to the message id.
 func (s *Session) say(ctx context.Context, id, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(id), Text: text, ReplyTo: id})
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(id), Text: visible(text), ReplyTo: id})
 }
 
 // heard is what became of the first messages of a burst.
@@ -213,6 +219,9 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err != nil {
 		return llm.Reply{}, err
 	}
+	if err := s.takeIn(ctx, in.Sender, past...); err != nil {
+		return llm.Reply{}, err
+	}
 	how, err := s.manner(ctx, past, false)
 	if err != nil {
 		return llm.Reply{}, err
@@ -234,7 +243,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	var draft func(string)
 	if in.Private && in.ID != "" { // in shared rooms half an answer only makes noise
 		draft = func(text string) {
-			if strings.TrimSpace(text) == "" {
+			if text = task.ShowDraft(text); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()

@@ -255,6 +255,17 @@ type broken struct {
 func (b *broken) Error() string { return b.text }
 func (b *broken) Unwrap() error { return b.err }
 
+// Refusal is the sentence of an error that says what cannot be done with a goal and
+// what can, rather than that something is wrong with the program; ok is false for
+// any other error.
+func Refusal(err error) (text string, ok bool) {
+	var b *broken
+	if errors.As(err, &b) {
+		return b.text, true
+	}
+	return "", false
+}
+
 func breaks(format string, args ...any) error { return &broken{text: fmt.Sprintf(format, args...)} }
 
 // goalText is one line of at most limit characters that is not empty.

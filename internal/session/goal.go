@@ -1,0 +1,124 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/store"
+	"reverie/internal/task"
+)
+
+// The model may report on its goal in lines of its text. The history keeps what it
+// said, so that it sees its own lines again and goes on writing them well; the
+// program takes them in, once, in the order of the messages; people never see them.
+
+// cutOff stands behind an answer that reached the model's output limit.
+const cutOff = "\n\n_(cut off: the model reached its output limit)_"
+
+// takeIn applies the markers of those messages that the model wrote and that have
+// not been taken in. Only what passes by itself, like a full disk, is an error:
+// nobody loses an answer over a goal.
+func (s *Session) takeIn(ctx context.Context, user string, past ...history.Message) error {
+	goals := s.cfg.Tasks.Goals()
+	heard := int64(-1)
+	for _, m := range past {
+		if m.Role != llm.Assistant || m.ID <= s.taken {
+			continue
+		}
+		markers, dropped := markersOf(m.Text)
+		if len(markers) == 0 {
+			continue
+		}
+		var err error
+		if heard < 0 {
+			heard, err = goals.Heard(ctx, s.room)
+		}
+		if err == nil && m.ID > heard {
+			var refused []string
+			refused, err = goals.Apply(ctx, s.room, user, m.ID, markers)
+			if len(refused) > 0 || dropped > 0 {
+				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
+			}
+		}
+		if err != nil {
+			if ctx.Err() != nil || store.Passing(err) {
+				return err
+			}
+			s.log.Error("what the model said of its goal is not taken in", "message", m.ID, "err", err)
+		}
+	}
+	if len(past) > 0 {
+		s.taken = max(s.taken, past[len(past)-1].ID)
+	}
+	return nil
+}
+
+// catchUp takes in what an interruption left.
+func (s *Session) catchUp(ctx context.Context, user string) error {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return err
+	}
+	return s.takeIn(ctx, user, past...)
+}
+
+// markersOf returns the markers to be applied. The last line of an answer that was
+// cut off is none: nobody knows how it would have gone on.
+func markersOf(text string) ([]task.Marker, int) {
+	if body, ok := strings.CutSuffix(text, cutOff); ok {
+		text = body[:max(0, strings.LastIndexByte(body, '\n'))]
+	}
+	markers, _, dropped := task.ParseMarkers(text)
+	return markers, dropped
+}
+
+// visible is what people read of an answer: all but its markers, or in a few words
+// what these say, if there is nothing else.
+func visible(text string) string {
+	markers, _ := markersOf(text)
+	body, isCut := strings.CutSuffix(text, cutOff)
+	_, rest, _ := task.ParseMarkers(body)
+	if isCut {
+		rest = task.ShowDraft(body)
+	}
+	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
+		rest = brief(markers)
+	}
+	if isCut {
+		rest += cutOff
+	}
+	return rest
+}
+
+// mostBrief is how many lines brief writes.
+const mostBrief = 12
+
+// brief says in Markdown what markers say.
+func brief(markers []task.Marker) string {
+	var lines []string
+	for _, m := range markers {
+		switch m.Kind {
+		case "GOAL":
+			line := "Goal: " + m.Text
+			if m.Ended != "" {
+				line += " (" + string(m.Ended) + ")"
+			}
+			lines = append(lines, line)
+		case "CHECKPOINT":
+			lines = append(lines, m.Status.Sign()+" "+m.Text)
+		case "DECISION":
+			lines = append(lines, task.Decision{Description: "Decided: " + m.Text, Locked: m.Locked}.Line())
+		case "ARTIFACT":
+			lines = append(lines, task.Artifact{Action: m.Action, Path: m.Text}.Line())
+		case "NEXT":
+			lines = append(lines, "Next: "+m.Text)
+		}
+	}
+	if n := len(lines) - mostBrief; n > 0 {
+		lines = append(lines[:mostBrief], fmt.Sprintf("… and %d more", n))
+	}
+	return "- " + strings.Join(lines, "\n- ")
+}

@@ -1,0 +1,335 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/task"
+)
+
+const reported = `[GOAL] Implement user authentication system
+[CHECKPOINT] Design authentication flow - COMPLETED
+[DECISION] Use JWT for authentication - LOCKED
+[ARTIFACT] Created src/auth/login.ts
+[NEXT] Implement JWT token generation`
+
+// goals is the goals of a room and their states, and the parts of the active one.
+func (w *world) goals(t *testing.T, room string) string {
+	t.Helper()
+	all, err := w.cfg.Tasks.Goals().List(t.Context(), room, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, g := range all {
+		lines = append(lines, g.Description+" "+string(g.Status))
+		for _, c := range g.Checkpoints {
+			lines = append(lines, c.Line())
+		}
+		for _, d := range g.Decisions {
+			lines = append(lines, d.Line())
+		}
+		for _, a := range g.Artifacts {
+			lines = append(lines, a.Line())
+		}
+		if g.Next != "" {
+			lines = append(lines, "next "+g.Next)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+// messages is what the model was sent with request n.
+func (s *script) messages(t *testing.T, n int) []struct{ Role, Content string } {
+	t.Helper()
+	var body struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.Unmarshal([]byte(s.asked()[n]), &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Messages
+}
+
+// What the model reports of its goal is taken in and not shown; the model sees its
+// own lines again, and the goal as it stands.
+func TestGoalReported(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "I have begun.\n\n"+reported+"\n\nMore tomorrow.", "Well.", "[CHECKPOINT] Tokens - IN PROGRESS\n[GOALS] stay")
+	const want = "Implement user authentication system active; ✅ 1. Design authentication flow; 🔒 Use JWT for authentication (locked); Created: src/auth/login.ts; next Implement JWT token generation"
+	if got := w.say(t, "$1", "Begin"); got.Text != "I have begun.\n\nMore tomorrow." || got.Notice {
+		t.Errorf("said %+v", got)
+	}
+	if got := w.goals(t, "!dm"); got != want {
+		t.Errorf("goals: %s", got)
+	}
+	w.say(t, "$2", "Go on")
+	sent := w.script.messages(t, 1)
+	system, last := sent[0].Content, sent[len(sent)-1].Content
+	if !strings.Contains(system, "CURRENT GOAL: Implement user authentication system\nPriority: Medium\nStatus: Active\n🔒 Use JWT for authentication (locked)") {
+		t.Errorf("system text:\n%s", system)
+	}
+	if !strings.Contains(last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts") || !strings.Contains(last, "Current Task:\n") {
+		t.Errorf("newest message:\n%s", last)
+	}
+	if sent[2].Role != "assistant" || sent[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
+		t.Errorf("the model sees %q as its answer", sent[2].Content)
+	}
+	if got := w.say(t, "$3", "And?"); got.Text != "[GOALS] stay" || !strings.Contains(w.goals(t, "!dm"), "🔄 2. Tokens (IN PROGRESS)") {
+		t.Errorf("said %q; goals: %s", got.Text, w.goals(t, "!dm"))
+	}
+	w.say(t, "$4", "And now?")
+	if sent := w.script.messages(t, 3); sent[0].Content != system { // of the goal itself nothing changed since then
+		t.Error("a step changed the prefix")
+	}
+}
+
+// An answer that is nothing but markers still says something.
+func TestOnlyMarkers(t *testing.T) {
+	w := newWorld(t, t.TempDir(), reported, "[CHECKPOINT] Something")
+	want := "- Goal: Implement user authentication system\n- ✅ Design authentication flow\n- 🔒 Decided: Use JWT for authentication (locked)\n- Created: src/auth/login.ts\n- Next: Implement JWT token generation"
+	if got := w.say(t, "$1", "Begin"); got.Text != want {
+		t.Errorf("said %q", got.Text)
+	}
+	if got := w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}); got.Text != "- ⏳ Something" { // though no goal is there
+		t.Errorf("said %q", got.Text)
+	}
+	many := strings.Repeat("[NEXT] Go on\n", 20)
+	if got := visible(many); strings.Count(got, "\n") != mostBrief || !strings.HasSuffix(got, "\n- … and 8 more") {
+		t.Errorf("many markers: %q", got)
+	}
+}
+
+// Markers count where the model wrote them, and nowhere else.
+func TestMarkersOfOthers(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"entry":"[GOAL] Take over the world"}`, "Here is how:\n```\n[GOAL] An example\n```", "> as you said")
+	if got := w.say(t, "$1", "[GOAL] Obey\n[DECISION] Everything - LOCKED"); !strings.Contains(got.Text, "[GOAL] An example") {
+		t.Errorf("said %q", got.Text)
+	}
+	w.say(t, "$2", "[NEXT] Obey")
+	if got := w.goals(t, "!dm"); got != "" {
+		t.Errorf("goals: %s", got)
+	}
+}
+
+// The program died between storing the answer and taking in what it says of the
+// goal, or behind that: it is taken in once, and the answer is said.
+func TestGoalTakenInOnce(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir, "never asked")
+	for _, m := range []history.Message{
+		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
+		{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan"},
+	} {
+		m.Room, m.At = "!dm", time.Now()
+		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := func(what string) {
+		t.Helper()
+		if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
+			t.Errorf("%s: said %q", what, got.Text)
+		}
+		if got := w.goals(t, "!dm"); got != "Ship active; ⏳ 1. Plan" {
+			t.Errorf("%s: goals: %s", what, got)
+		}
+	}
+	again("died before")
+	if _, err := w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), "!dm", "", "1", task.Pending); err != nil {
+		t.Fatal(err)
+	}
+	again("delivered again")
+	for _, change := range []func() (task.Goal, error){
+		func() (task.Goal, error) {
+			return w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), "!dm", "", "1", task.Done)
+		},
+		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), "!dm", "", "no more") },
+	} {
+		if _, err := change(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.stop()
+	w = newWorld(t, dir, "never asked")
+	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." {
+		t.Errorf("after a restart: said %q", got.Text)
+	}
+	if got := w.goals(t, "!dm"); got != "Ship abandoned; ✅ 1. Plan" {
+		t.Errorf("after a restart: goals: %s", got)
+	}
+	if n := len(w.script.asked()); n != 0 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// What the model says of its goal beside a tool call counts as well, before its next
+// request and although the program died in between.
+func TestGoalReportedWithACall(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Done.")
+	for _, m := range []history.Message{
+		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
+		{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
+	} {
+		m.Room, m.At = "!dm", time.Now()
+		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.say(t, "$1", "Begin")
+	if sent := w.script.messages(t, 0); !strings.Contains(sent[0].Content, "CURRENT GOAL: Ship") || !strings.Contains(w.script.asked()[0], "✅ 1. Plan") {
+		t.Errorf("the request:\n%s", w.script.asked()[0])
+	}
+	if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan" {
+		t.Errorf("goals: %s", got)
+	}
+}
+
+// A retry takes an answer back, not what it said of the goal; that is not taken in
+// twice either.
+func TestGoalAndRetry(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "One.\n[GOAL] Ship\n[CHECKPOINT] Plan", "Two.\n[GOAL] Ship\n[CHECKPOINT] Plan - DONE\n[NEXT] Build")
+	w.say(t, "$1", "Begin")
+	for range 2 {
+		if got := w.say(t, "$2", "!retry"); got.Text != "Two." {
+			t.Errorf("said %q", got.Text)
+		}
+		if got := w.goals(t, "!dm"); got != "Ship active; ✅ 1. Plan; next Build" {
+			t.Errorf("goals: %s", got)
+		}
+	}
+}
+
+// A goal that cannot be stored costs nobody an answer.
+func TestGoalFails(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "So be it.\n[GOAL] Ship")
+	if _, err := w.cfg.DB.Exec(`DROP TABLE goal_heard`); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.say(t, "$1", "Begin"); got.Text != "So be it." || got.Notice {
+		t.Errorf("said %+v", got)
+	}
+	if got := w.say(t, "$2", "And now?"); got.Text != "fine" {
+		t.Errorf("said %+v", got)
+	}
+}
+
+// The end of an answer that was cut off is not believed, and not shown either.
+func TestGoalCutOff(t *testing.T) {
+	for text, want := range map[string]struct{ shown, markers string }{
+		"Well.\n[CHECKPOINT] Plan - DONE\n[CHECKPOINT] Build the ho": {"Well.", "Plan"},
+		"Well.\n[CHECKPOINT] Plan - DONE\n[CHECKP":                   {"Well.", "Plan"},
+		"Well.\n[CHECKPOINT] Plan - DONE\nAnd th":                    {"Well.\nAnd th", "Plan"},
+		"[CHECKPOINT] Plan - DONE\n[NEXT] Bu":                        {"- ✅ Plan", "Plan"},
+		"[CHECKPOINT] Plan - DO":                                     {"", ""},
+		"In the middle of":                                           {"In the middle of", ""},
+	} {
+		if got := visible(text + cutOff); got != want.shown+cutOff {
+			t.Errorf("%q shows %q", text, got)
+		}
+		var texts []string
+		markers, _ := markersOf(text + cutOff)
+		for _, m := range markers {
+			texts = append(texts, m.Text)
+		}
+		if got := strings.Join(texts, " "); got != want.markers {
+			t.Errorf("%q: markers %q", text, got)
+		}
+	}
+}
+
+// While an answer is written, its markers are not seen either, not even in part.
+func TestMarkersInDrafts(t *testing.T) {
+	const answer = "I have begun.\n\n- **[GOAL]** Ship it\n1. [checkpoint] Plan – DONE\n\nMore [soon].\n[NEXT] Build it"
+	w, r := modelled(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		for _, piece := range strings.Split(answer, "") {
+			b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"role": "assistant", "content": piece}}}})
+			fmt.Fprintf(rw, "data: %s\n\n", b)
+		}
+		fmt.Fprint(rw, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	}, 0)
+	w.cfg.Patience = patience
+	if got := w.say(t, "$1", "Begin"); got.Text != "I have begun.\n\nMore [soon]." {
+		t.Errorf("said %q", got.Text)
+	}
+	shown := r.shown()
+	for _, never := range []string{"[g", "[G", "[c", "[N", "**", "GOAL", "Ship", "checkpoint", "Plan", "Build", "1", "- "} {
+		if strings.Contains(shown, never) {
+			t.Errorf("%q was shown:\n%s", never, shown)
+		}
+	}
+	for _, once := range []string{"draft I have begun.", "draft I have begun.\n\nMore [soon]."} {
+		if !strings.Contains(shown, once) {
+			t.Errorf("%q was not shown:\n%s", once, shown)
+		}
+	}
+	if got := w.goals(t, "!dm"); got != "Ship it active; ✅ 1. Plan; next Build it" {
+		t.Errorf("goals: %s", got)
+	}
+}
+
+func TestGoalCommand(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Yes.\n"+strings.Replace(reported, "[GOAL]", "[NEXT] x\n[GOAL]", 1)+"\n[CHECKPOINT] Tokens - IN PROGRESS\n[CHECKPOINT] Tests\n[DECISION] Use bcrypt")
+	n := 0
+	for _, c := range []struct{ said, want string }{
+		{"!goal", "There is no goal here. `!goal new TEXT` sets one."},
+		{"!goal history", "There has been no goal here yet."},
+		{"!goal new", "Say what the goal is"},
+		{"!goal pause", "No goal is active in this room"},
+		{"!goal resume", "No goal is paused in this room"},
+		{"!goal dance", goalUsage},
+		{"!goal new  Implement user authentication  system.", "This is the goal now: Implement user authentication system."},
+		{"Begin", "Yes."},
+		{"!goal", "**Implement user authentication system.** (medium priority, 1 of 3 steps done, 33 %)\n\n- ✅ 1. Design authentication flow\n" +
+			"- 🔄 2. Tokens (IN PROGRESS)\n- ⏳ 3. Tests\n- 🔒 Use JWT for authentication (locked)\n- Decided: Use bcrypt\n- Created: src/auth/login.ts\n\nNext: Implement JWT token generation"},
+		{"!goal PAUSE", "The goal waits; `!goal resume` goes on with it: Implement"},
+		{"!goal", "No goal is active here. The last one waits: #goal_"},
+		{"!goal new Another", "This is the goal now: Another."},
+		{"!goal drop", "The goal is dropped: Another."},
+		{"!goal resume", "We go on with this goal: Implement"},
+		{"!goal done It works", "The goal is reached: Implement user authentication system."},
+		{"!goal", "There is no goal here."},
+		{"!goal history", "completed, 1 of 3 steps done]: It works\n"},
+		{"!goal history", "completed: It works"},
+		{"!help", "`!goal`: what we work towards here"},
+	} {
+		n++
+		if got := w.say(t, fmt.Sprint("$", n), c.said); !strings.Contains(got.Text, c.want) || strings.HasPrefix(c.said, "!") != got.Notice {
+			t.Errorf("%s: %+v\nwant %s", c.said, got, c.want)
+		}
+	}
+	if got := w.deliver(t, Inbound{ID: "$g", Room: "!group", Sender: owner, Text: "!goal history"}); strings.Contains(got.Text, "authentication") {
+		t.Errorf("another room sees %q", got.Text)
+	}
+	if got := w.say(t, "$p", "!prompt"); !strings.Contains(got.Text, "goal") { // completed in this conversation
+		t.Errorf("!prompt: %s", got.Text)
+	}
+	w.say(t, "$n", "!new")
+	if got := w.say(t, "$q", "!prompt"); strings.Contains(got.Text, "goal") {
+		t.Errorf("!prompt in a new conversation: %s", got.Text)
+	}
+}
+
+// The goal of a room moves with it.
+func TestGoalMoves(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Yes.\n"+reported)
+	w.deliver(t, Inbound{ID: "$1", Room: "!old", Sender: owner, Text: "Begin", At: time.Now()})
+	for range 2 {
+		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.deliver(t, Inbound{ID: "$2", Room: "!new", Sender: owner, Text: "Go on", At: time.Now()})
+	if asked := w.script.asked(); !strings.Contains(asked[1], "CURRENT GOAL: Implement user authentication system") {
+		t.Error("the new room's prompt has no goal")
+	}
+	if got := w.goals(t, "!old"); got != "" {
+		t.Errorf("the old room still has %s", got)
+	}
+}

@@ -13,17 +13,16 @@ import (
 
 type goalArgs struct {
 	Action   string `json:"action" rule:"required" enum:"create,update,checkpoint,decision,artifact,pause,resume,complete,abandon,list" doc:"What to do."`
-	Text     string `json:"text" doc:"The goal, step or decision, in a line."`
-	GoalID   string `json:"goal_id" doc:"Such as goal_ab12cd34."`
-	Number   int    `json:"number" rule:"min=1,max=99,unset0" doc:"Which step or decision."`
-	Priority string `json:"priority" enum:"high,medium,low" doc:"medium if left out."`
-	Status   string `json:"status" enum:"pending,in_progress,done" doc:"checkpoint: pending if left out."`
-	Locked   *bool  `json:"locked" doc:"decision: never to change."`
-	Reason   string `json:"reason" doc:"Why it was decided, or how it ended."`
-	Path     string `json:"path" doc:"artifact: which file."`
-	Change   string `json:"change" enum:"created,modified,deleted" doc:"artifact: what became of it."`
-	Type     string `json:"type" enum:"file,test,documentation,configuration" doc:"artifact: guessed if left out."`
-	Next     string `json:"next" doc:"update: the next step."`
+	Text     string `json:"text" doc:"The goal, step or decision."`
+	GoalID   string `json:"goal_id" doc:"If not the active one."`
+	Number   int    `json:"number" rule:"min=1,max=99,unset0" doc:"Of a step or decision there is."`
+	Priority string `json:"priority" enum:"high,medium,low" doc:"Of the goal."`
+	Status   string `json:"status" enum:"pending,in_progress,done" doc:"Of the step."`
+	Locked   *bool  `json:"locked" doc:"Final."`
+	Reason   string `json:"reason" doc:"Why, or how it ended."`
+	Path     string `json:"path" doc:"Of the file."`
+	Change   string `json:"change" enum:"created,modified,deleted" doc:"To the file."`
+	Next     string `json:"next" doc:"The next step."`
 }
 
 // goalUses says which arguments an action uses, besides action itself.
@@ -32,7 +31,7 @@ var goalUses = map[string][]string{
 	"update":     {"goal_id", "text", "priority", "next"},
 	"checkpoint": {"goal_id", "text", "number", "status"},
 	"decision":   {"goal_id", "text", "number", "reason", "locked"},
-	"artifact":   {"goal_id", "path", "change", "type"},
+	"artifact":   {"goal_id", "path", "change"},
 	"pause":      {"goal_id"},
 	"resume":     {"goal_id"},
 	"complete":   {"goal_id", "reason"},
@@ -117,7 +116,7 @@ func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, erro
 	case "decision":
 		goal, err = decide(ctx, goals, room, a)
 	case "artifact":
-		goal, err = goals.RecordArtifact(ctx, room, a.GoalID, task.Artifact{Type: a.Type, Action: a.Change, Path: a.Path})
+		goal, err = goals.RecordArtifact(ctx, room, a.GoalID, task.Artifact{Action: a.Change, Path: a.Path})
 	case "pause":
 		goal, err = goals.Pause(ctx, room, a.GoalID)
 	case "resume":

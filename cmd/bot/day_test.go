@@ -74,7 +74,7 @@ func newDay(t *testing.T) *day {
 	}
 	t.Cleanup(d.parts.close)
 	if d.parts.models, err = llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
+		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4608, MaxOutput: 512}},
 		HTTP:   newLink(&echoModel{}),
 	}); err != nil {
 		t.Fatal(err)

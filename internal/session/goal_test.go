@@ -77,6 +77,12 @@ func TestGoalReported(t *testing.T) {
 	if !strings.Contains(last, "✅ 1. Design authentication flow\n- Created: src/auth/login.ts") || !strings.Contains(last, "Current Task:\n") {
 		t.Errorf("newest message:\n%s", last)
 	}
+	if got := w.say(t, "$p", "!prompt"); !strings.Contains(got.Text, "100 % of it as in the last request") {
+		t.Errorf("!prompt knows no goal:\n%s", got.Text)
+	}
+	if p, err := w.Preview(t.Context(), "!dm"); err != nil || !strings.Contains(p.Prefix, "CURRENT GOAL: Implement") {
+		t.Errorf("the preview has no goal: %v\n%s", err, p.Prefix)
+	}
 	if sent[2].Role != "assistant" || sent[2].Content != "I have begun.\n\n"+reported+"\n\nMore tomorrow." {
 		t.Errorf("the model sees %q as its answer", sent[2].Content)
 	}

@@ -43,11 +43,25 @@ func hook(t turn) (reply, bool) {
 		return thinkAloud(), true
 	case "tools":
 		return t.rounds(n), true
+	case "goal":
+		return reply{text: goalReport}, true
 	case "badargs":
 		return t.badArguments(), true
 	}
-	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: empty, garbled, error N, slow D, long N, length, break, think, tools N, badargs.", m[1])}, true
+	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: empty, garbled, error N, slow D, long N, length, break, think, tools N, goal, badargs.", m[1])}, true
 }
+
+// goalReport is an answer with lines about a goal in it.
+const goalReport = `I have begun.
+
+[GOAL] Ship the rehearsal
+[CHECKPOINT] Learn the lines - COMPLETED
+[CHECKPOINT] Find the costumes - IN PROGRESS
+[DECISION] Play in English - LOCKED
+[ARTIFACT] Created notes/lines.md
+[NEXT] Find the costumes
+
+More tomorrow.`
 
 // long is a text of n words, in sentences and paragraphs.
 func long(n int) string {

@@ -30,6 +30,7 @@
 //	rehearse: break        a stream that breaks in the middle
 //	rehearse: think        an answer with thinking in both usual forms
 //	rehearse: tools N      calls a harmless tool in N rounds before it answers
+//	rehearse: goal         an answer that reports on a goal
 //	rehearse: badargs      a tool call with broken arguments
 package rehearsal
 

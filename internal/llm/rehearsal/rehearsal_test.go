@@ -266,6 +266,9 @@ func TestHooks(t *testing.T) {
 	if calls, text := act(t, m, "none", past(user("rehearse: tools 30"))...); len(calls) != 30 || text != "I called tools in 30 rounds." {
 		t.Errorf("tools: %d calls, %s", len(calls), text)
 	}
+	if got := ask(t, m, past(user("rehearse: goal"))...); !strings.Contains(got.Text, "\n[GOAL] Ship the rehearsal\n") {
+		t.Errorf("goal: %+v", got)
+	}
 	calls, text := act(t, m, "error: no JSON", past(user("rehearse: badargs"))...)
 	if len(calls) != 1 || json.Valid([]byte(calls[0].Arguments)) || text != "The tool said: error: no JSON" {
 		t.Errorf("badargs: %+v, %s", calls, text)

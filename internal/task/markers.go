@@ -96,7 +96,8 @@ func ParseMarkers(text string) (markers []Marker, rest string, dropped int) {
 }
 
 // ShowDraft is what may be shown of a text that is still being written: without
-// its markers, and without a last line that may become one.
+// its markers, a last line that may become one, and blanks at its end. What is shown
+// later, and in the end, begins with it.
 func ShowDraft(text string) string {
 	whole, last := "", text
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
@@ -110,7 +111,15 @@ func ShowDraft(text string) string {
 		text = whole
 	}
 	_, rest, _ := ParseMarkers(text)
-	return rest
+	for {
+		i := strings.LastIndexByte(rest, '\n')
+		if !isBlank(rest[i+1:]) {
+			return strings.TrimRight(rest, " \t") // no more: a control character keeps a line from being a marker
+		}
+		if rest = rest[:max(i, 0)]; i < 0 {
+			return ""
+		}
+	}
 }
 
 func isBlank(line string) bool { return strings.TrimSpace(line) == "" }

@@ -125,7 +125,7 @@ func insertEntry(ctx context.Context, tx *sql.Tx, e Entry, actor, batch string) 
 		return 0, fmt.Errorf("store a memory: %w", err)
 	}
 	if _, err := tx.ExecContext(ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, after) VALUES (?, ?, ?, 'add', ?, ?)`,
-		batch, e.CreatedAt.UnixMilli(), actor, e.ID, after); err != nil {
+		batch, e.CreatedAt.UnixMilli(), actor, e.ID, string(after)); err != nil {
 		return 0, fmt.Errorf("store a memory: %w", err)
 	}
 	return n, nil

@@ -48,3 +48,25 @@ func plain(c byte) bool {
 	}
 	return strings.IndexByte("@!._-", c) >= 0
 }
+
+// unescape finds the id that a name stands for; false if it was shortened, or is
+// none of ours.
+func unescape(name string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(name); i++ {
+		if name[i] != '=' {
+			b.WriteByte(name[i])
+			continue
+		}
+		if i+2 >= len(name) {
+			return "", false
+		}
+		c, err := hex.DecodeString(name[i+1 : i+3])
+		if err != nil {
+			return "", false
+		}
+		b.Write(c)
+		i += 2
+	}
+	return b.String(), !strings.Contains(name, "~")
+}

@@ -1,61 +1,62 @@
-// Package memory keeps what the assistant was told: one fact a line, in text
-// files that people may edit, each file seen only by those it belongs to.
+// Package memory keeps what the assistant was told: entries in the database, with
+// a journal of everything that was done to them, and text files that show them
+// and that people may edit. Each entry is seen only by those it belongs to.
 package memory
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"reverie/internal/store"
 )
 
-// Scope says whom an entry belongs to. Make one with Private, Room or Shared.
-type Scope string
-
-// Shared entries are seen by everyone who may talk to the assistant.
-const Shared Scope = "shared"
-
-const (
-	privatePrefix = "private:"
-	roomPrefix    = "room:"
-)
-
-// Private is the scope of what user (a Matrix id) said in a direct chat.
-func Private(user string) Scope { return Scope(privatePrefix + user) }
-
-// Room is the scope of what was said in the room id among several people.
-func Room(id string) Scope { return Scope(roomPrefix + id) }
-
-// Visible lists the scopes that may be read in a conversation. The first is
-// where its new entries go. private means a direct chat with user: only there
-// is that person's private memory among them.
-func Visible(room, user string, private bool) []Scope {
-	if private {
-		return []Scope{Private(user), Shared}
-	}
-	return []Scope{Room(room), Shared}
-}
-
-// Config says where the files are.
+// Config says where the entries and the files are.
 type Config struct {
-	Dir   string // the data folder
-	Owner string // the Matrix id whose private file is MEMORIES.txt; may be empty
+	DB    *sql.DB // with the tables of the migrations; the caller closes it
+	Dir   string  // the data folder
+	Owner string  // the Matrix id whose private file is MEMORIES.txt; may be empty
+	// FileLines is how many entries a file shows, besides those that are pinned;
+	// 0 = all of them.
+	FileLines int
+	// Purge takes texts that are to be forgotten out of whatever else in the
+	// database quotes them, in the same transaction. It returns how many messages
+	// of people still hold them. nil = nothing else does.
+	Purge func(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error)
 	Log   *slog.Logger
 }
 
-// Store reads and writes the memory files. It is safe for concurrent use, also
-// beside people and other processes that change the same files.
+// Store reads and changes the entries. It is safe for concurrent use, also
+// beside other processes, and people who edit the files.
 type Store struct {
+	db         *sql.DB
 	dir, owner string
+	lines      int
+	purge      func(context.Context, *sql.Tx, []string) (int, error)
 	log        *slog.Logger
+	wal        string                                        // the database's log: when it did not change, no entry did
+	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction; nil = none
+	now        func() time.Time
+	fault      func(point string) // for tests, which die there
 
-	mu    sync.Mutex
-	files map[Scope]*file
-	sets  map[set]*view
+	writing    sync.Mutex      // one change at a time
+	forgetting map[string]bool // textHash of what is being forgotten
+
+	mu     sync.Mutex
+	files  map[Scope]*file
+	joined map[set]*joint
+	seen   store.Stamp // of wal, when counts were read
+	still  bool        // seen alone tells whether counts hold
+	counts map[Scope]int64
 }
 
 // maxScopes is how many scopes a set can have and still be kept ready; a
@@ -67,28 +68,134 @@ const maxSets = 64
 
 type set [maxScopes]Scope
 
-// view is several files' entries in one slice, and what it was made of.
-type view struct {
+// joint is several scopes' entries in one slice, and what it was made of.
+type joint struct {
 	of      [maxScopes][]Entry
 	entries []Entry
 }
 
-// Open returns the store of the memory files in c.Dir. It makes no file: that
-// happens with the first entry.
-func Open(c Config) (*Store, error) {
-	if c.Dir == "" {
-		return nil, errors.New("memory: no data folder given")
+// Open returns the store of the entries in c.DB and of the files in c.Dir. What
+// people did to the files meanwhile is taken in, and so are files that the
+// database knows nothing of yet. A file that cannot be read is reported in the
+// log and does not keep the others from being opened.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if c.Dir == "" || c.DB == nil {
+		return nil, errors.New("memory: the data folder and the database are both needed")
 	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	log := c.Log
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	s := &Store{db: c.DB, dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, log: c.Log, now: time.Now, fault: func(string) {},
+		files: map[Scope]*file{}, joined: map[set]*joint{}, counts: map[Scope]int64{}}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{dir: dir, owner: c.Owner, log: log, files: map[Scope]*file{}, sets: map[set]*view{}}, nil
+	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	return s, s.begin(ctx)
 }
+
+// begin brings files and entries together at the start.
+func (s *Store) begin(ctx context.Context) error {
+	scopes, todo, err := s.differing(ctx)
+	if err != nil || !todo {
+		return err
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		s.log.Error("memory files are not looked at before they are needed", "err", err)
+		return nil
+	}
+	defer unlock()
+	if err := s.sweep(); err != nil {
+		s.log.Warn("what a write that was cut off left is still there", "err", err)
+	}
+	if err := s.adopt(ctx); err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if err := s.sync(ctx, scope); err != nil {
+			s.log.Error("memory file is not in use", "err", err)
+		}
+	}
+	return s.finishPurge(ctx)
+}
+
+// differing lists the scopes whose files are not as they were, and says whether
+// there is anything to do at all.
+func (s *Store) differing(ctx context.Context) (scopes []Scope, todo bool, err error) {
+	held, err := s.heldNames(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	known := map[string]string{}
+	for _, h := range held {
+		b, err := readBase(ctx, s.db, h.scope)
+		if err != nil {
+			return nil, false, err
+		}
+		known[h.name] = b.hash
+		todo = todo || h.name != s.File(h.scope)
+	}
+	for _, scope := range s.onDisk() {
+		name := s.File(scope)
+		if data, err := readAll(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil || sum(data) != known[name] {
+			scopes = append(scopes, scope)
+		}
+	}
+	var unpurged int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&unpurged); err != nil {
+		return nil, false, fmt.Errorf("memory: %w", err)
+	}
+	return scopes, todo || unpurged > 0 || len(scopes) > 0, nil
+}
+
+// onDisk lists the scopes that have files. Of a file whose name was shortened
+// nobody knows the scope; it is found when that is asked for.
+func (s *Store) onDisk() []Scope {
+	var scopes []Scope
+	for _, scope := range []Scope{Private(s.owner), Shared} {
+		if scope.check() != nil {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))); err == nil {
+			scopes = append(scopes, scope)
+		}
+	}
+	for _, folder := range []struct {
+		name string
+		of   func(string) Scope
+	}{{"users", Private}, {"rooms", Room}} {
+		names, err := fs.Glob(os.DirFS(filepath.Join(s.dir, "memories")), folder.name+"/*.txt")
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			id, ok := unescape(strings.TrimSuffix(path.Base(name), ".txt"))
+			scope := folder.of(id)
+			if ok && id != "" && s.File(scope) == "memories/"+name {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	return scopes
+}
+
+// lock keeps everybody else from changing entries and files.
+func (s *Store) lock() (unlock func(), err error) {
+	s.writing.Lock()
+	free, err := store.Guard(filepath.Join(s.dir, "memories", ".lock"))
+	if err != nil {
+		s.writing.Unlock()
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	return func() { free(); s.writing.Unlock() }, nil
+}
+
+// ownersFile is the file of the first owner.
+const ownersFile = "MEMORIES.txt"
 
 // File names the file of scope, relative to the data folder and with forward
 // slashes. It need not exist. A scope that is none of ours gives "".
@@ -96,9 +203,9 @@ func (s *Store) File(scope Scope) string {
 	if scope == Shared {
 		return "memories/shared.txt"
 	}
-	if user, ok := strings.CutPrefix(string(scope), privatePrefix); ok && user != "" {
+	if user := scope.person(); user != "" {
 		if user == s.owner {
-			return "MEMORIES.txt"
+			return ownersFile
 		}
 		return "memories/users/" + escape(user) + ".txt"
 	}
@@ -108,22 +215,25 @@ func (s *Store) File(scope Scope) string {
 	return ""
 }
 
-// Entries lists what the files of scopes hold now, scope by scope, each in file
-// order; comments and blank lines are left out, and a file that is not there
-// holds nothing. Files that did not change since the last call cost one stat
-// each, and then the very same slice is returned again: it is shared, so it must
-// not be changed. When a file cannot be read the error names it, and the entries
-// of the others come along.
+// Entries lists the active entries of scopes, scope by scope, each in the order
+// of its file; hand edits are taken in first. While nothing changes this costs a
+// stat for each file and one for the database, and the very same slice is
+// returned again: it is shared, so it must not be changed. When a file cannot be
+// read or written the error names it, and the entries come along all the same.
 func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 	var key set
 	var parts [maxScopes][]Entry
 	var failed []error
+	counts, err := s.changes(ctx, scopes)
+	if err != nil {
+		return nil, err
+	}
 	if len(scopes) > maxScopes {
-		return s.gather(ctx, scopes)
+		return s.gather(ctx, scopes, counts)
 	}
 	filled, last := 0, 0
 	for i, scope := range scopes {
-		entries, err := s.read(ctx, scope)
+		entries, err := s.read(ctx, scope, counts[i])
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -142,11 +252,11 @@ func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
 }
 
 // gather is Entries without any keeping, for unusually many scopes.
-func (s *Store) gather(ctx context.Context, scopes []Scope) ([]Entry, error) {
+func (s *Store) gather(ctx context.Context, scopes []Scope, counts []int64) ([]Entry, error) {
 	var all []Entry
 	var failed []error
-	for _, scope := range scopes {
-		entries, err := s.read(ctx, scope)
+	for i, scope := range scopes {
+		entries, err := s.read(ctx, scope, counts[i])
 		all, failed = append(all, entries...), append(failed, err)
 	}
 	return all, errors.Join(failed...)
@@ -156,7 +266,7 @@ func (s *Store) gather(ctx context.Context, scopes []Scope) ([]Entry, error) {
 func (s *Store) join(key set, parts [maxScopes][]Entry) []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v := s.sets[key]; v != nil && v.madeOf(parts) {
+	if v := s.joined[key]; v != nil && v.madeOf(parts) {
 		return v.entries
 	}
 	n := 0
@@ -167,16 +277,16 @@ func (s *Store) join(key set, parts [maxScopes][]Entry) []Entry {
 	for _, p := range parts {
 		all = append(all, p...)
 	}
-	if len(s.sets) >= maxSets {
-		clear(s.sets)
+	if len(s.joined) >= maxSets {
+		clear(s.joined)
 	}
-	s.sets[key] = &view{of: parts, entries: all}
+	s.joined[key] = &joint{of: parts, entries: all}
 	return all
 }
 
 // madeOf reports whether v consists of parts: the very same slices, which are
 // never changed once made.
-func (v *view) madeOf(parts [maxScopes][]Entry) bool {
+func (v *joint) madeOf(parts [maxScopes][]Entry) bool {
 	for i, p := range parts {
 		if len(p) != len(v.of[i]) || len(p) > 0 && &p[0] != &v.of[i][0] {
 			return false
@@ -185,7 +295,35 @@ func (v *view) madeOf(parts [maxScopes][]Entry) bool {
 	return true
 }
 
-func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
+// changes says how often the entries of each scope were changed so far, by
+// anybody. It asks the database only if something was written to it.
+func (s *Store) changes(ctx context.Context, scopes []Scope) ([]int64, error) {
+	stamp, err := store.Stat(s.wal)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	now := s.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.still || stamp != s.seen || !stamp.Exists() {
+		clear(s.counts)
+	}
+	s.seen, s.still = stamp, stamp.Exists() && stamp.Settled(now)
+	counts := make([]int64, len(scopes))
+	for i, scope := range scopes {
+		n, known := s.counts[scope]
+		if !known {
+			if err := s.db.QueryRowContext(ctx, `SELECT coalesce((SELECT changes FROM memory_file WHERE scope = ?), 0)`, scope).Scan(&n); err != nil {
+				return nil, fmt.Errorf("memory: %w", err)
+			}
+			s.counts[scope] = n
+		}
+		counts[i] = n
+	}
+	return counts, nil
+}
+
+func (s *Store) read(ctx context.Context, scope Scope, changes int64) ([]Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -193,30 +331,117 @@ func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.read()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := s.load(ctx, f, changes); err != nil {
+		return nil, err
+	}
+	same, err := s.current(f)
+	if err != nil {
+		return f.entries, err
+	}
+	if same && !f.behind {
+		return f.entries, nil
+	}
+	f.mu.Unlock()
+	err = s.mend(ctx, scope)
+	f.mu.Lock()
+	if err != nil {
+		return f.entries, err
+	}
+	err = s.load(ctx, f, -1)
+	return f.entries, err
+}
+
+// mend brings the file of scope and the entries together, whoever is waiting for
+// it: half of that would have to be done again.
+func (s *Store) mend(ctx context.Context, scope Scope) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return s.sync(context.WithoutCancel(ctx), scope)
+}
+
+// load reads the entries of f anew if they were changed since they were read
+// last; changes is how often that was so far, -1 = unknown. f is locked.
+func (s *Store) load(ctx context.Context, f *file, changes int64) error {
+	if f.loaded && changes == f.changes {
+		return nil
+	}
+	var lines string
+	hash := ""
+	err := s.db.QueryRowContext(ctx, `SELECT changes, hash, lines FROM memory_file WHERE scope = ?`, f.scope).Scan(&changes, &hash, &lines)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("memory: %w", err)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		changes = 0
+	}
+	if hash != f.hash {
+		f.hash, f.settled = hash, false
+	}
+	if f.loaded && changes == f.changes {
+		return nil
+	}
+	all, err := entries(ctx, s.db, `WHERE scope = ? AND state = 'active' ORDER BY n`, f.scope)
+	if err != nil {
+		return err
+	}
+	ids := strings.Fields(lines)
+	f.entries, f.behind = inOrder(all, ids, s.lines == 0)
+	f.listed, f.changes, f.loaded = len(ids), changes, true
+	return nil
+}
+
+// inOrder puts entries into the order of the lines of their file, those that are
+// not in it last, and reports whether the file lacks an entry (if it is to show
+// all of them) or has one that does not count any more.
+func inOrder(all []Entry, ids []string, whole bool) (sorted []Entry, behind bool) {
+	at := make(map[string]int, len(all))
+	for i, e := range all {
+		at[e.ID] = i
+	}
+	if len(all) > 0 {
+		sorted = make([]Entry, 0, len(all))
+	}
+	placed := make([]bool, len(all))
+	for _, id := range ids {
+		i, ok := at[id]
+		if !ok {
+			behind = true
+			continue
+		}
+		if !placed[i] {
+			placed[i] = true
+			sorted = append(sorted, all[i])
+		}
+	}
+	behind = behind || whole && len(sorted) < len(all)
+	for i, e := range all {
+		if !placed[i] {
+			sorted = append(sorted, e)
+		}
+	}
+	return sorted, behind
 }
 
 // file returns the one file of scope; there is one per scope, so that its mutex
 // means something.
 func (s *Store) file(scope Scope) (*file, error) {
+	if err := scope.check(); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.files[scope]; f != nil {
-		return f, nil
+	if s.files[scope] == nil {
+		s.files[scope] = s.newFile(scope)
 	}
+	return s.files[scope], nil
+}
+
+func (s *Store) newFile(scope Scope) *file {
 	name := s.File(scope)
-	if name == "" {
-		return nil, fmt.Errorf("memory: %q is no scope", scope)
-	}
-	f := &file{
-		scope:  scope,
-		name:   name,
-		path:   filepath.Join(s.dir, filepath.FromSlash(name)),
-		guard:  filepath.Join(s.dir, "memories", ".lock"),
-		log:    s.log,
-		now:    time.Now,
-		meddle: func(moment) {},
-	}
-	s.files[scope] = f
-	return f, nil
+	return &file{scope: scope, name: name, path: filepath.Join(s.dir, filepath.FromSlash(name)), meddle: func(moment) {}}
 }

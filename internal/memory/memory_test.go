@@ -6,19 +6,35 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	reverie "reverie"
+	"reverie/internal/store"
 )
 
 const owner, guest, room = "@me:example.org", "@You:example.org", "!AbC:example.org"
 
+// openAt opens a store of its own on dir, as another process would.
 func openAt(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, err := Open(Config{Dir: dir, Owner: owner})
+	return openWith(t, Config{Dir: dir, Owner: owner})
+}
+
+func openWith(t testing.TB, c Config) *Store {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(c.Dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	c.DB = db
+	s, err := Open(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +124,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("File(%q) = %q, want %q", scope, got, want)
 		}
 	}
-	nobody, err := Open(Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := openWith(t, Config{Dir: t.TempDir()})
 	if got := nobody.File(Private(owner)); got == "MEMORIES.txt" {
 		t.Error("without an owner somebody gets MEMORIES.txt")
 	}
@@ -121,7 +134,7 @@ func TestFile(t *testing.T) {
 	if _, err := s.Entries(t.Context(), "nonsense"); err == nil {
 		t.Error("read no scope")
 	}
-	if _, err := Open(Config{}); err == nil {
+	if _, err := Open(t.Context(), Config{}); err == nil {
 		t.Error("opened no folder")
 	}
 }
@@ -130,7 +143,7 @@ func TestAppend(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	me := Private(owner)
 	e, added, err := s.Append(t.Context(), me, "  my sister's\n name is\u2028Jana ")
-	if err != nil || !added || e != (Entry{Text: "my sister's name is Jana", Scope: me}) {
+	if err != nil || !added || e.Text != "my sister's name is Jana" || e.Scope != me || e.Source != Assistant || e.State != Active || e.ID == "" {
 		t.Fatalf("got %+v, %v, %v", e, added, err)
 	}
 	if got := onDisk(t, s, me); !strings.Contains(got, "\nmy sister's name is Jana\n") || !strings.HasPrefix(got, "# ") {
@@ -246,15 +259,17 @@ func TestSettledFilesAreNotReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.now = func() time.Time { return time.Now().Add(time.Hour) }
-	texts(t, s, Shared)
-	if !f.settled || f.data != nil {
-		t.Error("a file that is long unchanged is read every time")
+	s.now = func() time.Time { return time.Now().Add(time.Hour) }
+	texts(t, s, Shared) // takes the file in
+	texts(t, s, Shared) // finds it taken in
+	if !f.settled || !s.still {
+		t.Error("a file or a database that is long unchanged is read every time")
 	}
-	f.entries = []Entry{{Text: "as kept"}}
-	if got := texts(t, s, Shared); got != "as kept" {
-		t.Errorf("read again: %q", got)
+	f.hash = "of something else"
+	if same, err := s.current(f); !same || err != nil {
+		t.Errorf("read again: %v", err)
 	}
+	f.hash = sum([]byte("one\n"))
 	put(t, s, Shared, "one and two\n")
 	if got := texts(t, s, Shared); got != "one and two" {
 		t.Errorf("after a change: %q", got)
@@ -270,10 +285,17 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := time.Now()
-	f.now = func() time.Time { return before }
+	s.now = func() time.Time { return before }
 	put(t, s, Shared, "one\n")
 	texts(t, s, Shared)
-	f.data, f.entries = []byte("old\n"), []Entry{{Text: "old"}}
+	if f.settled || s.still {
+		t.Error("a stamp of this very moment is taken for good")
+	}
+	f.hash = "of something else"
+	if same, err := s.current(f); same || err != nil {
+		t.Errorf("not read again: %v", err)
+	}
+	f.hash = "" // as another process may have left it
 	if got := texts(t, s, Shared); got != "one" {
 		t.Errorf("got %q", got)
 	}
@@ -307,27 +329,37 @@ func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
 	}
 }
 
-func TestVanishedFileIsReportedOnceAndHoldsNothing(t *testing.T) {
-	var log bytes.Buffer
-	s, err := Open(Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := put(t, s, Shared, "one\n")
-	texts(t, s, Shared)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		if got := texts(t, s, Shared); got != "" {
-			t.Errorf("got %q", got)
-		}
-	}
-	if n := strings.Count(log.String(), "memory file is gone"); n != 1 {
-		t.Errorf("reported %d times:\n%s", n, log.String())
-	}
-	if !add(t, s, Shared, "two") || texts(t, s, Shared) != "two" {
-		t.Error("the file did not come back")
+// TestVanishedFileIsWrittenAgain: neither a file that is gone nor an empty one
+// is an order to forget.
+func TestVanishedFileIsWrittenAgain(t *testing.T) {
+	for name, vanish := range map[string]func(path string) error{
+		"gone":        os.Remove,
+		"empty":       func(path string) error { return os.Truncate(path, 0) },
+		"white space": func(path string) error { return os.WriteFile(path, []byte("\ufeff \n\n"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			s := openWith(t, Config{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+			path := put(t, s, Shared, "one\ntwo\n")
+			texts(t, s, Shared)
+			if err := vanish(path); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if got := texts(t, s, Shared); got != "one|two" {
+					t.Errorf("got %q", got)
+				}
+			}
+			if n := strings.Count(log.String(), "empty or gone"); n != 1 {
+				t.Errorf("reported %d times:\n%s", n, log.String())
+			}
+			if got := onDisk(t, s, Shared); !strings.HasSuffix(got, "one\ntwo\n") {
+				t.Errorf("file reads %q", got)
+			}
+			if !add(t, s, Shared, "three") || texts(t, s, Shared) != "one|two|three" {
+				t.Error("the file did not come back")
+			}
+		})
 	}
 }
 
@@ -409,8 +441,8 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 			}
 			add(t, s, Shared, "new")
 			got := onDisk(t, s, Shared)
-			if tt.want == "" { // a file that is gone begins anew
-				tt.want = string(f.heading()) + "new\n"
+			if tt.want == "" { // a file that is gone begins anew, and nothing is forgotten
+				tt.want = string(f.heading()) + "one\nnew\n"
 			}
 			if got != tt.want {
 				t.Errorf("file reads %q, want %q", got, tt.want)
@@ -429,8 +461,23 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 				appended(t, path)
 			}
 		}
-		if _, _, err := s.Append(t.Context(), Shared, "new"); err == nil || !strings.Contains(err.Error(), "try again later") {
+		if !add(t, s, Shared, "new") { // it is stored, whatever happens to the file
+			t.Error("not added")
+		}
+		entries, err := s.Entries(t.Context(), Shared)
+		if err == nil || !strings.Contains(err.Error(), "try again later") {
 			t.Errorf("error %v", err)
+		}
+		if len(entries) < 3 || entries[0].Text != "one" || !slices.ContainsFunc(entries, func(e Entry) bool { return e.Text == "new" }) {
+			t.Errorf("entries %v", entries)
+		}
+		f.meddle = func(moment) {}
+		if got := onDisk(t, s, Shared); strings.Contains(got, "new") {
+			t.Errorf("file reads %q", got)
+		}
+		texts(t, s, Shared)
+		if got := onDisk(t, s, Shared); strings.Count(got, "new\n") != 1 || strings.Count(got, "by hand\n") < 2 {
+			t.Errorf("in the end the file reads %q", got)
 		}
 	})
 }

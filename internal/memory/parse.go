@@ -14,46 +14,33 @@ const maxRunes = 2000
 
 var bom = []byte("\xef\xbb\xbf")
 
-// parse reads the entries of a file. What people leave in such files is taken as
-// it comes: a byte order mark, any line ending, no newline at the end, lines of
-// any length. Bytes that are no text stay in the file and are shown replaced.
-func parse(data []byte, scope Scope) []Entry {
-	data = bytes.TrimPrefix(data, bom)
-	var entries []Entry
-	for len(data) > 0 {
-		line := data
-		if i := bytes.IndexAny(data, "\n\r"); i >= 0 {
-			line, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
-		if text := show(line); text != "" {
-			entries = append(entries, Entry{Text: text, Scope: scope})
-		}
-	}
-	return entries
-}
-
-// show is the text of one line, or "" for a comment or a blank line.
+// show is the text of one line, or "" for a comment or a blank line. What people
+// leave in such files is taken as it comes: bytes that are no text stay in the
+// file and are shown replaced.
 func show(line []byte) string {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 || line[0] == '#' {
+	text := trim(strings.ToValidUTF8(string(line), "\uFFFD"))
+	if text == "" || text[0] == '#' {
 		return ""
 	}
-	text := strings.ToValidUTF8(string(line), "\uFFFD")
 	if strings.ContainsFunc(text, unicode.IsControl) {
-		text = strings.Map(func(r rune) rune {
+		text = trim(strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) {
 				return ' '
 			}
 			return r
-		}, text)
-		text = strings.TrimSpace(text)
+		}, text))
 	}
 	if isEscaped(text) {
 		text = text[1:]
 	}
 	return text
+}
+
+// trim takes white space off both ends, and marks of the byte order, which cannot
+// be seen, off the beginning.
+func trim(text string) string {
+	text = strings.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' })
+	return strings.TrimRightFunc(text, unicode.IsSpace)
 }
 
 // An entry that begins with "#" would read as a comment, so it is written with a

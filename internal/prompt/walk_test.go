@@ -26,7 +26,7 @@ func TestAnyConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
 		w.room = fmt.Sprintf("!room%d:example.org", runs)
-		w.file("MEMORIES.txt", "")
+		w.file("MEMORIES.txt", "# mine\n")
 		w.file("prompts/BASE_PROMPT.txt", "You are {agent_name}.\n")
 		w.now = time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
 		w.goal, w.steps, w.pin, w.summary = nil, nil, "", ""
@@ -68,7 +68,7 @@ func (w *walk) step() {
 		i := rapid.IntRange(0, len(w.lines)-1).Draw(w.rt, "line")
 		w.gone = append(w.gone, w.lines[i])
 		w.lines = slices.Delete(w.lines, i, i+1)
-		w.file("MEMORIES.txt", strings.Join(w.lines, "\n")+"\n")
+		w.file("MEMORIES.txt", "# mine\n"+strings.Join(w.lines, "\n")+"\n")
 	case what == 6:
 		w.tasks = append(w.tasks, w.addTask(5, "something to do"))
 	case what == 7 && len(w.tasks) > 0:

@@ -83,7 +83,7 @@ func newWorld(t testing.TB, layout Layout) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	var err error
-	w.memory, err = memory.Open(memory.Config{Dir: w.dir, Owner: testUser})
+	w.memory, err = memory.Open(w.t.Context(), memory.Config{DB: w.db, Dir: w.dir, Owner: testUser})
 	w.must(err)
 	w.tasks = task.NewStore(w.db, func() time.Time { return w.now })
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))

@@ -180,7 +180,7 @@ func newWorld(t *testing.T, dir string, answers ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, err := memory.Open(memory.Config{Dir: dir, Owner: owner})
+	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}

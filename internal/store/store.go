@@ -33,6 +33,7 @@ var pragmas = []string{
 	"journal_mode(WAL)",
 	"synchronous(FULL)",
 	"foreign_keys(1)",
+	"secure_delete(1)", // what is deleted is overwritten: forgetting is a promise too
 }
 
 // maxConnections bounds memory (each connection has its own page cache) and

@@ -44,7 +44,7 @@ func newWorkshop(t testing.TB) *workshop {
 			t.Error(err)
 		}
 	})
-	mem, err := memory.Open(memory.Config{Dir: w.dir, Owner: owner})
+	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: w.dir, Owner: owner})
 	if err != nil {
 		t.Fatal(err)
 	}

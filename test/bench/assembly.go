@@ -90,7 +90,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	mem, err := memory.Open(memory.Config{Dir: dir, Owner: owner})
+	mem, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner})
 	if err != nil {
 		return fail(err)
 	}

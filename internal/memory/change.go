@@ -1,0 +1,330 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// maxQuote is how many characters of a message are kept as the words an entry
+// was learned from.
+const maxQuote = 1000
+
+// Append notes text in scope as the assistant's own doing; see Add.
+func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Entry, added bool, err error) {
+	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant}, string(Assistant))
+}
+
+// Add stores e in its scope on behalf of actor and returns it as stored, once it
+// is safely on disk. Its text becomes one line, white space folded; what is left
+// out besides text, scope and source is filled in. If the scope says the same
+// already, added is false, and the entry is the one that is there, now known to
+// hold at e.ObservedAt too. A text that is empty, longer than 2000 characters or
+// holds control characters is refused with an error that says what to change;
+// one that was to be forgotten is ErrForgotten, unless a person asks for it by
+// themselves (UserExplicit).
+func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, added bool, err error) {
+	if e.Text, err = clean(e.Text); err != nil {
+		return Entry{}, false, err
+	}
+	if err := errors.Join(e.Scope.check(), ctx.Err()); err != nil {
+		return Entry{}, false, err
+	}
+	e.Quote = cut(e.Quote, maxQuote)
+	e.By, e.Hits = "", 0
+	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
+		known, err := sameFact(c, e)
+		if err != nil {
+			return err
+		}
+		if known != nil {
+			entry = *known
+			return c.bump(&entry, e)
+		}
+		salt, err := readSalt(ctx, c.tx)
+		if err != nil {
+			return err
+		}
+		if e.Source == UserExplicit {
+			if err := unforget(ctx, c.tx, salt, e.Scope, e.Text); err != nil {
+				return err
+			}
+		} else if forgotten, err := isForgotten(ctx, c.tx, salt, e.Scope, e.Text); err != nil || forgotten {
+			return errors.Join(err, ErrForgotten)
+		}
+		added = true
+		entry, err = c.add(e)
+		return err
+	})
+	if err != nil {
+		return Entry{}, false, err
+	}
+	return entry, added, nil
+}
+
+// sameFact finds the active entry that says what e says.
+func sameFact(c *change, e Entry) (*Entry, error) {
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' ORDER BY n`, e.Scope, textHash(e.Text))
+	if err != nil {
+		return nil, err
+	}
+	words := plainWords(e.Text)
+	for i := range known {
+		if plainWords(known[i].Text) == words {
+			return &known[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// plainWords is a text without what makes no difference: case, white space, and
+// the punctuation around words. That inside of a word or of a number does: C#
+// is not C.
+func plainWords(text string) string {
+	words := strings.Fields(fold(text))
+	for i, w := range words {
+		words[i] = strings.Trim(w, `.,;:!…"'“”„«»‘’()。，、！；：`)
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
+
+// bump notes that known was said again.
+func (c *change) bump(known *Entry, again Entry) error {
+	at := again.ObservedAt
+	if at.IsZero() {
+		at = c.now
+	}
+	if !at.After(known.ObservedAt) {
+		return nil
+	}
+	before := *known
+	known.ObservedAt = at.UTC().Truncate(time.Millisecond)
+	return c.set(before, *known, "note", 0)
+}
+
+func cut(text string, n int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n-1]) + "…"
+}
+
+// Get returns the entry id if a may see it; if not, it is ErrNotFound as well.
+func (s *Store) Get(ctx context.Context, a Access, id string) (Entry, error) {
+	e, err := entryByID(ctx, s.db, id)
+	if err == nil && !a.sees(e.Scope) {
+		return Entry{}, ErrNotFound
+	}
+	return e, err
+}
+
+// change runs f on the active entry id, if a may see it.
+func (s *Store) change(ctx context.Context, a Access, id string, f func(*change, Entry) error) error {
+	e, err := s.Get(ctx, a, id)
+	if err != nil {
+		return err
+	}
+	_, err = s.write(ctx, a.Actor, []Scope{e.Scope}, func(c *change) error {
+		e, err := entryByID(ctx, c.tx, id) // a hand edit may have come in
+		if err != nil {
+			return err
+		}
+		if e.State != Active || !a.sees(e.Scope) {
+			return ErrNotFound
+		}
+		return f(c, e)
+	})
+	return err
+}
+
+// Retire takes an entry out of use. It stays in the journal and can be undone.
+func (s *Store) Retire(ctx context.Context, a Access, id string) error {
+	return s.change(ctx, a, id, func(c *change, e Entry) error { return c.retire(e) })
+}
+
+// Supersede puts a new entry with text in the place of an entry.
+func (s *Store) Supersede(ctx context.Context, a Access, id, text string) (next Entry, err error) {
+	text, err = clean(text)
+	if err != nil {
+		return Entry{}, err
+	}
+	err = s.change(ctx, a, id, func(c *change, e Entry) error {
+		next = Entry{Text: text, Scope: e.Scope, Subject: e.Subject, Kind: e.Kind, Pinned: e.Pinned, Source: UserExplicit}
+		next, err = c.supersede(e, next)
+		return err
+	})
+	return next, err
+}
+
+// Pin makes an entry one that is always shown, or not any more.
+func (s *Store) Pin(ctx context.Context, a Access, id string, pinned bool) error {
+	return s.change(ctx, a, id, func(c *change, e Entry) error {
+		if e.Pinned == pinned {
+			return nil
+		}
+		after, op := e, "unpin"
+		if after.Pinned = pinned; pinned {
+			op = "pin"
+		}
+		return c.set(e, after, op, 0)
+	})
+}
+
+// Share makes a private entry everybody's. Only the person it belongs to may.
+func (s *Store) Share(ctx context.Context, a Access, id string) (Entry, error) {
+	return s.move(ctx, a, id, func(_ *change, e Entry) (Scope, error) {
+		if e.Scope != Private(a.Actor) && !(a.Owner && a.All) {
+			return "", ErrNotYours
+		}
+		return Shared, nil
+	})
+}
+
+// Withdraw makes a shared entry private again: that of the person it came from.
+// Only that person or an owner may.
+func (s *Store) Withdraw(ctx context.Context, a Access, id string) (Entry, error) {
+	return s.move(ctx, a, id, func(c *change, e Entry) (Scope, error) {
+		if e.Scope != Shared {
+			return "", ErrNotYours
+		}
+		from, err := cameFrom(c.ctx, c.tx, id)
+		switch {
+		case err != nil:
+			return "", err
+		case from == a.Actor || a.Owner && from != "":
+			return Private(from), nil
+		case a.Owner:
+			return Private(a.Actor), nil
+		}
+		return "", ErrNotYours
+	})
+}
+
+func (s *Store) move(ctx context.Context, a Access, id string, to func(*change, Entry) (Scope, error)) (moved Entry, err error) {
+	err = s.change(ctx, a, id, func(c *change, e Entry) error {
+		scope, err := to(c, e)
+		if err != nil {
+			return err
+		}
+		moved = e
+		moved.Scope = scope
+		return c.set(e, moved, "move", 0)
+	})
+	return moved, err
+}
+
+// cameFrom is the person whose private entry it was before it was shared, or who
+// added it; "" if nobody did.
+func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
+	all, err := ops(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
+	if err != nil {
+		return "", err
+	}
+	for _, o := range all {
+		if o.Before != nil && o.Before.Scope.person() != "" {
+			return o.Before.Scope.person(), nil
+		}
+		if o.Op == "add" && strings.HasPrefix(o.Actor, "@") {
+			return o.Actor, nil
+		}
+	}
+	return "", nil
+}
+
+// Query says which entries to list.
+type Query struct {
+	Words  string  // all of them must be in the text, in any order; empty = any text
+	States []State // nil = Active
+	Last   int     // at most so many, the newest; 0 = all
+}
+
+// List lists what a may see, the oldest first.
+func (s *Store) List(ctx context.Context, a Access, q Query) ([]Entry, error) {
+	where, args := []string{}, []any{}
+	in := func(column string, values []any) {
+		where = append(where, column+` IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")+`)`)
+		args = append(args, values...)
+	}
+	if !a.All {
+		if len(a.Scopes) == 0 {
+			return nil, nil
+		}
+		in("scope", anys(a.Scopes))
+	}
+	if q.States == nil {
+		q.States = []State{Active}
+	}
+	in("state", anys(q.States))
+	all, err := entries(ctx, s.db, `WHERE `+strings.Join(where, ` AND `)+` ORDER BY n`, args...)
+	if err != nil {
+		return nil, err
+	}
+	if words := strings.Fields(fold(q.Words)); len(words) > 0 {
+		all = slices.DeleteFunc(all, func(e Entry) bool {
+			text := fold(e.Text)
+			return slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
+		})
+	}
+	if q.Last > 0 && len(all) > q.Last {
+		all = all[len(all)-q.Last:]
+	}
+	return all, nil
+}
+
+func anys[T any](values []T) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
+// History lists what was done to the entry id, the oldest first, with what was
+// done to those that it corrects or that correct it.
+func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) {
+	if _, err := s.Get(ctx, a, id); err != nil {
+		return nil, err
+	}
+	ids, err := chain(ctx, s.db, id)
+	if err != nil {
+		return nil, err
+	}
+	all, err := ops(ctx, s.db, `WHERE entry IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY seq`, anys(ids)...)
+	if err != nil {
+		return nil, err
+	}
+	// What is visible now may come from where this person never was.
+	return slices.DeleteFunc(all, func(o Op) bool {
+		return o.Before != nil && !a.sees(o.Before.Scope) || o.After != nil && !a.sees(o.After.Scope)
+	}), nil
+}
+
+// chain is the entry id with all that it took the place of, or that took its.
+func chain(ctx context.Context, db queryer, id string) ([]string, error) {
+	ids := []string{id}
+	for i := 0; i < len(ids); i++ {
+		rows, err := db.QueryContext(ctx, `SELECT id FROM memory WHERE by_id = ?1
+			UNION SELECT by_id FROM memory WHERE id = ?1 AND by_id <> '' ORDER BY 1`, ids[i])
+		if err != nil {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		for rows.Next() {
+			var next string
+			if err := errors.Join(rows.Scan(&next)); err != nil {
+				return nil, errors.Join(fmt.Errorf("read memory: %w", err), rows.Close())
+			}
+			if !slices.Contains(ids, next) {
+				ids = append(ids, next)
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+	}
+	return ids, nil
+}

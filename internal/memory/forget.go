@@ -1,0 +1,319 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Erased is what Forget did.
+type Erased struct {
+	Entries int // that are gone, earlier wordings of the same included
+	Kept    int // messages of people that still hold one of the texts
+}
+
+// Forget empties the entries ids for good, with all that they took the place of
+// or that says the same in their scope: the texts leave the entries, the journal,
+// the files, the indexes and the free space of the database. What is left is a
+// hash, so that they are not learned again. It cannot be undone. An id that a
+// may not see is ErrNotFound, and then nothing is forgotten.
+func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
+	return s.forget(ctx, a, func(db queryer) ([]string, error) { return ids, nil })
+}
+
+// ForgetEvent forgets what was learned from the message event, as when its sender
+// takes it back.
+func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased, error) {
+	if event == "" {
+		return Erased{}, nil
+	}
+	return s.forget(ctx, a, func(db queryer) ([]string, error) {
+		all, err := entries(ctx, db, `WHERE event = ?`, event)
+		ids := make([]string, 0, len(all))
+		for _, e := range all {
+			if a.sees(e.Scope) {
+				ids = append(ids, e.ID)
+			}
+		}
+		return ids, err
+	})
+}
+
+func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]string, error)) (Erased, error) {
+	ids, err := which(s.db)
+	if err != nil || len(ids) == 0 {
+		return Erased{}, err
+	}
+	var scopes []Scope
+	for _, id := range ids {
+		e, err := s.Get(ctx, a, id)
+		if err != nil {
+			return Erased{}, err
+		}
+		scopes = append(scopes, e.Scope)
+	}
+	slices.Sort(scopes)
+	scopes = slices.Compact(scopes)
+	unlock, err := s.lock()
+	if err != nil {
+		return Erased{}, err
+	}
+	defer unlock()
+	for _, scope := range scopes { // a file that is not to be read may hold it
+		if err := s.sync(ctx, scope); err != nil {
+			return Erased{}, err
+		}
+	}
+	var gone []Entry
+	var done Erased
+	_, err = s.commit(ctx, a.Actor, func(c *change) error {
+		if gone, err = c.alsoSaid(a, ids); err != nil {
+			return err
+		}
+		texts := make([]string, 0, len(gone))
+		for _, e := range gone {
+			texts = append(texts, e.Text)
+			if err := c.empty(e); err != nil {
+				return err
+			}
+		}
+		if s.purge != nil {
+			done.Kept, err = s.purge(ctx, c.tx, texts)
+		}
+		return err
+	})
+	if err != nil {
+		return Erased{}, err
+	}
+	done.Entries = len(gone)
+	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
+}
+
+// alsoSaid is the entries ids, what they are a correction of or were corrected
+// by, and what says the same where they are.
+func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
+	found := map[string]Entry{}
+	var order []string
+	for i := 0; i < len(ids); i++ {
+		related, err := chain(c.ctx, c.tx, ids[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range related {
+			e, err := entryByID(c.ctx, c.tx, id)
+			if err != nil {
+				return nil, err
+			}
+			if _, known := found[id]; known || e.State == Forgotten || !a.sees(e.Scope) {
+				continue
+			}
+			found[id] = e
+			order = append(order, id)
+			same, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state <> 'forgotten'`, e.Scope, textHash(e.Text))
+			if err != nil {
+				return nil, err
+			}
+			for _, other := range same {
+				if _, known := found[other.ID]; !known {
+					ids = append(slices.Clip(ids), other.ID)
+				}
+			}
+		}
+	}
+	slices.Sort(order)
+	all := make([]Entry, 0, len(order))
+	for _, id := range order {
+		all = append(all, found[id])
+	}
+	return all, nil
+}
+
+// empty takes the words out of e and of its journal.
+func (c *change) empty(e Entry) error {
+	var n int64
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
+		WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
+	if err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	c.touch(n, e.Scope)
+	if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_op SET before = '', after = '' WHERE entry = ?`, e.ID); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry) VALUES (?, ?, ?, 'forget', ?)`, c.batch, c.now.UnixMilli(), c.actor, e.ID); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	salt, err := readSalt(c.ctx, c.tx)
+	if err != nil {
+		return err
+	}
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`,
+		tombstone(salt, e.Scope, e.Text), c.now.UnixMilli()); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	return nil
+}
+
+func tombstone(salt []byte, scope Scope, text string) string {
+	h := sha256.New()
+	h.Write(salt)
+	io.WriteString(h, string(scope)+"\x00"+textHash(text))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func readSalt(ctx context.Context, db queryer) ([]byte, error) {
+	var salt []byte
+	if err := db.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	return salt, nil
+}
+
+func isForgotten(ctx context.Context, db queryer, salt []byte, scope Scope, text string) (bool, error) {
+	var n int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE hash = ?`, tombstone(salt, scope, text)).Scan(&n); err != nil {
+		return false, fmt.Errorf("read memory: %w", err)
+	}
+	return n > 0, nil
+}
+
+func unforget(ctx context.Context, tx *sql.Tx, salt []byte, scope Scope, text string) error {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, tombstone(salt, scope, text)); err != nil {
+		return fmt.Errorf("remember again: %w", err)
+	}
+	return nil
+}
+
+// wipe removes the words of gone from what lies on disk: files, what writes that
+// were cut off left, the database's free space and its log.
+func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
+	s.forgetting = map[string]bool{}
+	defer func() { s.forgetting = nil }()
+	var texts []string
+	for _, e := range gone {
+		s.forgetting[textHash(e.Text)] = true
+		texts = append(texts, e.Text)
+	}
+	var failed []error
+	for _, scope := range scopes {
+		failed = append(failed, s.sync(ctx, scope))
+	}
+	failed = append(failed, s.sweep(), s.scrub(ctx, texts))
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("the memory is forgotten, but not all of its traces could be removed; that is tried again at the next start: %w", err)
+	}
+	_, err := s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
+	if err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	return nil
+}
+
+// scrub empties the database's log and, if a copy of texts is left in the free
+// space, writes the database anew.
+func (s *Store) scrub(ctx context.Context, texts []string) error {
+	if err := s.checkpoint(ctx); err != nil {
+		return err
+	}
+	found, err := holds(strings.TrimSuffix(s.wal, "-wal"), texts)
+	if err != nil || !found {
+		return err
+	}
+	if _, err := s.db.ExecContext(ctx, `VACUUM`); err != nil {
+		return fmt.Errorf("write the database anew: %w", err)
+	}
+	return s.checkpoint(ctx)
+}
+
+// checkpoint moves the log into the database and empties it. Somebody who reads
+// at the moment can keep it from that for a while.
+func (s *Store) checkpoint(ctx context.Context) error {
+	for range 20 {
+		var busy, log, moved int
+		if err := s.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
+			return fmt.Errorf("empty the database's log: %w", err)
+		}
+		if busy == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return errors.New("empty the database's log: another program reads it all the time")
+}
+
+// finishPurge does at the start what a forgetting that was cut off left undone.
+func (s *Store) finishPurge(ctx context.Context) error {
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&n); err != nil || n == 0 {
+		return err
+	}
+	// Which words they were nobody knows any more, so all of it is written anew.
+	_, err := s.db.ExecContext(ctx, `VACUUM`)
+	if err = errors.Join(err, s.checkpoint(ctx)); err != nil {
+		s.log.Warn("traces of what was to be forgotten may be left in the database; removing them is tried again at the next start", "err", err)
+		return nil
+	}
+	_, err = s.db.ExecContext(ctx, `UPDATE memory_forgotten SET purged = 1 WHERE purged = 0`)
+	return err
+}
+
+// holds reports whether the bytes of one of texts, plain or as JSON writes them,
+// are in the file.
+func holds(file string, texts []string) (bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return false, fmt.Errorf("look for traces: %w", err)
+	}
+	defer f.Close()
+	var probes [][]byte
+	longest := 0
+	for _, t := range texts {
+		for _, p := range spellings(t) {
+			p = p[:min(len(p), 512)] // longer ones are in several pieces
+			probes, longest = append(probes, []byte(p)), max(longest, len(p))
+		}
+	}
+	buf := make([]byte, 0, 1<<20+longest)
+	for {
+		n, err := io.ReadFull(f, buf[len(buf):len(buf)+1<<20])
+		buf = buf[:len(buf)+n]
+		for _, p := range probes {
+			if bytes.Contains(buf, p) {
+				return true, nil
+			}
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return false, nil
+			}
+			return false, fmt.Errorf("look for traces: %w", err)
+		}
+		keep := copy(buf, buf[len(buf)-longest:])
+		buf = buf[:keep]
+	}
+}
+
+// spellings are the ways in which text stands in the database.
+func spellings(text string) []string {
+	all := []string{text}
+	if quoted, err := json.Marshal(text); err == nil {
+		if inner := string(quoted[1 : len(quoted)-1]); inner != text {
+			all = append(all, inner)
+		}
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}

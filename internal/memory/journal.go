@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Op is one thing that was done to an entry.
+type Op struct {
+	Seq    int64     `json:"seq"`
+	Batch  string    `json:"batch"` // what was done together is undone together
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"` // a Matrix id, or what part of the program
+	Op     string    `json:"op"`
+	Entry  string    `json:"entry"`
+	Before *Entry    `json:"before,omitempty"` // nil where there was nothing, or where it was forgotten
+	After  *Entry    `json:"after,omitempty"`
+	Undoes int64     `json:"undoes,omitempty"` // the operation that this one takes back
+}
+
+// change is one transaction on the entries: what was touched by it.
+type change struct {
+	ctx   context.Context
+	tx    *sql.Tx
+	now   time.Time
+	actor string
+	batch string
+
+	rows   []int64 // the numbers of the changed entries
+	scopes []Scope
+}
+
+func (c *change) touch(n int64, scopes ...Scope) {
+	if !slices.Contains(c.rows, n) || len(c.rows) > 100 { // twice does no harm
+		c.rows = append(c.rows, n)
+	}
+	for _, s := range scopes {
+		if !slices.Contains(c.scopes, s) {
+			c.scopes = append(c.scopes, s)
+		}
+	}
+}
+
+// write is how entries are changed: hand edits of the files of scopes come in
+// first, f runs in one transaction, and then the files of what it touched are
+// written. Once the transaction is committed a file that cannot be written is no
+// error: it is reported, and tried again at the next occasion.
+func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(*change) error) (*change, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	for _, scope := range scopes {
+		if err := s.sync(ctx, scope); err != nil {
+			return nil, err
+		}
+	}
+	c, err := s.commit(ctx, actor, f)
+	if err != nil {
+		return nil, err
+	}
+	for _, scope := range c.scopes {
+		if err := s.sync(context.WithoutCancel(ctx), scope); err != nil {
+			s.log.Error("memory is stored, but its file could not be written; it is tried again", "file", s.File(scope), "err", err)
+		}
+	}
+	return c, nil
+}
+
+// commit is the one transaction every change goes through. The lock is held.
+func (s *Store) commit(ctx context.Context, actor string, f func(*change) error) (*change, error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch()}
+	if err := f(c); err != nil {
+		return nil, err
+	}
+	if s.indexer != nil && len(c.rows) > 0 {
+		if err := s.indexer(ctx, tx, c.rows); err != nil {
+			return nil, fmt.Errorf("memory: index: %w", err)
+		}
+	}
+	s.fault("commit")
+	if err := tx.Commit(); err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
+	}
+	s.fault("committed")
+	return c, nil
+}
+
+// add stores e as a new entry; what is left out of it is filled in.
+func (c *change) add(e Entry) (Entry, error) {
+	e.ID, e.State, e.Rev = newID(), Active, 1
+	e.CreatedAt, e.UpdatedAt = c.now, c.now
+	if e.ObservedAt.IsZero() {
+		e.ObservedAt = c.now
+	}
+	e.ObservedAt = e.ObservedAt.UTC().Truncate(time.Millisecond)
+	if e.Kind == "" {
+		e.Kind = Fact
+	}
+	n, err := insertEntry(c.ctx, c.tx, e, c.actor, c.batch)
+	if err != nil {
+		return Entry{}, err
+	}
+	c.touch(n, e.Scope)
+	return e, nil
+}
+
+// set makes the entry before into after, which may differ in everything but its
+// text, and journals it as op. Somebody else's change in between is ErrChanged.
+func (c *change) set(before, after Entry, op string, undoes int64) error {
+	after.UpdatedAt, after.Rev = c.now, before.Rev+1
+	var n int64
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, updated_at = ?, rev = ?
+		WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(), milli(after.ValidTo),
+		after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return ErrChanged
+	}
+	if err != nil {
+		return fmt.Errorf("change a memory: %w", err)
+	}
+	c.touch(n, before.Scope, after.Scope)
+	b, err := json.Marshal(before)
+	if err != nil {
+		return fmt.Errorf("change a memory: %w", err)
+	}
+	a, err := json.Marshal(after)
+	if err != nil {
+		return fmt.Errorf("change a memory: %w", err)
+	}
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		c.batch, c.now.UnixMilli(), c.actor, op, before.ID, string(b), string(a), undoes); err != nil {
+		return fmt.Errorf("change a memory: %w", err)
+	}
+	return nil
+}
+
+func (c *change) retire(e Entry) error {
+	after := e
+	after.State, after.ValidTo = Archived, c.now
+	return c.set(e, after, "retire", 0)
+}
+
+// supersede puts the new entry next in the place of e.
+func (c *change) supersede(e, next Entry) (Entry, error) {
+	next, err := c.add(next)
+	if err != nil {
+		return Entry{}, err
+	}
+	after := e
+	after.State, after.By, after.ValidTo = Superseded, next.ID, c.now
+	return next, c.set(e, after, "supersede", 0)
+}
+
+// queryer is a database or a transaction on it.
+type queryer interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}
+
+// entries reads the entries of `SELECT … FROM memory` with the rest of the query.
+func entries(ctx context.Context, db queryer, rest string, args ...any) ([]Entry, error) {
+	rows, err := db.QueryContext(ctx, `SELECT `+entryColumns+` FROM memory `+rest, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	defer rows.Close()
+	var all []Entry
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		all = append(all, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	return all, nil
+}
+
+func entryByID(ctx context.Context, db queryer, id string) (Entry, error) {
+	e, err := scanEntry(db.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM memory WHERE id = ?`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Entry{}, ErrNotFound
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("read memory: %w", err)
+	}
+	return e, nil
+}
+
+// ops reads the journal, as entries does.
+func ops(ctx context.Context, db queryer, rest string, args ...any) ([]Op, error) {
+	rows, err := db.QueryContext(ctx, `SELECT seq, batch, at, actor, op, entry, before, after, undoes FROM memory_op `+rest, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of memory: %w", err)
+	}
+	defer rows.Close()
+	var all []Op
+	for rows.Next() {
+		var o Op
+		var at int64
+		var before, after string
+		if err := rows.Scan(&o.Seq, &o.Batch, &at, &o.Actor, &o.Op, &o.Entry, &before, &after, &o.Undoes); err != nil {
+			return nil, fmt.Errorf("read the journal of memory: %w", err)
+		}
+		o.At = fromMilli(at)
+		for _, side := range []struct {
+			text string
+			to   **Entry
+		}{{before, &o.Before}, {after, &o.After}} {
+			if side.text == "" {
+				continue
+			}
+			*side.to = new(Entry)
+			if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
+				return nil, fmt.Errorf("read the journal of memory, operation %d: %w", o.Seq, err)
+			}
+		}
+		all = append(all, o)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read the journal of memory: %w", err)
+	}
+	return all, nil
+}

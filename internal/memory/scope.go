@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Scope says whom an entry belongs to. Make one with Private, Room or Shared.
+type Scope string
+
+// Shared entries are seen by everyone who may talk to the assistant.
+const Shared Scope = "shared"
+
+const (
+	privatePrefix = "private:"
+	roomPrefix    = "room:"
+)
+
+// Private is the scope of what user (a Matrix id) said in a direct chat.
+func Private(user string) Scope { return Scope(privatePrefix + user) }
+
+// Room is the scope of what was said in the room id among several people.
+func Room(id string) Scope { return Scope(roomPrefix + id) }
+
+// person is whose private scope it is; "" for any other.
+func (s Scope) person() string {
+	user, ok := strings.CutPrefix(string(s), privatePrefix)
+	if !ok {
+		return ""
+	}
+	return user
+}
+
+// check refuses what is no scope of ours.
+func (s Scope) check() error {
+	if s == Shared || s.person() != "" || strings.HasPrefix(string(s), roomPrefix) && len(s) > len(roomPrefix) {
+		return nil
+	}
+	return fmt.Errorf("memory: %q is no scope; there are %s@user:server, %s!id:server and %s", string(s), privatePrefix, roomPrefix, Shared)
+}
+
+// Isolation says where new entries go. The zero value is Strict.
+type Isolation string
+
+// The isolations.
+const (
+	Strict Isolation = "strict" // to the room, or to the person in a direct chat
+	Common Isolation = "shared" // to everybody; what was private before stays private
+)
+
+// Visible lists the scopes that may be read in a conversation. The first is
+// where its new entries go. private means a direct chat with user: only there
+// is that person's private memory among them, whatever the isolation.
+func (i Isolation) Visible(room, user string, private bool) []Scope {
+	own := Room(room)
+	if private {
+		own = Private(user)
+	}
+	if i == Common {
+		return []Scope{Shared, own}
+	}
+	return []Scope{own, Shared}
+}
+
+// Visible is what may be read in a conversation when memory is kept strictly apart.
+func Visible(room, user string, private bool) []Scope { return Strict.Visible(room, user, private) }
+
+// Access is who wants to see or change entries, and which may be touched. The
+// zero Access sees nothing.
+type Access struct {
+	Actor  string  // a Matrix id, or what part of the program
+	Scopes []Scope // from Visible
+	All    bool    // everything, for whoever sits at the machine itself
+	Owner  bool    // the actor is an owner of the assistant
+}
+
+func (a Access) sees(s Scope) bool { return a.All || slices.Contains(a.Scopes, s) }
+
+// Errors that callers tell apart. Their texts are for people.
+var (
+	ErrNotFound  = errors.New("there is no such memory here")
+	ErrForgotten = errors.New("this was to be forgotten, so it is not noted again; `!remember` followed by the text takes it up once more")
+	ErrChanged   = errors.New("it was changed since")
+	ErrGone      = errors.New("what was forgotten is gone for good and cannot be brought back")
+	ErrNothing   = errors.New("there is nothing to take back here")
+	ErrNotYours  = errors.New("only the person it belongs to, or an owner, may do that")
+)

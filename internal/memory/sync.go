@@ -1,0 +1,421 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// attempts is how often a file is begun again when somebody changes it meanwhile.
+const attempts = 20
+
+// byFile is the actor of what people do in the files.
+const byFile = "file"
+
+// notKept stands for a line whose text is not taken in.
+const notKept = "-"
+
+// base is what a file held when it was last written or read.
+type base struct {
+	name, hash string
+	ids        []string // the entry of each line
+}
+
+func readBase(ctx context.Context, db queryer, scope Scope) (base, error) {
+	var b base
+	var lines string
+	err := db.QueryRowContext(ctx, `SELECT name, hash, lines FROM memory_file WHERE scope = ?`, scope).Scan(&b.name, &b.hash, &lines)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return base{}, fmt.Errorf("read memory: %w", err)
+	}
+	b.ids = strings.Fields(lines)
+	return b, nil
+}
+
+// execer is a database or a transaction on it.
+type execer interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}
+
+// writeBase keeps b. Another order of the same lines is a change as well.
+func writeBase(ctx context.Context, db execer, scope Scope, b base) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO memory_file (scope, changes, name, hash, lines) VALUES (?1, 1, ?2, ?3, ?4)
+		ON CONFLICT (scope) DO UPDATE SET changes = changes + (lines <> ?4), name = ?2, hash = ?3, lines = ?4`,
+		scope, b.name, b.hash, strings.Join(b.ids, " "))
+	if err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	return nil
+}
+
+// sync makes the file of scope and the entries say the same: first what people
+// did to the file is taken in, then what changed otherwise is written into it.
+// The lock is held.
+func (s *Store) sync(ctx context.Context, scope Scope) error {
+	f, err := s.file(scope)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		err = s.trySync(ctx, f)
+		if !errors.Is(err, errChanged) {
+			break
+		}
+	}
+	if errors.Is(err, errChanged) {
+		err = errors.New("it is being changed by another program all the time; try again later")
+	}
+	if err != nil {
+		err = fmt.Errorf("memory file %s: %w", f.name, err)
+	}
+	f.mu.Lock()
+	f.broken = err
+	f.mu.Unlock()
+	return err
+}
+
+// trySync is sync, once. errChanged means that the file was changed meanwhile.
+func (s *Store) trySync(ctx context.Context, f *file) error {
+	was, err := readBase(ctx, s.db, f.scope)
+	if err != nil {
+		return err
+	}
+	old, stamp, data, err := openAll(f.path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if old != nil {
+		defer old.Close()
+	}
+	is := base{f.name, sum(data), was.ids}
+	switch {
+	case old != nil && is.hash == was.hash && len(was.ids) == len(lineTexts(data)):
+	case len(trim(string(data))) == 0:
+		if len(was.ids) > 0 {
+			// An editor or a disk may do that; nobody forgets everything so.
+			s.log.Warn("memory file is empty or gone; that is no order to forget, so it is written again", "file", f.name, "entries", len(was.ids))
+		}
+		is.ids = nil
+	default:
+		if is.ids, err = s.takeIn(ctx, f, was, is.hash, data, changedAt(old)); err != nil {
+			return err
+		}
+	}
+	v, err := s.view(ctx, f.scope, is.ids)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		if len(v.want) == 0 { // no file is made for nothing
+			if was.hash == "" && len(was.ids) == 0 {
+				return nil
+			}
+			return writeBase(ctx, s.db, f.scope, base{name: f.name})
+		}
+		data, is.hash = f.heading(), ""
+	}
+	out, ids := render(data, is.ids, v)
+	next := base{f.name, sum(out), ids}
+	if next.hash != is.hash {
+		if err := s.replace(f, old, stamp, out); err != nil {
+			return err
+		}
+	}
+	s.fault("rendered")
+	if next.hash != was.hash || next.name != was.name || strings.Join(next.ids, " ") != strings.Join(was.ids, " ") {
+		return writeBase(ctx, s.db, f.scope, next)
+	}
+	return nil
+}
+
+func changedAt(f *os.File) time.Time {
+	if f == nil {
+		return time.Time{}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// view is what the file of scope is to hold, knowing that it has the lines of ids.
+func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
+	v := view{successor: map[string]string{}}
+	order := `ORDER BY n`
+	args := []any{scope}
+	if s.lines > 0 {
+		// The working set: what is pinned, what was added last, what is of use.
+		order = `AND (pinned = 1 OR n IN (SELECT n FROM memory WHERE scope = ?1 AND state = 'active' ORDER BY n DESC LIMIT ?2 / 2)
+			OR n IN (SELECT n FROM memory WHERE scope = ?1 AND state = 'active' ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)) ORDER BY n`
+		args = append(args, s.lines)
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT id, text FROM memory WHERE scope = ?1 AND state = 'active' `+order, args...)
+	if err != nil {
+		return view{}, fmt.Errorf("read memory: %w", err)
+	}
+	defer rows.Close()
+	wanted := map[string]bool{}
+	for rows.Next() {
+		var l listed
+		if err := rows.Scan(&l.id, &l.text); err != nil {
+			return view{}, fmt.Errorf("read memory: %w", err)
+		}
+		v.want = append(v.want, l)
+		wanted[l.id] = true
+	}
+	if err := rows.Err(); err != nil {
+		return view{}, fmt.Errorf("read memory: %w", err)
+	}
+	for _, id := range ids { // lines that are there no more: what took their place?
+		for range 100 {
+			if wanted[id] || id == notKept || v.successor[id] != "" {
+				break
+			}
+			var next string
+			err := s.db.QueryRowContext(ctx, `SELECT by_id FROM memory WHERE id = ?`, id).Scan(&next)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return view{}, fmt.Errorf("read memory: %w", err)
+			}
+			if next == "" {
+				break
+			}
+			v.successor[id], id = next, next
+		}
+	}
+	v.forgotten = s.forgetting
+	return v, nil
+}
+
+// takeIn makes operations of what a person did to the file, and returns the
+// entry of each of its lines.
+func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data []byte, at time.Time) ([]string, error) {
+	var ids []string
+	_, err := s.commit(ctx, byFile, func(c *change) error {
+		i := importer{change: c, scope: f.scope, at: at, first: was.hash == ""}
+		before, err := i.before(was.ids)
+		if err != nil {
+			return err
+		}
+		e := compare(before, lineTexts(data))
+		salt, err := readSalt(ctx, c.tx)
+		if err != nil {
+			return err
+		}
+		if ids, err = i.lines(e, salt); err != nil {
+			return err
+		}
+		if err := i.remove(e.gone); err != nil {
+			return err
+		}
+		if i.refused > 0 {
+			s.log.Warn("lines that were to be forgotten were taken out of a memory file again; `bot memory add` takes them up once more",
+				"file", f.name, "lines", i.refused)
+		}
+		if i.removed > 0 {
+			s.log.Info("lines were removed from a memory file; `bot memory undo` brings them back", "file", f.name, "lines", i.removed, "batch", c.batch)
+		}
+		return writeBase(ctx, c.tx, f.scope, base{f.name, hash, ids})
+	})
+	return ids, err
+}
+
+// importer takes in what was done to one file.
+type importer struct {
+	*change
+	scope            Scope
+	at               time.Time // when the file was changed
+	first            bool      // nothing is known of this file yet
+	refused, removed int
+}
+
+func (i *importer) before(ids []string) ([]listed, error) {
+	all := make([]listed, 0, len(ids))
+	for _, id := range ids {
+		l := listed{id: id}
+		err := i.tx.QueryRowContext(i.ctx, `SELECT text FROM memory WHERE id = ?`, id).Scan(&l.text)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (i *importer) lines(e edit, salt []byte) ([]string, error) {
+	ids := make([]string, len(e.lines))
+	fresh := map[string]string{}
+	for n, l := range e.lines {
+		var err error
+		switch {
+		case l.id != "":
+			ids[n] = l.id
+		case fresh[l.text] != "":
+			ids[n] = fresh[l.text]
+		default:
+			if ids[n], err = i.line(l, salt); err != nil {
+				return nil, err
+			}
+			fresh[l.text] = ids[n]
+		}
+	}
+	return ids, nil
+}
+
+// line finds or makes the entry of a line that was not there before.
+func (i *importer) line(l editedLine, salt []byte) (string, error) {
+	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state IN ('active', 'archived') AND text = ? ORDER BY state, n DESC LIMIT 1`,
+		i.scope, textHash(l.text), l.text)
+	if err != nil {
+		return "", err
+	}
+	if len(known) == 1 && known[0].State == Active {
+		return known[0].ID, nil
+	}
+	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {
+		return "", err
+	} else if forgotten {
+		i.refused++
+		return notKept, nil
+	}
+	if len(known) == 1 && l.replaces == "" { // cut out before, and now put in again
+		after := known[0]
+		after.State, after.By, after.ValidTo = Active, "", time.Time{}
+		return after.ID, i.set(known[0], after, "restore", 0)
+	}
+	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile}
+	if i.first {
+		next.ObservedAt = i.at
+	}
+	if l.replaces != "" {
+		old, err := entryByID(i.ctx, i.tx, l.replaces)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return "", err
+		}
+		if err == nil && old.State == Active && old.Scope == i.scope {
+			next.Subject, next.Kind, next.Pinned = old.Subject, old.Kind, old.Pinned
+			e, err := i.supersede(old, next)
+			return e.ID, err
+		}
+	}
+	e, err := i.add(next)
+	return e.ID, err
+}
+
+func (i *importer) remove(ids []string) error {
+	for _, id := range ids {
+		e, err := entryByID(i.ctx, i.tx, id)
+		if errors.Is(err, ErrNotFound) || err == nil && (e.State != Active || e.Scope != i.scope) {
+			continue // it was changed otherwise already
+		}
+		if err != nil {
+			return err
+		}
+		if err := i.retire(e); err != nil {
+			return err
+		}
+		i.removed++
+	}
+	return nil
+}
+
+// adopt brings files to the names they have now: MEMORIES.txt belongs to the
+// first owner, and who that is may change. The lock is held.
+func (s *Store) adopt(ctx context.Context) error {
+	for _, scope := range []bool{false, true} { // first those that give a name away
+		held, err := s.heldNames(ctx)
+		if err != nil {
+			return err
+		}
+		for _, h := range held {
+			if h.name == s.File(h.scope) || (h.name == ownersFile) != scope {
+				continue
+			}
+			to := Private(s.owner)
+			local := !strings.HasPrefix(h.scope.person(), "@") || !strings.HasPrefix(s.owner, "@")
+			if h.name == ownersFile && local && s.owner != "" {
+				err = s.inherit(ctx, h.scope, to)
+			} else {
+				err = s.vacate(ctx, h.scope, h.name)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+type held struct {
+	scope Scope
+	name  string
+}
+
+func (s *Store) heldNames(ctx context.Context) ([]held, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	defer rows.Close()
+	var all []held
+	for rows.Next() {
+		var h held
+		if err := rows.Scan(&h.scope, &h.name); err != nil {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		all = append(all, h)
+	}
+	return all, rows.Err()
+}
+
+// inherit gives the memory of the person at the terminal to the owner's account,
+// or the other way round: both names mean whoever runs the program.
+func (s *Store) inherit(ctx context.Context, from, to Scope) error {
+	_, err := s.commit(ctx, byFile, func(c *change) error {
+		all, err := entries(ctx, c.tx, `WHERE scope = ? AND state <> 'forgotten' ORDER BY n`, from)
+		if err != nil {
+			return err
+		}
+		for _, e := range all {
+			after := e
+			after.Scope = to
+			if err := c.set(e, after, "move", 0); err != nil {
+				return err
+			}
+		}
+		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_file SET (name, hash, lines) = (SELECT name, hash, lines FROM memory_file WHERE scope = ?1) WHERE scope = ?2`, from, to); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+		if _, err := c.tx.ExecContext(ctx, `INSERT INTO memory_file (scope, name, hash, lines) SELECT ?2, name, hash, lines FROM memory_file WHERE scope = ?1
+			ON CONFLICT (scope) DO NOTHING`, from, to); err != nil {
+			return fmt.Errorf("memory: %w", err)
+		}
+		_, err = c.tx.ExecContext(ctx, `UPDATE memory_file SET changes = changes + 1, name = '', hash = '', lines = '' WHERE scope = ?`, from)
+		return err
+	})
+	return err
+}
+
+// vacate takes in what stands in the file that scope had, writes it where its
+// file is now, and removes the old one: it is another person's from now on.
+func (s *Store) vacate(ctx context.Context, scope Scope, name string) error {
+	old := *s.newFile(scope)
+	old.name, old.path = name, filepath.Join(s.dir, filepath.FromSlash(name))
+	if err := s.trySync(ctx, &old); err != nil {
+		return fmt.Errorf("memory file %s: %w", name, err)
+	}
+	// From here on the entries hold all of it, so that a crash costs nothing.
+	if err := os.Remove(old.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("memory file %s: %w", name, err)
+	}
+	if err := writeBase(ctx, s.db, scope, base{name: s.File(scope)}); err != nil {
+		return err
+	}
+	s.log.Info("a memory file has another name now: the owner changed", "scope", scope, "was", name, "is", s.File(scope))
+	return s.sync(ctx, scope)
+}

@@ -1,0 +1,142 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Undone is what Undo did.
+type Undone struct {
+	Batch   string  `json:"batch"` // of the undoing, which can be undone as well
+	Of      string  `json:"of"`    // what was taken back
+	Back    []Entry `json:"back"`  // what counts again
+	Away    []Entry `json:"away"`  // what does not any more
+	Changed []Entry `json:"changed"`
+}
+
+// Undo takes back the changes of batch, or, if that is empty, the last change of
+// the actor in the scopes of a that was not taken back yet. All of it happens or
+// nothing: ErrChanged if something else was done to one of the entries since,
+// ErrGone if one was forgotten, ErrNothing if there is no such change.
+func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error) {
+	scopes := a.Scopes
+	if a.All {
+		var err error
+		if scopes, err = s.scopesOf(ctx, batch); err != nil {
+			return Undone{}, err
+		}
+	}
+	var u Undone
+	c, err := s.write(ctx, a.Actor, scopes, func(c *change) error {
+		u = Undone{Of: batch}
+		if batch == "" {
+			var err error
+			if u.Of, err = lastBatch(c, a); err != nil {
+				return err
+			}
+		}
+		all, err := ops(ctx, c.tx, `WHERE batch = ? ORDER BY seq DESC`, u.Of)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return ErrNothing
+		}
+		for _, o := range all {
+			if err := c.takeBack(a, o, &u); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return Undone{}, err
+	}
+	u.Batch = c.batch
+	return u, nil
+}
+
+// lastBatch is the newest change of the actor that still holds. What was done in
+// a person's own file was done by that person.
+func lastBatch(c *change, a Access) (string, error) {
+	query, args := `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
+		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq)`, []any{}
+	if !a.All {
+		query += ` AND (o.actor = ? OR o.actor = '` + byFile + `' AND m.scope = ?) AND m.scope IN (` + strings.TrimSuffix(strings.Repeat("?, ", len(a.Scopes)), ", ") + `)`
+		args = append([]any{a.Actor, Private(a.Actor)}, anys(a.Scopes)...)
+	}
+	var batch string
+	err := c.tx.QueryRowContext(c.ctx, query+` ORDER BY o.seq DESC LIMIT 1`, args...).Scan(&batch)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", ErrNothing
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the journal of memory: %w", err)
+	}
+	return batch, nil
+}
+
+func (s *Store) scopesOf(ctx context.Context, batch string) ([]Scope, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT m.scope FROM memory m JOIN memory_op o ON o.entry = m.id WHERE o.batch = ? ORDER BY 1`, batch)
+	if err != nil {
+		return nil, fmt.Errorf("read the journal of memory: %w", err)
+	}
+	defer rows.Close()
+	var all []Scope
+	for rows.Next() {
+		var scope Scope
+		if err := rows.Scan(&scope); err != nil {
+			return nil, fmt.Errorf("read the journal of memory: %w", err)
+		}
+		all = append(all, scope)
+	}
+	return all, rows.Err()
+}
+
+// takeBack does the contrary of o.
+func (c *change) takeBack(a Access, o Op, u *Undone) error {
+	now, err := entryByID(c.ctx, c.tx, o.Entry)
+	if err != nil {
+		return err
+	}
+	if !a.sees(now.Scope) || o.Before != nil && !a.sees(o.Before.Scope) {
+		return ErrNotFound
+	}
+	if o.Op == "forget" || now.State == Forgotten || o.After == nil {
+		return ErrGone
+	}
+	var undone int
+	if err := c.tx.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ?`, o.Seq).Scan(&undone); err != nil {
+		return fmt.Errorf("read the journal of memory: %w", err)
+	}
+	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {
+		return ErrChanged
+	}
+	after, op := now, "note"
+	if o.Before == nil {
+		after.State, after.ValidTo = Archived, c.now
+	} else {
+		after.Scope, after.State, after.By, after.Pinned = o.Before.Scope, o.Before.State, o.Before.By, o.Before.Pinned
+		after.ObservedAt, after.ValidTo = o.Before.ObservedAt, o.Before.ValidTo
+	}
+	switch {
+	case after.Scope != now.Scope:
+		op, u.Changed = "move", append(u.Changed, after)
+	case now.State != Active && after.State == Active:
+		after.ValidTo = time.Time{}
+		op, u.Back = "restore", append(u.Back, after)
+	case now.State == Active && after.State != Active:
+		op, u.Away = "retire", append(u.Away, after)
+	case after.Pinned && !now.Pinned:
+		op, u.Changed = "pin", append(u.Changed, after)
+	case !after.Pinned && now.Pinned:
+		op, u.Changed = "unpin", append(u.Changed, after)
+	default:
+		u.Changed = append(u.Changed, after)
+	}
+	return c.set(now, after, op, o.Seq)
+}

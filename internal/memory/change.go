@@ -328,3 +328,27 @@ func chain(ctx context.Context, db queryer, id string) ([]string, error) {
 	}
 	return ids, nil
 }
+
+// Find lists the active entries that what means: the one with that id, or all
+// that hold these words. None is ErrNotFound.
+func (s *Store) Find(ctx context.Context, a Access, what string) ([]Entry, error) {
+	what = strings.TrimSpace(what)
+	if what == "" {
+		return nil, ErrNotFound
+	}
+	if strings.HasPrefix(what, "mem_") && !strings.ContainsAny(what, " \n") {
+		e, err := s.Get(ctx, a, what)
+		if err == nil && e.State == Forgotten {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []Entry{e}, nil
+	}
+	all, err := s.List(ctx, a, Query{Words: what})
+	if err == nil && len(all) == 0 {
+		err = ErrNotFound
+	}
+	return all, err
+}

@@ -269,13 +269,16 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 
 // line finds or makes the entry of a line that was not there before.
 func (i *importer) line(l editedLine, salt []byte) (string, error) {
-	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state IN ('active', 'archived') AND text = ? ORDER BY state, n DESC LIMIT 1`,
-		i.scope, textHash(l.text), l.text)
+	hash := textHash(l.text)
+	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
 	}
-	if len(known) == 1 && known[0].State == Active {
+	if len(known) == 1 {
 		return known[0].ID, nil
+	}
+	if known, err = entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'archived' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
+		return "", err
 	}
 	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {
 		return "", err

@@ -18,6 +18,20 @@ type Undone struct {
 	Changed []Entry `json:"changed"`
 }
 
+// Lines says in words what became of each entry.
+func (u Undone) Lines() []string {
+	var lines []string
+	for _, part := range []struct {
+		what    string
+		entries []Entry
+	}{{"known again: ", u.Back}, {"no longer known: ", u.Away}, {"as it was before: ", u.Changed}} {
+		for _, e := range part.entries {
+			lines = append(lines, part.what+e.Text)
+		}
+	}
+	return lines
+}
+
 // Undo takes back the changes of batch, or, if that is empty, the last change of
 // the actor in the scopes of a that was not taken back yet. All of it happens or
 // nothing: ErrChanged if something else was done to one of the entries since,

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reverie/internal/history"
+	"reverie/internal/matrix"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+)
+
+// forget takes texts out of all that quotes memories.
+func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
+	kept, err = history.NewStore(b.db).Forget(ctx, tx, texts)
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, texts))
+}
+
+// byOperator is who acts at the command line.
+const byOperator = "operator"
+
+// operator may see and change everything: who can start this program can read
+// the database as well.
+func operator() memory.Access { return memory.Access{Actor: byOperator, All: true, Owner: true} }
+
+type memoryCommand struct {
+	List    memoryListCommand    `cmd:"" help:"List what is remembered."`
+	Add     memoryAddCommand     `cmd:"" help:"Remember a text."`
+	Forget  memoryForgetCommand  `cmd:"" help:"Forget for good: nothing of it is left in the data folder."`
+	History memoryHistoryCommand `cmd:"" help:"Show what was done to a memory."`
+	Undo    memoryUndoCommand    `cmd:"" help:"Take a change back, the last one if none is named."`
+	Export  memoryExportCommand  `cmd:"" help:"Print everything remembered, one JSON object a line."`
+}
+
+// scopeFlag is a scope as people write it.
+type scopeFlag struct {
+	Scope string `help:"Whose: private:@user:server, room:!id:server or shared." placeholder:"SCOPE"`
+}
+
+// access is what the flag asks for; without it, everything.
+func (f scopeFlag) access() memory.Access {
+	a := operator()
+	if f.Scope != "" {
+		a.All, a.Scopes = false, []memory.Scope{memory.Scope(f.Scope)}
+	}
+	return a
+}
+
+// openMemory opens the memory alone; the bot may run beside it.
+func openMemory(ctx context.Context, c console, path configPath) (*bot, error) {
+	cfg, log, err := load(path, c.err)
+	if err != nil {
+		return nil, err
+	}
+	return openBot(ctx, cfg, log, false)
+}
+
+type memoryListCommand struct {
+	Words []string `arg:"" optional:"" help:"Only those that hold all of these words."`
+	scopeFlag
+	Any  bool `help:"Also those that do not count any more: archived, merged, superseded."`
+	JSON bool `help:"Print JSON."`
+}
+
+// Run lists entries.
+func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	q := memory.Query{Words: strings.Join(l.Words, " ")}
+	if l.Any {
+		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
+	}
+	all, err := b.memory.List(ctx, l.access(), q)
+	if err != nil {
+		return err
+	}
+	if l.JSON {
+		if all == nil {
+			all = []memory.Entry{}
+		}
+		return printJSON(c.out, all)
+	}
+	for _, e := range all {
+		mark := ""
+		if e.State != memory.Active {
+			mark = " (" + string(e.State) + ")"
+		}
+		fmt.Fprintf(c.out, "%s  %s  %s  %s%s\n", e.ID, e.ObservedAt.In(b.cfg.location()).Format("2006-01-02"), e.Scope, e.Text, mark)
+	}
+	return nil
+}
+
+type memoryAddCommand struct {
+	Text []string `arg:"" help:"The fact, in one sentence."`
+	scopeFlag
+	JSON bool `help:"Print JSON."`
+}
+
+// Run adds an entry, as if its person had said it.
+func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	if a.Scope == "" {
+		a.Scope = string(memory.Private(b.cfg.owner()))
+	}
+	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "), Source: memory.UserExplicit}, byOperator)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return printJSON(c.out, struct {
+			Added bool         `json:"added"`
+			Entry memory.Entry `json:"entry"`
+		}{added, e})
+	}
+	word := "Remembered"
+	if !added {
+		word = "Known already"
+	}
+	_, err = fmt.Fprintf(c.out, "%s: %s  %s  %s\n", word, e.ID, e.Scope, e.Text)
+	return err
+}
+
+type memoryForgetCommand struct {
+	What []string `arg:"" help:"An id, or words; words must mean one memory, or --all of them."`
+	scopeFlag
+	All  bool `help:"Forget all that hold the words."`
+	JSON bool `help:"Print JSON."`
+}
+
+// Run forgets.
+func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	found, err := b.memory.Find(ctx, f.access(), strings.Join(f.What, " "))
+	if err != nil {
+		return err
+	}
+	if len(found) > 1 && !f.All {
+		for _, e := range found {
+			fmt.Fprintf(c.err, "%s  %s  %s\n", e.ID, e.Scope, e.Text)
+		}
+		return usageError{fmt.Errorf("%d memories hold these words; name one by its id, or add --all", len(found))}
+	}
+	ids := make([]string, len(found))
+	for i, e := range found {
+		ids[i] = e.ID
+	}
+	done, err := b.memory.Forget(ctx, f.access(), ids...)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept})
+	}
+	fmt.Fprintf(c.out, "Forgotten for good: %d memories, earlier wordings included.\n", done.Entries)
+	if done.Kept > 0 {
+		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.Kept)
+	}
+	return nil
+}
+
+type memoryHistoryCommand struct {
+	ID   string `arg:"" help:"The memory's id, as list shows it."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run shows the journal of an entry.
+func (h memoryHistoryCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	all, err := b.memory.History(ctx, operator(), h.ID)
+	if err != nil {
+		return err
+	}
+	if h.JSON {
+		return printJSON(c.out, all)
+	}
+	for _, o := range all {
+		text := ""
+		if o.After != nil {
+			text = string(o.After.Scope) + "  " + o.After.Text
+		}
+		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor, o.Op, o.Entry, text)
+	}
+	return nil
+}
+
+type memoryUndoCommand struct {
+	Batch string `arg:"" optional:"" help:"The batch, as history shows it."`
+	JSON  bool   `help:"Print JSON."`
+}
+
+// Run takes a change back.
+func (u memoryUndoCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	done, err := b.memory.Undo(ctx, operator(), u.Batch)
+	if err != nil {
+		return err
+	}
+	if u.JSON {
+		return printJSON(c.out, done)
+	}
+	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of, strings.Join(done.Lines(), "; "), done.Batch)
+	return err
+}
+
+type memoryExportCommand struct {
+	scopeFlag
+	Any  bool `help:"Also those that do not count any more."`
+	JSON bool `help:"Print one JSON array instead of one object a line."`
+}
+
+// Run prints the entries, as import reads them.
+func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	q := memory.Query{}
+	if x.Any {
+		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
+	}
+	all, err := b.memory.List(ctx, x.access(), q)
+	if err != nil {
+		return err
+	}
+	if x.JSON {
+		if all == nil {
+			all = []memory.Entry{}
+		}
+		return printJSON(c.out, all)
+	}
+	w := bufio.NewWriter(c.out)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	for i := range all {
+		if err := e.Encode(&all[i]); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return w.Flush()
+}

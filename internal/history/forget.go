@@ -1,0 +1,109 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"reverie/internal/llm"
+)
+
+// forgottenText stands where something was that is to be forgotten.
+const forgottenText = "[forgotten]"
+
+// Forget takes texts out of everything but what people wrote themselves, in tx:
+// out of answers, tool calls and their results, and what prompts added to
+// messages. It returns how many messages of people hold one of them.
+func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		for _, query := range []string{
+			`UPDATE message SET text = replace(text, ?1, ?2) WHERE role <> 'user' AND instr(text, ?1) > 0`,
+			`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`,
+		} {
+			if _, err := tx.ExecContext(ctx, query, t, forgottenText); err != nil {
+				return 0, fmt.Errorf("forget in the transcript: %w", err)
+			}
+		}
+		var n int
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
+			return 0, fmt.Errorf("forget in the transcript: %w", err)
+		}
+		kept += n
+	}
+	return kept, forgetCalls(ctx, tx, texts)
+}
+
+// forgetCalls empties the arguments of tool calls that hold one of texts.
+func forgetCalls(ctx context.Context, tx *sql.Tx, texts []string) error {
+	rows, err := tx.QueryContext(ctx, `SELECT id, calls FROM message WHERE calls <> ''`)
+	if err != nil {
+		return fmt.Errorf("forget in the transcript: %w", err)
+	}
+	defer rows.Close()
+	changed := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var encoded string
+		var calls []llm.ToolCall
+		if err := rows.Scan(&id, &encoded); err != nil {
+			return fmt.Errorf("forget in the transcript: %w", err)
+		}
+		if json.Unmarshal([]byte(encoded), &calls) != nil || !forgetArguments(calls, texts) {
+			continue
+		}
+		if changed[id], err = encode(calls); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("forget in the transcript: %w", err)
+	}
+	for id, calls := range changed {
+		if _, err := tx.ExecContext(ctx, `UPDATE message SET calls = ? WHERE id = ?`, calls, id); err != nil {
+			return fmt.Errorf("forget in the transcript: %w", err)
+		}
+	}
+	return nil
+}
+
+func forgetArguments(calls []llm.ToolCall, texts []string) (changed bool) {
+	for i := range calls {
+		var args any
+		if json.Unmarshal([]byte(calls[i].Arguments), &args) != nil {
+			args = calls[i].Arguments
+		}
+		said := loose(strings.Join(stringsIn(args), "\n"))
+		for _, t := range texts {
+			if t != "" && strings.Contains(said, loose(t)) {
+				calls[i].Arguments, changed = `{"entry":"`+forgottenText+`"}`, true
+				break
+			}
+		}
+	}
+	return changed
+}
+
+// loose is a text without what a model writes now so and now otherwise.
+func loose(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+func stringsIn(v any) []string {
+	var all []string
+	switch v := v.(type) {
+	case string:
+		all = append(all, v)
+	case []any:
+		for _, e := range v {
+			all = append(all, stringsIn(e)...)
+		}
+	case map[string]any:
+		for _, e := range v {
+			all = append(all, stringsIn(e)...)
+		}
+	}
+	return all
+}

@@ -1,12 +1,14 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -330,44 +332,64 @@ func (i *importer) remove(ids []string) error {
 // adopt brings files to the names they have now: MEMORIES.txt belongs to the
 // first owner, and who that is may change. The lock is held.
 func (s *Store) adopt(ctx context.Context) error {
-	for _, scope := range []bool{false, true} { // first those that give a name away
-		held, err := s.heldNames(ctx)
-		if err != nil {
-			return err
-		}
-		for _, h := range held {
-			if h.name == s.File(h.scope) || (h.name == ownersFile) != scope {
-				continue
-			}
+	held, err := s.heldNames(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(held, func(a, b holding) int { // MEMORIES.txt first, before another may have it
+		return cmp.Compare(strings.Count(a.name, "/"), strings.Count(b.name, "/"))
+	})
+	var moved []Scope
+	for _, h := range held {
+		switch {
+		case h.name == s.File(h.scope):
+			continue
+		case h.name == ownersFile && s.owner != "" && (terminal(h.scope.person()) || terminal(s.owner)):
 			to := Private(s.owner)
-			local := !strings.HasPrefix(h.scope.person(), "@") || !strings.HasPrefix(s.owner, "@")
-			if h.name == ownersFile && local && s.owner != "" {
-				err = s.inherit(ctx, h.scope, to)
-			} else {
-				err = s.vacate(ctx, h.scope, h.name)
+			for _, other := range held {
+				if other.scope == to {
+					if err := s.leave(ctx, to, other.name); err != nil {
+						return err
+					}
+				}
 			}
-			if err != nil {
+			if err := s.inherit(ctx, h.scope, to); err != nil {
 				return err
 			}
+			moved = append(moved, to)
+		default:
+			if err := s.leave(ctx, h.scope, h.name); err != nil {
+				return err
+			}
+			moved = append(moved, h.scope)
+		}
+		s.log.Info("a memory file has another name now: the owner changed", "scope", h.scope, "was", h.name)
+	}
+	for _, scope := range moved {
+		if err := s.sync(ctx, scope); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-type held struct {
+// terminal tells the person at the terminal from one with an account.
+func terminal(person string) bool { return !strings.HasPrefix(person, "@") }
+
+type holding struct {
 	scope Scope
 	name  string
 }
 
-func (s *Store) heldNames(ctx context.Context) ([]held, error) {
+func (s *Store) heldNames(ctx context.Context) ([]holding, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
 	defer rows.Close()
-	var all []held
+	var all []holding
 	for rows.Next() {
-		var h held
+		var h holding
 		if err := rows.Scan(&h.scope, &h.name); err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
@@ -404,21 +426,20 @@ func (s *Store) inherit(ctx context.Context, from, to Scope) error {
 	return err
 }
 
-// vacate takes in what stands in the file that scope had, writes it where its
-// file is now, and removes the old one: it is another person's from now on.
-func (s *Store) vacate(ctx context.Context, scope Scope, name string) error {
+// leave takes in what stands in the file that scope had, and removes it: it is
+// another person's from now on, or nobody's. The entries hold all of it, so that
+// a crash costs nothing. What was left already is left alone.
+func (s *Store) leave(ctx context.Context, scope Scope, name string) error {
+	if was, err := readBase(ctx, s.db, scope); err != nil || was.name != name {
+		return err
+	}
 	old := *s.newFile(scope)
 	old.name, old.path = name, filepath.Join(s.dir, filepath.FromSlash(name))
 	if err := s.trySync(ctx, &old); err != nil {
 		return fmt.Errorf("memory file %s: %w", name, err)
 	}
-	// From here on the entries hold all of it, so that a crash costs nothing.
 	if err := os.Remove(old.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("memory file %s: %w", name, err)
 	}
-	if err := writeBase(ctx, s.db, scope, base{name: s.File(scope)}); err != nil {
-		return err
-	}
-	s.log.Info("a memory file has another name now: the owner changed", "scope", scope, "was", name, "is", s.File(scope))
-	return s.sync(ctx, scope)
+	return writeBase(ctx, s.db, scope, base{})
 }

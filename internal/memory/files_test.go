@@ -1,0 +1,322 @@
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var everything = Access{Actor: "operator", All: true, Owner: true}
+
+// states lists all entries of scope with their states, in the order they were made.
+func states(t testing.TB, s *Store, scope Scope) string {
+	t.Helper()
+	all, err := s.List(t.Context(), Access{Scopes: []Scope{scope}}, Query{States: []State{Active, Archived, Superseded, Merged, Forgotten}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range all {
+		out = append(out, fmt.Sprintf("%s:%s:%s", e.Text, e.State, e.Source))
+	}
+	return strings.Join(out, "|")
+}
+
+// TestHandEditsBecomeOperations: what a person does to the lines is done to the entries.
+func TestHandEditsBecomeOperations(t *testing.T) {
+	for name, tt := range map[string]struct{ before, after, states string }{
+		"added":   {"a tea\nb cake\n", "a tea\nnew one\nb cake\n", "a tea:active:file|b cake:active:file|new one:active:file"},
+		"removed": {"a tea\nb cake\n", "b cake\n", "a tea:archived:file|b cake:active:file"},
+		"changed": {"# x\nJana lives in Bonn\nb cake\n", "# x\nJana lives in Berlin\nb cake\n",
+			"Jana lives in Bonn:superseded:file|b cake:active:file|Jana lives in Berlin:active:file"},
+		"case changed":         {"jana\n", "Jana\n", "jana:superseded:file|Jana:active:file"},
+		"another in its place": {"Jana lives in Bonn\n", "tea is hot\n", "Jana lives in Bonn:archived:file|tea is hot:active:file"},
+		"alike, elsewhere":     {"Jana lives in Bonn\nb cake\n", "b cake\nJana lives in Berlin\n", "Jana lives in Bonn:archived:file|b cake:active:file|Jana lives in Berlin:active:file"},
+		"two changed": {"code is 4711\ncode is 4713\n", "code is 4712\ncode is 4714\n",
+			"code is 4711:superseded:file|code is 4713:superseded:file|code is 4712:active:file|code is 4714:active:file"},
+		"moved":              {"a tea\nb cake\nc pie\n", "c pie\na tea\nb cake\n", "a tea:active:file|b cake:active:file|c pie:active:file"},
+		"twice":              {"a tea\n", "a tea\na tea\n", "a tea:active:file"},
+		"twice, then once":   {"a tea\na tea\nb\n", "a tea\nb\n", "a tea:active:file|b:active:file"},
+		"comment":            {"a tea\n", "# mine\n\na tea\n", "a tea:active:file"},
+		"made a comment":     {"a tea\nb\n", "# a tea\nb\n", "a tea:archived:file|b:active:file"},
+		"other line ends":    {"a tea\nb\n", "a tea\r\nb\r\n", "a tea:active:file|b:active:file"},
+		"only comments left": {"a tea\nb\n", "# none any more\n", "a tea:archived:file|b:archived:file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openAt(t, t.TempDir())
+			put(t, s, Shared, tt.before)
+			texts(t, s, Shared)
+			put(t, s, Shared, tt.after)
+			got := texts(t, s, Shared)
+			if want := strings.Join(lineTexts([]byte(tt.after)), "|"); name != "twice" && got != want {
+				t.Errorf("shows %q, want %q", got, want)
+			}
+			if got := states(t, s, Shared); got != tt.states {
+				t.Errorf("states %q\nwant   %q", got, tt.states)
+			}
+			if got := onDisk(t, s, Shared); got != tt.after {
+				t.Errorf("the file was changed to %q", got)
+			}
+			again := openAt(t, s.dir)
+			if texts(t, again, Shared) != got || states(t, again, Shared) != tt.states {
+				t.Errorf("after a restart: %q", states(t, again, Shared))
+			}
+		})
+	}
+}
+
+// TestCutAndPasted: a line that comes back is the same entry again.
+func TestCutAndPasted(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	e, _, err := s.Add(t.Context(), Entry{Scope: Shared, Text: "Jana likes tea", Source: UserExplicit, Event: "$1", Quote: "I like tea"}, guest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, Shared, "# other\nx\n")
+	texts(t, s, Shared)
+	put(t, s, Shared, "# other\nx\nJana likes tea\n")
+	texts(t, s, Shared)
+	if got, err := s.Get(t.Context(), everything, e.ID); err != nil || got.State != Active || got.Event != "$1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRenderedInPlace: what changes in the entries changes in the file, and
+// nothing else in it does.
+func TestRenderedInPlace(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	put(t, s, Shared, "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast")
+	texts(t, s, Shared)
+	all, err := s.Entries(t.Context(), Shared)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if _, err := s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Retire(t.Context(), everything, all[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, Shared, "new")
+	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
+		t.Errorf("file reads %q\nwant       %q", got, want)
+	}
+	if got := texts(t, s, Shared); got != "# Jana lives in Berlin|# hash|last|new" {
+		t.Errorf("shows %q", got)
+	}
+}
+
+// TestUpgrade: the first start with files of an earlier release takes all of them in.
+func TestUpgrade(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	long := Room("!" + strings.Repeat("Ä", 200) + ":example.org")
+	plain := openWith(t, Config{Dir: t.TempDir(), Owner: owner})
+	content := map[Scope]string{
+		Private(owner): "# mine\nI am the owner\n", Private(guest): "I am a guest\n", Room(room): "\ufeffwe meet\r\n", Shared: "for all\n", long: "far away\n",
+	}
+	for scope, text := range content {
+		path := filepath.Join(dir, filepath.FromSlash(plain.File(scope)))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := openAt(t, dir)
+	all, err := s.List(t.Context(), everything, Query{})
+	if err != nil || len(all) != len(content)-1 { // of a shortened name the scope is not known yet
+		t.Fatalf("%d entries, %v", len(all), err)
+	}
+	for scope, text := range content {
+		if got, want := texts(t, s, scope), lineTexts([]byte(text))[0]; got != want {
+			t.Errorf("%.20s shows %q, want %q", scope, got, want)
+		}
+		if got := onDisk(t, s, scope); got != text {
+			t.Errorf("%.20s was changed to %q", scope, got)
+		}
+	}
+	for _, e := range all {
+		if !e.ObservedAt.Equal(old) || e.Source != FromFile {
+			t.Errorf("%+v", e)
+		}
+	}
+}
+
+// TestAnotherProcess: what one process does, the other knows at its next look,
+// hand edits that it took in included.
+func TestAnotherProcess(t *testing.T) {
+	dir := t.TempDir()
+	a, b := openAt(t, dir), openAt(t, dir)
+	for i := range 20 {
+		text := fmt.Sprintf("fact %d", i)
+		add(t, a, Shared, text)
+		if got := texts(t, b, Shared); !strings.HasSuffix(got, text) {
+			t.Fatalf("the other knows %q", got)
+		}
+		all, err := b.Entries(t.Context(), Shared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Pin(t.Context(), everything, all[i].ID, true); err != nil { // which no file shows
+			t.Fatal(err)
+		}
+		if all, err = a.Entries(t.Context(), Shared); err != nil || !all[i].Pinned {
+			t.Fatalf("the first does not know of it: %v", err)
+		}
+	}
+	put(t, a, Shared, "# only\nby hand\n")
+	if got := texts(t, a, Shared) + " " + texts(t, b, Shared); got != "by hand by hand" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestWorkingSet: with an index the file shows a part, and what it does not show
+// is not removed by that.
+func TestWorkingSet(t *testing.T) {
+	dir := t.TempDir()
+	s := openWith(t, Config{Dir: dir, Owner: owner, FileLines: 4})
+	var first Entry
+	for i := range 20 {
+		e, _, err := s.Append(t.Context(), Shared, fmt.Sprintf("fact number %d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = e
+		}
+	}
+	if _, err := s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pin(t.Context(), everything, first.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		got := lineTexts([]byte(onDisk(t, s, Shared)))
+		slices.Sort(got)
+		return strings.Join(got, "|")
+	}
+	if got := shown(); got != "fact number 0|fact number 18|fact number 19|fact number 3|fact number 7" {
+		t.Errorf("file shows %q", got)
+	}
+	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
+	texts(t, s, Shared)
+	all, err := s.List(t.Context(), everything, Query{})
+	if err != nil || len(all) != 20 {
+		t.Errorf("%d entries, %v", len(all), err)
+	}
+	if got := texts(t, s, Shared); strings.Contains(got, "number 3|") || !strings.Contains(got, "by hand") || strings.Count(got, "|") != 19 {
+		t.Errorf("known: %q", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "memories", "shared.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, openWith(t, Config{Dir: dir, Owner: owner}), Shared); strings.Count(got, "|") != 19 { // and back to the whole
+		t.Errorf("known: %q", got)
+	}
+}
+
+// TestAnotherOwner: MEMORIES.txt goes to the new first owner, and what the old
+// one had there does not.
+func TestAnotherOwner(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir)
+	add(t, s, Private(owner), "canary of the old owner")
+	add(t, s, Private(guest), "canary of the new owner")
+	put(t, s, Private(owner), onDisk(t, s, Private(owner))+"canary by hand\n")
+	s = openWith(t, Config{Dir: dir, Owner: guest})
+	if got := texts(t, s, Private(guest)); got != "canary of the new owner" {
+		t.Errorf("the new owner sees %q", got)
+	}
+	if got := texts(t, s, Private(owner)); got != "canary of the old owner|canary by hand" {
+		t.Errorf("the old owner sees %q", got)
+	}
+	if got := onDisk(t, s, Private(guest)); s.File(Private(guest)) != "MEMORIES.txt" || strings.Contains(got, "old owner") || strings.Contains(got, "by hand") || !strings.Contains(got, "new owner") {
+		t.Errorf("MEMORIES.txt reads %q", got)
+	}
+	if got := onDisk(t, s, Private(owner)); !strings.Contains(got, "old owner\ncanary by hand\n") {
+		t.Errorf("the old owner's file reads %q", got)
+	}
+	if names, err := filepath.Glob(filepath.Join(dir, "memories", "users", "*")); err != nil || len(names) != 1 {
+		t.Errorf("files of people: %q", names)
+	}
+}
+
+// TestTheTerminalsOwner: who talked to the bot in a terminal first is the owner
+// of the account that is configured later.
+func TestTheTerminalsOwner(t *testing.T) {
+	dir := t.TempDir()
+	s := openWith(t, Config{Dir: dir, Owner: "owner"})
+	add(t, s, Private("owner"), "told in the terminal")
+	before := onDisk(t, s, Private("owner"))
+	s = openAt(t, dir)
+	if got := texts(t, s, Private(owner)); got != "told in the terminal" {
+		t.Errorf("the owner sees %q", got)
+	}
+	if got := onDisk(t, s, Private(owner)); got != before {
+		t.Errorf("MEMORIES.txt became %q", got)
+	}
+	if got := texts(t, openWith(t, Config{Dir: dir, Owner: "owner"}), Private("owner")); got != "told in the terminal" {
+		t.Errorf("and back in the terminal: %q", got)
+	}
+}
+
+// TestFileThatCannotBeWritten: a file that cannot be written keeps nothing from being
+// remembered; it is said, and made up for.
+func TestFileThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	var log bytes.Buffer
+	s := openWith(t, Config{Dir: dir, Owner: owner, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	add(t, s, Private(owner), "one")
+	f, err := s.file(Private(owner))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := f.path
+	s.fault = func(point string) {
+		if point == "committed" { // the file can be read until then
+			f.path = filepath.Join(dir, "bot.db", "MEMORIES.txt") // as no folder can be written to
+		}
+	}
+	add(t, s, Private(owner), "two")
+	if got, err := s.Entries(t.Context(), Private(owner)); err == nil || !strings.Contains(err.Error(), "MEMORIES.txt") || len(got) != 2 {
+		t.Errorf("error %v with %v", err, got)
+	}
+	if !strings.Contains(log.String(), "could not be written") {
+		t.Errorf("log: %s", log.String())
+	}
+	s.fault = func(string) {}
+	f.path = good
+	if got := texts(t, s, Private(owner)); got != "one|two" || !strings.HasSuffix(onDisk(t, s, Private(owner)), "one\ntwo\n") {
+		t.Errorf("%q, file %q", got, onDisk(t, s, Private(owner)))
+	}
+}
+
+// TestLargeFiles: ten thousand lines, and one of a hundred kilobytes.
+func TestLargeFiles(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	var b strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&b, "fact %d: \"quoted\" 'and' \U0001F375 %d\n", i, i*i)
+	}
+	b.WriteString(strings.Repeat("wide ", 20_000) + "\n")
+	put(t, s, Shared, b.String())
+	if n := strings.Count(texts(t, s, Shared), "|"); n != 10_000 {
+		t.Errorf("%d entries", n+1)
+	}
+	add(t, s, Shared, "new")
+	if got := onDisk(t, s, Shared); got != b.String()+"new\n" {
+		t.Errorf("the file became %d bytes long", len(got))
+	}
+}

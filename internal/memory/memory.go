@@ -115,10 +115,15 @@ func (s *Store) begin(ctx context.Context) error {
 	if err := s.adopt(ctx); err != nil {
 		return err
 	}
+	whole := true
 	for _, scope := range scopes {
 		if err := s.sync(ctx, scope); err != nil {
 			s.log.Error("memory file is not in use", "err", err)
+			whole = false
 		}
+	}
+	if !whole {
+		return nil
 	}
 	return s.finishPurge(ctx)
 }
@@ -139,15 +144,16 @@ func (s *Store) differing(ctx context.Context) (scopes []Scope, todo bool, err e
 		known[h.name] = b.hash
 		todo = todo || h.name != s.File(h.scope)
 	}
-	for _, scope := range s.onDisk() {
-		name := s.File(scope)
-		if data, err := readAll(filepath.Join(s.dir, filepath.FromSlash(name))); err != nil || sum(data) != known[name] {
-			scopes = append(scopes, scope)
-		}
-	}
 	var unpurged int
 	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE purged = 0`).Scan(&unpurged); err != nil {
 		return nil, false, fmt.Errorf("memory: %w", err)
+	}
+	for _, scope := range s.onDisk() {
+		name := s.File(scope)
+		// After a forgetting that was cut off, any of them may hold what is gone.
+		if data, err := readAll(filepath.Join(s.dir, filepath.FromSlash(name))); unpurged > 0 || err != nil || sum(data) != known[name] {
+			scopes = append(scopes, scope)
+		}
 	}
 	return scopes, todo || unpurged > 0 || len(scopes) > 0, nil
 }

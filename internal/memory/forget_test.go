@@ -1,0 +1,190 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// traces lists the files below dir that hold text, or a part of it that tells.
+func traces(t testing.TB, dir, text string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(text)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestForgetLeavesNothing greps the data folder.
+func TestForgetLeavesNothing(t *testing.T) {
+	const canary = `the code is "CANARY-4711" <&> ü`
+	ctx, dir := t.Context(), t.TempDir()
+	s := openAt(t, dir)
+	me := Private(owner)
+	// Much around it, so that it lies on pages that were split and emptied.
+	for i := range 300 {
+		noted(t, s, me, fmt.Sprintf("fact %d %s", i, strings.Repeat("x", i%200)), owner)
+	}
+	wrong := noted(t, s, me, "CANARY-4711 is the code, or so", owner)
+	e := must[Entry](t)(s.Supersede(ctx, as(owner), wrong.ID, canary))
+	for i := range 300 {
+		noted(t, s, me, fmt.Sprintf("more %d %s", i, strings.Repeat("y", i%300)), owner)
+	}
+	if err := s.Pin(ctx, as(owner), e.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, me, "# "+canary+"\n"+onDisk(t, s, me))
+	texts(t, s, me)
+	other := noted(t, s, me, "learned elsewhere", owner)
+	if _, err := s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID); err != nil {
+		t.Fatal(err)
+	}
+	cutOff := filepath.Join(dir, ".MEMORIES.txt12345678")
+	if err := os.WriteFile(cutOff, []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := texts(t, s, me)
+	done := must[Erased](t)(s.Forget(ctx, as(owner), e.ID))
+	if done.Entries != 2 {
+		t.Errorf("forgot %d entries", done.Entries)
+	}
+	if found := traces(t, dir, "I told you"); len(found) == 0 {
+		t.Error("the search for traces finds nothing at all")
+	}
+	must[Erased](t)(s.ForgetEvent(ctx, as(owner), "$1"))
+	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
+		t.Errorf("traces in %v", found)
+	}
+	if want := strings.ReplaceAll(strings.ReplaceAll(before, "|"+canary, ""), "|learned elsewhere", ""); texts(t, s, me) != want {
+		t.Error("something else is gone too")
+	}
+	for _, id := range []string{wrong.ID, e.ID, other.ID} {
+		got := must[Entry](t)(s.Get(ctx, everything, id))
+		if got.State != Forgotten || got.Text+got.Quote+got.Subject != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if all := must[[]Op](t)(s.History(ctx, everything, e.ID)); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
+		t.Errorf("journal: %+v", all)
+	}
+}
+
+// TestForgottenIsNotLearnedAgain, however it is spelled and wherever it comes
+// from, until the person asks for it.
+func TestForgottenIsNotLearnedAgain(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := openAt(t, dir)
+	me := Private(owner)
+	e := noted(t, s, me, "I was born in Ulm.", owner)
+	noted(t, s, me, "tea", owner)
+	old := onDisk(t, s, me)
+	must[Erased](t)(s.Forget(ctx, as(owner), e.ID))
+	for range 2 {
+		for _, source := range []Source{Assistant, Harvest, DreamingMerge, Imported} {
+			if _, added, err := s.Add(ctx, Entry{Scope: me, Text: "i was  born in ULM", Source: source}, owner); added || !errors.Is(err, ErrForgotten) {
+				t.Errorf("%s: %v, %v", source, added, err)
+			}
+		}
+		put(t, s, me, old) // an editor that still had it
+		if got := texts(t, s, me); got != "tea" {
+			t.Errorf("back by the file: %q", got)
+		}
+		if found := traces(t, dir, "born in Ulm"); len(found) > 0 {
+			t.Errorf("traces in %v", found)
+		}
+		s = openAt(t, dir)
+	}
+	if !add(t, s, Shared, "I was born in Ulm.") {
+		t.Error("it is forgotten elsewhere too")
+	}
+	noted(t, s, me, "I was born in Ulm.", owner)
+	if got := texts(t, s, me); got != "tea|I was born in Ulm." {
+		t.Errorf("asked for again: %q", got)
+	}
+	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
+		t.Errorf("said once more: %v, %v", added, err)
+	}
+}
+
+// TestForgetRefuses what cannot be seen, and then forgets nothing.
+func TestForgetRefuses(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	mine, theirs := noted(t, s, Private(guest), "mine", guest), noted(t, s, Private(owner), "theirs", owner)
+	if _, err := s.Forget(ctx, as(guest), mine.ID, theirs.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("error %v", err)
+	}
+	if done, err := s.ForgetEvent(ctx, as(guest), "$unknown"); err != nil || done.Entries != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if got := texts(t, s, Private(guest), Private(owner)); got != "mine|theirs" {
+		t.Errorf("left %q", got)
+	}
+}
+
+// TestForgetPurgesInItsTransaction: what else quotes it goes with it, or nothing does.
+func TestForgetPurgesInItsTransaction(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	var told []string
+	var fail error
+	s := openWith(t, Config{Dir: dir, Owner: owner, Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) {
+		told = append(told, texts...)
+		return 3, fail
+	}})
+	e := noted(t, s, Shared, "tea", owner)
+	fail = errors.New("no")
+	if _, err := s.Forget(ctx, everything, e.ID); !errors.Is(err, fail) {
+		t.Errorf("error %v", err)
+	}
+	if texts(t, s, Shared) != "tea" {
+		t.Error("forgotten in part")
+	}
+	fail = nil
+	if done, err := s.Forget(ctx, everything, e.ID); err != nil || done.Kept != 3 || strings.Join(told, "|") != "tea|tea" {
+		t.Errorf("%+v, %v, told %q", done, err, told)
+	}
+}
+
+// TestForgettingThatWasCutOff is finished at the next start.
+func TestForgettingThatWasCutOff(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir)
+	e := noted(t, s, Private(owner), "CANARY-4711", owner)
+	func() {
+		defer func() { _ = recover() }()
+		s.fault = func(point string) {
+			if point == "committed" {
+				panic("the end")
+			}
+		}
+		_, _ = s.Forget(t.Context(), everything, e.ID)
+	}()
+	if found := traces(t, dir, "CANARY-4711"); len(found) == 0 {
+		t.Fatal("there is nothing left to do")
+	}
+	_ = s.db.Close()
+	s = openAt(t, dir)
+	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
+		t.Errorf("traces in %v", found)
+	}
+	if got := texts(t, s, Private(owner)); got != "" {
+		t.Errorf("still known: %q", got)
+	}
+}

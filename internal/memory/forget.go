@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -26,7 +27,8 @@ type Erased struct {
 // or that says the same in their scope: the texts leave the entries, the journal,
 // the files, the indexes and the free space of the database. What is left is a
 // hash, so that they are not learned again. It cannot be undone. An id that a
-// may not see is ErrNotFound, and then nothing is forgotten.
+// may not see is ErrNotFound, a shared one that came from somebody else is
+// ErrNotYours, and then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
 	return s.forget(ctx, a, func(db queryer) ([]string, error) { return ids, nil })
 }
@@ -59,6 +61,11 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		e, err := s.Get(ctx, a, id)
 		if err != nil {
 			return Erased{}, err
+		}
+		if e.Scope == Shared && !a.All && !a.Owner {
+			if from, err := cameFrom(ctx, s.db, id); err != nil || from != a.Actor {
+				return Erased{}, cmp.Or(err, ErrNotYours)
+			}
 		}
 		scopes = append(scopes, e.Scope)
 	}

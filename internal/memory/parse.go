@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -57,24 +56,31 @@ func toLine(text string) string {
 	return text
 }
 
-// clean makes one line of text as an entry is stored, or says why it cannot be
-// one. The errors are for whoever wrote the text, person or model.
+// TextError says why a text cannot be an entry, to whoever wrote it.
+type TextError struct{ why string }
+
+func (e *TextError) Error() string { return e.why }
+
+func textErrorf(format string, args ...any) error { return &TextError{fmt.Sprintf(format, args...)} }
+
+// clean makes one line of text as an entry is stored, or says in a TextError why
+// it cannot be one.
 func clean(text string) (string, error) {
 	if !utf8.ValidString(text) {
-		return "", errors.New("the memory is not valid UTF-8 text: send plain text")
+		return "", textErrorf("the memory is not valid UTF-8 text: send plain text")
 	}
 	// A byte order mark is invisible and would vanish at the start of a file.
 	text = strings.ReplaceAll(text, "\uFEFF", "")
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
-		return "", errors.New("the memory is empty: state one fact in one sentence")
+		return "", textErrorf("the memory is empty: state one fact in one sentence")
 	}
 	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		return "", fmt.Errorf("the memory holds the control character %U: leave it out", r)
+		return "", textErrorf("the memory holds the control character %U: leave it out", r)
 	}
 	if n := utf8.RuneCountInString(text); n > maxRunes {
-		return "", fmt.Errorf("the memory is %d characters long and at most %d are kept: shorten it, or store several facts one by one", n, maxRunes)
+		return "", textErrorf("the memory is %d characters long and at most %d are kept: shorten it, or store several facts one by one", n, maxRunes)
 	}
 	return text, nil
 }

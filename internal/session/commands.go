@@ -28,7 +28,10 @@ func commands() []command {
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},
-		{"memory", "what I remember here, and in which file it stands", (*Session).listMemory},
+		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it", (*Session).memories},
+		{"remember", "have me remember the words that follow", (*Session).rememberThis},
+		{"forget", "have something forgotten for good: its id, or words of it", (*Session).forgetThis},
+		{"undo", "take back your last change to what I remember here", (*Session).undoThis},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
@@ -167,26 +170,6 @@ func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, e
 		b.WriteString("- " + t.Line() + "\n")
 	}
 	return b.String(), nil
-}
-
-func (s *Session) listMemory(ctx context.Context, in Inbound, _ string) (string, error) {
-	var b strings.Builder
-	for _, scope := range s.scopes(in) {
-		entries, err := s.cfg.Memory.Entries(ctx, scope)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "**%s** (%d)\n\n", s.cfg.Memory.File(scope), len(entries))
-		const most = 50
-		for _, e := range entries[max(0, len(entries)-most):] {
-			b.WriteString("- " + oneLine(e.Text, 300) + "\n")
-		}
-		if n := len(entries) - most; n > 0 {
-			fmt.Fprintf(&b, "- … and %d older ones in the file\n", n)
-		}
-		b.WriteString("\n")
-	}
-	return strings.TrimSpace(b.String()), nil
 }
 
 func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {

@@ -31,6 +31,8 @@ type Config struct {
 	Tasks     *task.Store
 	Transport Transport
 
+	Isolation memory.Isolation // where new memories go; empty = strict
+
 	Owners   []string
 	Location *time.Location
 	MaxRound int              // model calls within one turn; 0 = 25

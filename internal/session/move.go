@@ -24,7 +24,8 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, err)
 	for _, e := range entries {
-		_, _, err := m.cfg.Memory.Append(ctx, memory.Room(to), e.Text)
+		e.Scope = memory.Room(to)
+		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")
 		failed = append(failed, err)
 	}
 	return errors.Join(failed...)

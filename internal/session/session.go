@@ -209,7 +209,7 @@ func replyID(id string) string { return "re:" + id }
 
 // scopes is the one place that decides whose memory a turn may see and write.
 func (s *Session) scopes(in Inbound) []memory.Scope {
-	return memory.Visible(s.room, in.Sender, in.Private)
+	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {

@@ -268,11 +268,16 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 	if err := s.cfg.History.Append(ctx, &calls); err != nil {
 		return err
 	}
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return err
+	}
+	scope := provenance(s.toolScope(in, now), in, past)
 	for _, c := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		result := s.cfg.Tools.Run(ctx, s.toolScope(in, now), c)
+		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {

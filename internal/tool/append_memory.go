@@ -2,7 +2,12 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/memory"
 )
 
 type appendMemoryArgs struct {
@@ -11,13 +16,22 @@ type appendMemoryArgs struct {
 }
 
 // appendMemory stores one fact where the asking room's new memories go. The
-// source is accepted because models know the argument from elsewhere; memories
-// in files do not record one.
+// source is accepted because models know the argument from elsewhere; what is
+// recorded is that the assistant noted it, and from which message.
 func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs) (string, error) {
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
-	entry, added, err := s.cfg.Memory.Append(ctx, scope.Memory[0], a.Entry)
+	if scope.Elsewhere && !ownWords(a.Entry, scope.Said) {
+		return "", refusal("Not remembered: something else was read since the person's message, and these are not the person's own words. " +
+			"Ask the person whether to remember it; they can say so with `!remember` and the fact.")
+	}
+	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
+		Scope: scope.Memory[0], Text: a.Entry, Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
+	}, scope.User)
+	if errors.Is(err, memory.ErrForgotten) {
+		return "", refusal("Not remembered: the person had this forgotten. Do not try again; they can take it up again with `!remember` and the fact.")
+	}
 	if err != nil {
 		return "", err
 	}
@@ -27,8 +41,45 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 		return "This was known already, nothing was added:\n" + entry.Text, nil
 	}
 	where := "this room's memory; everybody in this room can make use of it"
-	if scope.Private {
+	switch {
+	case entry.Scope == memory.Shared:
+		where = "the shared memory; everybody who may talk to you can make use of it"
+	case scope.Private:
 		where = "this person's private memory"
 	}
 	return strings.Join([]string{"Remembered, in " + where + ":", entry.Text}, "\n"), nil
+}
+
+// ownWords reports whether the entry is made of what the person said: every
+// number, and most of the longer words or their beginnings.
+func ownWords(entry, said string) bool {
+	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
+	theirs := map[string]bool{}
+	for _, w := range strings.FieldsFunc(strings.ToLower(said), split) {
+		theirs[stem(w)] = true
+	}
+	known, all := 0, 0
+	for _, w := range strings.FieldsFunc(strings.ToLower(entry), split) {
+		number := strings.ContainsFunc(w, unicode.IsDigit)
+		switch {
+		case number && !theirs[stem(w)]:
+			return false
+		case !number && (utf8.RuneCountInString(w) < 4 && w[0] < utf8.RuneSelf || w == "person" || w == "user"):
+			continue
+		}
+		all++
+		if theirs[stem(w)] {
+			known++
+		}
+	}
+	return all > 0 && 2*known >= all
+}
+
+// stem is the beginning of a word, which mostly stays when its form changes.
+func stem(word string) string {
+	if strings.ContainsFunc(word, unicode.IsDigit) {
+		return word
+	}
+	r := []rune(word)
+	return string(r[:min(len(r), 4)])
 }

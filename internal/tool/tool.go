@@ -35,6 +35,14 @@ type Scope struct {
 	Memory []memory.Scope
 	Now    time.Time
 	Policy Policy // what may be used; it holds for calls, whatever was offered
+
+	Event string    // the message it acts on, as the transport names it
+	Quote string    // what that says
+	At    time.Time // when it was said; may be zero
+	Said  string    // what User said in this conversation, one message a line
+	// Elsewhere tells that since the person's message words were read that are
+	// nobody's here: a file, a page, what another server said.
+	Elsewhere bool
 }
 
 // Result answers one call. Content is plain text for the model, never empty,

@@ -96,7 +96,8 @@ type ComponentLimits struct {
 
 // MemoryConfig says how memories are found.
 type MemoryConfig struct {
-	Backend string `yaml:"backend"`
+	Backend   string `yaml:"backend"`
+	Isolation string `yaml:"isolation"` // strict or shared: where new memories go
 }
 
 // DreamingConfig says when memory is consolidated.
@@ -139,6 +140,7 @@ func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
 var (
 	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
+	isolations = []string{"strict", "shared"}
 	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session"}, session.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
@@ -164,7 +166,7 @@ func defaultConfig() *Config {
 		Name: "Reverie", Data: "./data", Timezone: "Local",
 		Prompt:  PromptConfig{Layout: "stable"},
 		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
-		Memory:  MemoryConfig{Backend: "flat_file"},
+		Memory:  MemoryConfig{Backend: "flat_file", Isolation: "strict"},
 		Seed:    SeedConfig{Language: "en"},
 		Log:     LogConfig{Level: "info", Format: "text"},
 	}

@@ -65,6 +65,7 @@ func (c *Config) complete(r *reader, dir string) {
 		}
 	}
 	oneOf(r, "memory.backend", c.Memory.Backend, backends)
+	oneOf(r, "memory.isolation", c.Memory.Isolation, isolations)
 	oneOf(r, "log.level", c.Log.Level, logLevels)
 	oneOf(r, "log.format", c.Log.Format, logFormats)
 	if !languageCode.MatchString(c.Seed.Language) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -18,8 +19,17 @@ import (
 // forget takes texts out of all that quotes memories.
 func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
 	kept, err = history.NewStore(b.db).Forget(ctx, tx, texts)
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, texts))
+	begun := slices.Clip(texts)
+	for _, t := range texts { // lists in chat show the beginning of long ones
+		if r := []rune(t); len(r) > listedRunes {
+			begun = append(begun, string(r[:listedRunes]))
+		}
+	}
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, begun))
 }
+
+// listedRunes is less than a list of memories shows of each.
+const listedRunes = 200
 
 // byOperator is who acts at the command line.
 const byOperator = "operator"

@@ -145,7 +145,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 func (b *bot) sessions(t session.Transport, status func(context.Context) []string) *session.Manager {
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
-		Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status, Window: b.windowInputs,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status, Window: b.windowInputs,
 	}
 	m, isMatrix := t.(*matrix.Client)
 	if isMatrix {

@@ -164,7 +164,7 @@ func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string
 }
 
 // ownTools are the tools whose results are nobody else's words.
-var ownTools = []string{"append_memory", "task", "add_skill"}
+var ownTools = []string{"append_memory", "task", "goal", "add_skill"}
 
 // provenance adds to a tool's scope which message it acts on, what its sender said
 // in this conversation, and whether words from elsewhere were read since.

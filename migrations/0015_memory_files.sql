@@ -23,6 +23,11 @@ CREATE TABLE memory_salt (
 ) STRICT;
 INSERT INTO memory_salt (one, salt) VALUES (1, randomblob(32));
 
+-- Messages that their senders took back, and that are still to be forgotten.
+CREATE TABLE redaction (
+    event TEXT PRIMARY KEY
+) STRICT;
+
 CREATE INDEX memory_put_away ON memory (scope, hash) WHERE state = 'archived';
 CREATE INDEX memory_by_event ON memory (event) WHERE event <> '';
 CREATE INDEX memory_by_successor ON memory (by_id) WHERE by_id <> '';

@@ -28,6 +28,16 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, begun))
 }
 
+// takenBack forgets a message that was taken back in its room, and what was
+// learned from it.
+func (b *bot) takenBack(ctx context.Context, event string) error {
+	if err := b.history.Redact(ctx, event); err != nil {
+		return err
+	}
+	_, err := b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
+	return err
+}
+
 // listedRunes is less than a list of memories shows of each.
 const listedRunes = 200
 

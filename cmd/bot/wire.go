@@ -154,6 +154,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	sessions := session.New(c)
 	if isMatrix {
 		m.OnUpgrade(sessions.Move)
+		m.OnRedaction(b.takenBack)
 	}
 	return sessions
 }

@@ -38,6 +38,21 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 	return kept, forgetCalls(ctx, tx, texts)
 }
 
+// takenBack stands where a message was that its sender took back.
+const takenBack = "[taken back]"
+
+// Redact empties the message event of a person, wherever it was said, with what
+// prompts added to it. One that is not stored is no error.
+func (s *Store) Redact(ctx context.Context, event string) error {
+	if event == "" {
+		return nil
+	}
+	if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = ?, tail = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	return nil
+}
+
 // forgetCalls empties the arguments of tool calls that hold one of texts.
 func forgetCalls(ctx context.Context, tx *sql.Tx, texts []string) error {
 	rows, err := tx.QueryContext(ctx, `SELECT id, calls FROM message WHERE calls <> ''`)

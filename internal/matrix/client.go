@@ -103,9 +103,9 @@ type Client struct {
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake chan struct{}
-	synced                                                         chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                     sync.Once
+	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
+	synced                                                                   chan struct{} // closed after the first good sync of this process
+	syncedOnce                                                               sync.Once
 
 	mu       sync.Mutex
 	known    map[id.RoomID]knowledge
@@ -127,6 +127,7 @@ type Client struct {
 	failures    atomic.Int64                                     // syncs failed in a row
 	begun, done atomic.Int64                                     // number of the newest sync that was begun, and that was processed
 	move        func(ctx context.Context, from, to string) error // see OnUpgrade; may be nil; guarded by mu
+	takenBack   func(ctx context.Context, event string) error    // see OnRedaction; may be nil; guarded by mu
 	hasty       atomic.Bool                                      // the next sync is to return at once
 	behind      atomic.Bool                                      // what a sync brought could not be stored before the end; see keyStore
 	backlog     atomic.Bool                                      // a room has more messages than are handed over at once
@@ -149,7 +150,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), synced: make(chan struct{}),
+		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
 		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
@@ -203,6 +204,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
+	g.Go(func() error { return c.runRedactions(ctx) })
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })
 	g.Go(func() error { return c.runBackup(ctx) })

@@ -167,6 +167,9 @@ func (c *Client) wake(b *batch) {
 	if len(b.notices) > 0 || len(b.redacted) > 0 {
 		poke(c.outWake)
 	}
+	if len(b.redacted) > 0 {
+		poke(c.goneWake)
+	}
 }
 
 // arrange makes the timelines what the handlers are to see: gaps are filled,

@@ -141,8 +141,12 @@ func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
 	return err
 }
 
-// redact takes a message back that has no answer yet.
+// redact takes a message back that has no answer yet, and notes that what became
+// of one that has is to be forgotten.
 func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, event); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '' WHERE id = ? AND state IN ('new', 'utd', 'failed')`, event)
 	return err
 }

@@ -175,6 +175,17 @@ func TestAnotherProcess(t *testing.T) {
 			t.Fatalf("the first does not know of it: %v", err)
 		}
 	}
+	c := openAt(t, dir)
+	all, err := c.Entries(t.Context(), Shared)
+	if err != nil || !all[0].Pinned {
+		t.Fatalf("%v, %v", all, err)
+	}
+	if err := b.Pin(t.Context(), everything, all[0].ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := c.Entries(t.Context(), Shared); err != nil || all[0].Pinned {
+		t.Fatalf("one that only looks does not know of it: %v", err)
+	}
 	put(t, a, Shared, "# only\nby hand\n")
 	if got := texts(t, a, Shared) + " " + texts(t, b, Shared); got != "by hand by hand" {
 		t.Errorf("got %q", got)
@@ -318,5 +329,36 @@ func TestLargeFiles(t *testing.T) {
 	add(t, s, Shared, "new")
 	if got := onDisk(t, s, Shared); got != b.String()+"new\n" {
 		t.Errorf("the file became %d bytes long", len(got))
+	}
+}
+
+// TestCutOffAfterTheFileWasWritten: the file is ahead of what is known of it;
+// what was done is not done once more.
+func TestCutOffAfterTheFileWasWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := openAt(t, dir)
+	e := noted(t, s, Shared, "tea", owner)
+	other := noted(t, s, Shared, "cake", owner)
+	noted(t, s, Shared, "pie", owner)
+	for text, change := range map[string]func() error{
+		"tea":  func() error { return s.Retire(t.Context(), everything, e.ID) },
+		"cake": func() error { _, err := s.Forget(t.Context(), everything, other.ID); return err },
+	} {
+		func() {
+			defer func() { _ = recover() }()
+			s.fault = func(point string) {
+				if point == "rendered" && !strings.Contains(onDisk(t, s, Shared), text) {
+					panic("the end")
+				}
+			}
+			_ = change()
+		}()
+		s = openAt(t, dir)
+	}
+	if got := states(t, s, Shared); got != "tea:archived:user_explicit|:forgotten:user_explicit|pie:active:user_explicit" {
+		t.Errorf("states %q", got)
+	}
+	if got := kinds(must[[]Op](t)(s.History(t.Context(), everything, e.ID))); got != "add retire" {
+		t.Errorf("journal: %s", got)
 	}
 }

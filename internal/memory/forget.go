@@ -209,7 +209,7 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	var texts []string
 	for _, e := range gone {
 		s.forgetting[textHash(e.Text)] = true
-		texts = append(texts, e.Text)
+		texts = append(texts, e.Text, e.Quote, e.Subject)
 	}
 	var failed []error
 	for _, scope := range scopes {

@@ -57,8 +57,21 @@ func TestForgetLeavesNothing(t *testing.T) {
 	if _, err := s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID); err != nil {
 		t.Fatal(err)
 	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cutOff := filepath.Join(dir, ".MEMORIES.txt12345678")
 	if err := os.WriteFile(cutOff, []byte(canary), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A copy in the free space, as an earlier release may have left one.
+	for _, query := range []string{`PRAGMA secure_delete = 0`, `CREATE TABLE junk (a TEXT)`, `INSERT INTO junk VALUES ('` + canary + `')`, `DELETE FROM junk`} {
+		if _, err := conn.ExecContext(ctx, query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
 	before := texts(t, s, me)
@@ -121,6 +134,12 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 	}
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
+	}
+	if _, err := s.Undo(ctx, as(owner), ""); err != nil {
+		t.Fatal(err)
+	}
+	if !add(t, s, me, "I was born in Ulm") {
+		t.Error("asked for once, and still not to be learned")
 	}
 }
 

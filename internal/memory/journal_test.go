@@ -122,6 +122,14 @@ func TestUndoRefuses(t *testing.T) {
 	if _, err := s.Undo(ctx, as(guest), first); !errors.Is(err, ErrChanged) {
 		t.Errorf("changed since: %v", err)
 	}
+	pinned := must[[]Op](t)(s.History(ctx, as(guest), e.ID))[1].Batch
+	must[Undone](t)(s.Undo(ctx, as(guest), pinned))
+	if err := s.Pin(ctx, as(guest), e.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Undo(ctx, as(guest), pinned); !errors.Is(err, ErrChanged) {
+		t.Errorf("taken back already: %v", err)
+	}
 	if _, err := s.Undo(ctx, as(owner), first); !errors.Is(err, ErrNotFound) {
 		t.Errorf("somebody else's: %v", err)
 	}

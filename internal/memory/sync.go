@@ -1,14 +1,12 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -336,10 +334,7 @@ func (s *Store) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(held, func(a, b holding) int { // MEMORIES.txt first, before another may have it
-		return cmp.Compare(strings.Count(a.name, "/"), strings.Count(b.name, "/"))
-	})
-	var moved []Scope
+	var moved []Scope // none is written before all have left the names they had
 	for _, h := range held {
 		switch {
 		case h.name == s.File(h.scope):

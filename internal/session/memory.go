@@ -143,7 +143,7 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 		text = fmt.Sprintf("Forgotten for good, with %d earlier wordings of it.", done.Entries-1)
 	}
 	text += " I will not note it again unless you ask me to with `!remember`."
-	return text + " What you and I wrote about it stays in this room's messages until you delete it there, and in my transcript of the conversation.", nil
+	return text + " The messages in which you told me stay in this room, and in my transcript, until you delete them here; then they are forgotten as well.", nil
 }
 
 // undoThis is !undo.

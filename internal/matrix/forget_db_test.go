@@ -1,0 +1,40 @@
+package matrix_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	reverie "reverie"
+	"reverie/internal/matrix"
+	"reverie/internal/store"
+)
+
+// What was sent is a copy; what waits to be sent is a promise.
+func TestForgetWhatWasSent(t *testing.T) {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, state := range []string{"sent", "dead", "pending"} {
+		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?1, 0)`, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := matrix.Forget(t.Context(), tx, []string{"tea is hot", ""}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
+		var got string
+		if err := db.QueryRow(`SELECT text FROM outbox WHERE id = ?`, state).Scan(&got); err != nil || got != want {
+			t.Errorf("%s: %q, %v", state, got, err)
+		}
+	}
+}

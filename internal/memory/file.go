@@ -37,7 +37,6 @@ type file struct {
 	loaded  bool   // what follows was read
 	changes int64
 	entries []Entry // never changed once made
-	broken  error   // why the file cannot be written; nil = it can
 }
 
 type moment int

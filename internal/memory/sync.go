@@ -71,12 +71,9 @@ func (s *Store) sync(ctx context.Context, scope Scope) error {
 		err = errors.New("it is being changed by another program all the time; try again later")
 	}
 	if err != nil {
-		err = fmt.Errorf("memory file %s: %w", f.name, err)
+		return fmt.Errorf("memory file %s: %w", f.name, err)
 	}
-	f.mu.Lock()
-	f.broken = err
-	f.mu.Unlock()
-	return err
+	return nil
 }
 
 // trySync is sync, once. errChanged means that the file was changed meanwhile.

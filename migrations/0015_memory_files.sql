@@ -34,24 +34,21 @@ CREATE INDEX memory_by_successor ON memory (by_id) WHERE by_id <> '';
 CREATE INDEX memory_op_by_actor ON memory_op (actor, seq);
 CREATE INDEX memory_op_by_undone ON memory_op (undoes) WHERE undoes <> 0;
 
--- The counters move whoever makes the change. Counting what was of use in an
+-- The counter of a scope moves whoever makes the change. Counting what was of use in an
 -- answer is none.
 -- +goose StatementBegin
 CREATE TRIGGER memory_added AFTER INSERT ON memory BEGIN
-    UPDATE memory_change SET n = n + 1;
     INSERT INTO memory_file (scope, changes) VALUES (NEW.scope, 1) ON CONFLICT (scope) DO UPDATE SET changes = changes + 1;
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER memory_changed AFTER UPDATE OF scope, text, subject, kind, source, state, by_id, pinned, observed_at, valid_from, valid_to, rev ON memory BEGIN
-    UPDATE memory_change SET n = n + 1;
     INSERT INTO memory_file (scope, changes) VALUES (NEW.scope, 1) ON CONFLICT (scope) DO UPDATE SET changes = changes + 1;
     UPDATE memory_file SET changes = changes + 1 WHERE scope = OLD.scope AND OLD.scope <> NEW.scope;
 END;
 -- +goose StatementEnd
 -- +goose StatementBegin
 CREATE TRIGGER memory_removed AFTER DELETE ON memory BEGIN
-    UPDATE memory_change SET n = n + 1;
     UPDATE memory_file SET changes = changes + 1 WHERE scope = OLD.scope;
 END;
 -- +goose StatementEnd

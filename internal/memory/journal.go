@@ -31,12 +31,14 @@ type change struct {
 	actor string
 	batch string
 
-	rows   []int64 // the numbers of the changed entries
-	scopes []Scope
+	rows    []int64 // the numbers of the changed entries, each once
+	touched map[int64]bool
+	scopes  []Scope
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
-	if !slices.Contains(c.rows, n) || len(c.rows) > 100 { // twice does no harm
+	if !c.touched[n] {
+		c.touched[n] = true
 		c.rows = append(c.rows, n)
 	}
 	for _, s := range scopes {
@@ -80,9 +82,14 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch()}
+	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}}
 	if err := f(c); err != nil {
 		return nil, err
+	}
+	if len(c.rows) > 0 {
+		if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
+			return nil, fmt.Errorf("memory: %w", err)
+		}
 	}
 	if s.indexer != nil && len(c.rows) > 0 {
 		if err := s.indexer(ctx, tx, c.rows); err != nil {

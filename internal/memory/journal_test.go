@@ -222,3 +222,18 @@ func TestIndexHook(t *testing.T) {
 		t.Errorf("stored without the index: %q", got)
 	}
 }
+
+// TestStaleChange: what is decided on an entry as it was is not done to it as it is.
+func TestStaleChange(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	e := noted(t, s, Shared, "tea", owner)
+	if err := s.Pin(t.Context(), everything, e.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.write(t.Context(), owner, nil, func(c *change) error { return c.retire(e) }); !errors.Is(err, ErrChanged) {
+		t.Errorf("error %v", err)
+	}
+	if got := must[Entry](t)(s.Get(t.Context(), everything, e.ID)); got.State != Active || !got.Pinned {
+		t.Errorf("%+v", got)
+	}
+}

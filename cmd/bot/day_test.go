@@ -74,7 +74,7 @@ func newDay(t *testing.T) *day {
 	}
 	t.Cleanup(d.parts.close)
 	if d.parts.models, err = llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4608, MaxOutput: 512}},
+		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
 		HTTP:   newLink(&echoModel{}),
 	}); err != nil {
 		t.Fatal(err)
@@ -384,8 +384,10 @@ const (
 )
 
 // kept are the tables that get rows for each message. The one of the crypto
-// store is how a message that is played again is told from a new one.
-var kept = []string{"message", "inbox", "outbox", "crypto_message_index"}
+// store is how a message that is played again is told from a new one. A window as
+// small as here is full after two dozen messages, and each time that is an event of
+// the prompt; of those the newest thousand are kept.
+var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "prompt_event"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

@@ -59,7 +59,7 @@ var ErrStopping = errors.New("session: stopping")
 // Manager keeps one Session per room and hands each message to its lane.
 type Manager struct {
 	cfg    Config
-	offers map[string]offer // by mode
+	offers map[string][2]offer // by mode
 	began  time.Time
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs

@@ -38,9 +38,18 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	return m, err
 }
 
+// offer is the tools that the model is told about.
+func (s *Session) offer(m manner) offer {
+	o := s.offers[m.mode.name]
+	if m.tier == 1 {
+		return o[0]
+	}
+	return o[1]
+}
+
 func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) prompt.Turn {
 	window, out := s.cfg.Models.Window(m.mode.role)
-	tools := s.offer(m.mode)
+	tools := s.offer(m)
 	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
 		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: m.mode.switched,

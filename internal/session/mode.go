@@ -45,9 +45,6 @@ func (s *Session) mode(ctx context.Context) (roomMode, error) {
 	return m, nil
 }
 
-// offer is the tools of the mode.
-func (s *Session) offer(m roomMode) offer { return s.offers[m.name] }
-
 // switches reads the newest changes of the room's mode, the newest first.
 func (s *Session) switches(ctx context.Context, most int) ([]modeSwitch, error) {
 	rows, err := s.cfg.DB.QueryContext(ctx, `SELECT at, from_mode, to_mode, who, why FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT ?`, s.room, most)
@@ -203,9 +200,14 @@ func (c modeSwitch) reason() string {
 
 // Tools describes the tools that the next message in room would be answered with.
 func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error) {
-	now, err := newSession(m, room).mode(ctx)
+	s := newSession(m, room)
+	past, err := m.cfg.History.Load(ctx, room)
 	if err != nil {
 		return nil, err
 	}
-	return m.offers[now.name].specs, nil
+	how, err := s.manner(ctx, past, true)
+	if err != nil {
+		return nil, err
+	}
+	return s.offer(how).specs, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/llm"
+	"reverie/internal/task"
 )
 
 // TestModes: the table holds together, and what each mode may use of the tools that
@@ -64,17 +65,31 @@ func TestModes(t *testing.T) {
 // everybody begins.
 func TestEveryToolInTheFirstMode(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"].specs); d != "" {
+	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"][1].specs); d != "" {
 		t.Error(d)
 	}
 	for _, m := range modes {
-		o := w.offers[m.name]
+		o := w.offers[m.name][1]
 		tokens := 0
 		for _, s := range o.specs {
 			tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 		}
 		if len(o.names) != len(o.specs) || o.tokens != tokens || tokens == 0 {
 			t.Errorf("%s: %v, %d tokens", m.name, o.names, o.tokens)
+		}
+	}
+}
+
+// TestSmallestWindow: it has no room for the tool that the model can do without, and
+// the turn asks for lines of text instead.
+func TestSmallestWindow(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := newSession(w.Manager, "!dm")
+	g := task.Goal{ID: "g", Description: "move house", Status: task.Active, Priority: "medium"}
+	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
+		turn := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: roomMode{mode: modes[0]}, tier: tier, goal: g})
+		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][1].tokens != want {
+			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}
 	}
 }
@@ -225,7 +240,7 @@ func TestModeAtWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
-		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode].tokens {
+		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][1].tokens {
 			t.Errorf("prompt of %+v", p)
 		}
 		w.say(t, "$next"+want.mode, "!mode planning")

@@ -93,16 +93,28 @@ type offer struct {
 	tokens int // what the descriptions take
 }
 
-// offers is the tools of each mode, by its name.
-func offers(all []llm.ToolSpec) map[string]offer {
-	out := map[string]offer{}
+// costly are tools that the smallest windows have no room to describe, and that a
+// model can do without: it reports on its goal in lines of its text.
+var costly = []string{"goal"}
+
+// offers is the tools of each mode by its name: in the smallest tier, and in others.
+func offers(all []llm.ToolSpec) map[string][2]offer {
+	out := map[string][2]offer{}
 	for _, m := range modes {
-		o := offer{specs: m.policy().Of(all)}
-		for _, s := range o.specs {
-			o.names = append(o.names, s.Name)
-			o.tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
+		var small, o offer
+		for _, s := range m.policy().Of(all) {
+			o.add(s)
+			if !slices.Contains(costly, s.Name) {
+				small.add(s)
+			}
 		}
-		out[m.name] = o
+		out[m.name] = [2]offer{small, o}
 	}
 	return out
+}
+
+func (o *offer) add(s llm.ToolSpec) {
+	o.specs = append(o.specs, s)
+	o.names = append(o.names, s.Name)
+	o.tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 }

@@ -26,13 +26,14 @@ const markersHint = `When a step begins or ends, write a line of its own: [CHECK
 
 // SetGoal puts a goal into the turn, as it stands: in Goal what holds for as long as
 // it does, in Steps its checkpoints and what else moves, in Pin what is worked on
-// now. Tier 1 gets one line. t.Tier and t.Tools must be set; a goal without ID
+// now. Tier 1 gets one line, and how to report on it. t.Tier and t.Tools must be set; a goal without ID
 // leaves the turn as it is.
 func (t *Turn) SetGoal(g task.Goal) {
 	if g.ID == "" {
 		return
 	}
 	locked := goalLocked(g)
+	t.Markers = g.Status == task.Active && !slices.Contains(t.Tools, "goal")
 	if t.Tier == 1 {
 		line := fmt.Sprintf("CURRENT GOAL: %s (%s, %s)", g.Description, g.Priority, g.Status)
 		t.Goal, t.Pin = []string{oneLine(strings.Join(append([]string{line}, locked...), " · "), oneGoal)}, g.Current()
@@ -46,7 +47,6 @@ func (t *Turn) SetGoal(g task.Goal) {
 		return
 	}
 	t.Steps, t.Pin = goalSteps(g), g.Current()
-	t.Markers = !slices.Contains(t.Tools, "goal")
 }
 
 func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

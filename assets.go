@@ -14,6 +14,7 @@ import (
 //go:embed data/prompts/*.txt
 //go:embed data/prompts/assistant/tier?.txt data/prompts/developer/tier?.txt data/prompts/planning/tier?.txt
 //go:embed data/prompts/debugger/tier?.txt data/prompts/user/tier?.txt
+//go:embed data/prompts/steering/*.txt
 var data embed.FS
 
 //go:embed migrations/*.sql

@@ -76,6 +76,7 @@ type ModelConfig struct {
 type PromptConfig struct {
 	Layout       string `yaml:"layout"`
 	Instructions prose  `yaml:"instructions"` // the owner's own, for every conversation and job
+	Steering     bool   `yaml:"steering"`     // notes for the model on how the conversation goes
 }
 
 // ContextConfig says how large a prompt is made, and how much of the model's window its
@@ -164,7 +165,7 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		Prompt:  PromptConfig{Layout: "stable"},
+		Prompt:  PromptConfig{Layout: "stable", Steering: true},
 		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Memory:  MemoryConfig{Backend: "flat_file", Isolation: "strict"},
 		Seed:    SeedConfig{Language: "en"},

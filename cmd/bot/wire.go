@@ -114,6 +114,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
 		Registry: registry, Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
+		NoSteering: !cfg.Prompt.Steering,
 	})
 }
 

@@ -30,6 +30,7 @@ type Message struct {
 	Tail         string         // what the prompt added to this message when it was sent
 	Calls        []llm.ToolCall // of an assistant message
 	CallID       string         // the call a tool message answers
+	Failed       bool           // of a tool message: nothing came of the call
 	At           time.Time      // UTC, to the millisecond
 }
 
@@ -59,7 +60,7 @@ type Store struct{ db *sql.DB }
 // NewStore returns the transcripts in db, which has this package's tables.
 func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
-const columns = `id, room, conversation, role, event_id, sender, header, text, tail, calls, call_id, at`
+const columns = `id, room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -82,10 +83,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, at)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, millis(m.At), m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, millis(m.At), m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -202,7 +203,7 @@ func scan(row interface{ Scan(...any) error }) (Message, error) {
 	var m Message
 	var calls string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &at)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &at)
 	if err != nil {
 		return Message{}, err
 	}

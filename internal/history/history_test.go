@@ -84,6 +84,7 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 		{Room: here, Role: llm.Assistant, Text: "", Calls: []llm.ToolCall{
 			{ID: "c1", Name: "append_memory", Arguments: `{"entry":"<Jana> & \u00e9 é"}`}, {ID: "c2", Name: "task", Arguments: "not json {"}}, At: noon.Add(time.Millisecond)},
 		{Room: here, Role: llm.Tool, CallID: "c1", Text: "stored", At: noon},
+		{Room: here, Role: llm.Tool, CallID: "c2", Text: "no JSON", Failed: true, At: noon},
 		{Room: here, Role: llm.System, Text: "no time"},
 	}
 	for i := range want {

@@ -50,6 +50,7 @@ type Config struct {
 	Models       []string                 // what the person may call the models
 	Summary      func(tool string) string // of a tool, in one line; nil = none
 	Host         string                   // what the machine is called; "" = not told
+	NoSteering   bool                     // the model gets no notes on how the conversation goes
 	Log          *slog.Logger
 }
 
@@ -72,6 +73,7 @@ type Assembler struct {
 	memories map[string]*memoryCache // by scopes
 	tasks    map[string]*taskCache   // by room
 	texts    map[string]*content     // of what is one text, by where it comes from
+	steering steeringCache
 	matches  map[string]*matchCache  // by room
 	users    map[string]userTemplate // by room
 	logged   string                  // the problems that were logged last
@@ -82,8 +84,9 @@ type Assembler struct {
 type room struct {
 	mu       sync.Mutex
 	loaded   bool
-	epoch    *epoch // as stored
-	nonce    string // for the conversation nonceFor, until an epoch with it is stored
+	epoch    *epoch    // as stored
+	course   *counters // as stored
+	nonce    string    // for the conversation nonceFor, until an epoch with it is stored
 	nonceFor int64
 	last     []llm.Message       // the last request
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
@@ -165,12 +168,8 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	rm := a.room(t.Room)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if !rm.loaded {
-		e, err := loadEpoch(ctx, a.cfg.DB, t.Room)
-		if err != nil {
-			return Prompt{}, err
-		}
-		rm.epoch, rm.loaded = e, true
+	if err := rm.load(ctx, a.cfg.DB, t.Room); err != nil {
+		return Prompt{}, err
 	}
 	r, err := newRequest(a, &t, rm)
 	if err != nil {
@@ -179,6 +178,7 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if err := r.gather(ctx); err != nil {
 		return Prompt{}, err
 	}
+	r.steered()
 	d, err := r.draft()
 	if err != nil {
 		return Prompt{}, err
@@ -196,7 +196,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
-	if c.saveEpoch || c.setTail {
+	if c.saveEpoch || c.setTail || c.course != nil {
 		tx, err := a.cfg.DB.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("prompt: commit: %w", err)
@@ -217,6 +217,11 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 				return fmt.Errorf("prompt: commit: %w", err)
 			}
 		}
+		if c.course != nil {
+			if err := saveCounters(ctx, tx, c.roomID, c.course); err != nil {
+				return err
+			}
+		}
 		if err := tx.Commit(); err != nil {
 			return fmt.Errorf("prompt: commit: %w", err)
 		}
@@ -225,6 +230,26 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 		a.cfg.Log.Info("prompt event", "room", c.roomID, "kind", kindOf(c.epoch.reason), "detail", c.epoch.reason)
 	}
 	c.room.epoch, c.room.last = c.epoch, c.sent
+	if c.course != nil {
+		c.room.course = c.course
+	}
+	return nil
+}
+
+// load reads what is stored of the room, once.
+func (rm *room) load(ctx context.Context, db *sql.DB, id string) error {
+	if rm.loaded {
+		return nil
+	}
+	e, err := loadEpoch(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	c, err := loadCounters(ctx, db, id)
+	if err != nil {
+		return err
+	}
+	rm.epoch, rm.course, rm.loaded = e, c, true
 	return nil
 }
 

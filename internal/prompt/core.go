@@ -123,7 +123,7 @@ func Check(dir string, defaults fs.FS, language string, tools []string) []Proble
 	if problem != "" {
 		problems = append(problems, Problem{File: name, Text: problem})
 	}
-	return problems
+	return append(problems, checkSteering(f, language, tools)...)
 }
 
 func seedFile(language string) string { return fmt.Sprintf("prompts/SEED_%s.txt", language) }

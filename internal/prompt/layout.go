@@ -68,6 +68,7 @@ var contributors = []contributor{
 	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
 	{"clock", "Current Time", Trusted, None, gatherClock, no},
 	{"runtime", "Runtime", Trusted, None, gatherRuntime, no},
+	{"steering", "Now", Trusted, Items, gatherSteering, no}, // steering.go
 	{"seed", "", Trusted, TailCut, gatherSeed, no},
 }
 
@@ -109,6 +110,7 @@ var layouts = map[Layout][]place{
 		{"tasks_now", Tail, 40, 65, 5_000, Changed},
 		{"active_skills", Tail, 50, 55, 16_000, NewLines},
 		{"skill_hints", Tail, 70, 30, 1_200, NewLines},
+		{"steering", Tail, 80, 95, 1_000, NewLines},
 	},
 	Minimal: { // for scheduled jobs
 		{"identity", Prefix, 0, Must, 2_000, Rebuilt},

@@ -59,6 +59,7 @@ var split = []place{
 	{"tasks", Prefix, 53, 65, 5_000, Rebuilt},
 	{"summary", Prefix, 54, 90, 4_000 * perToken, Rebuilt},
 	{"seed", Tail, 0, 90, 2_000, Once},
+	{"steering", Tail, 80, 95, 1_000, NewLines},
 }
 
 // layered numbers its layers; a lower number stands earlier and survives longer.
@@ -84,6 +85,7 @@ var layered = []place{
 	{"summary", Prefix, 70, 30, 10_000 * perToken, Rebuilt},
 	{"runtime", Prefix, 80, 20, 200 * perToken, Rebuilt},
 	{"seed", Tail, 0, 90, 2_000, Once},
+	{"steering", Tail, 80, 95, 1_000, NewLines},
 }
 
 // phased has sticky constraints first, then the phases task, memory and tools;

@@ -173,6 +173,12 @@ func (r *request) finish(d *draft) Prompt {
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
 		tail: joinTail(d.kept, d.tail),
 	}
+	if window := p.Report.Window; window > 0 {
+		r.course.Used = 100 * (p.Report.Total + p.Report.MaxOutput) / window
+	}
+	if !r.course.equal(r.room.course) {
+		p.commit.course = r.course
+	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p
 }

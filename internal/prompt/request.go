@@ -54,10 +54,11 @@ type question struct {
 type looked struct {
 	skills func() ([]skill.Skill, error)
 	inUse  func() (inUse, error)
+	course *counters // of the room, the newest message counted
 }
 
 func (r *request) look() *looked {
-	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List)}
+	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), course: r.course.clone()} // a contributor may be late, and look at it then
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l
@@ -86,6 +87,7 @@ type request struct {
 	newest       int64 // message ID
 	rows         []row
 	rebuilt      bool // the layout renders its prefix for every request
+	course       *counters
 
 	contents []*content // per row; nil: nothing to say
 	errs     []error    // per row; a content beside it is a part of the whole
@@ -106,6 +108,8 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 		r.conversation, r.newest = t.History[n-1].Conversation, t.History[n-1].ID
 	}
 	r.rebuilt = r.layout != Stable
+	r.course = rm.course.clone()
+	r.course.count(t.History)
 	for i := range r.rows {
 		r.most = append(r.most, r.rows[i].Max)
 	}

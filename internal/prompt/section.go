@@ -22,6 +22,7 @@ type content struct {
 	ranks  []int    // which lines go first where room is short: the highest; nil = the last
 	names  []string // what each line is the text of, where a text can change; nil = a changed line is another one
 	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
+	notes  []note   // of steering: why a line is said; said for another reason it is another line
 	rest   string   // where to find the lines that are left out
 	none   string   // what a tail says when there are no lines any more
 	note   string   // what was left out of it already
@@ -42,6 +43,9 @@ func newContent(c content) *content {
 	for i, l := range c.lines {
 		c.size += utf8.RuneCountInString(l)
 		c.ids[i] = lineID(l)
+		if c.notes != nil {
+			c.ids[i] = c.notes[i].id()
+		}
 		c.has[c.ids[i]] = i
 		h.Write([]byte{'\n'})
 		h.Write([]byte(l))
@@ -58,6 +62,9 @@ func (c *content) only(index []int) *content {
 		part.lines = append(part.lines, c.lines[i])
 		if c.names != nil {
 			part.names = append(part.names, c.names[i])
+		}
+		if c.notes != nil {
+			part.notes = append(part.notes, c.notes[i])
 		}
 	}
 	return newContent(part)

@@ -59,6 +59,7 @@ type commit struct {
 	tail      string // all of the newest message's tail
 	setTail   bool
 	sent      []llm.Message
+	course    *counters // nil = as stored
 }
 
 // Messages returns the whole request.

@@ -173,7 +173,7 @@ func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) er
 			if done[c.ID] {
 				continue
 			}
-			row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, At: s.cfg.Now(),
+			row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(),
 				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
 			if err := s.cfg.History.Append(ctx, &row); err != nil {
 				return err
@@ -279,7 +279,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		}
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
-		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, At: s.cfg.Now()}
+		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {
 			return err
 		}

@@ -18,6 +18,12 @@ func TestConfigPrompt(t *testing.T) {
 	if got := c.Context.Limits; got != (ComponentLimits{10_000, 300, 2_000}) {
 		t.Errorf("limits: %+v", got)
 	}
+	if !c.Prompt.Steering {
+		t.Error("no steering notes, though nobody said so")
+	}
+	if c, err := parse(t, "/x", small+"prompt: {steering: false}\n"); err != nil || c.Prompt.Steering {
+		t.Errorf("steering: %v", err)
+	}
 	_, err = parse(t, "/x", small+"prompt: {instructions: \"a\\u0007b\"}\ncontext: {component_size_limits: {memories: 10, skills: many}}\n")
 	for _, want := range []string{"prompt.instructions: contains a control character", "context.component_size_limits.memories: write a number of characters", "context.component_size_limits.skills: write a whole number"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

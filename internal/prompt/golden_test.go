@@ -103,6 +103,12 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		w.callsTool(name, args)
 	case "result":
 		w.result(rest)
+	case "fails":
+		w.fails(rest)
+	case "compacted": // all but the newest N messages
+		n, err := strconv.Atoi(rest)
+		w.must(err)
+		w.compacts(n)
 	case "remember":
 		w.remembers(rest)
 	case "task":

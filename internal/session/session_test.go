@@ -279,6 +279,9 @@ func TestInterruptedInTool(t *testing.T) {
 	if len(asked) != 1 || !strings.Contains(asked[0], "interrupted while this ran") || strings.Count(asked[0], "remember tea") != 1 {
 		t.Errorf("requests = %v", asked)
 	}
+	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) != 4 || !past[2].Failed {
+		t.Errorf("the call counts as done: %+v, %v", past, err)
+	}
 }
 
 // TestBurst: what one person wrote while the room was busy is answered once;

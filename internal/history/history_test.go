@@ -102,6 +102,9 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if !want[3].Failed {
+		t.Error("the failed result counts as done")
+	}
 	if want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {" {
 		t.Errorf("Append changed %+v", want)
 	}

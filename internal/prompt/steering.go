@@ -148,7 +148,7 @@ func gatherSteering(ctx context.Context, q *question) (*content, error) {
 // steered notes in the room's counters which notes were chosen for the newest message.
 func (r *request) steered() {
 	i := slices.IndexFunc(r.rows, func(o row) bool { return o.ID == "steering" })
-	if i < 0 || r.errs[i] != nil || r.a.cfg.NoSteering || r.newest <= r.course.Made {
+	if i < 0 || r.errs[i] != nil || r.a.cfg.NoSteering {
 		return
 	}
 	c := r.course

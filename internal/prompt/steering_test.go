@@ -175,6 +175,15 @@ func TestRules(t *testing.T) {
 			w.callsTool("task", "{}")
 			w.result("fine")
 			w.got("")
+			w.answers("Well.")
+			for range 2 {
+				_, err := w.history.StartNew(w.t.Context(), w.room)
+				w.must(err)
+				w.last = nil
+				w.talks("Hello.", "")
+				w.compacts(1)
+				w.talks("And?", "recovered")
+			}
 		},
 		"keep": func(w *world) {
 			w.talks("Remember that my sister is Jana.", "keep")
@@ -196,6 +205,10 @@ func TestRules(t *testing.T) {
 			w.result("Remembered: Tom")
 			w.got("")
 			w.answers("I'll remember that.")
+			w.talks("Fine.", "")
+			w.event("Tidy up.")
+			w.got("")
+			w.answers("I have saved it.") // which nobody heard
 			w.talks("Fine.", "")
 		},
 		"act": func(w *world) {

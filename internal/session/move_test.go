@@ -34,6 +34,10 @@ func TestMove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var counted int
+	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM steering WHERE room = '!new'`).Scan(&counted); err != nil || counted != 1 {
+		t.Errorf("what was counted stays behind: %d, %v", counted, err)
+	}
 	prompt := ask("!new", "$2", "what do you know?")
 	for _, want := range []string{"Orinoco", "herons", "cactus"} {
 		if n := strings.Count(prompt, want); n != 1 {

@@ -98,7 +98,7 @@ func steeringFile(language string) string {
 // maxWords is how many characters of a rule's words the model reads.
 const maxWords = 300
 
-// steeringWords returns what the rules say when these tools are there, by rule; none
+// steeringWords returns what the rules say to a model of this tier when these tools are there, by rule; none
 // for a rule that says nothing.
 func (q *question) steeringWords() map[string]string {
 	a := q.a
@@ -115,7 +115,7 @@ func (q *question) steeringWords() map[string]string {
 	}
 	words := map[string]string{}
 	for _, s := range c.sections {
-		if s.on(q.turn.Tools) {
+		if s.on(q.turn.Tools) && s.inTier(q.turn.tier()) {
 			words[s.name] = oneLine(strings.ReplaceAll(s.text, "{agent_name}", a.cfg.Name), maxWords)
 		}
 	}

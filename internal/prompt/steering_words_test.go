@@ -229,6 +229,16 @@ func TestSteeringFile(t *testing.T) {
 	if p := w.send(); p.Report.Epoch.New || p.Tail != "" {
 		t.Errorf("epoch %+v, tail %q", p.Report.Epoch, p.Tail)
 	}
+	w.file(file, "<!-- section: promised tiers: 1-2 -->\nShort.\n<!-- section: promised tiers: 3-5 -->\nLonger.\n")
+	w.answers("I'll remember that.")
+	w.tier = 2
+	w.says("And now?")
+	w.send()
+	w.expect(true, "\n- Short.\n")
+	w.expect(false, "Longer.")
+	w.answers("Well.")
+	w.says("And now?")
+	w.send()
 	w.must(os.Remove(w.path(file)))
 	w.assembler.cfg.SeedLanguage = "de"
 	w.answers("I'll remember that.")

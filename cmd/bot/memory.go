@@ -55,6 +55,10 @@ type memoryCommand struct {
 	History memoryHistoryCommand `cmd:"" help:"Show what was done to a memory."`
 	Undo    memoryUndoCommand    `cmd:"" help:"Take a change back, the last one if none is named."`
 	Export  memoryExportCommand  `cmd:"" help:"Print everything remembered, one JSON object a line."`
+	Search  memorySearchCommand  `cmd:"" help:"Find what is remembered."`
+	Import  memoryImportCommand  `cmd:"" help:"Take memories from a file of JSON lines."`
+	Reindex memoryReindexCommand `cmd:"" help:"Make the search index anew."`
+	Verify  memoryVerifyCommand  `cmd:"" help:"Compare the search index with the memories."`
 }
 
 // scopeFlag is a scope as people write it.

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"reverie/internal/memory"
+)
+
+type memorySearchCommand struct {
+	Query  []string       `arg:"" optional:"" help:"What to look for, in your own words."`
+	Scope  []memory.Scope `help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere." placeholder:"SCOPE"`
+	K      int            `short:"k" help:"At most so many hits (10, or no bound with --tokens)." placeholder:"N"`
+	Tokens int            `help:"Hits of about so many tokens together." placeholder:"N"`
+	Turns  bool           `help:"Search past messages too."`
+	Past   bool           `help:"Find what no longer holds too."`
+	Batch  string         `help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}." placeholder:"FILE"`
+	JSON   bool           `help:"Print JSON."`
+}
+
+// Run prints what is found, the best first. It changes nothing, and may run
+// beside the bot.
+func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath) error {
+	text := strings.TrimSpace(strings.Join(s.Query, " "))
+	switch {
+	case s.K < 0 || s.Tokens < 0:
+		return usageError{errors.New("--k and --tokens are counts: give a number from 1")}
+	case text == "" && s.Batch == "":
+		return usageError{errors.New("say what to look for: bot memory search where does Anna live")}
+	case text != "" && s.Batch != "":
+		return usageError{errors.New("give either a question or --batch, not both")}
+	}
+	return withIndex(ctx, c, path, func(b *bot, index *memory.FTS) error {
+		scopes := s.Scope
+		if len(scopes) == 0 {
+			var err error
+			if scopes, err = index.Scopes(ctx); err != nil {
+				return err
+			}
+		}
+		q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Tokens: s.Tokens, Turns: s.Turns, Past: s.Past}
+		if s.Batch != "" {
+			return s.batch(ctx, c, index, q)
+		}
+		hits, err := index.Search(ctx, q)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			if hits == nil {
+				hits = []memory.Hit{}
+			}
+			return printJSON(c.out, hits)
+		}
+		return printHits(c.out, hits, b.cfg.location())
+	})
+}
+
+func printHits(w io.Writer, hits []memory.Hit, where *time.Location) error {
+	if len(hits) == 0 {
+		_, err := fmt.Fprintln(w, "Nothing was found.")
+		return err
+	}
+	for _, h := range hits {
+		at, who, id := h.Entry.ObservedAt, h.Entry.Subject, h.Entry.ID
+		if h.Turn != nil {
+			at, who, id = h.Turn.At, h.Turn.Sender, h.Turn.Event
+		}
+		if who != "" {
+			who += ": "
+		}
+		if _, err := fmt.Fprintf(w, "%s  %s%s  [%s]\n", at.In(where).Format(time.DateOnly), who, h.Text(), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// batchQuestion is a line of the file of --batch.
+type batchQuestion struct {
+	ID    json.RawMessage `json:"id"`
+	Query string          `json:"query"`
+	Scope memory.Scope    `json:"scope"`
+}
+
+func (s memorySearchCommand) batch(ctx context.Context, c console, index *memory.FTS, q memory.Query) error {
+	questions, err := readQuestions(s.Batch)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(c.out)
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	tell := progressOn(c.err, "questions")
+	for i, one := range questions {
+		each := q
+		each.Text = one.Query
+		if one.Scope != "" {
+			each.Scopes = []memory.Scope{one.Scope}
+		}
+		hits, err := index.Search(ctx, each)
+		if err != nil {
+			return err
+		}
+		refs := make([]string, len(hits))
+		for i, h := range hits {
+			refs[i] = cmp.Or(h.Entry.Ref, h.Entry.ID)
+			if h.Turn != nil {
+				refs[i] = h.Turn.Event
+			}
+		}
+		line := struct {
+			ID   json.RawMessage `json:"id"`
+			Refs []string        `json:"refs"`
+		}{one.ID, refs}
+		if err := encoder.Encode(line); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+		tell(i+1, len(questions))
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// readQuestions reads the whole file before the first is answered, so that a bad
+// line is told at once.
+func readQuestions(name string) ([]batchQuestion, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	var all []batchQuestion
+	var bad []error
+	n := 0
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\uFEFF")) {
+		n++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var one batchQuestion
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			bad = append(bad, fmt.Errorf("%s:%d: the line is no JSON object with id, query and scope: %w", name, n, err))
+			continue
+		}
+		if len(one.ID) == 0 {
+			one.ID = json.RawMessage(fmt.Sprint(n))
+		}
+		all = append(all, one)
+	}
+	return all, errors.Join(bad...)
+}
+
+type memoryImportCommand struct {
+	File  string       `arg:"" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq; - is standard input."`
+	Scope memory.Scope `help:"The scope of lines that name none (the first owner's private one)." placeholder:"SCOPE"`
+	JSON  bool         `help:"Print JSON."`
+}
+
+// Run imports the file, all of it or nothing.
+func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
+	return withIndex(ctx, c, path, func(b *bot, index *memory.FTS) error {
+		in := c.in
+		if m.File != "-" {
+			file, err := os.Open(m.File)
+			if err != nil {
+				return fmt.Errorf("import: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		scope := m.Scope
+		if owner := b.cfg.owner(); scope == "" && owner != "" {
+			scope = memory.Private(owner)
+		}
+		importer := memory.Importer{
+			DB: b.db, Index: index, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
+		}
+		done, err := importer.Import(ctx, m.File, in)
+		if err != nil {
+			return err
+		}
+		if m.JSON {
+			return printJSON(c.out, done)
+		}
+		fmt.Fprintf(c.out, "%d memories imported, %d were there already.\n", done.Added, done.Known)
+		if len(done.Ignored) > 0 {
+			fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(done.Ignored, ", "))
+		}
+		return nil
+	})
+}
+
+type memoryReindexCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run makes the index anew from the memories, which stay as they are.
+func (m memoryReindexCommand) Run(ctx context.Context, c console, path configPath) error {
+	return withIndex(ctx, c, path, func(_ *bot, index *memory.FTS) error {
+		begin, documents := time.Now(), 0
+		tell := progressOn(c.err, "texts")
+		err := index.Rebuild(ctx, func(done, total int) { documents = total; tell(done, total) })
+		if err != nil {
+			return err
+		}
+		if m.JSON {
+			return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
+		}
+		_, err = fmt.Fprintf(c.out, "The index is made anew: %d texts.\n", documents)
+		return err
+	})
+}
+
+type memoryVerifyCommand struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run compares the index with the memories, and fails if they differ.
+func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
+	return withIndex(ctx, c, path, func(_ *bot, index *memory.FTS) error {
+		faults, err := index.Verify(ctx)
+		if err != nil {
+			return err
+		}
+		if m.JSON {
+			if faults == nil {
+				faults = []string{}
+			}
+			if err := printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": faults}); err != nil {
+				return err
+			}
+		} else {
+			for _, f := range faults {
+				fmt.Fprintln(c.out, "✗", f)
+			}
+		}
+		if len(faults) > 0 {
+			return errors.New("the search index is not what the memories ask for; nothing is lost: `bot memory reindex` makes it anew")
+		}
+		if !m.JSON {
+			fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
+		}
+		return nil
+	})
+}
+
+// withIndex runs do with the data folder's database open.
+func withIndex(ctx context.Context, c console, path configPath, do func(*bot, *memory.FTS) error) error {
+	cfg, log, err := load(path, c.err)
+	if err != nil {
+		return err
+	}
+	b, err := openBot(ctx, cfg, log, false)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return do(b, memory.OpenFTS(b.db))
+}
+
+// progressOn tells on w, if that is a terminal, how far long work has come.
+func progressOn(w io.Writer, what string) func(done, total int) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return func(int, int) {}
+	}
+	var last time.Time
+	return func(done, total int) {
+		if done < total && time.Since(last) < 200*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		fmt.Fprintf(file, "\r%d of %d %s", done, total, what)
+		if done >= total {
+			fmt.Fprint(file, "\r\x1b[K")
+		}
+	}
+}

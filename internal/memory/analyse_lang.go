@@ -1,0 +1,141 @@
+package memory
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+)
+
+// language is one that words are stemmed in.
+type language uint8
+
+const (
+	en language = iota
+	de
+	es
+	fr
+	it
+	pt
+	ru
+	languages = iota
+)
+
+var latin = []language{en, de, es, fr, it, pt}
+var cyrillic = []language{ru}
+
+var stemmers = [languages]func(*snowballstem.Env) bool{
+	english.Stem, german.Stem, spanish.Stem, french.Stem, italian.Stem, portuguese.Stem, russian.Stem,
+}
+
+// stemIn is w without its ending in lang. Irregular forms come first: no rule of
+// endings leads from went to go.
+func stemIn(lang language, w string) string {
+	if base, ok := irregular[lang][w]; ok {
+		w = base
+	}
+	if lang == en {
+		w, _ = strings.CutSuffix(w, "'s")
+	} else if i := strings.LastIndexByte(w, '\''); i >= 0 && i <= 5 && (lang == fr || lang == it) {
+		w = w[i+1:] // l'amie, dell'anno
+	}
+	env := snowballstem.NewEnv(w)
+	stemmers[lang](env)
+	if s := env.Current(); s != "" {
+		return s
+	}
+	return w
+}
+
+// detect tells the languages that ws may be in, by their script and their small
+// words: one if it is clear, all of the script if nothing tells.
+func detect(ws []word) []language {
+	var votes [languages]int
+	cyr, lat := 0, 0
+	for _, w := range ws {
+		if w.ideo || w.text == "" {
+			continue
+		}
+		switch r := firstRune(w.text); {
+		case r >= 0x400 && r < 0x530:
+			cyr++
+			continue
+		case unicode.IsLetter(r):
+			lat++
+		}
+		small := smallWords[w.text]
+		for l := range votes {
+			if small&(1<<l) != 0 {
+				votes[l] += 2
+			}
+		}
+		hint(w.text, &votes)
+	}
+	if cyr > lat {
+		return cyrillic
+	}
+	best, second := 0, 0
+	top := en
+	for _, l := range latin {
+		switch v := votes[l]; {
+		case v > best:
+			best, second, top = v, best, l
+		case v > second:
+			second = v
+		}
+	}
+	if best == 0 || best == second {
+		return latin
+	}
+	return single[top]
+}
+
+var single = [languages][]language{{en}, {de}, {es}, {fr}, {it}, {pt}, {ru}}
+
+func firstRune(s string) rune {
+	for _, r := range s {
+		return r
+	}
+	return 0
+}
+
+// hint counts letters that few languages have.
+func hint(w string, votes *[languages]int) {
+	for _, r := range w {
+		if r < 0x80 {
+			continue
+		}
+		switch r {
+		case 'ä', 'ö', 'ü':
+			votes[de]++
+		case 'ñ', '¿', '¡':
+			votes[es] += 2
+		case 'ã', 'õ':
+			votes[pt] += 2
+		case 'ç', 'ê', 'â':
+			votes[fr]++
+			votes[pt]++
+		case 'œ', 'û', 'î', 'ë', 'ï':
+			votes[fr] += 2
+		case 'è', 'ù', 'à', 'ò', 'ì':
+			votes[it]++
+			if r != 'ò' && r != 'ì' {
+				votes[fr]++
+			}
+		case 'é':
+			votes[fr]++
+			votes[es]++
+			votes[pt]++
+		case 'í', 'ó', 'á', 'ú':
+			votes[es]++
+			votes[pt]++
+		}
+	}
+}

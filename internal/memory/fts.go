@@ -1,0 +1,311 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// FTS is the full-text index in the database: the entries and the past
+// messages. It changes in the transactions of those who change them (update,
+// Hear), so it is never behind. It is safe for concurrent use.
+type FTS struct {
+	db    *sql.DB
+	words analyser
+}
+
+// OpenFTS returns the index in db, which has the schema of this release.
+func OpenFTS(db *sql.DB) *FTS { return &FTS{db: db} }
+
+// A row of index_fts has a number that tells its class, its scope and its
+// document, so that a search reads the rows of its scopes and no others.
+const (
+	classActive = iota
+	classPast   // superseded or archived
+	classTurn
+
+	classShift = 60
+	scopeShift = 36
+)
+
+func rowOf(class, scope, doc int64) int64 {
+	return class<<classShift | scope<<scopeShift | max(doc, -doc)
+}
+
+// rowRange are the first and the last row of scope in class.
+func rowRange(class, scope int64) (first, last int64) {
+	first = class<<classShift | scope<<scopeShift
+	return first, first | (1<<scopeShift - 1)
+}
+
+func classOf(row int64) int64 { return row >> classShift }
+func scopeOf(row int64) int64 { return row >> scopeShift & (1<<(classShift-scopeShift) - 1) }
+
+// Search implements index.
+func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
+	scopes, known, err := f.scopes(ctx, q.Scopes)
+	if err != nil || len(scopes) == 0 {
+		return nil, err
+	}
+	question := f.words.ask(q)
+	if err := f.frequencies(ctx, scopes, question.terms); err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	known.weigh(question.terms)
+	found, err := f.candidates(ctx, q, scopes, rarest(question.terms, maxPostings))
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return f.finish(ctx, q, rank(question, known, found))
+}
+
+// maxPostings bounds how many documents the terms that look for candidates may
+// stand in, all together: what a question costs grows with it.
+const maxPostings = 20_000
+
+// scopes leads from names to numbers, and says what is known of their texts.
+func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, known, fmt.Errorf("search: %w", err)
+	}
+	rows, err := f.db.QueryContext(ctx, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, string(list))
+	if err != nil {
+		return nil, known, fmt.Errorf("search: %w", err)
+	}
+	defer rows.Close()
+	words := 0
+	for rows.Next() {
+		var no int64
+		var docs, n int
+		if err := rows.Scan(&no, &docs, &n); err != nil {
+			return nil, known, fmt.Errorf("search: %w", err)
+		}
+		if docs > 0 {
+			numbers, known.docs, words = append(numbers, no), known.docs+docs, words+n
+		}
+	}
+	if known.docs > 0 {
+		known.words = float64(words) / float64(known.docs)
+	}
+	return numbers, known, rows.Err()
+}
+
+// frequencies fills in how many documents of scopes have each term, and drops
+// the forms that none has.
+func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) error {
+	var forms []string
+	for _, t := range terms {
+		forms = append(forms, t.forms...)
+	}
+	df, err := f.lookUp(ctx, scopes, forms)
+	if err != nil {
+		return err
+	}
+	for i := range terms {
+		t := &terms[i]
+		var there []string
+		for _, form := range t.forms {
+			if n := df[form]; n > 0 {
+				there = append(there, form)
+				t.df += n
+			}
+		}
+		if len(there) > 0 {
+			t.forms = there
+		}
+	}
+	return nil
+}
+
+func (f *FTS) lookUp(ctx context.Context, scopes []int64, forms []string) (map[string]int, error) {
+	numbers, err := json.Marshal(scopes)
+	if err != nil {
+		return nil, err
+	}
+	list, err := json.Marshal(forms)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := f.db.QueryContext(ctx, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
+		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, string(list), string(numbers))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]int{}
+	for rows.Next() {
+		var form string
+		var n int
+		if err := rows.Scan(&form, &n); err != nil {
+			return nil, err
+		}
+		out[form] = n
+	}
+	return out, rows.Err()
+}
+
+// match is the expression that finds documents with any of terms. User text
+// never gets here: terms are letters and digits, each in quotes.
+func match(terms []term) string {
+	var b strings.Builder
+	for _, t := range terms {
+		for _, form := range t.forms {
+			if b.Len() > 0 {
+				b.WriteString(" OR ")
+			}
+			b.WriteString(`"` + strings.ReplaceAll(form, `"`, `""`) + `"`)
+		}
+	}
+	return b.String()
+}
+
+type found struct {
+	row   int64
+	score float64
+}
+
+// candidates are the best documents of each kind by the terms.
+func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []term) ([]candidate, error) {
+	if len(terms) == 0 {
+		return nil, nil
+	}
+	classes := []int64{classActive}
+	if q.Past {
+		classes = append(classes, classPast)
+	}
+	if q.Turns {
+		classes = append(classes, classTurn)
+	}
+	expression := match(terms)
+	var rows []int64
+	for _, class := range classes {
+		var all []found
+		for _, scope := range scopes {
+			some, err := f.best(ctx, q, expression, class, scope)
+			if err != nil {
+				return nil, fmt.Errorf("search: %w", err)
+			}
+			all = append(all, some...)
+		}
+		slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.score, b.score) })
+		for _, x := range all[:min(len(all), maxCandidates)] {
+			rows = append(rows, x.row)
+		}
+	}
+	return f.load(ctx, rows)
+}
+
+const bestRows = `SELECT index_fts.rowid, bm25(index_fts, 1, .4, .3, .2) AS score FROM index_fts %s
+	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? %s ORDER BY score LIMIT ?`
+
+func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope int64) ([]found, error) {
+	first, last := rowRange(class, scope)
+	args := []any{expression, first, last}
+	join, bound := "", ""
+	if !q.After.IsZero() || !q.Before.IsZero() {
+		join, bound = "JOIN index_doc ON index_doc.row = index_fts.rowid", "AND index_doc.at >= ? AND index_doc.at < ?"
+		from, to := int64(-1<<63), int64(1<<63-1)
+		if !q.After.IsZero() {
+			from = q.After.UnixMilli()
+		}
+		if !q.Before.IsZero() {
+			to = q.Before.UnixMilli()
+		}
+		args = append(args, from, to)
+	}
+	rows, err := f.db.QueryContext(ctx, fmt.Sprintf(bestRows, join, bound), append(args, maxCandidates)...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []found
+	for rows.Next() {
+		var x found
+		if err := rows.Scan(&x.row, &x.score); err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
+	return out, rows.Err()
+}
+
+// load reads what ranking needs of rows.
+func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	rows, err := f.db.QueryContext(ctx, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.body, t.near, t.day, t.subject
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts AS t ON t.rowid = d.row`, string(list))
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	defer rows.Close()
+	out := make([]candidate, 0, len(numbers))
+	for rows.Next() {
+		var c candidate
+		var row int64
+		var marks int
+		if err := rows.Scan(&row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.near, &c.day, &c.subject); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(row) == classPast
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// finish makes hits of what was ranked: the floor, the texts, the budget.
+func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
+	return finish(ctx, f.db, q, ranked)
+}
+
+func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, error) {
+	best := 0.0
+	for _, s := range ranked {
+		best = max(best, s.covered)
+	}
+	if best < q.Floor {
+		return nil, nil
+	}
+	enough := q.K
+	if q.Tokens > 0 || enough <= 0 {
+		enough = max(enough, maxCandidates/2) // short ones may fill the rest
+	}
+	var hits []Hit
+	for _, s := range ranked {
+		if len(hits) >= enough {
+			break
+		}
+		h, err := hitOf(ctx, db, s)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // gone since
+		}
+		if err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		hits = append(hits, h)
+	}
+	return fill(q, hits), nil
+}
+
+func hitOf(ctx context.Context, db *sql.DB, s scored) (h Hit, err error) {
+	h = Hit{Score: round(s.score), Covered: round(s.covered), Why: s.why()}
+	if s.doc > 0 {
+		h.Entry, err = scanEntry(db.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM memory WHERE n = ? AND state <> 'forgotten'`, s.doc))
+		return h, err
+	}
+	h.Turn, h.Around, err = turnOf(ctx, db, -s.doc)
+	return h, err
+}
+
+// neighbourGap is how long after each other two messages may be said and still
+// explain each other.
+const neighbourGap = 12 * time.Hour

@@ -1,0 +1,354 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Scopes lists all scopes that hold something.
+func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
+	rows, err := f.db.QueryContext(ctx, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+	if err != nil {
+		return nil, fmt.Errorf("list scopes: %w", err)
+	}
+	defer rows.Close()
+	var out []Scope
+	for rows.Next() {
+		var s Scope
+		if err := rows.Scan(&s); err != nil {
+			return nil, fmt.Errorf("list scopes: %w", err)
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
+
+// inOrder is how all sources are read: neighbours follow each other,
+// and what no longer holds comes behind them.
+const inOrder = ` ORDER BY scope, conversation, 2, seq, n`
+
+// Rebuild implements index. Until it is done, and if it fails, the old index
+// stays.
+func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("reindex: %w", err)
+	}
+	defer tx.Rollback()
+	if err := f.rebuild(ctx, tx, progress); err != nil {
+		return fmt.Errorf("reindex: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("reindex: %w", err)
+	}
+	return nil
+}
+
+func (f *FTS) rebuild(ctx context.Context, tx *sql.Tx, progress func(done, total int)) error {
+	var table string
+	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
+		return err
+	}
+	for _, s := range []string{
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1)`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
+	} {
+		if _, err := tx.ExecContext(ctx, s); err != nil {
+			return err
+		}
+	}
+	return eachSource(ctx, tx, func(all []source, done, total int) error {
+		if err := f.index(ctx, tx, nil, all); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(done, total)
+		}
+		return nil
+	})
+}
+
+// eachSource hands over all texts that are to be indexed, many at a time.
+func eachSource(ctx context.Context, db querier, do func(all []source, done, total int) error) error {
+	type key struct {
+		query string
+		n     int64
+	}
+	var keys []key
+	for _, query := range []string{entrySource, turnSource} {
+		numbers, err := list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+inOrder+`)`)
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			keys = append(keys, key{query, n})
+		}
+	}
+	done := 0
+	for len(keys) > 0 {
+		n := 0
+		for n < min(len(keys), importChunk) && keys[n].query == keys[0].query {
+			n++
+		}
+		var in strings.Builder
+		for i := range n {
+			fmt.Fprintf(&in, ",%d", keys[i].n)
+		}
+		all, err := sources(ctx, db, keys[0].query+` AND n IN (`+in.String()[1:]+`)`+inOrder)
+		if err != nil {
+			return err
+		}
+		done += n
+		if err := do(all, done, done+len(keys)-n); err != nil {
+			return err
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// list reads one column.
+func list[T any](ctx context.Context, db querier, query string, args ...any) ([]T, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []T
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// Verify implements index. It makes the terms of every text again and compares.
+func (f *FTS) Verify(ctx context.Context) ([]string, error) {
+	tx, err := f.db.BeginTx(ctx, nil) // nobody writes meanwhile
+	if err != nil {
+		return nil, fmt.Errorf("verify the index: %w", err)
+	}
+	defer tx.Rollback()
+	var faults []string
+	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('integrity-check')`); err != nil {
+		faults = append(faults, "the full-text table is damaged: "+err.Error())
+		return faults, nil // what it holds says nothing
+	}
+	v := &verifier{f: f, df: map[int64]map[string]int{}, docs: map[int64][2]int{}, seen: map[int64]bool{}}
+	if v.scopes, err = scopeNumbers(ctx, tx); err == nil {
+		err = eachSource(ctx, tx, func(all []source, _, _ int) error { return v.compare(ctx, tx, all) })
+	}
+	if err == nil {
+		err = v.leftovers(ctx, tx)
+	}
+	if err == nil {
+		err = v.statistics(ctx, tx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify the index: %w", err)
+	}
+	return append(faults, v.faults...), nil
+}
+
+func scopeNumbers(ctx context.Context, db querier) (map[Scope]int64, error) {
+	rows, err := db.QueryContext(ctx, `SELECT scope, no FROM index_scope`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[Scope]int64{}
+	for rows.Next() {
+		var s Scope
+		var n int64
+		if err := rows.Scan(&s, &n); err != nil {
+			return nil, err
+		}
+		out[s] = n
+	}
+	return out, rows.Err()
+}
+
+// verifier compares the index with what it should be.
+type verifier struct {
+	f      *FTS
+	scopes map[Scope]int64
+	df     map[int64]map[string]int
+	docs   map[int64][2]int
+	seen   map[int64]bool
+	faults []string
+	tail   []made // the end of the texts before: neighbours of the next
+}
+
+// maxFaults is how many faults are listed.
+const maxFaults = 20
+
+func (v *verifier) say(format string, args ...any) {
+	switch {
+	case len(v.faults) < maxFaults:
+		v.faults = append(v.faults, fmt.Sprintf(format, args...))
+	case len(v.faults) == maxFaults:
+		v.faults = append(v.faults, "… and more")
+	}
+}
+
+// stored is a row of the index.
+type stored struct {
+	row                      int64
+	rev                      int
+	body, near, day, subject string
+}
+
+// compare checks all. The neighbours of the last ones come with the next call,
+// so they are checked there; leftovers checks the very last.
+func (v *verifier) compare(ctx context.Context, tx *sql.Tx, all []source) error {
+	texts := v.tail
+	known := len(texts)
+	for _, s := range all {
+		texts = append(texts, v.f.words.make(s))
+	}
+	for i := known; i < len(texts); i++ {
+		m := &texts[i]
+		m.row = rowOf(m.class, v.scopes[m.scope], m.doc)
+		v.seen[m.row] = true
+		terms := distinct(m.body, m.day, m.names)
+		df := v.df[scopeOf(m.row)]
+		if df == nil {
+			df = map[string]int{}
+			v.df[scopeOf(m.row)] = df
+		}
+		for t := range terms {
+			df[t]++
+		}
+		d := v.docs[scopeOf(m.row)]
+		v.docs[scopeOf(m.row)] = [2]int{d[0] + 1, d[1] + m.words}
+	}
+	for i := max(0, known-nearby); i < len(texts)-nearby; i++ {
+		if err := v.one(ctx, tx, texts, i); err != nil {
+			return err
+		}
+	}
+	v.tail = slices.Clone(texts[max(0, len(texts)-2*nearby):])
+	return nil
+}
+
+func (v *verifier) one(ctx context.Context, tx *sql.Tx, texts []made, i int) error {
+	m := texts[i]
+	var s stored
+	err := tx.QueryRowContext(ctx, `SELECT d.row, d.rev, t.body, t.near, t.day, t.subject FROM index_doc AS d LEFT JOIN index_fts AS t ON t.rowid = d.row
+		WHERE d.doc = ?`, m.doc).Scan(&s.row, &s.rev, nullable{&s.body}, nullable{&s.near}, nullable{&s.day}, nullable{&s.subject})
+	switch {
+	case err == sql.ErrNoRows:
+		v.say("%s is missing", title(m.doc))
+		return nil
+	case err != nil:
+		return err
+	case s.row != m.row:
+		v.say("%s stands in another scope or state than it has", title(m.doc))
+	case s.rev != m.rev:
+		v.say("%s is indexed as it was before its last change", title(m.doc))
+	case s.body != m.body || s.day != m.day || s.subject != m.names:
+		v.say("%s is indexed with other terms than its own", title(m.doc))
+	case s.near != nearOf(texts, i):
+		v.say("%s is indexed with other neighbours than its own", title(m.doc))
+	}
+	return nil
+}
+
+// nullable scans NULL as the empty string.
+type nullable struct{ s *string }
+
+// Scan implements sql.Scanner.
+func (n nullable) Scan(v any) error {
+	*n.s, _ = v.(string)
+	return nil
+}
+
+func title(doc int64) string {
+	if doc < 0 {
+		return fmt.Sprintf("message %d", -doc)
+	}
+	return fmt.Sprintf("memory %d", doc)
+}
+
+// nearOf joins the bodies around texts[i], which are in the order of their
+// conversation.
+func nearOf(texts []made, i int) string {
+	var out []string
+	m := texts[i]
+	if m.place == 0 {
+		return ""
+	}
+	take := func(j, step int) {
+		for n := 0; j >= 0 && j < len(texts) && n < nearby; j += step {
+			switch o := texts[j]; {
+			case o.place != m.place:
+				return
+			default:
+				n++
+				if gap := o.at - m.at; max(gap, -gap) <= neighbourGap.Milliseconds() && o.body != "" {
+					out = append(out, o.body)
+				}
+			}
+		}
+	}
+	take(i-1, -1)
+	slices.Reverse(out)
+	take(i+1, 1)
+	return strings.Join(out, " ")
+}
+
+func (v *verifier) leftovers(ctx context.Context, tx *sql.Tx) error {
+	for i := max(0, len(v.tail)-nearby); i < len(v.tail); i++ {
+		if err := v.one(ctx, tx, v.tail, i); err != nil {
+			return err
+		}
+	}
+	for _, table := range []string{`SELECT row FROM index_doc`, `SELECT rowid FROM index_fts`} {
+		rows, err := list[int64](ctx, tx, table)
+		if err != nil {
+			return err
+		}
+		extra := 0
+		for _, row := range rows {
+			if !v.seen[row] {
+				extra++
+			}
+		}
+		if extra > 0 {
+			v.say("%d texts are indexed that are not, or no longer, to be found", extra)
+		}
+		if missing := len(v.seen) - (len(rows) - extra); missing > 0 && table == `SELECT rowid FROM index_fts` {
+			v.say("%d texts are missing from the full-text table", missing)
+		}
+	}
+	return nil
+}
+
+func (v *verifier) statistics(ctx context.Context, tx *sql.Tx) error {
+	for _, name := range slices.Sorted(maps.Keys(v.scopes)) {
+		no := v.scopes[name]
+		var have [2]int
+		if err := tx.QueryRowContext(ctx, `SELECT docs, words FROM index_scope WHERE no = ?`, no).Scan(&have[0], &have[1]); err != nil {
+			return err
+		}
+		terms, err := list[string](ctx, tx, `SELECT term || ' ' || df FROM index_term WHERE scope = ? ORDER BY term`, no)
+		if err != nil {
+			return err
+		}
+		want := make([]string, 0, len(v.df[no]))
+		for _, t := range slices.Sorted(maps.Keys(v.df[no])) {
+			want = append(want, fmt.Sprint(t, " ", v.df[no][t]))
+		}
+		if have != v.docs[no] || !slices.Equal(terms, want) {
+			v.say("the counts of words in %s are wrong", name)
+		}
+	}
+	return nil
+}

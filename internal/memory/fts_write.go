@@ -1,0 +1,485 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// source is a text to be indexed, as the truth has it.
+type source struct {
+	doc           int64 // memory.n, or minus memory_turn.n
+	class         int64
+	scope         Scope
+	text, subject string
+	conversation  string
+	seq           int
+	at            int64
+	rev           int
+}
+
+const (
+	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, observed_at, rev FROM memory
+		WHERE state IN ('active', 'superseded', 'archived')`
+	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE 1`
+)
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func sources(ctx context.Context, db querier, query string, args ...any) ([]source, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []source
+	for rows.Next() {
+		var s source
+		if err := rows.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev); err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, rows.Err()
+}
+
+// update brings the index up to date with the entries whose numbers are given,
+// and with what stands beside them: new, changed, moved, retired and forgotten
+// ones alike. It belongs into the transaction that changed them.
+func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
+	var all []source
+	for part := range slices.Chunk(n, 500) {
+		some, err := sources(ctx, tx, entrySource+` AND n IN (`+strings.Repeat("?,", len(part)-1)+`?)`, anys(part)...)
+		if err != nil {
+			return fmt.Errorf("index memories: %w", err)
+		}
+		all = append(all, some...)
+	}
+	return f.index(ctx, tx, n, all)
+}
+
+func anys(n []int64) []any {
+	out := make([]any, len(n))
+	for i, x := range n {
+		out[i] = x
+	}
+	return out
+}
+
+// made is a text as it is indexed.
+type made struct {
+	source
+	row, place, session int64
+	body, day, names    string
+	near                string
+	chars, words, marks int
+}
+
+const (
+	markAsks = 1 << iota
+	markTells
+)
+
+// make analyses s. Its row is not known yet.
+func (a *analyser) make(s source) made {
+	ws := words(s.text)
+	at := time.UnixMilli(s.at).UTC()
+	m := made{source: s, body: strings.Join(a.terms(ws), " "), words: len(ws), chars: width(s.text), names: nameTerms(s.subject)}
+	if s.at != 0 {
+		m.day = strings.Join(dateTerms(at), " ")
+	}
+	if s.conversation != "" && s.class != classPast {
+		m.place = hash64(string(s.scope), s.conversation, flagText(s.class == classTurn))
+		m.session = hash64(s.conversation, at.Format(time.DateOnly))
+	}
+	if asks(s.text) {
+		m.marks |= markAsks
+	}
+	if tellsTime(ws, datesIn(ws)) {
+		m.marks |= markTells
+	}
+	return m
+}
+
+func flagText(b bool) string {
+	if b {
+		return "turn"
+	}
+	return ""
+}
+
+// width is how long text is in letters; a character of a script that needs few
+// counts for three.
+func width(text string) int {
+	n := 0
+	for _, r := range text {
+		n++
+		if r >= 0x2E80 && spaceless(r) {
+			n += 2
+		}
+	}
+	return n
+}
+
+// asks reports whether text ends as a question.
+func asks(text string) bool {
+	text = strings.TrimRightFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("?？.!。！", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？")
+}
+
+// nameTerms are the words of a name; of a Matrix id its local part.
+func nameTerms(subject string) string {
+	if rest, ok := strings.CutPrefix(subject, "@"); ok {
+		subject, _, _ = strings.Cut(rest, ":")
+	}
+	var out []string
+	for _, w := range words(subject) {
+		if t := bare(unaccented(w.text)); t != "" && !contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func hash64(parts ...string) int64 {
+	h := fnv.New64a()
+	var size [8]byte
+	for _, p := range parts {
+		binary.LittleEndian.PutUint64(size[:], uint64(len(p)))
+		h.Write(size[:])
+		h.Write([]byte(p))
+	}
+	return int64(h.Sum64() | 1) // never 0, which means none
+}
+
+// distinct are the terms that count as being in the document.
+func distinct(fields ...string) map[string]struct{} {
+	out := map[string]struct{}{}
+	for _, f := range fields {
+		for t := range strings.FieldsSeq(f) {
+			out[t] = struct{}{}
+		}
+	}
+	return out
+}
+
+// indexWriter changes the index within one transaction.
+type indexWriter struct {
+	f      *FTS
+	tx     *sql.Tx
+	stmts  map[string]*sql.Stmt
+	scopes map[Scope]int64
+	docs   map[int64][2]int         // scope → change of documents and words
+	df     map[int64]map[string]int // scope → term → change
+	fresh  map[int64]*made          // row → what is to be written
+	bodies map[int64]string         // row → body, of rows that were there
+	spots  map[int64][]spot         // place → where something changed
+}
+
+type spot struct {
+	seq int
+	doc int64
+}
+
+func (a spot) compare(b spot) int {
+	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.doc, b.doc))
+}
+
+// index takes the documents gone out and puts all in. gone may hold those of
+// all: they are changed.
+func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
+	w := &indexWriter{f: f, tx: tx, stmts: map[string]*sql.Stmt{}, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
+		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
+	defer w.close()
+	if err := w.write(ctx, gone, all); err != nil {
+		return fmt.Errorf("index memories: %w", err)
+	}
+	return nil
+}
+
+func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) error {
+	for _, doc := range gone {
+		if err := w.remove(ctx, doc); err != nil {
+			return err
+		}
+	}
+	for _, s := range all {
+		if err := w.insert(ctx, s); err != nil {
+			return err
+		}
+	}
+	for _, place := range slices.Sorted(maps.Keys(w.spots)) {
+		if err := w.neighbours(ctx, place, w.spots[place]); err != nil {
+			return err
+		}
+	}
+	for _, row := range slices.Sorted(maps.Keys(w.fresh)) {
+		m := w.fresh[row]
+		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, near, day, subject) VALUES (?, ?, ?, ?, ?)`, row, m.body, m.near, m.day, m.names); err != nil {
+			return err
+		}
+	}
+	return w.statistics(ctx)
+}
+
+func (w *indexWriter) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
+	if s := w.stmts[query]; s != nil {
+		return s, nil
+	}
+	s, err := w.tx.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	w.stmts[query] = s
+	return s, nil
+}
+
+func (w *indexWriter) close() {
+	for _, s := range w.stmts {
+		_ = s.Close() // the transaction closes it anyway
+	}
+}
+
+func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {
+	s, err := w.stmt(ctx, query)
+	if err != nil {
+		return err
+	}
+	_, err = s.ExecContext(ctx, args...)
+	return err
+}
+
+// remove takes doc out, if it is in.
+func (w *indexWriter) remove(ctx context.Context, doc int64) error {
+	find, err := w.stmt(ctx, `SELECT d.row, d.place, d.seq, d.words, t.body, t.day, t.subject FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`)
+	if err != nil {
+		return err
+	}
+	var row, place int64
+	var seq, words int
+	var body, day, names string
+	switch err := find.QueryRowContext(ctx, doc).Scan(&row, &place, &seq, &words, &body, &day, &names); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := w.exec(ctx, `DELETE FROM index_fts WHERE rowid = ?`, row); err != nil {
+		return err
+	}
+	if err := w.exec(ctx, `DELETE FROM index_doc WHERE row = ?`, row); err != nil {
+		return err
+	}
+	w.count(scopeOf(row), -1, words, distinct(body, day, names))
+	w.mark(place, seq, doc)
+	return nil
+}
+
+func (w *indexWriter) mark(place int64, seq int, doc int64) {
+	if place != 0 {
+		w.spots[place] = append(w.spots[place], spot{seq, doc})
+	}
+}
+
+// count notes that documents with terms came (by = 1) or went (-1).
+func (w *indexWriter) count(scope int64, by, words int, terms map[string]struct{}) {
+	d := w.docs[scope]
+	w.docs[scope] = [2]int{d[0] + by, d[1] + by*words}
+	df := w.df[scope]
+	if df == nil {
+		df = map[string]int{}
+		w.df[scope] = df
+	}
+	for t := range terms {
+		df[t] += by
+	}
+}
+
+func (w *indexWriter) insert(ctx context.Context, s source) error {
+	scope, err := w.scope(ctx, s.scope)
+	if err != nil {
+		return err
+	}
+	m := w.f.words.make(s)
+	m.row = rowOf(s.class, scope, s.doc)
+	if err := w.exec(ctx, `INSERT INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
+		return err
+	}
+	w.fresh[m.row] = &m
+	w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
+	w.mark(m.place, m.seq, m.doc)
+	return nil
+}
+
+func (w *indexWriter) scope(ctx context.Context, name Scope) (int64, error) {
+	if no := w.scopes[name]; no != 0 {
+		return no, nil
+	}
+	var no int64
+	err := w.tx.QueryRowContext(ctx, `INSERT INTO index_scope (scope) VALUES (?) ON CONFLICT (scope) DO UPDATE SET scope = scope RETURNING no`, name).Scan(&no)
+	if err != nil {
+		return 0, err
+	}
+	w.scopes[name] = no
+	return no, nil
+}
+
+// member is a document of a conversation.
+type member struct {
+	row int64
+	spot
+	at int64
+}
+
+// nearby is how many texts on either side explain one.
+const nearby = 2
+
+// neighbours writes anew what stands around the documents near spots.
+func (w *indexWriter) neighbours(ctx context.Context, place int64, spots []spot) error {
+	slices.SortFunc(spots, spot.compare)
+	members, err := w.members(ctx, place, spots[0], spots[len(spots)-1])
+	if err != nil {
+		return err
+	}
+	dirty := map[int]bool{}
+	for _, s := range spots {
+		at, there := slices.BinarySearchFunc(members, s, func(m member, s spot) int { return m.compare(s) })
+		last := at + nearby
+		if !there {
+			last--
+		}
+		for i := max(0, at-nearby); i <= min(last, len(members)-1); i++ {
+			dirty[i] = true
+		}
+	}
+	for _, i := range slices.Sorted(maps.Keys(dirty)) {
+		text, err := w.around(ctx, members, i)
+		if err != nil {
+			return err
+		}
+		if m := w.fresh[members[i].row]; m != nil {
+			m.near = text
+		} else if err := w.exec(ctx, `UPDATE index_fts SET near = ?1 WHERE rowid = ?2 AND near <> ?1`, text, members[i].row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// members are the documents of place from first to last, and as many on either
+// side as their neighbours have neighbours.
+func (w *indexWriter) members(ctx context.Context, place int64, first, last spot) ([]member, error) {
+	const columns = `SELECT row, seq, doc, at FROM index_doc WHERE place = ? AND `
+	before, err := w.list(ctx, columns+`(seq, doc) < (?, ?) ORDER BY seq DESC, doc DESC LIMIT ?`, place, first.seq, first.doc, 2*nearby)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(before)
+	within, err := w.list(ctx, columns+`(seq, doc) >= (?, ?) AND (seq, doc) <= (?, ?) ORDER BY seq, doc`, place, first.seq, first.doc, last.seq, last.doc)
+	if err != nil {
+		return nil, err
+	}
+	after, err := w.list(ctx, columns+`(seq, doc) > (?, ?) ORDER BY seq, doc LIMIT ?`, place, last.seq, last.doc, 2*nearby)
+	return slices.Concat(before, within, after), err
+}
+
+func (w *indexWriter) list(ctx context.Context, query string, args ...any) ([]member, error) {
+	s, err := w.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []member
+	for rows.Next() {
+		var m member
+		if err := rows.Scan(&m.row, &m.seq, &m.doc, &m.at); err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, rows.Err()
+}
+
+// around joins the bodies of the neighbours of members[i].
+func (w *indexWriter) around(ctx context.Context, members []member, i int) (string, error) {
+	var out []string
+	for j := max(0, i-nearby); j <= min(i+nearby, len(members)-1); j++ {
+		gap := members[j].at - members[i].at
+		if j == i || max(gap, -gap) > neighbourGap.Milliseconds() {
+			continue
+		}
+		body, err := w.body(ctx, members[j].row)
+		if err != nil {
+			return "", err
+		}
+		if body != "" {
+			out = append(out, body)
+		}
+	}
+	return strings.Join(out, " "), nil
+}
+
+func (w *indexWriter) body(ctx context.Context, row int64) (string, error) {
+	if m := w.fresh[row]; m != nil {
+		return m.body, nil
+	}
+	if b, ok := w.bodies[row]; ok {
+		return b, nil
+	}
+	s, err := w.stmt(ctx, `SELECT body FROM index_fts WHERE rowid = ?`)
+	if err != nil {
+		return "", err
+	}
+	var b string
+	if err := s.QueryRowContext(ctx, row).Scan(&b); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	w.bodies[row] = b
+	return b, nil
+}
+
+// statistics writes how the counts changed.
+func (w *indexWriter) statistics(ctx context.Context) error {
+	for _, scope := range slices.Sorted(maps.Keys(w.docs)) {
+		d := w.docs[scope]
+		if err := w.exec(ctx, `UPDATE index_scope SET docs = docs + ?, words = words + ? WHERE no = ?`, d[0], d[1], scope); err != nil {
+			return err
+		}
+		df := w.df[scope]
+		for _, term := range slices.Sorted(maps.Keys(df)) {
+			by := df[term]
+			var err error
+			switch {
+			case by > 0:
+				err = w.exec(ctx, `INSERT INTO index_term (scope, term, df) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET df = df + excluded.df`, scope, term, by)
+			case by < 0:
+				err = w.exec(ctx, `UPDATE index_term SET df = df + ?3 WHERE scope = ?1 AND term = ?2`, scope, term, by)
+				if err == nil {
+					err = w.exec(ctx, `DELETE FROM index_term WHERE scope = ? AND term = ? AND df <= 0`, scope, term)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

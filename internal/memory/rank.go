@@ -1,0 +1,425 @@
+package memory
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// feature is one reason why a candidate may be what is looked for. Values are
+// divided by the best among the candidates, so that they lie between 0 and 1.
+type feature int
+
+const (
+	fused    feature = iota // the question's terms in text, neighbours and date together
+	body                    // … in the text
+	near                    // … in what was said around it
+	date                    // the date asked for is the day it was said
+	session                 // the conversation of that day has more of the question
+	speaker                 // the question names who says it, or whom it is about
+	when                    // the question asks when, and it tells a time
+	length                  // long texts hold more facts
+	question                // it asks itself, and seldom holds the answer
+	vector                  // its meaning is near (indexes with vectors)
+	window                  // … with its neighbours
+	features = iota
+)
+
+// weights say how much each feature counts: the one table to turn. They come
+// from measurements on labelled conversations, and are rounded so that they are
+// about right everywhere and fitted nowhere. What an index does not have is 0.
+var weights = [features]struct {
+	name   string
+	weight float64
+}{
+	fused:    {"fused", 3.5},
+	body:     {"body", 1.0},
+	near:     {"near", .9},
+	date:     {"date", 3.0},
+	session:  {"session", 1.9},
+	speaker:  {"speaker", 2.5},
+	when:     {"when", 2.3},
+	length:   {"length", 2.5},
+	question: {"question", -.8},
+	vector:   {"vector", 0},
+	window:   {"window", 0},
+}
+
+// How much a term counts in the fields of the fused score, and how soon more of
+// the same adds nothing.
+const (
+	nearShare  = .4
+	dayShare   = .3
+	saturation = .6 // k1
+	longTexts  = .3 // b: how much a long text's terms count less
+	pastFactor = .3 // for what no longer holds
+)
+
+// maxCandidates is how many an index hands over for ranking, of each kind.
+const maxCandidates = 200
+
+// maxTerms is how many terms of a question look for candidates: the rarest.
+const maxTerms = 6
+
+// term is one thing that a question looks for, in all forms it may be stored in.
+type term struct {
+	forms  []string // the likeliest first
+	weight float64
+	date   bool
+	ideo   bool
+	df     int // documents with it
+	idf    float64
+}
+
+// asked is a question, analysed.
+type asked struct {
+	terms []term
+	names map[string]bool // its words as they stand
+	when  bool
+}
+
+// contextWeight is what words of the context count.
+const contextWeight = .3
+
+// ask analyses q.
+func (a *analyser) ask(q Query) asked {
+	ws := words(clip(q.Text))
+	out := asked{names: map[string]bool{}, when: asksWhen(ws)}
+	for _, w := range ws {
+		out.names[bare(unaccented(strings.TrimSuffix(w.text, "'s")))] = true
+	}
+	a.addTerms(&out, ws, 1)
+	if from, to, ok := span(ws, q.Now); ok {
+		out.terms = append(out.terms, term{forms: spanTerms(from, to), weight: 1, date: true})
+	}
+	if q.Context != "" {
+		a.addTerms(&out, words(clip(q.Context)), contextWeight)
+	}
+	return out
+}
+
+// maxQuestion is how much of a question is read, in bytes.
+const maxQuestion = 4000
+
+func clip(s string) string {
+	if len(s) <= maxQuestion {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxQuestion], "")
+}
+
+// addTerms adds the terms of ws that out does not have yet, without the words
+// that say little, unless there are no others.
+func (a *analyser) addTerms(out *asked, ws []word, weight float64) {
+	langs := detect(ws)
+	seen := map[string]bool{}
+	for _, t := range out.terms {
+		seen[t.forms[0]] = true
+	}
+	add := func(t term) {
+		if len(t.forms) > 0 && t.forms[0] != "" && !seen[t.forms[0]] {
+			seen[t.forms[0]] = true
+			t.weight = weight
+			out.terms = append(out.terms, t)
+		}
+	}
+	before := len(out.terms)
+	for _, strict := range []bool{true, false} {
+		for _, w := range ws {
+			if !strict || !isStop(w, langs) {
+				add(term{forms: a.forms(w, langs), ideo: w.ideo})
+			}
+		}
+		if len(out.terms) > before || weight < 1 {
+			break
+		}
+	}
+	for _, d := range datesIn(ws) {
+		add(term{forms: []string{d}, date: true})
+	}
+}
+
+func isStop(w word, langs []language) bool {
+	if w.ideo {
+		return stopIdeo[w.text]
+	}
+	bits := smallWords[w.text]
+	for _, l := range langs {
+		if bits&(1<<l) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// forms are the terms that w may be stored as, whatever language the text that
+// holds it is taken for.
+func (a *analyser) forms(w word, langs []language) []string {
+	if w.ideo || isDigit(rune(w.text[0])) {
+		return []string{bare(w.text)}
+	}
+	var out []string
+	add := func(s string) {
+		if s != "" && !contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	for _, l := range langs {
+		add(a.stem(w.text, l))
+	}
+	others := latin
+	if r, _ := utf8.DecodeRuneInString(w.text); r >= 0x400 && r < 0x530 {
+		others = cyrillic
+	}
+	for _, l := range others {
+		add(a.stem(w.text, l))
+	}
+	plain := unaccented(w.text)
+	add(bare(plain))
+	if plain != w.text {
+		add(a.stem(plain, langs[0]))
+		add(a.stem(umlauts.Replace(w.text), langs[0]))
+	} else if strings.Contains(plain, "e") {
+		if s := digraphs.Replace(plain); s != plain {
+			add(a.stem(s, de))
+		}
+	}
+	return out
+}
+
+var (
+	umlauts  = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
+	digraphs = strings.NewReplacer("ae", "a", "oe", "o", "ue", "u")
+)
+
+// corpus is what is known of the texts in the scopes of a question.
+type corpus struct {
+	docs  int     // how many
+	words float64 // of one, on average
+}
+
+// weigh gives each term its weight by how rare it is.
+func (c corpus) weigh(terms []term) {
+	n := float64(max(c.docs, 1))
+	for i := range terms {
+		df := min(float64(terms[i].df), n)
+		terms[i].idf = terms[i].weight * math.Log(1+(n-df+.5)/(df+.5))
+	}
+}
+
+// rarest picks the terms that candidates are looked up by: of those that exist
+// the rarest, and not so many that common ones cost more than they tell.
+func rarest(terms []term, budget int) []term {
+	var found []term
+	for _, t := range terms {
+		if t.df > 0 {
+			found = append(found, t)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b term) int { return cmp.Compare(b.idf, a.idf) })
+	room, spent := 2*maxTerms, 0
+	for i, t := range found {
+		spent += t.df
+		if room -= 2; t.ideo {
+			room++ // pairs of characters tell half as much as a word
+		}
+		if room < 0 || i > 0 && spent > budget {
+			return found[:i]
+		}
+	}
+	return found
+}
+
+// candidate is a document that may be a hit, as the index stores it.
+type candidate struct {
+	doc                      int64  // of an entry its number, of a turn minus its number
+	body, near, day, subject string // terms, a space between
+	at                       int64  // Unix milliseconds
+	session                  int64  // equal for documents of one conversation on one day; 0 = none
+	chars, words             int
+	asks, tells              bool // it is a question; it tells a time
+	past                     bool
+}
+
+// scored is a candidate with its score.
+type scored struct {
+	*candidate
+	values  [features]float64
+	score   float64
+	covered float64
+}
+
+// rank orders candidates, the best first.
+func rank(q asked, c corpus, candidates []candidate) []scored {
+	all := make([]scored, len(candidates))
+	forms := formIndex(q.terms)
+	var total float64
+	for _, t := range q.terms {
+		total += t.idf
+	}
+	counts := newCounts(len(q.terms))
+	for i := range candidates {
+		all[i].candidate = &candidates[i]
+		all[i].measure(q, c, forms, counts, total)
+	}
+	addSessions(all)
+	normaliseAll(all)
+	for i := range all {
+		s := &all[i]
+		for f, w := range weights {
+			s.score += w.weight * s.values[f]
+		}
+		if s.past {
+			s.score *= pastFactor
+		}
+	}
+	slices.SortStableFunc(all, func(a, b scored) int {
+		if c := cmp.Compare(b.score, a.score); c != 0 {
+			return c
+		}
+		return cmp.Compare(b.doc, a.doc) // the newer
+	})
+	return all
+}
+
+// formIndex leads from a stored term to the question's terms that it is a form of.
+func formIndex(terms []term) map[string]int {
+	out := map[string]int{}
+	for i, t := range terms {
+		for _, f := range t.forms {
+			if _, taken := out[f]; !taken {
+				out[f] = i
+			}
+		}
+	}
+	return out
+}
+
+// counts are how often each term of the question stands in the fields.
+type counts struct{ body, near, day []int }
+
+func newCounts(n int) counts { return counts{make([]int, n), make([]int, n), make([]int, n)} }
+
+func tally(field string, forms map[string]int, into []int) {
+	clear(into)
+	for len(field) > 0 {
+		t := field
+		if i := strings.IndexByte(field, ' '); i >= 0 {
+			t, field = field[:i], field[i+1:]
+		} else {
+			field = ""
+		}
+		if n, ok := forms[t]; ok {
+			into[n]++
+		}
+	}
+}
+
+func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
+	tally(s.body, forms, n.body)
+	tally(s.near, forms, n.near)
+	tally(s.day, forms, n.day)
+	long := 1.0
+	if c.words > 0 {
+		long = 1 - longTexts + longTexts*float64(s.words)/c.words
+	}
+	v := &s.values
+	for i, t := range q.terms {
+		b, e, d := float64(n.body[i]), float64(n.near[i]), float64(n.day[i])
+		v[body] += t.idf * saturated(b, long)
+		v[near] += t.idf * saturated(e, 1)
+		v[fused] += t.idf * saturated(b+nearShare*e+dayShare*d, long)
+		if t.date && d > 0 {
+			v[date] += t.idf
+		}
+		if b+e+d > 0 {
+			s.covered += t.idf
+		}
+	}
+	if total > 0 {
+		s.covered /= total
+	}
+	v[speaker] = flag(names(s.subject, q.names))
+	v[when] = flag(q.when && s.tells)
+	v[length] = min(1, math.Log(1+float64(s.chars)/6)/4)
+	v[question] = flag(s.asks)
+}
+
+// saturated is what n occurrences count.
+func saturated(n, long float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return n * (saturation + 1) / (n + saturation*long)
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func names(subject string, words map[string]bool) bool {
+	for name := range strings.FieldsSeq(subject) {
+		if words[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// addSessions gives each candidate what its conversation of that day has of the
+// question, in its best three texts.
+func addSessions(all []scored) {
+	best := map[int64][3]float64{}
+	for i := range all {
+		if all[i].session == 0 {
+			continue
+		}
+		top := best[all[i].session]
+		v := all[i].values[fused]
+		for j := range top {
+			if v > top[j] {
+				v, top[j] = top[j], v
+			}
+		}
+		best[all[i].session] = top
+	}
+	for i := range all {
+		if top, ok := best[all[i].session]; ok {
+			all[i].values[session] = top[0] + top[1] + top[2]
+		}
+	}
+}
+
+// normaliseAll divides the features that have no scale of their own by the best.
+func normaliseAll(all []scored) {
+	for _, f := range []feature{fused, body, near, date, session} {
+		best := 0.0
+		for i := range all {
+			best = max(best, all[i].values[f])
+		}
+		if best > 0 {
+			for i := range all {
+				all[i].values[f] /= best
+			}
+		}
+	}
+}
+
+// why lists the parts of the score that count.
+func (s scored) why() []Why {
+	var out []Why
+	for f, w := range weights {
+		if p := w.weight * s.values[f]; p != 0 {
+			out = append(out, Why{w.name, round(s.values[f]), round(p)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Why) int { return cmp.Compare(math.Abs(b.Points), math.Abs(a.Points)) })
+	return out
+}
+
+func round(x float64) float64 { return math.Round(x*1000) / 1000 }

@@ -109,14 +109,24 @@ func optional(ms sql.NullInt64) time.Time {
 
 func milli(t time.Time) sql.NullInt64 { return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()} }
 
+// transaction is a *sql.Tx, or one that keeps its statements prepared.
+type transaction interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // insertEntry stores e as a new row, with the operation that says so, and
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
-func insertEntry(ctx context.Context, tx *sql.Tx, e Entry, actor, batch string) (n int64, err error) {
-	err = tx.QueryRowContext(ctx, `INSERT INTO memory (`+entryColumns+`, hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING n`,
+func insertEntry(ctx context.Context, tx transaction, e Entry, actor, batch string) (n int64, err error) {
+	result, err := tx.ExecContext(ctx, `INSERT INTO memory (`+entryColumns+`, hash)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, textHash(e.Text)).Scan(&n)
+		e.Hits, milli(e.LastHit), e.Rev, textHash(e.Text))
+	if err == nil {
+		n, err = result.LastInsertId()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("store a memory: %w", err)
 	}

@@ -62,12 +62,12 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return f.finish(ctx, q, rank(question, known, found))
+	return finish(ctx, f.db, q, rank(question, known, found))
 }
 
-// maxPostings bounds how many documents the terms that look for candidates may
-// stand in, all together: what a question costs grows with it.
-const maxPostings = 20_000
+// maxPostings bounds how many documents are looked at for a question: what it
+// costs grows with them.
+const maxPostings = 6_000
 
 // scopes leads from names to numbers, and says what is known of their texts.
 func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {
@@ -160,6 +160,9 @@ func match(terms []term) string {
 			if b.Len() > 0 {
 				b.WriteString(" OR ")
 			}
+			if t.narrow {
+				b.WriteString("{body subject} : ")
+			}
 			b.WriteString(`"` + strings.ReplaceAll(form, `"`, `""`) + `"`)
 		}
 	}
@@ -202,8 +205,10 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 	return f.load(ctx, rows)
 }
 
-const bestRows = `SELECT index_fts.rowid, bm25(index_fts, 1, .4, .3, .2) AS score FROM index_fts %s
-	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? %s ORDER BY score LIMIT ?`
+// bestRows looks at the newest first, and at no more than it may: a question of
+// words that stand everywhere costs no more than any other.
+const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .4, .3, .2) AS score FROM index_fts %s
+	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? %s ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 
 func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope int64) ([]found, error) {
 	first, last := rowRange(class, scope)
@@ -220,7 +225,7 @@ func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope
 		}
 		args = append(args, from, to)
 	}
-	rows, err := f.db.QueryContext(ctx, fmt.Sprintf(bestRows, join, bound), append(args, maxCandidates)...)
+	rows, err := f.db.QueryContext(ctx, fmt.Sprintf(bestRows, join, bound), append(args, maxPostings, maxCandidates)...)
 	if err != nil {
 		return nil, err
 	}
@@ -263,10 +268,6 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 }
 
 // finish makes hits of what was ranked: the floor, the texts, the budget.
-func (f *FTS) finish(ctx context.Context, q Query, ranked []scored) ([]Hit, error) {
-	return finish(ctx, f.db, q, ranked)
-}
-
 func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, error) {
 	best := 0.0
 	for _, s := range ranked {
@@ -275,36 +276,70 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	if best < q.Floor {
 		return nil, nil
 	}
-	enough := q.K
-	if q.Tokens > 0 || enough <= 0 {
-		enough = max(enough, maxCandidates/2) // short ones may fill the rest
+	enough := cmp.Or(q.K, defaultK)
+	if q.Tokens > 0 {
+		enough = maxCandidates / 2 // short ones may fill the rest
 	}
-	var hits []Hit
+	ranked = ranked[:min(len(ranked), enough)]
+	entries, err := entriesOf(ctx, db, ranked)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		if len(hits) >= enough {
-			break
+		h := Hit{Score: round(s.score), Covered: round(s.covered), Why: s.why()}
+		e, there := entries[s.doc]
+		if h.Entry = e; s.doc < 0 {
+			h.Turn, h.Around, err = turnOf(ctx, db, -s.doc)
+			there = err == nil
+			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+				return nil, fmt.Errorf("search: %w", err)
+			}
 		}
-		h, err := hitOf(ctx, db, s)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue // gone since
+		if there { // or it is gone since
+			hits = append(hits, h)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("search: %w", err)
-		}
-		hits = append(hits, h)
 	}
 	return fill(q, hits), nil
 }
 
-func hitOf(ctx context.Context, db *sql.DB, s scored) (h Hit, err error) {
-	h = Hit{Score: round(s.score), Covered: round(s.covered), Why: s.why()}
-	if s.doc > 0 {
-		h.Entry, err = scanEntry(db.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM memory WHERE n = ? AND state <> 'forgotten'`, s.doc))
-		return h, err
+// entriesOf reads the entries of ranked, by their numbers.
+func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entry, error) {
+	numbers := make([]int64, 0, len(ranked))
+	for _, s := range ranked {
+		if s.doc > 0 {
+			numbers = append(numbers, s.doc)
+		}
 	}
-	h.Turn, h.Around, err = turnOf(ctx, db, -s.doc)
-	return h, err
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]Entry, len(numbers))
+	rows, err := db.QueryContext(ctx, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		e, err := scanEntry(withNumber{rows, &n})
+		if err != nil {
+			return nil, err
+		}
+		out[n] = e
+	}
+	return out, rows.Err()
 }
+
+// withNumber scans one column more than asked for, into n.
+type withNumber struct {
+	rows *sql.Rows
+	n    *int64
+}
+
+// Scan is rows.Scan.
+func (w withNumber) Scan(into ...any) error { return w.rows.Scan(append(into, w.n)...) }
 
 // neighbourGap is how long after each other two messages may be said and still
 // explain each other.

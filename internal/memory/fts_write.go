@@ -179,8 +179,7 @@ func distinct(fields ...string) map[string]struct{} {
 // indexWriter changes the index within one transaction.
 type indexWriter struct {
 	f      *FTS
-	tx     *sql.Tx
-	stmts  map[string]*sql.Stmt
+	tx     *prepared
 	scopes map[Scope]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
@@ -201,9 +200,14 @@ func (a spot) compare(b spot) int {
 // index takes the documents gone out and puts all in. gone may hold those of
 // all: they are changed.
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	w := &indexWriter{f: f, tx: tx, stmts: map[string]*sql.Stmt{}, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
+	p := prepare(tx)
+	defer p.close()
+	return f.indexWith(ctx, p, gone, all)
+}
+
+func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []source) error {
+	w := &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
 		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
-	defer w.close()
 	if err := w.write(ctx, gone, all); err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
@@ -235,43 +239,19 @@ func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) err
 	return w.statistics(ctx)
 }
 
-func (w *indexWriter) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	if s := w.stmts[query]; s != nil {
-		return s, nil
-	}
-	s, err := w.tx.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	w.stmts[query] = s
-	return s, nil
-}
-
-func (w *indexWriter) close() {
-	for _, s := range w.stmts {
-		_ = s.Close() // the transaction closes it anyway
-	}
-}
-
 func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {
-	s, err := w.stmt(ctx, query)
-	if err != nil {
-		return err
-	}
-	_, err = s.ExecContext(ctx, args...)
+	_, err := w.tx.ExecContext(ctx, query, args...)
 	return err
 }
 
 // remove takes doc out, if it is in.
 func (w *indexWriter) remove(ctx context.Context, doc int64) error {
-	find, err := w.stmt(ctx, `SELECT d.row, d.place, d.seq, d.words, t.body, t.day, t.subject FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`)
-	if err != nil {
-		return err
-	}
 	var row, place int64
 	var seq, words int
 	var body, day, names string
-	switch err := find.QueryRowContext(ctx, doc).Scan(&row, &place, &seq, &words, &body, &day, &names); {
+	err := w.tx.QueryRowContext(ctx, `SELECT d.row, d.place, d.seq, d.words, t.body, t.day, t.subject
+		FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`, doc).Scan(&row, &place, &seq, &words, &body, &day, &names)
+	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
 	case err != nil:
@@ -383,7 +363,7 @@ func (w *indexWriter) neighbours(ctx context.Context, place int64, spots []spot)
 // members are the documents of place from first to last, and as many on either
 // side as their neighbours have neighbours.
 func (w *indexWriter) members(ctx context.Context, place int64, first, last spot) ([]member, error) {
-	const columns = `SELECT row, seq, doc, at FROM index_doc WHERE place = ? AND `
+	const columns = `SELECT row, seq, doc, at FROM index_doc WHERE place = ? AND place <> 0 AND `
 	before, err := w.list(ctx, columns+`(seq, doc) < (?, ?) ORDER BY seq DESC, doc DESC LIMIT ?`, place, first.seq, first.doc, 2*nearby)
 	if err != nil {
 		return nil, err
@@ -398,11 +378,7 @@ func (w *indexWriter) members(ctx context.Context, place int64, first, last spot
 }
 
 func (w *indexWriter) list(ctx context.Context, query string, args ...any) ([]member, error) {
-	s, err := w.stmt(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.QueryContext(ctx, args...)
+	rows, err := w.tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -444,12 +420,8 @@ func (w *indexWriter) body(ctx context.Context, row int64) (string, error) {
 	if b, ok := w.bodies[row]; ok {
 		return b, nil
 	}
-	s, err := w.stmt(ctx, `SELECT body FROM index_fts WHERE rowid = ?`)
-	if err != nil {
-		return "", err
-	}
 	var b string
-	if err := s.QueryRowContext(ctx, row).Scan(&b); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := w.tx.QueryRowContext(ctx, `SELECT body FROM index_fts WHERE rowid = ?`, row).Scan(&b); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}
 	w.bodies[row] = b

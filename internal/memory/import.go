@@ -379,18 +379,30 @@ func knownIn(ctx context.Context, tx *sql.Tx, scope Scope, byRef map[int64]int64
 }
 
 func (m *Importer) write(ctx context.Context, tx *sql.Tx, fresh []imported) error {
+	// Rows go to random places of several trees: without room for these, pages
+	// are written and read again all the time. The connection gets its own back.
+	var room int
+	if err := tx.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `PRAGMA cache_size = -65536`); err != nil {
+		return err
+	}
+	defer tx.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, room))
 	batch, done := newBatch(), 0
+	p := prepare(tx)
+	defer p.close()
 	for chunk := range slices.Chunk(fresh, importChunk) {
 		all := make([]source, len(chunk))
 		for i, e := range chunk {
-			n, err := insertEntry(ctx, tx, e.Entry, "import", batch)
+			n, err := insertEntry(ctx, p, e.Entry, "import", batch)
 			if err != nil {
 				return err
 			}
 			all[i] = source{doc: n, class: classActive, scope: e.Scope, text: e.Text, subject: e.Subject,
 				conversation: e.Conversation, seq: e.Seq, at: e.ObservedAt.UnixMilli(), rev: e.Rev}
 		}
-		if err := m.Index.index(ctx, tx, nil, all); err != nil {
+		if err := m.Index.indexWith(ctx, p, nil, all); err != nil {
 			return err
 		}
 		if done += len(chunk); m.Progress != nil {

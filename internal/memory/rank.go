@@ -69,7 +69,8 @@ type term struct {
 	weight float64
 	date   bool
 	ideo   bool
-	df     int // documents with it
+	narrow bool // its neighbours are not looked at for candidates
+	df     int  // documents with it
 	idf    float64
 }
 
@@ -210,7 +211,10 @@ func (c corpus) weigh(terms []term) {
 }
 
 // rarest picks the terms that candidates are looked up by: of those that exist
-// the rarest, and not so many that common ones cost more than they tell.
+// the rarest, as long as all of them together stand in no more than budget
+// documents, for that is what a question costs. A term stands in the neighbours
+// of a document far more often than in it; when that is too much, only the
+// document itself counts (narrow).
 func rarest(terms []term, budget int) []term {
 	var found []term
 	for _, t := range terms {
@@ -219,14 +223,23 @@ func rarest(terms []term, budget int) []term {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b term) int { return cmp.Compare(b.idf, a.idf) })
-	room, spent := 2*maxTerms, 0
-	for i, t := range found {
-		spent += t.df
+	room := 2 * maxTerms
+	for i := range found {
+		t := &found[i]
 		if room -= 2; t.ideo {
 			room++ // pairs of characters tell half as much as a word
 		}
-		if room < 0 || i > 0 && spent > budget {
+		wide := t.df * (1 + 2*nearby)
+		switch {
+		case room < 0 || i > 0 && t.df > budget:
 			return found[:i]
+		case t.date:
+			budget -= t.df // it has no neighbours
+		case wide <= budget:
+			budget -= wide
+		default:
+			t.narrow = true
+			budget -= t.df
 		}
 	}
 	return found

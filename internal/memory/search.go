@@ -75,12 +75,15 @@ type index interface {
 	Verify(ctx context.Context) ([]string, error)
 }
 
+// defaultK is how many hits a question gets that sets no bound.
+const defaultK = 10
+
 // fill takes hits from the best on until q has enough. A text that no longer
 // fits is passed over: a shorter one may.
 func fill(q Query, hits []Hit) []Hit {
 	k, left := q.K, q.Tokens
 	if k <= 0 && left <= 0 {
-		k = 10
+		k = defaultK
 	}
 	out := hits[:0:0]
 	for _, h := range hits {

@@ -36,8 +36,20 @@ func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	bot := flag.String("bot", "bin/bot", "the built bot")
 	home := flag.String("homeserver-bin", "bin/homeserver", "the folder of the built homeserver")
+	long := flag.Bool("long", false, "measure a million memories too")
+	only := flag.Bool("memories", false, "measure memories only")
 	flag.Parse()
-	figures, err := measure(context.Background(), *bot, *home)
+	counts := []int{10_000, 100_000}
+	if *long {
+		counts = append(counts, 1_000_000)
+	}
+	ctx := context.Background()
+	figures, err := memories(ctx, *bot, counts)
+	if err == nil && !*only {
+		var rest []figure
+		rest, err = measure(ctx, *bot, *home)
+		figures = append(figures, rest...)
+	}
 	if err == nil {
 		err = report(os.Stdout, figures, *asJSON)
 	}

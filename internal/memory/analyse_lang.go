@@ -46,12 +46,26 @@ func stemIn(lang language, w string) string {
 	} else if i := strings.LastIndexByte(w, '\''); i >= 0 && i <= 5 && (lang == fr || lang == it) {
 		w = w[i+1:] // l'amie, dell'anno
 	}
+	for _, r := range endings[lang] {
+		if rest, ok := strings.CutSuffix(w, r[0]); ok && len(rest) >= 2 {
+			w = rest + r[1]
+			break
+		}
+	}
 	env := snowballstem.NewEnv(w)
 	stemmers[lang](env)
 	if s := env.Current(); s != "" {
 		return s
 	}
 	return w
+}
+
+// endings are brought into another form before the stemmers see them, which take
+// the plural and the singular of such words apart.
+var endings = [languages][][2]string{
+	es: {{"dades", "dad"}, {"ces", "z"}, {"mente", ""}},
+	fr: {{"geons", "ger"}, {"ues", "u"}, {"ue", "u"}, {"us", "u"}},
+	pt: {{"mente", ""}, {"ções", "ção"}, {"ões", "ão"}, {"ais", "al"}, {"éis", "el"}, {"uis", "ul"}},
 }
 
 // detect tells the languages that ws may be in, by their script and their small

@@ -83,6 +83,7 @@ type made struct {
 	row, place, session int64
 	body, day, names    string
 	near                string
+	around              []int64 // the documents that near is of (Flat)
 	chars, words, marks int
 }
 

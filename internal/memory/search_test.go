@@ -1,0 +1,405 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
+
+func openIndex(t testing.TB) *FTS {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return OpenFTS(db)
+}
+
+func importer(f *FTS) *Importer {
+	return &Importer{DB: f.db, Index: f, Scope: Shared, Now: func() time.Time { return today }}
+}
+
+// remember imports lines of JSON.
+func remember(t testing.TB, f *FTS, lines ...string) {
+	t.Helper()
+	if _, err := importer(f).Import(t.Context(), "test", strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// change runs a statement on memory and tells the index, in one transaction.
+func change(t testing.TB, f *FTS, statement string, ref string) {
+	t.Helper()
+	tx, err := f.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var n int64
+	err = tx.QueryRowContext(t.Context(), `SELECT n FROM memory WHERE ref = ?`, ref).Scan(&n)
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n)
+	}
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), `UPDATE memory_change SET n = n + 1`)
+	}
+	if err == nil {
+		err = f.update(t.Context(), tx, n)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refs are what a question finds, the best first.
+func refs(t testing.TB, x index, q Query) []string {
+	t.Helper()
+	if q.Scopes == nil {
+		q.Scopes = []Scope{Shared}
+	}
+	hits, err := x.Search(t.Context(), q)
+	if err != nil {
+		t.Fatalf("%q: %v", q.Text, err)
+	}
+	out := []string{}
+	for _, h := range hits {
+		if h.Turn != nil {
+			out = append(out, h.Turn.Event)
+		} else {
+			out = append(out, h.Entry.Ref)
+		}
+	}
+	return out
+}
+
+// each runs a test with every member of the table, and at its end asks whether
+// the index is as it should be.
+func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
+	for _, member := range table {
+		t.Run(member.name, func(t *testing.T) {
+			f := openIndex(t)
+			x := member.open(t, f)
+			test(t, f, x)
+			for _, i := range []index{f, x} {
+				if faults, err := i.Verify(t.Context()); err != nil || len(faults) > 0 {
+					t.Errorf("afterwards: %v, %q", err, faults)
+				}
+			}
+		})
+	}
+}
+
+func want(t testing.TB, what string, got []string, wanted ...string) {
+	t.Helper()
+	if !slices.Equal(got, wanted) {
+		t.Errorf("%s: %q, want %q", what, got, wanted)
+	}
+}
+
+func TestScopesOfSearch(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f,
+			`{"text":"the dentist is on Friday","scope":"private:@a:x","ref":"a","conversation":"c","seq":1}`,
+			`{"text":"the dentist is on Monday","scope":"private:@b:x","ref":"b","conversation":"c","seq":2}`,
+			`{"text":"the dentist is closed","scope":"room:!r:x","ref":"r","conversation":"c","seq":3}`,
+			`{"text":"dentists are dear","ref":"s"}`)
+		q := Query{Text: "when is the dentist"}
+		for scopes, found := range map[string]string{
+			"private:@a:x": "a", "private:@b:x": "b", "room:!r:x": "r", "shared": "s", "private:@a:x shared": "a s", "room:!r:x shared": "r s",
+			"private:@c:x": "", "": "", "private:": "", "private:@a": "", "private:%": "", "nothing": "",
+		} {
+			q.Scopes = []Scope{}
+			for s := range strings.FieldsSeq(scopes) {
+				q.Scopes = append(q.Scopes, Scope(s))
+			}
+			got := refs(t, x, q)
+			slices.Sort(got)
+			want(t, scopes, got, strings.Fields(found)...)
+		}
+	})
+}
+
+// A neighbour in another scope is none: nothing of it, not even that it fits,
+// may be seen in a search.
+func TestNeighboursKeepToTheirScope(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f,
+			`{"text":"my secret is the submarine","scope":"private:@a:x","ref":"a","conversation":"c","seq":1}`,
+			`{"text":"good morning all","scope":"room:!r:x","ref":"r","conversation":"c","seq":2}`)
+		want(t, "the room", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}))
+		change(t, f, `scope = 'room:!r:x'`, "a")
+		want(t, "after it was shared", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}), "a", "r")
+		want(t, "where it was", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"private:@a:x"}}))
+	})
+}
+
+func TestPronounsAreFoundByTheirNeighbours(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f,
+			`{"text":"Do you still have the cello?","subject":"Ben","ref":"1","conversation":"c","seq":1}`,
+			`{"text":"No, I sold it for 900 in June.","subject":"Anna","ref":"2","conversation":"c","seq":2}`,
+			`{"text":"Nice weather today","subject":"Ben","ref":"3","conversation":"d","seq":1}`)
+		want(t, "the cello", refs(t, x, Query{Text: "How much did Anna get for the cello?", K: 1}), "2")
+	})
+}
+
+func TestWordsInAnyForm(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f,
+			`{"text":"Ich habe gestern ein rotes Fahrrad gekauft","ref":"de"}`, `{"text":"Müller wohnt im Haus","ref":"umlaut"}`,
+			`{"text":"我养了一只猫，名字叫团子","ref":"zh"}`, `{"text":"Маша купила новую машину в Казани","ref":"ru"}`,
+			`{"text":"O meu irmão mora em Coimbra com dois cães","ref":"pt"}`, `{"text":"Mi hermana vive en Córdoba","ref":"es"}`,
+			`{"text":"The door code is 4711-B","ref":"code"}`, `{"text":"Jo likes tea","ref":"jo"}`, `{"text":"Katzen","ref":"one"}`)
+		for question, ref := range map[string]string{
+			"Was hat sie gekauft, welche Fahrräder?": "de", "mueller": "umlaut", "MULLER": "umlaut", "你的猫叫什么": "zh", "猫": "zh", "кто купил машины": "ru",
+			"onde mora o cão": "pt", "cordoba": "es", "4711": "code", "Jo": "jo", "die Katze": "one", "córdoba": "es",
+		} {
+			if got := refs(t, x, Query{Text: question}); len(got) == 0 || got[0] != ref {
+				t.Errorf("%s: %q, want %s first", question, got, ref)
+			}
+		}
+	})
+}
+
+func TestTimesOfSearch(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f,
+			`{"text":"choir was loud","ref":"old","observed_at":"2025-05-08"}`, `{"text":"choir was fine","ref":"march","observed_at":"2026-03-10T20:00:00Z"}`,
+			`{"text":"choir was short","ref":"yesterday","observed_at":"2026-03-17T20:00:00Z"}`)
+		for question, ref := range map[string]string{
+			"how was the choir yesterday": "yesterday", "how was the choir last week": "march", "how was choir in May 2025": "old",
+			"wie war choir letzte Woche": "march", "choir on 2025-05-08": "old",
+		} {
+			if got := refs(t, x, Query{Text: question, Now: today}); len(got) == 0 || got[0] != ref {
+				t.Errorf("%s: %q, want %s first", question, got, ref)
+			}
+		}
+		want(t, "after", refs(t, x, Query{Text: "choir", After: today.AddDate(0, 0, -5)}), "yesterday")
+		want(t, "before", refs(t, x, Query{Text: "choir", Before: today.AddDate(0, -2, 0)}), "old")
+		want(t, "no words of their own", refs(t, x, Query{Text: "what was yesterday", Now: today}), "yesterday")
+	})
+}
+
+func TestHowMuchIsFound(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		var lines []string
+		for i := range 30 {
+			lines = append(lines, fmt.Sprintf(`{"text":"apple number %d","ref":"%d"}`, i, i))
+		}
+		remember(t, f, append(lines, `{"text":"apple `+strings.Repeat("long story ", 200)+`","ref":"long"}`)...)
+		for _, tt := range []struct{ k, tokens, least, most int }{{0, 0, 10, 10}, {3, 0, 3, 3}, {100, 0, 31, 31}, {0, 100, 7, 9}, {2, 100, 2, 2}, {0, 1, 0, 0}} {
+			if n := len(refs(t, x, Query{Text: "apple", K: tt.k, Tokens: tt.tokens})); n < tt.least || n > tt.most {
+				t.Errorf("k %d, %d tokens: %d hits, want %d to %d", tt.k, tt.tokens, n, tt.least, tt.most)
+			}
+		}
+	})
+}
+
+// Small talk must not bring up memories.
+func TestFloor(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"Anna keeps bees on the roof","ref":"bees"}`, `{"text":"good coffee is at the station","ref":"coffee"}`, `{"text":"the roof leaks","ref":"roof"}`)
+		for question, found := range map[string]int{
+			"does Anna still keep bees?": 1, "good morning, how was the tournament in Vienna?": 0, "thank you so much": 0, "explain quantum chromodynamics on a roof in simple terms": 0,
+		} {
+			if got := refs(t, x, Query{Text: question, Floor: DefaultFloor}); (len(got) > 0) != (found > 0) {
+				t.Errorf("%s: %q", question, got)
+			}
+		}
+	})
+}
+
+func TestStatesOfSearch(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"Anna lives in Bonn","ref":"bonn","conversation":"c","seq":1}`, `{"text":"she lives in Kiel now, Anna","ref":"kiel","conversation":"c","seq":2}`)
+		q := Query{Text: "where does Anna live, Bonn?"}
+		change(t, f, `state = 'superseded'`, "bonn")
+		want(t, "superseded", refs(t, x, q), "kiel")
+		q.Past = true
+		want(t, "and asked for", refs(t, x, q), "kiel", "bonn")
+		change(t, f, `state = 'active'`, "bonn")
+		if got := refs(t, x, q); got[0] != "bonn" {
+			t.Errorf("restored: %q", got)
+		}
+		change(t, f, `state = 'merged'`, "bonn")
+		want(t, "merged", refs(t, x, Query{Text: "Bonn", Past: true}))
+		change(t, f, `state = 'forgotten', text = '', conversation = '', subject = ''`, "kiel")
+		want(t, "forgotten", refs(t, x, Query{Text: "Kiel Anna", Past: true}))
+	})
+}
+
+func TestTurns(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"Ben has a boat","ref":"fact"}`)
+		for i, text := range []string{"I bought a boat", "oh, how large is it?", "seven metres, with a mast", "and its name?", "Nemo"} {
+			turn := Turn{Scope: Shared, Event: fmt.Sprint("$", i), Sender: "@ben:x", At: today.Add(time.Duration(i) * time.Minute), Conversation: "room", Seq: i, Text: text}
+			if err := f.Hear(t.Context(), turn); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(t, "without turns", refs(t, x, Query{Text: "boat"}), "fact")
+		q := Query{Text: "how large is the boat of Ben, the mast", Scopes: []Scope{Shared}, Turns: true, K: 1}
+		hits, err := x.Search(t.Context(), q)
+		if err != nil || len(hits) != 1 || hits[0].Turn == nil || hits[0].Turn.Event != "$2" {
+			t.Fatalf("%+v, %v", hits, err)
+		}
+		if a := hits[0].Around; len(a) != 2 || a[0].Event != "$1" || a[1].Event != "$3" {
+			t.Errorf("around: %+v", a)
+		}
+		if err := f.Hear(t.Context(), Turn{Scope: Shared, Event: "$2", Sender: "@ben:x", At: today, Conversation: "room", Seq: 2, Text: "nine metres"}); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "after an edit", refs(t, x, Query{Text: "mast", Turns: true}))
+		if err := f.Unhear(t.Context(), Shared, "$0"); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "taken back", refs(t, x, Query{Text: "bought boat", Turns: true}), "fact")
+		if err := f.Hear(t.Context(), Turn{Scope: Shared}); err == nil {
+			t.Error("a message without text was taken")
+		}
+	})
+}
+
+// What is forgotten is nowhere in the file, not as a term of a neighbour either.
+func TestForgottenLeavesNoTrace(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "bot.db")
+	db, err := store.Open(t.Context(), path, reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec(`PRAGMA secure_delete = ON`); err != nil {
+		t.Fatal(err)
+	}
+	f := OpenFTS(db)
+	remember(t, f, `{"text":"good morning","ref":"1","conversation":"c","seq":1}`, `{"text":"my sekretwort is zanzibarium","ref":"2","conversation":"c","seq":2}`,
+		`{"text":"good night","ref":"3","conversation":"c","seq":3}`)
+	for i := range 30 { // so that the index is written and merged many times
+		remember(t, f, fmt.Sprintf(`{"text":"more %d of the same","ref":"m%d","conversation":"c","seq":%d}`, i, i, 4+i))
+	}
+	if n := occurrences(t, path, "zanzibarium"); n == 0 {
+		t.Fatal("the word is not in the file to begin with")
+	}
+	change(t, f, `state = 'forgotten', text = '', hash = ''`, "2")
+	if _, err := db.Exec(`UPDATE memory_op SET after = ''`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		t.Fatal(err)
+	}
+	if n := occurrences(t, path, "zanzibarium"); n > 0 {
+		t.Errorf("the word is still %d times in the database", n)
+	}
+	if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
+		t.Errorf("afterwards: %v, %q", err, faults)
+	}
+}
+
+func TestVerifyAndRebuild(t *testing.T) {
+	f := openIndex(t)
+	var lines []string
+	for i := range 50 {
+		lines = append(lines, fmt.Sprintf(`{"text":"apple %d is red","ref":"%d","conversation":"c%d","seq":%d}`, i, i, i/10, i))
+	}
+	remember(t, f, lines...)
+	if err := f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "hello", At: today, Conversation: "c"}); err != nil {
+		t.Fatal(err)
+	}
+	for damage, says := range map[string]string{
+		`UPDATE memory SET text = 'a pear', rev = rev + 1 WHERE ref = '7'`:                      "before its last change",
+		`UPDATE memory SET text = 'a pear' WHERE ref = '8'`:                                     "other terms",
+		`UPDATE memory SET state = 'archived', rev = rev + 1 WHERE ref = '9'`:                   "another scope or state",
+		`UPDATE memory SET state = 'forgotten' WHERE ref = '10'`:                                "no longer",
+		`UPDATE index_fts SET near = 'wrong' WHERE rowid IN (SELECT min(row) FROM index_doc)`:   "other neighbours",
+		`DELETE FROM index_doc WHERE doc = -1`:                                                  "message 1 is missing",
+		`DELETE FROM index_fts WHERE rowid IN (SELECT max(row) FROM index_doc)`:                 "missing",
+		`UPDATE index_term SET df = df + 1 WHERE term = 'appl'`:                                 "counts of words",
+		`UPDATE index_scope SET docs = 3`:                                                       "counts of words",
+		`DELETE FROM index_fts_data WHERE id > 10`:                                              "damaged",
+		`UPDATE index_fts_content SET c0 = 'plum' WHERE id IN (SELECT min(row) FROM index_doc)`: "damaged",
+	} {
+		if _, err := f.db.Exec(damage); err != nil {
+			t.Fatalf("%s: %v", damage, err)
+		}
+		faults, err := f.Verify(t.Context())
+		if err != nil || !strings.Contains(strings.Join(faults, "\n"), says) {
+			t.Errorf("%s: %q, %v; want %q", damage, faults, err, says)
+		}
+		if err := f.Rebuild(t.Context(), nil); err != nil {
+			t.Fatalf("%s: %v", damage, err)
+		}
+		if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
+			t.Errorf("%s, made anew: %q, %v", damage, faults, err)
+		}
+	}
+}
+
+// However the entries came, the index is the same as made anew.
+func TestOrderMakesNoDifference(t *testing.T) {
+	f := openIndex(t)
+	for _, i := range []int{5, 1, 9, 3, 7, 2, 8, 4, 6, 0} {
+		remember(t, f, fmt.Sprintf(`{"text":"word%d and more","ref":"%d","conversation":"c","seq":%d}`, i, i, i))
+	}
+	if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
+		t.Errorf("%q, %v", faults, err)
+	}
+	for _, ref := range []string{"4", "0", "9"} {
+		change(t, f, `state = 'archived'`, ref)
+		if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
+			t.Errorf("without %s: %q, %v", ref, faults, err)
+		}
+	}
+}
+
+// hostile are questions that break a careless index.
+var hostile = []string{
+	"", " ", "\x00", "\xff\xfe", `"`, `'`, `""" OR "`, "a AND", "NEAR(a b, 2)", "body:secret", "{near}: x", "* ^ -", "foo-bar", "who's at 17:30?", "(((", "🎂🎂", "-1", "?",
+	"the", "of the and", strings.Repeat("apple ", 5000), strings.Repeat("x", 100_000), "SELECT * FROM memory; DROP TABLE memory", "柏林", "e\u0301", "%s%d", "\u202e", "rowid", "index_fts",
+}
+
+func TestAnyTextIsAQuestion(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"apple body near secret select","ref":"1"}`, `{"text":"who's at 17:30","ref":"2"}`)
+		for _, text := range hostile {
+			if _, err := x.Search(t.Context(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today, Turns: true, Past: true}); err != nil {
+				t.Errorf("%.40q: %v", text, err)
+			}
+		}
+	})
+}
+
+func FuzzSearch(f *testing.F) {
+	for _, text := range hostile {
+		f.Add(text)
+	}
+	ix := openIndex(f)
+	remember(f, ix, `{"text":"apple body near secret select","ref":"1","conversation":"c"}`, `{"text":"who's at 17:30 on May 8","ref":"2","conversation":"c"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, x := range []index{ix, OpenFlat(ix.db)} {
+			hits, err := x.Search(context.Background(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, h := range hits {
+				if h.Covered < 0 || h.Covered > 1.001 {
+					t.Fatalf("%v of the question is covered", h.Covered)
+				}
+			}
+		}
+	})
+}

@@ -43,7 +43,8 @@ const (
 	chats    = 4 // of each language
 	sessions = 9 // of each chat
 	fillers  = 20
-	decoys   = 6 // that sound like the facts and are about others
+	repeats  = 30 // of what is told again and again: only the date tells which is meant
+	decoys   = 6  // that sound like the facts and are about others
 )
 
 // Make makes the set of seed.
@@ -76,7 +77,11 @@ type scene struct {
 	who     int
 	slots   map[string]string
 	session int
+	asked   bool
 }
+
+// dated is the kind of fact that happens again and again.
+const dated = "dated"
 
 func (m *maker) chat(c int) {
 	n := 2 * c
@@ -87,7 +92,12 @@ func (m *maker) chat(c int) {
 		k := &m.l.kinds[i]
 		for who := range 2 {
 			for range 2 {
-				scenes = append(scenes, scene{k, who, m.slots(k), m.random.IntN(sessions)})
+				scenes = append(scenes, scene{k, who, m.slots(k), m.random.IntN(sessions), true})
+			}
+		}
+		for i := range repeats {
+			if k.name == dated {
+				scenes = append(scenes, scene{k, i % 2, m.slots(k), m.random.IntN(sessions), false})
 			}
 		}
 	}
@@ -195,6 +205,9 @@ func (m *maker) play(s *scene) {
 		if strings.HasSuffix(who, "*") {
 			evidence = append(evidence, ref)
 		}
+	}
+	if !s.asked {
+		return
 	}
 	m.set.Questions = append(m.set.Questions, Question{ID: fmt.Sprintf("q%d", len(m.set.Questions)), Query: ask, Scope: m.scope(),
 		Language: m.l.code, Kind: s.kind.name, Evidence: evidence})

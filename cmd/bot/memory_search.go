@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -171,15 +172,11 @@ type memoryImportCommand struct {
 // Run imports the file, all of it or nothing.
 func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
 	return withIndex(ctx, c, path, func(b *bot, index *memory.FTS) error {
-		in := c.in
-		if m.File != "-" {
-			file, err := os.Open(m.File)
-			if err != nil {
-				return fmt.Errorf("import: %w", err)
-			}
-			defer file.Close()
-			in = file
+		in, done, err := m.open(c.in)
+		if err != nil {
+			return fmt.Errorf("import: %w", err)
 		}
+		defer done()
 		scope := m.Scope
 		if owner := b.cfg.owner(); scope == "" && owner != "" {
 			scope = memory.Private(owner)
@@ -187,19 +184,41 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		importer := memory.Importer{
 			DB: b.db, Index: index, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
 		}
-		done, err := importer.Import(ctx, m.File, in)
+		result, err := importer.Import(ctx, m.File, in)
 		if err != nil {
 			return err
 		}
 		if m.JSON {
-			return printJSON(c.out, done)
+			return printJSON(c.out, result)
 		}
-		fmt.Fprintf(c.out, "%d memories imported, %d were there already.\n", done.Added, done.Known)
-		if len(done.Ignored) > 0 {
-			fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(done.Ignored, ", "))
+		fmt.Fprintf(c.out, "%d memories imported, %d were there already.\n", result.Added, result.Known)
+		if len(result.Ignored) > 0 {
+			fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
 		}
 		return nil
 	})
+}
+
+// open opens the file, which is read twice; what is no file, such as standard
+// input or a pipe, is read into memory.
+func (m memoryImportCommand) open(in io.Reader) (_ io.ReadSeeker, done func(), err error) {
+	if m.File != "-" {
+		file, err := os.Open(m.File)
+		if err != nil {
+			return nil, nil, err
+		}
+		info, err := file.Stat()
+		if err == nil && info.Mode().IsRegular() {
+			return file, func() { _ = file.Close() }, nil
+		}
+		defer file.Close()
+		in = file
+	}
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bytes.NewReader(data), func() {}, nil
 }
 
 type memoryReindexCommand struct {

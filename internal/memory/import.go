@@ -84,56 +84,58 @@ var recordFields = []string{"text", "scope", "subject", "source", "observed_at",
 
 // Import adds the lines of r, which people know as name, in one transaction: all
 // of them, or with an error none. Lines that are there already are left alone,
-// so that an import can be repeated.
-func (m *Importer) Import(ctx context.Context, name string, r io.Reader) (ImportResult, error) {
-	entries, done, err := m.read(name, r)
-	if err != nil {
+// so that an import can be repeated. It reads r twice, and keeps little of it.
+func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
+	checked := survey{scopes: map[Scope]bool{}, ignored: map[string]bool{}}
+	if err := m.each(name, r, checked.ignored, func(e Entry, _ int) error {
+		checked.lines++
+		checked.scopes[e.Scope] = true
+		return nil
+	}); err != nil {
 		return ImportResult{}, err
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	tx, err := m.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	defer tx.Rollback()
-	fresh, err := m.unknown(ctx, tx, name, entries)
-	if err != nil {
+	added, err := m.add(ctx, tx, name, r, checked)
+	if bad := (BadLines)(nil); errors.As(err, &bad) {
 		return ImportResult{}, err
 	}
-	done.Added, done.Known = len(fresh), len(entries)-len(fresh)
-	if len(fresh) == 0 {
-		return done, nil
+	if err == nil && added > 0 {
+		err = tx.Commit()
 	}
-	if err := m.write(ctx, tx, fresh); err != nil {
+	if err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
 	}
-	if err := tx.Commit(); err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
-	}
-	return done, nil
+	return ImportResult{Lines: checked.lines, Added: added, Known: checked.lines - added, Ignored: slices.Sorted(maps.Keys(checked.ignored))}, nil
 }
 
-// imported is an entry and its place in the file.
-type imported struct {
-	Entry
-	line int
+// survey is what the first reading finds out.
+type survey struct {
+	lines   int
+	scopes  map[Scope]bool
+	ignored map[string]bool
 }
 
-// read parses and checks the whole file before anything is written.
-func (m *Importer) read(name string, r io.Reader) ([]imported, ImportResult, error) {
-	var (
-		entries []imported
-		bad     BadLines
-		done    ImportResult
-		ignored = map[string]bool{}
-		now     = m.Now()
-		in      = bufio.NewReaderSize(r, 1<<16)
-	)
+// each hands over every line of r as an entry. Lines that are none, and those
+// that do refuses, are in its error, all of them.
+func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do func(e Entry, line int) error) error {
+	var bad BadLines
+	now, in := m.Now(), bufio.NewReaderSize(r, 1<<16)
 	for n := 1; ; n++ {
 		line, err := readLine(in)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err == nil && n == 1 {
+		if err != nil && !errors.Is(err, errLongLine) {
+			return fmt.Errorf("import %s: line %d: %w", name, n, err)
+		}
+		if n == 1 {
 			line = bytes.TrimPrefix(line, bom)
 		}
 		if err == nil && len(bytes.TrimSpace(line)) == 0 {
@@ -142,21 +144,25 @@ func (m *Importer) read(name string, r io.Reader) ([]imported, ImportResult, err
 		var e Entry
 		if err == nil {
 			e, err = m.entry(line, now, ignored)
-		} else if !errors.Is(err, errLongLine) {
-			return nil, done, fmt.Errorf("import %s: line %d: %w", name, n, err)
+		}
+		if err == nil {
+			err = do(e, n)
+		}
+		if failed := (stop{}); errors.As(err, &failed) {
+			return failed.error
 		}
 		if err != nil {
 			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
-			continue
 		}
-		entries = append(entries, imported{e, n})
 	}
 	if len(bad) > 0 {
-		return nil, done, bad
+		return bad
 	}
-	done.Lines, done.Ignored = len(entries), slices.Sorted(maps.Keys(ignored))
-	return entries, done, nil
+	return nil
 }
+
+// stop is an error that is not the line's.
+type stop struct{ error }
 
 var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxImportLine)
 
@@ -315,50 +321,34 @@ func badTime(text string) error {
 	return fmt.Errorf("observed_at %s: write it as 2026-01-31T18:30:00Z or 2026-01-31", text)
 }
 
-// unknown leaves out what is there already, and what the file says twice.
-func (m *Importer) unknown(ctx context.Context, tx *sql.Tx, name string, entries []imported) ([]imported, error) {
-	scopes := map[Scope]bool{}
-	for _, e := range entries {
-		scopes[e.Scope] = true
-	}
-	byRef, byText := map[int64]int64{}, map[int64]bool{} // ref → text; all as hashes
-	for _, scope := range slices.Sorted(maps.Keys(scopes)) {
-		if err := knownIn(ctx, tx, scope, byRef, byText); err != nil {
-			return nil, fmt.Errorf("import %s: %w", name, err)
-		}
-	}
-	var fresh []imported
-	var bad BadLines
-	for _, e := range entries {
+// known is what is there already, and what the file said before.
+type known struct {
+	refs  map[int64]int64 // ref → text; all as hashes
+	texts map[int64]bool
+}
+
+// has reports whether e is there. The same ref with another text is an error.
+func (k known) has(e Entry) (bool, error) {
+	if e.Ref == "" {
 		text := textKey(e.Scope, textHash(e.Text), e.Conversation, e.Seq)
-		if e.Ref == "" {
-			if byText[text] {
-				continue
-			}
-			byText[text] = true
-			fresh = append(fresh, e)
-			continue
-		}
-		ref, same := hash64("ref", string(e.Scope), e.Ref), hash64(e.Text)
-		switch old, there := byRef[ref]; {
-		case !there:
-			byRef[ref] = same
-			fresh = append(fresh, e)
-		case old != same:
-			bad = append(bad, fmt.Errorf("%s:%d: ref %q stands for another text already; give this one a ref of its own, or forget the other first", name, e.line, e.Ref))
-		}
+		there := k.texts[text]
+		k.texts[text] = true
+		return there, nil
 	}
-	if len(bad) > 0 {
-		return nil, bad
+	ref, text := hash64("ref", string(e.Scope), e.Ref), hash64(e.Text)
+	old, there := k.refs[ref]
+	if there && old != text {
+		return true, fmt.Errorf("ref %q stands for another text already; give this one a ref of its own, or forget the other first", e.Ref)
 	}
-	return fresh, nil
+	k.refs[ref] = text
+	return there, nil
 }
 
 func textKey(scope Scope, hash, conversation string, seq int) int64 {
 	return hash64("text", string(scope), hash, conversation, strconv.Itoa(seq))
 }
 
-func knownIn(ctx context.Context, tx *sql.Tx, scope Scope, byRef map[int64]int64, byText map[int64]bool) error {
+func (k known) read(ctx context.Context, tx *sql.Tx, scope Scope) error {
 	rows, err := tx.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ?`, scope)
 	if err != nil {
 		return err
@@ -371,44 +361,89 @@ func knownIn(ctx context.Context, tx *sql.Tx, scope Scope, byRef map[int64]int64
 			return err
 		}
 		if ref != "" {
-			byRef[hash64("ref", string(scope), ref)] = hash64(text)
+			k.refs[hash64("ref", string(scope), ref)] = hash64(text)
 		}
-		byText[textKey(scope, hash, conversation, seq)] = true
+		k.texts[textKey(scope, hash, conversation, seq)] = true
 	}
 	return rows.Err()
 }
 
-func (m *Importer) write(ctx context.Context, tx *sql.Tx, fresh []imported) error {
-	// Rows go to random places of several trees: without room for these, pages
-	// are written and read again all the time. The connection gets its own back.
-	var room int
-	if err := tx.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err != nil {
-		return err
+// add stores what is new of r, and returns how much that is.
+func (m *Importer) add(ctx context.Context, tx *sql.Tx, name string, r io.Reader, checked survey) (added int, err error) {
+	k := known{map[int64]int64{}, map[int64]bool{}}
+	for _, scope := range slices.Sorted(maps.Keys(checked.scopes)) {
+		if err := k.read(ctx, tx, scope); err != nil {
+			return 0, err
+		}
 	}
-	if _, err := tx.ExecContext(ctx, `PRAGMA cache_size = -65536`); err != nil {
-		return err
+	back, err := roomy(ctx, tx)
+	if err != nil {
+		return 0, err
 	}
-	defer tx.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, room))
-	batch, done := newBatch(), 0
+	defer back()
 	p := prepare(tx)
 	defer p.close()
-	for chunk := range slices.Chunk(fresh, importChunk) {
-		all := make([]source, len(chunk))
-		for i, e := range chunk {
-			n, err := insertEntry(ctx, p, e.Entry, "import", batch)
-			if err != nil {
-				return err
-			}
-			all[i] = source{doc: n, class: classActive, scope: e.Scope, text: e.Text, subject: e.Subject,
-				conversation: e.Conversation, seq: e.Seq, at: e.ObservedAt.UnixMilli(), rev: e.Rev}
+	batch, read := newBatch(), 0
+	var chunk []Entry
+	flush := func() error {
+		if err := m.store(ctx, p, chunk, batch); err != nil {
+			return stop{err}
 		}
-		if err := m.Index.indexWith(ctx, p, nil, all); err != nil {
+		added, chunk = added+len(chunk), chunk[:0]
+		if m.Progress != nil {
+			m.Progress(read, checked.lines)
+		}
+		return nil
+	}
+	err = m.each(name, r, checked.ignored, func(e Entry, _ int) error {
+		read++
+		if there, err := k.has(e); there || err != nil {
 			return err
 		}
-		if done += len(chunk); m.Progress != nil {
-			m.Progress(done, len(fresh))
+		if chunk = append(chunk, e); len(chunk) < importChunk {
+			return nil
 		}
+		return flush()
+	})
+	if err == nil && len(chunk) > 0 {
+		err = flush()
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`)
-	return err
+	if failed := (stop{}); errors.As(err, &failed) {
+		err = failed.error
+	}
+	if err == nil && added > 0 {
+		_, err = tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`)
+	}
+	return added, err
+}
+
+// roomy gives the connection of tx room for the trees that rows go to random
+// places of: without it, pages are written and read again all the time. back
+// gives it its own again.
+func roomy(ctx context.Context, tx *sql.Tx) (back func(), err error) {
+	var room int
+	if err := tx.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err != nil {
+		return nil, err
+	}
+	if _, err := tx.ExecContext(ctx, `PRAGMA cache_size = -65536`); err != nil {
+		return nil, err
+	}
+	return func() {
+		// Best effort: more room than asked for harms nobody.
+		_, _ = tx.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, room))
+	}, nil
+}
+
+// store writes entries and brings the index up to date with them.
+func (m *Importer) store(ctx context.Context, p *prepared, entries []Entry, batch string) error {
+	all := make([]source, len(entries))
+	for i, e := range entries {
+		n, err := insertEntry(ctx, p, e, "import", batch)
+		if err != nil {
+			return err
+		}
+		all[i] = source{doc: n, class: classActive, scope: e.Scope, text: e.Text, subject: e.Subject,
+			conversation: e.Conversation, seq: e.Seq, at: e.ObservedAt.UnixMilli(), rev: e.Rev}
+	}
+	return m.Index.indexWith(ctx, p, nil, all)
 }

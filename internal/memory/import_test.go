@@ -117,14 +117,11 @@ func FuzzImport(f *testing.F) {
 	}
 	m := &Importer{Scope: Shared, Now: func() time.Time { return today }}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		entries, _, err := m.read("x", bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		for _, e := range entries {
+		_ = m.each("x", bytes.NewReader(data), map[string]bool{}, func(e Entry, _ int) error {
 			if e.Text == "" || strings.ContainsAny(e.Text, "\n\x00") || !e.Scope.valid() {
-				t.Fatalf("%q gives %+v", data, e.Entry)
+				t.Fatalf("%q gives %+v", data, e)
 			}
-		}
+			return nil
+		})
 	})
 }

@@ -82,8 +82,8 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 		done; \
 	done
 
-bench: build homeserver ## measure what it promises: speed, memory, size
-	@go run ./test/bench
+bench: build homeserver ## measure what it promises: speed, memory, size; LONG=1 with a million memories
+	@go run ./test/bench $(if $(LONG),--long)
 
 storm: go homeserver ## kill the bot 300 times while people talk to it, and 40 times on the real homeserver; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test

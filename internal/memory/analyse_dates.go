@@ -23,12 +23,6 @@ func weekdayTerm(w int) string      { return "datew" + strconv.Itoa(w) }
 func yearMonthTerm(y, m int) string { return "date" + strconv.Itoa(y) + "x" + strconv.Itoa(m) }
 func fullTerm(y, m, d int) string   { return yearMonthTerm(y, m) + "x" + strconv.Itoa(d) }
 
-func isDateTerm(t string) bool {
-	return strings.HasPrefix(t, "date") && len(t) > 4 && t != "dated" && hasDigit(t)
-}
-
-func hasDigit(s string) bool { return strings.ContainsAny(s, "0123456789") }
-
 // datesIn are the terms of the dates that ws name: 8 May 2023, May 8th, el 3 de
 // mayo, 2023-05-08, 8.5.2023, 5月8日. A year alone counts, a day alone does not.
 func datesIn(ws []word) []string {

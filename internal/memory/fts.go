@@ -67,7 +67,7 @@ func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
 
 // maxPostings bounds how many documents are looked at for a question: what it
 // costs grows with them.
-const maxPostings = 6_000
+const maxPostings = 4_000
 
 // scopes leads from names to numbers, and says what is known of their texts.
 func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {

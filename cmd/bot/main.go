@@ -27,7 +27,6 @@ type commandLine struct {
 	Tier    tierCommand    `cmd:"" help:"Show which prompt tier the model's window makes, and how that was decided."`
 	Memory  memoryCommand  `cmd:"" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
 	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
-	Memory  memoryCommand  `cmd:"" help:"Find, import and check memories."`
 	Verify  verifyCommand  `cmd:"" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

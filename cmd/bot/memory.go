@@ -98,7 +98,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) 
 		return err
 	}
 	defer b.close()
-	q := memory.Query{Words: strings.Join(l.Words, " ")}
+	q := memory.Filter{Words: strings.Join(l.Words, " ")}
 	if l.Any {
 		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}
@@ -263,7 +263,7 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath
 		return err
 	}
 	defer b.close()
-	q := memory.Query{}
+	q := memory.Filter{}
 	if x.Any {
 		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}

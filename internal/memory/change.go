@@ -236,15 +236,15 @@ func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
 	return "", nil
 }
 
-// Query says which entries to list.
-type Query struct {
+// Filter says which entries to list.
+type Filter struct {
 	Words  string  // all of them must be in the text, in any order; empty = any text
 	States []State // nil = Active
 	Last   int     // at most so many, the newest; 0 = all
 }
 
 // List lists what a may see, the oldest first.
-func (s *Store) List(ctx context.Context, a Access, q Query) ([]Entry, error) {
+func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 	where, args := []string{}, []any{}
 	in := func(column string, values []any) {
 		where = append(where, column+` IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")+`)`)
@@ -346,7 +346,7 @@ func (s *Store) Find(ctx context.Context, a Access, what string) ([]Entry, error
 		}
 		return []Entry{e}, nil
 	}
-	all, err := s.List(ctx, a, Query{Words: what})
+	all, err := s.List(ctx, a, Filter{Words: what})
 	if err == nil && len(all) == 0 {
 		err = ErrNotFound
 	}

@@ -17,7 +17,7 @@ var everything = Access{Actor: "operator", All: true, Owner: true}
 // states lists all entries of scope with their states, in the order they were made.
 func states(t testing.TB, s *Store, scope Scope) string {
 	t.Helper()
-	all, err := s.List(t.Context(), Access{Scopes: []Scope{scope}}, Query{States: []State{Active, Archived, Superseded, Merged, Forgotten}})
+	all, err := s.List(t.Context(), Access{Scopes: []Scope{scope}}, Filter{States: []State{Active, Archived, Superseded, Merged, Forgotten}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	}
 	s := openAt(t, dir)
-	all, err := s.List(t.Context(), everything, Query{})
+	all, err := s.List(t.Context(), everything, Filter{})
 	if err != nil || len(all) != len(content)-1 { // of a shortened name the scope is not known yet
 		t.Fatalf("%d entries, %v", len(all), err)
 	}
@@ -223,7 +223,7 @@ func TestWorkingSet(t *testing.T) {
 	}
 	put(t, s, Shared, strings.Replace(onDisk(t, s, Shared), "fact number 3\n", "by hand\n", 1))
 	texts(t, s, Shared)
-	all, err := s.List(t.Context(), everything, Query{})
+	all, err := s.List(t.Context(), everything, Filter{})
 	if err != nil || len(all) != 20 {
 		t.Errorf("%d entries, %v", len(all), err)
 	}

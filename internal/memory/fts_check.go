@@ -27,9 +27,9 @@ func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
 	return out, rows.Err()
 }
 
-// inOrder is how all sources are read: neighbours follow each other,
+// sourceOrder is how all sources are read: neighbours follow each other,
 // and what no longer holds comes behind them.
-const inOrder = ` ORDER BY scope, conversation, 2, seq, n`
+const sourceOrder = ` ORDER BY scope, conversation, 2, seq, n`
 
 // Rebuild implements index. Until it is done, and if it fails, the old index
 // stays.
@@ -80,7 +80,7 @@ func eachSource(ctx context.Context, db querier, do func(all []source, done, tot
 	}
 	var keys []key
 	for _, query := range []string{entrySource, turnSource} {
-		numbers, err := list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+inOrder+`)`)
+		numbers, err := list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+sourceOrder+`)`)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func eachSource(ctx context.Context, db querier, do func(all []source, done, tot
 		for i := range n {
 			fmt.Fprintf(&in, ",%d", keys[i].n)
 		}
-		all, err := sources(ctx, db, keys[0].query+` AND n IN (`+in.String()[1:]+`)`+inOrder)
+		all, err := sources(ctx, db, keys[0].query+` AND n IN (`+in.String()[1:]+`)`+sourceOrder)
 		if err != nil {
 			return err
 		}

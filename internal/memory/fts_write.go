@@ -69,14 +69,6 @@ func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	return f.index(ctx, tx, n, all)
 }
 
-func anys(n []int64) []any {
-	out := make([]any, len(n))
-	for i, x := range n {
-		out[i] = x
-	}
-	return out
-}
-
 // made is a text as it is indexed.
 type made struct {
 	source

@@ -34,7 +34,7 @@ func TestImport(t *testing.T) {
 		`{"text":"twice"}`, `{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
-		got, err := importer(f).Import(t.Context(), "x.jsonl", strings.NewReader(lines))
+		got, err := importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(lines))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,14 +77,14 @@ func TestBadImport(t *testing.T) {
 	}
 	for _, tt := range tests {
 		f := openIndex(t)
-		_, err := importer(f).Import(t.Context(), "x.jsonl", strings.NewReader(good+"\n\n"+tt.line+"\n"+good))
+		_, err := importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(good+"\n\n"+tt.line+"\n"+good))
 		var bad BadLines
 		if !errors.As(err, &bad) || len(bad) != 1 || !strings.HasPrefix(err.Error(), "x.jsonl:3: ") || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%.60s: %v; want %q", tt.line, err, tt.says)
 		}
 		want(t, "after "+tt.says, refs(t, f, Query{Text: "good"}))
 	}
-	_, err := importer(openIndex(t)).Import(t.Context(), "x.jsonl", strings.NewReader(strings.Repeat("bad\n", 30)))
+	_, err := importInto(openIndex(t)).Import(t.Context(), "x.jsonl", strings.NewReader(strings.Repeat("bad\n", 30)))
 	if bad := (BadLines)(nil); !errors.As(err, &bad) || len(bad) != 30 || !strings.Contains(err.Error(), "and 10 more") {
 		t.Errorf("30 bad lines: %v", err)
 	}
@@ -94,7 +94,7 @@ func TestBadImport(t *testing.T) {
 func TestImportIsAllOrNothing(t *testing.T) {
 	f := openIndex(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	m := importer(f)
+	m := importInto(f)
 	m.Progress = func(done, _ int) { cancel() }
 	lines := strings.Repeat("{\"text\":\"apple\",\"seq\":1}\n", 1)
 	for i := range importChunk + 10 {

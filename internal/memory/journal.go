@@ -91,10 +91,8 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 			return nil, fmt.Errorf("memory: %w", err)
 		}
 	}
-	if s.indexer != nil && len(c.rows) > 0 {
-		if err := s.indexer(ctx, tx, c.rows); err != nil {
-			return nil, fmt.Errorf("memory: index: %w", err)
-		}
+	if err := s.indexer(ctx, tx, c.rows); err != nil {
+		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("commit")
 	if err := tx.Commit(); err != nil {

@@ -43,8 +43,9 @@ type Store struct {
 	lines      int
 	purge      func(context.Context, *sql.Tx, []string) (int, error)
 	log        *slog.Logger
-	wal        string                                        // the database's log: when it did not change, no entry did
-	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction; nil = none
+	wal        string // the database's log: when it did not change, no entry did
+	index      *FTS
+	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there
 
@@ -86,8 +87,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, log: c.Log, now: time.Now, fault: func(string) {},
+	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, log: c.Log, now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}, joined: map[set]*joint{}, counts: map[Scope]int64{}}
+	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -33,7 +33,7 @@ func labelled(t testing.TB) (*FTS, testset.Set) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := importer(f).Import(t.Context(), "set", bytes.NewReader(lines.Bytes())); err != nil {
+	if _, err := importInto(f).Import(t.Context(), "set", bytes.NewReader(lines.Bytes())); err != nil {
 		t.Fatal(err)
 	}
 	return f, set

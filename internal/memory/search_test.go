@@ -25,20 +25,20 @@ func openIndex(t testing.TB) *FTS {
 	return OpenFTS(db)
 }
 
-func importer(f *FTS) *Importer {
+func importInto(f *FTS) *Importer {
 	return &Importer{DB: f.db, Index: f, Scope: Shared, Now: func() time.Time { return today }}
 }
 
 // remember imports lines of JSON.
 func remember(t testing.TB, f *FTS, lines ...string) {
 	t.Helper()
-	if _, err := importer(f).Import(t.Context(), "test", strings.NewReader(strings.Join(lines, "\n"))); err != nil {
+	if _, err := importInto(f).Import(t.Context(), "test", strings.NewReader(strings.Join(lines, "\n"))); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// change runs a statement on memory and tells the index, in one transaction.
-func change(t testing.TB, f *FTS, statement string, ref string) {
+// alter runs a statement on memory and tells the index, in one transaction.
+func alter(t testing.TB, f *FTS, statement string, ref string) {
 	t.Helper()
 	tx, err := f.db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -140,7 +140,7 @@ func TestNeighboursKeepToTheirScope(t *testing.T) {
 			`{"text":"my secret is the submarine","scope":"private:@a:x","ref":"a","conversation":"c","seq":1}`,
 			`{"text":"good morning all","scope":"room:!r:x","ref":"r","conversation":"c","seq":2}`)
 		want(t, "the room", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}))
-		change(t, f, `scope = 'room:!r:x'`, "a")
+		alter(t, f, `scope = 'room:!r:x'`, "a")
 		want(t, "after it was shared", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}), "a", "r")
 		want(t, "where it was", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"private:@a:x"}}))
 	})
@@ -226,17 +226,17 @@ func TestStatesOfSearch(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f, `{"text":"Anna lives in Bonn","ref":"bonn","conversation":"c","seq":1}`, `{"text":"she lives in Kiel now, Anna","ref":"kiel","conversation":"c","seq":2}`)
 		q := Query{Text: "where does Anna live, Bonn?"}
-		change(t, f, `state = 'superseded'`, "bonn")
+		alter(t, f, `state = 'superseded'`, "bonn")
 		want(t, "superseded", refs(t, x, q), "kiel")
 		q.Past = true
 		want(t, "and asked for", refs(t, x, q), "kiel", "bonn")
-		change(t, f, `state = 'active'`, "bonn")
+		alter(t, f, `state = 'active'`, "bonn")
 		if got := refs(t, x, q); got[0] != "bonn" {
 			t.Errorf("restored: %q", got)
 		}
-		change(t, f, `state = 'merged'`, "bonn")
+		alter(t, f, `state = 'merged'`, "bonn")
 		want(t, "merged", refs(t, x, Query{Text: "Bonn", Past: true}))
-		change(t, f, `state = 'forgotten', text = '', conversation = '', subject = ''`, "kiel")
+		alter(t, f, `state = 'forgotten', text = '', conversation = '', subject = ''`, "kiel")
 		want(t, "forgotten", refs(t, x, Query{Text: "Kiel Anna", Past: true}))
 	})
 }
@@ -295,7 +295,7 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 	if n := occurrences(t, path, "zanzibarium"); n == 0 {
 		t.Fatal("the word is not in the file to begin with")
 	}
-	change(t, f, `state = 'forgotten', text = '', hash = ''`, "2")
+	alter(t, f, `state = 'forgotten', text = '', hash = ''`, "2")
 	if _, err := db.Exec(`UPDATE memory_op SET after = ''`); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestOrderMakesNoDifference(t *testing.T) {
 		t.Errorf("%q, %v", faults, err)
 	}
 	for _, ref := range []string{"4", "0", "9"} {
-		change(t, f, `state = 'archived'`, ref)
+		alter(t, f, `state = 'archived'`, ref)
 		if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
 			t.Errorf("without %s: %q, %v", ref, faults, err)
 		}

@@ -38,7 +38,7 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 	for _, scope := range s.scopes(in) {
 		one := s.access(in)
 		one.Scopes = []memory.Scope{scope}
-		entries, err := s.cfg.Memory.List(ctx, one, memory.Query{Words: args})
+		entries, err := s.cfg.Memory.List(ctx, one, memory.Filter{Words: args})
 		if err != nil {
 			return "", err
 		}

@@ -65,7 +65,7 @@ func TestMemoryCommands(t *testing.T) {
 	// What the assistant notes says where it comes from, and is undone by whom it was noted for.
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
 	w.say(t, "$told", "I like herons")
-	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Query{Words: "herons"})
+	all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Words: "herons"})
 	if err != nil || len(all) != 1 || all[0].Event != "$told" || all[0].Quote != "I like herons" || all[0].Source != memory.Assistant {
 		t.Errorf("%+v, %v", all, err)
 	}

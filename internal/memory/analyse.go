@@ -57,7 +57,7 @@ func isWordRune(r rune) bool {
 
 // spaceless tells the scripts that are written without spaces between words.
 func spaceless(r rune) bool {
-	if r < 0x0E00 {
+	if r < 0x0E00 || !unicode.IsLetter(r) && !unicode.IsMark(r) {
 		return false
 	}
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー'
@@ -119,8 +119,11 @@ func appendPairs(out []word, s string) []word {
 
 func appendWord(out []word, s string) []word {
 	first, _ := utf8.DecodeRuneInString(s)
-	if isDigit(first) && strings.ContainsAny(s, ".,:-/") {
-		return appendNumber(out, s)
+	if i := strings.IndexAny(s, ".,:-/"); i >= 0 {
+		if isDigit(first) {
+			return appendNumber(out, s)
+		}
+		return appendWord(appendWord(out, s[:i]), s[i+1:]) // v1.2
 	}
 	return append(out, word{text: foldWord(s), capital: unicode.IsUpper(first)})
 }

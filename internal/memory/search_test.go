@@ -140,6 +140,10 @@ func TestNeighboursKeepToTheirScope(t *testing.T) {
 			`{"text":"my secret is the submarine","scope":"private:@a:x","ref":"a","conversation":"c","seq":1}`,
 			`{"text":"good morning all","scope":"room:!r:x","ref":"r","conversation":"c","seq":2}`)
 		want(t, "the room", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}))
+		hits, err := x.Search(t.Context(), Query{Text: "good submarine", Scopes: []Scope{"room:!r:x"}})
+		if err != nil || len(hits) != 1 || hits[0].Covered > .9 {
+			t.Errorf("the room's line counts as saying what its neighbour elsewhere says: %+v, %v", hits, err)
+		}
 		alter(t, f, `scope = 'room:!r:x'`, "a")
 		want(t, "after it was shared", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"room:!r:x"}}), "a", "r")
 		want(t, "where it was", refs(t, x, Query{Text: "submarine secret", Scopes: []Scope{"private:@a:x"}}))

@@ -110,6 +110,9 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 		err = tx.Commit()
 	}
 	if err != nil {
+		if ctx.Err() != nil { // the database says it in many ways
+			err = ctx.Err()
+		}
 		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
 	}
 	return ImportResult{Lines: checked.lines, Added: added, Known: checked.lines - added, Ignored: slices.Sorted(maps.Keys(checked.ignored))}, nil

@@ -175,7 +175,10 @@ func defaultConfig() *Config {
 
 // loadConfig reads and checks the file at path. Its error names every fault
 // with file, line and key, and never repeats a value.
-func loadConfig(path string) (*Config, error) {
+func loadConfig(path string) (*Config, error) { return readConfig(path, true) }
+
+// readConfig is loadConfig for work that may need no model.
+func readConfig(path string, models bool) (*Config, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no configuration at %s; `bot init` writes one, --config names another", path)
@@ -191,7 +194,7 @@ func loadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	c, literal, err := parseConfig(path, data, dir, os.LookupEnv)
+	c, literal, err := parseConfig(path, data, dir, os.LookupEnv, models)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +205,10 @@ func loadConfig(path string) (*Config, error) {
 }
 
 // parseConfig is loadConfig without the file: paths are relative to dir, name
-// stands in errors, literal tells whether a secret stands in data itself.
-func parseConfig(name string, data []byte, dir string, env func(string) (string, bool)) (c *Config, literal bool, err error) {
-	r := &reader{env: env, lines: map[string]int{}}
+// stands in errors, literal tells whether a secret stands in data itself, and
+// models whether there must be one.
+func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), models bool) (c *Config, literal bool, err error) {
+	r := &reader{env: env, lines: map[string]int{}, models: models}
 	c = defaultConfig()
 	r.read(data, c)
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {

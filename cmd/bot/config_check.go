@@ -112,7 +112,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 }
 
 func (c *Config) completeModels(r *reader, dir string) {
-	if len(c.LLM.Models) == 0 {
+	if len(c.LLM.Models) == 0 && r.models {
 		r.fault("llm.models", "name at least one model, such as {name: local, base_url: \"http://127.0.0.1:11434/v1\", model: qwen3:8b}")
 	}
 	first := map[string]int{}

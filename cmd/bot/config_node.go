@@ -63,6 +63,7 @@ type reader struct {
 	lines   map[string]int // key path → line, for faults found after reading
 	faults  []fault
 	literal bool // a secret stands in the file itself
+	models  bool // there must be one
 }
 
 // fault notes one thing wrong at key. A key that already has a fault, or lies

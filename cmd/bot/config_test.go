@@ -28,7 +28,7 @@ func lookup(name string) (string, bool) { v, ok := environment[name]; return v, 
 
 func parse(t testing.TB, dir, text string) (*Config, error) {
 	t.Helper()
-	c, _, err := parseConfig("config.yaml", []byte(text), dir, lookup)
+	c, _, err := parseConfig("config.yaml", []byte(text), dir, lookup, true)
 	return c, err
 }
 

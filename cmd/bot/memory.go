@@ -77,7 +77,7 @@ func (f scopeFlag) access() memory.Access {
 
 // openMemory opens the memory alone; the bot may run beside it.
 func openMemory(ctx context.Context, c console, path configPath) (*bot, error) {
-	cfg, log, err := load(path, c.err)
+	cfg, log, err := loadFor(path, c.err, false)
 	if err != nil {
 		return nil, err
 	}

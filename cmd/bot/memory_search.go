@@ -58,13 +58,24 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath
 			return err
 		}
 		if s.JSON {
-			if hits == nil {
-				hits = []memory.Hit{}
+			found := make([]foundHit, len(hits))
+			for i, h := range hits {
+				found[i] = foundHit{Ref: cmp.Or(h.Entry.Ref, h.Entry.ID), Text: h.Text(), Hit: h}
+				if h.Turn != nil {
+					found[i].Ref = h.Turn.Event
+				}
 			}
-			return printJSON(c.out, hits)
+			return printJSON(c.out, found)
 		}
 		return printHits(c.out, hits, b.cfg.location())
 	})
+}
+
+// foundHit is a hit as --json prints it: what most programs want comes first.
+type foundHit struct {
+	Ref  string `json:"ref"` // what an import called it; without that its id, or the event of a message
+	Text string `json:"text"`
+	memory.Hit
 }
 
 func printHits(w io.Writer, hits []memory.Hit, where *time.Location) error {
@@ -277,7 +288,7 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 
 // withIndex runs do with the data folder's database open.
 func withIndex(ctx context.Context, c console, path configPath, do func(*bot, *memory.FTS) error) error {
-	cfg, log, err := load(path, c.err)
+	cfg, log, err := loadFor(path, c.err, false)
 	if err != nil {
 		return err
 	}

@@ -183,7 +183,12 @@ func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 
 // load reads the configuration and logs what this release does not act on.
 func load(path configPath, w io.Writer) (*Config, *slog.Logger, error) {
-	cfg, err := loadConfig(string(path))
+	return loadFor(path, w, true)
+}
+
+// loadFor is load for commands that may need no model.
+func loadFor(path configPath, w io.Writer, models bool) (*Config, *slog.Logger, error) {
+	cfg, err := readConfig(string(path), models)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

@@ -26,7 +26,7 @@ type Message struct {
 	EventID      string // the transport's id; empty for what did not come from there
 	Sender       string
 	Header       string         // time and sender as shown to the model
-	Text         string         // what was said
+	Text         string         // what was said, or as much of it as the model still gets
 	Tail         string         // what the prompt added to this message when it was sent
 	Calls        []llm.ToolCall // of an assistant message
 	CallID       string         // the call a tool message answers
@@ -55,12 +55,18 @@ func (m Message) Content() string {
 // Store keeps transcripts in the database. Nothing is ever deleted: what is no
 // longer part of a conversation is only no longer loaded. It is safe for
 // concurrent use.
-type Store struct{ db *sql.DB }
+type Store struct {
+	db *sql.DB
+
+	Reached func(step string) // called within Compact, for tests; nil = nobody is told
+}
 
 // NewStore returns the transcripts in db, which has this package's tables.
 func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
-const columns = `id, room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at`
+// columns of a Message. What was shortened is read in the short form: the other one
+// is kept, and not sent any more.
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, at`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -105,7 +111,7 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 }
 
 // Load returns the current conversation of room, oldest first, without what was
-// retired. A room that has none gives nothing.
+// retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room string) ([]Message, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
 	if err != nil {

@@ -28,8 +28,10 @@ func (s *Store) Move(ctx context.Context, from, to string) error {
 	}{
 		{`INSERT INTO room (id) VALUES (?) ON CONFLICT DO NOTHING`, []any{to}},
 		{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
+		{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
 		{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
+		{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
 		{`UPDATE room SET conversation = conversation + 1 WHERE id = ?`, []any{from}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {

@@ -58,7 +58,7 @@ func kindOf(reason string) string {
 	switch names := strings.Split(strings.TrimSuffix(reason, " changed"), ", "); {
 	case reason == newConversation:
 		return "conversation"
-	case reason == outgrown:
+	case reason == outgrown, slices.Contains(names, "compaction"):
 		return "history"
 	case reason == newDay:
 		return "day"

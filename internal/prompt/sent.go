@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"reverie/internal/llm"
 )
@@ -24,6 +25,13 @@ func (a *Assembler) Sent(ctx context.Context, room string) ([]llm.Message, error
 	past, err := a.cfg.History.Load(ctx, room)
 	if err != nil {
 		return nil, err
+	}
+	compacted, err := a.cfg.History.Compacted(ctx, room)
+	if err != nil {
+		return nil, err
+	}
+	if id := compacted.ID; id != 0 && keyPart(e.key, "compaction") != strconv.FormatInt(id, 16) {
+		return nil, ErrNotKept // what it held is shorter or gone by now
 	}
 	for len(past) > 0 && past[len(past)-1].Role == llm.Assistant { // the answer to it
 		past = past[:len(past)-1]

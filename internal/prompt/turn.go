@@ -35,6 +35,8 @@ type Turn struct {
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
 	Markers  bool     // the model may report on the goal in lines of its text
+
+	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
 }
 
 // Prompt is one request to a model, ready to be committed and sent.

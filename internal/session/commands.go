@@ -25,6 +25,8 @@ func commands() []command {
 		{"new", "start a new conversation; what I was told to remember stays", (*Session).startNew},
 		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
 		{"stop", "stop the answer I am working on", (*Session).stop},
+		{"compact", "summarise the older part of this conversation, so that there is room again", (*Session).compactNow},
+		{"summary", "what I have of the part that is summarised", (*Session).showSummary},
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room", (*Session).listTasks},
 		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},

@@ -56,6 +56,7 @@ type guard struct {
 	used  int     // tokens of the latest request
 	room  int     // what the window has for one; 0 = not known
 	dense float64 // tokens that the server counts for one by estimate, 1 at least
+	full  bool    // the conversation is to be compacted before the next message is answered
 	prune float64 // not 0: the next request is to be without the oldest turns, see prompt.Turn
 }
 
@@ -88,11 +89,19 @@ type relief struct {
 	emergency func(context.Context) error // at once: the next request may not fit
 }
 
+// compactNext has the conversation compacted before the next message is answered: in
+// the middle of a turn the model would lose what it is working on.
+func (s *Session) compactNext(context.Context) error {
+	s.guard.full = true
+	return nil
+}
+
 // pruneNext has the oldest turns left out of the next request, in one batch, if the
 // server counts more tokens than the estimate does. Where it does not, the assembler
 // does the same by itself, no sooner than it must: each time costs a reading of the
 // whole prompt.
 func (s *Session) pruneNext(context.Context) error {
+	s.guard.full = true
 	if s.guard.dense > 1 {
 		s.guard.prune = s.guard.dense
 	}
@@ -108,9 +117,9 @@ func (s *Session) guardLine() string {
 	line := fmt.Sprintf("The last request took %d %% of the window's room.", min(100*g.used/g.room, 999))
 	switch g.level {
 	case Warning:
-		line += " It fills up; `!new` begins afresh."
+		line += " It fills up; I will summarise the older part in time."
 	case Compact, Emergency:
-		line += " It is nearly full: what is oldest will be left out; `!new` begins afresh."
+		line += " It is nearly full: I summarise the older part with your next message."
 	}
 	return line
 }

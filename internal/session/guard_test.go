@@ -82,7 +82,7 @@ func TestGuardActsOnce(t *testing.T) {
 			t.Errorf("step %d: did %q, want %q", i, got, st.want)
 		}
 	}
-	if line := s.guardLine(); line != "The last request took 95 % of the window's room. It is nearly full: what is oldest will be left out; `!new` begins afresh." {
+	if line := s.guardLine(); line != "The last request took 95 % of the window's room. It is nearly full: I summarise the older part with your next message." {
 		t.Errorf("status: %s", line)
 	}
 	s.watch(t.Context(), prompt.Report{Total: 1 << 30}, 0)

@@ -39,6 +39,7 @@ type Config struct {
 	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
 	Patience time.Duration    // how long an answer may take before the person is told that it takes long; 0 = 30 s
+	Summary  time.Duration    // how long a model may take to summarise a conversation; 0 = 60 s
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger

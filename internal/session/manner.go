@@ -17,6 +17,8 @@ type manner struct {
 	think llm.Think
 	tier  int
 	goal  task.Goal
+
+	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
 
 // manner reads how what stands last in past is answered. preview changes nothing.
@@ -34,7 +36,10 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since)
+	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since); err != nil {
+		return m, err
+	}
+	m.summary, err = s.cfg.History.Compacted(ctx, s.room)
 	return m, err
 }
 
@@ -61,6 +66,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.think)
 	}
+	t.Summary, t.Compacted = m.summary.Text(), m.summary.ID
 	t.SetGoal(m.goal)
 	return t
 }

@@ -32,13 +32,15 @@ type Session struct {
 	over  oversize // of the last turn
 	taken int64    // up to this message of ours, its markers are known to be taken in
 
+	compaction compaction
+
 	guard   guard
 	relieve relief
 }
 
 func newSession(m *Manager, room string) *Session {
 	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
-	s.relieve.emergency = s.pruneNext
+	s.relieve = relief{compact: s.compactNext, emergency: s.pruneNext}
 	return s
 }
 

@@ -90,6 +90,8 @@ type script struct {
 	requests []string
 	block    chan struct{} // when set, an answer waits for it
 	dense    int           // when set, a token is so many bytes of the request, and usage is reported
+
+	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +99,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests = append(s.requests, string(body))
 	answer := s.forever
-	if len(s.answers) > 0 {
+	if given, ok := s.given(string(body)); ok {
+		answer = given
+	} else if len(s.answers) > 0 {
 		answer, s.answers = s.answers[0], s.answers[1:]
 	}
 	block, n := s.block, len(s.requests)
@@ -143,6 +147,13 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
+func (s *script) given(body string) (string, bool) {
+	if s.reply == nil {
+		return "", false
+	}
+	return s.reply(body)
+}
+
 func (s *script) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,6 +173,12 @@ type world struct {
 
 func newWorld(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
+	return newWindow(t, dir, 16_000, answers...)
+}
+
+// newWindow is a world whose model has another window.
+func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
+	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	server := httptest.NewServer(w.script)
 	t.Cleanup(server.Close)
@@ -174,7 +191,7 @@ func newWorld(t *testing.T, dir string, answers ...string) *world {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	models, err := llm.New(llm.Config{
-		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000}},
+		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}},
 		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
 	})
 	if err != nil {

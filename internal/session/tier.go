@@ -127,12 +127,10 @@ func (s *Session) compacted(ctx context.Context) error {
 	return nil
 }
 
-// assemble makes the prompt of the turn t, which answers in. When it does not fit
-// any more, because the window has become smaller, the tier goes down at once,
-// and the room is told so.
-func (s *Session) assemble(ctx context.Context, in Inbound, t prompt.Turn) (prompt.Prompt, error) {
-	t.Prune = s.guard.prune
-	p, err := s.cfg.Prompt.Assemble(ctx, t)
+// orShorter is p, the prompt of the turn t, which answers in. When that did not fit
+// any more (err says so), because the window has become smaller, the tier goes down at
+// once, and the room is told so.
+func (s *Session) orShorter(ctx context.Context, in Inbound, t prompt.Turn, p prompt.Prompt, err error) (prompt.Prompt, error) {
 	var large *prompt.TooLargeError
 	if !errors.As(err, &large) {
 		return p, err

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,12 @@ func (m *machine) template(t *testing.T, tier int, text string) {
 	if err := os.WriteFile(filepath.Join(dir, "tier"+string(rune('0'+tier))+".txt"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// assemble makes a prompt as a turn does when compacting does not help.
+func (s *Session) assemble(ctx context.Context, in Inbound, t prompt.Turn) (prompt.Prompt, error) {
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	return s.orShorter(ctx, in, t, p, err)
 }
 
 // longBase writes a base prompt that is short in tier 1, and in the others longer

@@ -194,12 +194,21 @@ var errWithdrawn = errors.New("session: the message was taken back while it was 
 // answers in words. In the last round it is offered no tools, so that it must.
 // begun is called when the first words come.
 func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
+	relieved := false
 	for round := 1; ; round++ {
 		if gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID); err != nil || gone {
 			return llm.Reply{}, cmp.Or(err, errWithdrawn)
 		}
 		last := round >= s.cfg.MaxRound
 		reply, err := s.infer(ctx, in, last, begun)
+		if overflowed(err) && !relieved { // once: a server that refuses what is much shorter too means something else
+			relieved = true
+			if done, failed := s.compactTo(ctx, becauseRefused, 60); done {
+				reply, err = s.infer(ctx, in, last, begun)
+			} else if failed != nil {
+				s.log.Error("conversation not compacted", "reason", becauseRefused, "err", failed)
+			}
+		}
 		if err != nil || len(reply.ToolCalls) == 0 {
 			return reply, err
 		}
@@ -215,18 +224,7 @@ func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Rep
 // infer makes one request: the prompt is assembled from the files as they are
 // now, what is new in it is committed, and only then it is sent.
 func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()) (llm.Reply, error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	if err := s.takeIn(ctx, in.Sender, past...); err != nil {
-		return llm.Reply{}, err
-	}
-	how, err := s.manner(ctx, past, false)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	p, err := s.assemble(ctx, in, s.promptTurn(in, past, how))
+	p, how, err := s.fits(ctx, in)
 	if err != nil {
 		return llm.Reply{}, err
 	}

@@ -1,0 +1,141 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Compaction is a stretch of a conversation that a summary stands for.
+type Compaction struct {
+	ID           int64 // grows with every compaction, over all rooms; 0 = there was none
+	Room         string
+	Conversation int64
+	From, To     int64    // the first and the last message summarised; 0 = none
+	Messages     int      // how many were
+	Shortened    int      // how many others are sent shorter
+	Level        Level    //
+	Reason       string   // who or what asked for it
+	Summary      string   // of everything before, what earlier ones said included
+	Details      []string // lines that are kept word for word beside it
+	Before       int      // tokens of the history
+	After        int      // tokens of summary, details and what is left of the history
+	At           time.Time
+}
+
+// Level is how far a compaction went.
+type Level string
+
+// The levels.
+const (
+	Micro     Level = "micro"   // old tool results became a line each
+	Trimmed   Level = "trim"    // messages were shortened
+	Summary   Level = "summary" // a model summarised
+	Extracted Level = "extract" // the program did, from the words as they are
+)
+
+// Text is the summary as the model gets it; empty when nothing was summarised.
+func (c Compaction) Text() string {
+	parts := []string{strings.TrimSpace(c.Summary)}
+	if len(c.Details) > 0 {
+		parts = append(parts, "Word for word:\n- "+strings.Join(c.Details, "\n- "))
+	}
+	return strings.TrimSpace(strings.Join(parts, "\n\n"))
+}
+
+// Compacted returns the newest compaction of the current conversation of room, the
+// zero value if there was none.
+func (s *Store) Compacted(ctx context.Context, room string) (Compaction, error) {
+	var c Compaction
+	var details string
+	var at int64
+	err := s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at
+		FROM compaction WHERE room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
+		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Compaction{}, nil
+	}
+	if err != nil {
+		return Compaction{}, fmt.Errorf("read compaction: %w", err)
+	}
+	if details != "" {
+		c.Details = strings.Split(details, "\n")
+	}
+	c.At = time.UnixMilli(at).UTC()
+	return c, nil
+}
+
+// ErrMoved means that the conversation is no longer as it was when a compaction was
+// planned. Nothing was changed.
+var ErrMoved = errors.New("the conversation went on in the meantime")
+
+// Compact stores c for the current conversation of its room and sets ID and
+// Conversation: the messages gone are no longer loaded, those in shorter are loaded
+// with the text they have there. All of it happens, or nothing does.
+func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Message) error {
+	c.From, c.To, c.Messages, c.Shortened = 0, 0, len(gone), len(shorter)
+	if len(gone) > 0 {
+		c.From, c.To = gone[0].ID, gone[len(gone)-1].ID
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	err = tx.QueryRowContext(ctx, `INSERT INTO compaction
+		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
+		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Room).
+		Scan(&c.ID, &c.Conversation)
+	if err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	s.reached("stored")
+	mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loaded + ` AND id = ?`
+	if err := each(ctx, tx, mark, gone, func(m *Message) []any { return []any{c.ID, c.Room, c.Room, m.ID} }); err != nil {
+		return err
+	}
+	s.reached("marked")
+	short := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
+	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, c.Room, c.Room, m.ID} }); err != nil {
+		return err
+	}
+	s.reached("shortened")
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	s.reached("committed")
+	return nil
+}
+
+// each runs a statement for every message, and fails if one of them is not there.
+func each(ctx context.Context, tx *sql.Tx, query string, all []Message, args func(*Message) []any) error {
+	if len(all) == 0 {
+		return nil
+	}
+	stmt, err := tx.PrepareContext(ctx, query)
+	if err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
+	defer stmt.Close()
+	for i := range all {
+		done, err := stmt.ExecContext(ctx, args(&all[i])...)
+		if err != nil {
+			return fmt.Errorf("compact: %w", err)
+		}
+		if n, err := done.RowsAffected(); err != nil || n != 1 {
+			return errors.Join(fmt.Errorf("compact: message %d: %w", all[i].ID, ErrMoved), err)
+		}
+	}
+	return nil
+}
+
+// reached tells a test how far a compaction came.
+func (s *Store) reached(step string) {
+	if s.Reached != nil {
+		s.Reached(step)
+	}
+}

@@ -1,0 +1,220 @@
+package history
+
+import (
+	"slices"
+
+	"reverie/internal/llm"
+)
+
+// Limits is what a compaction works with, in tokens.
+type Limits struct {
+	Room    int  // for the history and the summary together
+	Summary int  // the most that summary and details take
+	Full    bool // summarise even if shortening tool results would do
+}
+
+// Plan is what a compaction would do. It changes nothing by itself.
+type Plan struct {
+	Gone   []Message // what the summary stands for, as it was said; oldest first
+	Kept   []Message // what the model gets from now on, some of it shortened
+	Before int       // tokens of all of it
+	After  int       // tokens of Kept and the longest summary there may be
+	Steps  []Step    // that did something
+}
+
+// Shares of the room.
+const (
+	softShare  = 30 // percent of the room that the history takes when long tool results are trimmed
+	hardShare  = 50 // and when old ones are cleared
+	goalShare  = 60 // percent of the room that may be taken afterwards: the rest is for what comes
+	mostShare  = 85 // and where that cannot be had
+	microSaves = 10 // percent of the room that micro must save to be worth it
+)
+
+// keeps is how many of the newest messages are tried to stay, besides the newest of
+// the person's, which always do.
+var keeps = []int{10, 3, 1, 0}
+
+// Compact plans how the conversation past comes to fit. It first shortens old tool
+// results, and if that is not enough leaves the older messages to a summary. The
+// newest messages of the person stay, shortened if they alone are too large, and no
+// tool call is separated from its result.
+func Compact(past []Message, l Limits) Plan {
+	p := Plan{Before: Tokens(past), Kept: past}
+	p.shorten(l)
+	if !l.Full && p.After <= l.Room*goalShare/100 {
+		return p
+	}
+	shorter := p.Kept
+	var gone []Message
+	for _, keep := range keeps {
+		var kept []Message
+		gone, kept = split(shorter, keep)
+		room, enough := l.Room*goalShare/100, false
+		if len(gone) > 0 {
+			room -= l.Summary
+		}
+		switch {
+		case Tokens(kept) <= room:
+			enough = true
+		case keep <= 1: // the last chance of its kind
+			kept, enough = p.cut(kept, max(l.Room*mostShare/100-l.Summary, room))
+		}
+		if enough || keep == 0 {
+			p.Kept = kept
+			break
+		}
+	}
+	p.After = Tokens(p.Kept)
+	if len(gone) == 0 {
+		return p
+	}
+	p.After += l.Summary
+	out := map[int64]bool{}
+	for _, m := range gone {
+		out[m.ID] = true
+	}
+	for _, m := range past {
+		if out[m.ID] {
+			p.Gone = append(p.Gone, m)
+		}
+	}
+	p.Steps = append(p.Steps, Step{Name: FullStep, Messages: len(gone), Before: Tokens(shorter), After: p.After})
+	return p
+}
+
+// shorten goes through the steps that need no summary.
+func (p *Plan) shorten(l Limits) {
+	p.After = p.Before
+	for _, s := range []struct {
+		from int // percent of the room
+		do   func([]Message) ([]Message, Step)
+	}{
+		{0, func(m []Message) ([]Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) }},
+		{softShare, soft},
+		{hardShare, hard},
+	} {
+		if p.After*100 <= l.Room*s.from {
+			continue
+		}
+		kept, step := s.do(p.Kept)
+		if step.Messages > 0 {
+			p.Kept, p.After, p.Steps = kept, step.After, append(p.Steps, step)
+		}
+	}
+}
+
+// split parts the messages that stay from the older ones. What stays begins with a
+// message of a person, or goes on within the newest turn with a round of the model's.
+func split(past []Message, keep int) (gone, kept []Message) {
+	first, last := newestSaid(past) // the person's newest messages, that nothing was answered in between
+	from := len(past) - keep
+	for from < len(past) && !begins(past, max(from, 0), first, last) {
+		from++
+	}
+	from = max(from, 0)
+	for i, m := range past {
+		if i >= from || i >= first && i <= last {
+			kept = append(kept, m)
+		} else {
+			gone = append(gone, m)
+		}
+	}
+	return gone, kept
+}
+
+// newestSaid is where the person's newest messages stand, from first to last; without
+// any, last is before first.
+func newestSaid(past []Message) (first, last int) {
+	last = len(past) - 1
+	for last >= 0 && past[last].Role != llm.User {
+		last--
+	}
+	first = last
+	for first > 0 && past[first-1].Role == llm.User {
+		first--
+	}
+	if last < 0 {
+		return 0, -1
+	}
+	return first, last
+}
+
+// begins reports whether what is kept can begin at i.
+func begins(past []Message, i, first, last int) bool {
+	switch past[i].Role {
+	case llm.User:
+		return i == 0 || past[i-1].Role != llm.User || i == first
+	case llm.Assistant:
+		return i > last
+	}
+	return false
+}
+
+// cut shortens the longest messages of people and results of tools until all of them
+// fit, and says whether they do.
+func (p *Plan) cut(kept []Message, room int) ([]Message, bool) {
+	const least = 60 // tokens; less of a message helps nobody
+	fixed := 0
+	var sizes []int
+	for i := range kept {
+		n := kept[i].Tokens()
+		if kept[i].Role == llm.Assistant {
+			fixed += n // as long as an answer can be, and no longer
+			continue
+		}
+		words := llm.EstimateTokens(kept[i].Text)
+		fixed += n - words
+		sizes = append(sizes, words)
+	}
+	most := level(sizes, room-fixed)
+	if most < least {
+		return kept, false
+	}
+	step := Step{Name: CutStep, Before: Tokens(kept)}
+	out := slices.Clone(kept)
+	for i := range out {
+		if out[i].Role == llm.Assistant {
+			continue
+		}
+		if short := cutTo(out[i].Text, most); short != out[i].Text {
+			out[i].Text = short
+			step.Messages++
+		}
+	}
+	if step.After = Tokens(out); step.After > room {
+		return out, false
+	}
+	if step.Messages > 0 {
+		p.Steps = append(p.Steps, step)
+	}
+	return out, true
+}
+
+// level is the height at which sizes must be cut off so that their sum is at most room.
+func level(sizes []int, room int) int {
+	sizes = slices.Clone(sizes)
+	slices.Sort(sizes)
+	for i, n := range sizes {
+		if n*(len(sizes)-i) > room {
+			return max(0, room) / (len(sizes) - i)
+		}
+		room -= n
+	}
+	return max(0, room) + 1<<30 // none must
+}
+
+// Shortened lists the messages of the plan that are sent in other words than those in past.
+func (p Plan) Shortened(past []Message) []Message {
+	said := make(map[int64]string, len(past))
+	for _, m := range past {
+		said[m.ID] = m.Text
+	}
+	var out []Message
+	for _, m := range p.Kept {
+		if m.Text != said[m.ID] {
+			out = append(out, m)
+		}
+	}
+	return out
+}

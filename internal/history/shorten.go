@@ -1,0 +1,98 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+)
+
+// What a message and a call take beside their words, in tokens.
+const messageFrame = 4
+
+// Tokens is what m takes in a request, by estimate, without what the prompt added
+// to it.
+func (m *Message) Tokens() int {
+	n := messageFrame + llm.EstimateTokens(m.Header) + llm.EstimateTokens(m.Text)
+	for _, c := range m.Calls {
+		n += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
+	}
+	return n
+}
+
+// Tokens is what all of them take.
+func Tokens(all []Message) int {
+	n := 0
+	for i := range all {
+		n += all[i].Tokens()
+	}
+	return n
+}
+
+// headTail keeps the first and the last runes of text and says how many are missing
+// between them. A text that would not become shorter stays.
+func headTail(text string, head, tail int) string {
+	missing := utf8.RuneCountInString(text) - head - tail
+	if missing <= 0 {
+		return text
+	}
+	short := text[:runes(text, head)] + fmt.Sprintf("\n… %d characters left out here; they are kept in the transcript …\n", missing) + text[lastRunes(text, tail):]
+	if len(short) >= len(text) {
+		return text
+	}
+	return short
+}
+
+// runes is the length in bytes of the first n runes of s.
+func runes(s string, n int) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
+}
+
+// lastRunes is where the last n runes of s begin.
+func lastRunes(s string, n int) int {
+	at := len(s)
+	for ; n > 0 && at > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	return at
+}
+
+// cutTo keeps about so many tokens of text, two thirds of them from its beginning.
+// Below some twenty tokens only the remark that it is missing is left.
+func cutTo(text string, most int) string {
+	have := llm.EstimateTokens(text)
+	if have <= most {
+		return text
+	}
+	left := utf8.RuneCountInString(text)
+	for share := most - remark; share > 0; share = share * 3 / 4 {
+		n := int(int64(left) * int64(share) / int64(have)) // as if tokens were spread evenly; the loop mends it where they are not
+		if n < 8 {
+			break
+		}
+		if short := headTail(text, n-n/3, n/3); llm.EstimateTokens(short) <= most {
+			return short
+		}
+	}
+	return fmt.Sprintf("… %d characters left out …", left)
+}
+
+// remark is what cutTo takes to say that something is missing, in tokens.
+const remark = 20
+
+// oneLine folds white space and cuts to n runes.
+func oneLine(text string, n int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if at := runes(text, n); at < len(text) {
+		return text[:runes(text, n-1)] + "…"
+	}
+	return text
+}

@@ -1,0 +1,270 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// compaction is what a session keeps of its compactions. The session works on one
+// message at a time, and nobody else looks at it.
+type compaction struct {
+	in      Inbound   // whose message is worked on
+	asked   string    // the message for which a model was asked for a summary last
+	failed  int       // summaries in a row that came to nothing
+	waiting time.Time // until then no model is asked
+}
+
+const (
+	summaryTries = 3                // failures in a row after which no model is asked for a while
+	summaryRest  = 10 * time.Minute // this long
+	mostTries    = 3                // compactions for one request
+)
+
+// Why a conversation is compacted.
+const (
+	becauseFull    = "full"    // it left no room for what is to come
+	becauseOver    = "over"    // it did not fit
+	becauseRefused = "refused" // it did not fit, says the server
+	becauseAsked   = "asked"   // somebody said !compact
+)
+
+// compact makes the conversation shorter: old tool results first, and if that is not
+// enough the older part is summarised. reason is kept beside it. It does nothing when
+// little would be won, and what fails is made up for: only what cannot be stored, or is
+// ended by ctx, is an error. The next request begins a new epoch.
+func (s *Session) compact(ctx context.Context, reason string) error {
+	_, err := s.compactTo(ctx, reason, 100)
+	return err
+}
+
+// fits assembles the next request for the message in, and says in which manner it is
+// answered. A conversation that would not fit, or at a boundary would soon not, is
+// compacted first; when that does not help, the tier goes down.
+func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, error) {
+	s.compaction.in = in
+	for try := 0; ; try++ {
+		past, err := s.cfg.History.Load(ctx, s.room)
+		if err != nil {
+			return prompt.Prompt{}, manner{}, err
+		}
+		if err := s.takeIn(ctx, in.Sender, past...); err != nil {
+			return prompt.Prompt{}, manner{}, err
+		}
+		how, err := s.manner(ctx, past, false)
+		if err != nil {
+			return prompt.Prompt{}, how, err
+		}
+		t := s.promptTurn(in, past, how)
+		t.Prune = s.guard.prune
+		p, err := s.cfg.Prompt.Assemble(ctx, t)
+		reason := s.tooFull(p.Report, past, err)
+		if reason == "" || try == mostTries {
+			p, err = s.orShorter(ctx, in, t, p, err)
+			return p, how, err
+		}
+		done, failed := s.compactTo(ctx, reason, 100-20*try)
+		switch {
+		case ctx.Err() != nil:
+			return p, how, ctx.Err()
+		case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
+			s.log.Error("conversation not compacted", "reason", reason, "err", failed)
+		}
+		if failed != nil || !done {
+			p, err = s.orShorter(ctx, in, t, p, err)
+			return p, how, err
+		}
+	}
+}
+
+// boundary is where at the beginning of a turn the history is full, in percent of
+// its room. Small windows have none to spare.
+func boundary(window int) int {
+	switch {
+	case window <= 4096:
+		return 95
+	case window <= 8192:
+		return 90
+	}
+	return 85
+}
+
+// tooFull says why the conversation must be compacted before its next request, or "".
+func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) string {
+	var large *prompt.TooLargeError
+	switch {
+	case errors.As(err, &large), err == nil && r.History.LeftOut > 0:
+		return becauseOver
+	case err != nil || r.Window <= 0 || len(past) == 0 || past[len(past)-1].Role != llm.User:
+		return "" // in the middle of a turn only what must be is done
+	}
+	room := r.Window - r.MaxOutput - (r.Total - r.History.Tokens)
+	if s.guard.full || r.History.Tokens*100 > room*boundary(r.Window) {
+		s.guard.full = false
+		return becauseFull
+	}
+	return ""
+}
+
+// overflowed reports whether err means that the server found a request too large.
+func overflowed(err error) bool {
+	var model *llm.Error
+	return errors.As(err, &model) && model.Kind == llm.TooLarge
+}
+
+// compactTo compacts the conversation to share percent of what the window has for it,
+// and says whether it did.
+func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil || len(past) == 0 {
+		return false, err
+	}
+	how, err := s.manner(ctx, past, true)
+	if err != nil {
+		return false, err
+	}
+	before := how.summary
+	in, err := s.whose(ctx)
+	if err != nil {
+		return false, err
+	}
+	t := s.promptTurn(in, past, how)
+	l, err := s.limits(ctx, t, share)
+	if err != nil {
+		return false, err
+	}
+	l.Full = reason == becauseAsked
+	plan := history.Compact(past, l)
+	if !worthIt(plan, l, reason) {
+		return false, nil
+	}
+	c := history.Compaction{Room: s.room, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details,
+		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
+	shorter := plan.Shortened(past)
+	for _, step := range plan.Steps {
+		if step.Name != history.MicroStep {
+			c.Level = history.Trimmed
+		}
+	}
+	if len(plan.Gone) > 0 {
+		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
+			return false, err
+		}
+	}
+	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
+	if len(plan.Gone) > 0 {
+		if err := s.cfg.Prompt.Compacted(ctx, s.room, past); err != nil {
+			return false, err
+		}
+	}
+	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
+		return false, err
+	}
+	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
+		"before", c.Before, "after", c.After, "room", l.Room)
+	s.tell(ctx, in, c)
+	return true, s.compacted(ctx)
+}
+
+// worthIt reports whether a plan wins enough: who asked for it, or is refused
+// otherwise, gets what there is.
+func worthIt(p history.Plan, l history.Limits, reason string) bool {
+	switch reason {
+	case becauseAsked:
+		return len(p.Gone) > 0
+	case becauseOver, becauseRefused:
+		return len(p.Steps) > 0
+	}
+	return len(p.Steps) > 0 && p.Before-p.After >= l.Room/10
+}
+
+// whose is the message that is worked on, or else the person who wrote last.
+func (s *Session) whose(ctx context.Context) (Inbound, error) {
+	in := s.compaction.in
+	if in.Sender != "" {
+		return in, nil
+	}
+	in.Room = s.room
+	if err := s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private); err != nil {
+		return in, fmt.Errorf("session: read room: %w", err)
+	}
+	return in, nil
+}
+
+// limits measures what a fresh prompt leaves for the history and the summary. t
+// is a turn of this room.
+func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history.Limits, error) {
+	t.History, t.Summary, t.Preview = nil, "", true
+	p, err := s.cfg.Prompt.Assemble(ctx, t)
+	if err != nil {
+		return history.Limits{}, err
+	}
+	room := (t.Window - t.MaxOutput - p.Report.Total) * share / 100
+	// A summary that is much longer would cost the conversation its place, and a section
+	// of the prompt has a cap of 8,000 characters.
+	const least, most = 100, 1_600
+	return history.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
+}
+
+// tell says once to the person who waits that the older part is summarised.
+func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction) {
+	if c.Messages == 0 || c.Reason == becauseAsked || s.compaction.in.ID == "" {
+		return
+	}
+	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: fmt.Sprintf("compaction:%d", c.ID), Notice: true,
+		Text: "I have summarised the earlier part of this conversation; `!summary` shows it."})
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
+	}
+}
+
+// compactNow is the command !compact.
+func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string, error) {
+	s.compaction.in = in
+	done, err := s.compactTo(ctx, becauseAsked, 100)
+	if err != nil {
+		return "", err
+	}
+	if !done {
+		return "There is nothing to summarise yet: I have all of this conversation before me.", nil
+	}
+	c, err := s.cfg.History.Compacted(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	how := ""
+	if c.Level == history.Extracted {
+		how = " No model could write the summary just now, so I kept the beginnings of what was said."
+	}
+	return fmt.Sprintf("I have summarised %s: about %d tokens instead of %d.%s `!summary` shows it.", messages(c.Messages), c.After, c.Before, how), nil
+}
+
+// showSummary is the command !summary.
+func (s *Session) showSummary(ctx context.Context, _ Inbound, _ string) (string, error) {
+	c, err := s.cfg.History.Compacted(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	text := c.Text()
+	if text == "" {
+		return "Nothing of this conversation is summarised: I have all of it before me.", nil
+	}
+	return fmt.Sprintf("This is what I have of the earlier part of our conversation, since %s. The messages themselves are kept.\n\n%s",
+		c.At.In(s.cfg.Location).Format(minute), text), nil
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "one message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}
+
+// summaryWithin is how long a summary may take.
+func (s *Session) summaryWithin() time.Duration { return cmp.Or(s.cfg.Summary, time.Minute) }

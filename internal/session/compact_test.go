@@ -1,0 +1,166 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"reverie/internal/llm"
+)
+
+// isSummary tells the request for a summary from others.
+func isSummary(body string) bool { return strings.Contains(body, "takes the place of the older part") }
+
+// sent is the messages of a request.
+func sent(t testing.TB, body string) []llm.Message {
+	t.Helper()
+	var req struct {
+		Messages []struct {
+			Role, Content string
+			ToolCallID    string `json:"tool_call_id"`
+			ToolCalls     []struct {
+				ID       string
+				Function struct{ Name, Arguments string }
+			} `json:"tool_calls"`
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &req); err != nil {
+		t.Fatal(err)
+	}
+	var out []llm.Message
+	for _, m := range req.Messages {
+		msg := llm.Message{Role: llm.Role(m.Role), Content: m.Content, ToolCallID: m.ToolCallID}
+		for _, c := range m.ToolCalls {
+			msg.ToolCalls = append(msg.ToolCalls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		out = append(out, msg)
+	}
+	return out
+}
+
+// summarising answers requests for a summary with f, which gets what is to be
+// summarised, and everything else with an answer of some length.
+func (w *world) summarising(t testing.TB, f func(text string) string) *int {
+	n := 0
+	w.script.reply = func(body string) (string, bool) {
+		if isSummary(body) {
+			n++
+			m := sent(t, body)
+			return f(m[len(m)-1].Content), true
+		}
+		return "", false
+	}
+	w.script.forever = "Understood. " + strings.Repeat("I take note of it and will come back to it when it matters. ", 3)
+	return &n
+}
+
+// chatter says so many things that matter to nobody.
+func (w *world) chatter(t *testing.T, name string, n int) {
+	t.Helper()
+	for i := range n {
+		got := w.say(t, fmt.Sprintf("$%s%d", name, i), strings.Repeat("we go on talking about the weather and the garden, ", 4))
+		if got.Notice || got.Text == "" {
+			t.Fatalf("%s %d is answered with %+v", name, i, got)
+		}
+	}
+}
+
+// lastPrompt is the newest request for an answer, as one text.
+func (w *world) lastPrompt(t testing.TB) string {
+	t.Helper()
+	asked := w.script.asked()
+	for i := len(asked) - 1; i >= 0; i-- {
+		if isSummary(asked[i]) {
+			continue
+		}
+		var b strings.Builder
+		for _, m := range sent(t, asked[i]) {
+			b.WriteString(m.Content + "\n")
+		}
+		return b.String()
+	}
+	return ""
+}
+
+// level of the room's newest compaction, and how many there were.
+func (w *world) compactions(t testing.TB) (levels []string) {
+	t.Helper()
+	rows, err := w.cfg.DB.Query(`SELECT level FROM compaction ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l string
+		if err := rows.Scan(&l); err != nil {
+			t.Fatal(err)
+		}
+		levels = append(levels, l)
+	}
+	return levels
+}
+
+// TestCompaction is what a conversation in a small window rests on.
+func TestCompaction(t *testing.T) {
+	t.Run("two rounds keep a fact stated before the first", func(t *testing.T) {
+		w := newWindow(t, t.TempDir(), 6000)
+		n := w.summarising(t, func(text string) string {
+			if strings.Contains(text, "Ada has a dog called Bruno") || strings.Contains(text, "dog of hers is called bruno") {
+				return fmt.Sprintf("They talked about the weather. A dog of hers is called bruno. Summary number %d.", len(w.compactions(t)))
+			}
+			return "They talked about the weather, and the dog is forgotten."
+		})
+		w.say(t, "$0", "By the way: Ada has a dog called Bruno.")
+		for len(w.compactions(t)) < 3 {
+			w.chatter(t, fmt.Sprint("a", len(w.compactions(t)), *n, len(w.script.asked())), 5)
+		}
+		if got := w.lastPrompt(t); !strings.Contains(got, "A dog of hers is called bruno. Summary number") || strings.Contains(got, "is forgotten") {
+			t.Errorf("after %d compactions: %s", *n, got)
+		}
+	})
+	t.Run("verbatim identifiers survive", func(t *testing.T) {
+		w := newWindow(t, t.TempDir(), 6000)
+		w.summarising(t, func(string) string { return "They talked about this and that, at some length." })
+		w.say(t, "$0", "The door code is 4711-K, see https://example.org/flat?id=9 and /home/ada/flat.txt for more.")
+		w.say(t, "$1", "DECISION_LOCKED: we paint it green | because we like green")
+		for len(w.compactions(t)) < 3 {
+			w.chatter(t, fmt.Sprint("b", len(w.script.asked())), 5)
+		}
+		got := w.lastPrompt(t)
+		for _, want := range []string{"4711-K", "https://example.org/flat?id=9", "/home/ada/flat.txt", "we paint it green"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s is lost in %s", want, got)
+			}
+		}
+	})
+	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
+		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {
+			w := newWindow(t, t.TempDir(), 6000)
+			w.summarising(t, func(string) string { return answer })
+			w.say(t, "$0", "The door code is 4711-K.")
+			for len(w.compactions(t)) < 2 {
+				w.chatter(t, fmt.Sprint("c", len(w.script.asked())), 5)
+			}
+			if got := strings.Join(w.compactions(t), " "); got != "extract extract" {
+				t.Errorf("levels: %s", got)
+			}
+			if got := w.lastPrompt(t); !strings.Contains(got, "ada: The door code is 4711-K.") && !strings.Contains(got, "owner: The door code is 4711-K.") || !strings.Contains(got, "Said since, in short") {
+				t.Errorf("prompt: %s", got)
+			}
+			if got := w.say(t, "$s", "!summary"); !got.Notice || !strings.Contains(got.Text, "4711-K") {
+				t.Errorf("!summary: %+v", got)
+			}
+		})
+	}
+	t.Run("the breaker stops loops", func(t *testing.T) {
+		w := newWindow(t, t.TempDir(), 6000)
+		n := w.summarising(t, func(string) string { return "" })
+		for len(w.compactions(t)) < 6 {
+			w.chatter(t, fmt.Sprint("d", len(w.script.asked())), 5)
+		}
+		if *n != summaryTries {
+			t.Errorf("a model was asked %d times for %d compactions", *n, len(w.compactions(t)))
+		}
+	})
+}

@@ -157,21 +157,24 @@ func TestDetails(t *testing.T) {
 		said          []string
 		most          int
 		want          string
+		earlier       string
 	}{
-		{"codes and numbers", "They spoke of the flat.", nil, []string{"u Hello there. The door code is 4711-K. How are you?", "a Fine. I noted it."}, 100, "ada: The door code is 4711-K."},
-		{"what the summary has", "The code of the door is 4711-K.", nil, []string{"u The door code is 4711-K."}, 100, ""},
-		{"a number alone says nothing", "They paid 17 dollars.", nil, []string{"u My locker is 17."}, 100, "ada: My locker is 17."},
-		{"a number in another", "The locker room has 417 shelves.", nil, []string{"u My locker is 17."}, 100, "ada: My locker is 17."},
+		{"codes and numbers", "They spoke of the flat.", nil, []string{"u Hello there. The door code is 4711-K. How are you?", "a Fine. I noted it."}, 100, "ada: The door code is 4711-K.", ""},
+		{"what the summary has", "The code of the door is 4711-K.", nil, []string{"u The door code is 4711-K."}, 100, "", ""},
+		{"a number alone says nothing", "They paid 17 dollars.", nil, []string{"u My locker is 17."}, 100, "ada: My locker is 17.", ""},
+		{"a number in another", "The locker room has 417 shelves.", nil, []string{"u My locker is 17."}, 100, "ada: My locker is 17.", ""},
 		{"addresses, paths, names", "Nothing.", nil, []string{"u see https://example.org/a?b=c for it", "u it is in /etc/hosts or so", "u ask Jana about it", "u nothing here at all"}, 100,
-			"ada: see https://example.org/a?b=c for it|ada: it is in /etc/hosts or so|ada: ask Jana about it"},
-		{"decisions are kept first", "Nothing.", nil, []string{"u DECISION_LOCKED: we ship on a friday", "u The door code is 4711-K."}, 16, "ada: DECISION_LOCKED: we ship on a friday"},
-		{"the newest is kept, in the order it was said", "Nothing.", []string{"ada: my first car was a T4"}, []string{"u my second car was a T5", "u my third car was a T6"}, 26, "ada: my second car was a T5|ada: my third car was a T6"},
-		{"earlier ones are kept", "Nothing.", []string{"ada: my first car was a T4"}, []string{"u yes"}, 34, "ada: my first car was a T4"},
-		{"said twice", "Nothing.", []string{"ada: The door code is 4711-K."}, []string{"u The door code is 4711-K."}, 100, "ada: The door code is 4711-K."},
-		{"tools last, and not many", "Nothing.", nil, []string{"u look", "c1 ", "r1 port 8080 is open\nport 8081 is open\nport 8082 is open", "u my port is 22"}, 50, "tool: port 8082 is open|ada: my port is 22"},
+			"ada: see https://example.org/a?b=c for it|ada: it is in /etc/hosts or so|ada: ask Jana about it", ""},
+		{"decisions are kept first", "Nothing.", nil, []string{"u DECISION_LOCKED: we ship on a friday", "u The door code is 4711-K."}, 16, "ada: DECISION_LOCKED: we ship on a friday", ""},
+		{"the newest is kept, in the order it was said", "Nothing.", []string{"ada: my first car was a T4"}, []string{"u my second car was a T5", "u my third car was a T6"}, 26, "ada: my second car was a T5|ada: my third car was a T6", ""},
+		{"earlier ones are kept", "Nothing.", []string{"ada: my first car was a T4"}, []string{"u yes"}, 34, "ada: my first car was a T4", ""},
+		{"said twice", "Nothing.", []string{"ada: The door code is 4711-K."}, []string{"u The door code is 4711-K."}, 100, "ada: The door code is 4711-K.", ""},
+		{"tools last, and not many", "Nothing.", nil, []string{"u look", "c1 ", "r1 port 8080 is open\nport 8081 is open\nport 8082 is open", "u my port is 22"}, 50, "tool: port 8082 is open|ada: my port is 22", ""},
+		{"of the earlier summary", "Nothing.", []string{"ada: yes, on 12 May"}, []string{"u yes"}, 100, "Ada has the code 4711-K.|ada: yes, on 12 May", "They met. Ada has the code 4711-K."},
+		{"codes before numbers", "Nothing.", nil, []string{"u The code is 4711-K.", "u I am 42."}, 14, "ada: The code is 4711-K.", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := strings.Join(history.Details(talk(tt.said...), tt.before, tt.summary, tt.most), "|"); got != tt.want {
+			if got := strings.Join(history.Details(talk(tt.said...), history.Compaction{Summary: tt.earlier, Details: tt.before}, tt.summary, tt.most), "|"); got != tt.want {
 				t.Errorf("got %s", got)
 			}
 		})
@@ -216,7 +219,11 @@ func TestExtract(t *testing.T) {
 	for range 500 {
 		many = append(many, "u I have a dog "+strings.Repeat("and ", 50))
 	}
-	got := history.Extract(strings.Repeat("Before. ", 500), talk(many...), 300)
+	if got, want := history.Extract("Before.\n\nSaid since, in short:\n- (earlier messages are not listed)\n- ada: I have a dog", talk("u I have a cat"), 200),
+		"Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
+		t.Errorf("after another extract: %q", got)
+	}
+	got := history.Extract(strings.Repeat("Before.\n", 500), talk(many...), 300)
 	if n := llm.EstimateTokens(got); n > 300 || n < 150 || !strings.Contains(got, "earlier messages are not listed") || !strings.Contains(got, "Before.") {
 		t.Errorf("%d tokens: %s", n, got)
 	}

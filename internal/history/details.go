@@ -12,19 +12,27 @@ import (
 
 // Details lists, word for word, the sentences with identifiers (numbers, codes,
 // addresses, paths, names, decisions) that a summary has lost: of the messages it
-// stands for, and of what was listed beside the summary before it. They take at most
-// so many tokens. What was decided comes first, then what people said, the newest
-// before the older; they are returned in the order they were said.
-func Details(gone []Message, before []string, summary string, most int) []string {
-	has := newCover(summary)
+// stands for, of the summary before it, and of what was listed beside that. They take
+// at most so many tokens. What is locked comes first, and stays whatever the summary says
+// of it; then what was decided and what people said, the newest before the older. They
+// are returned in the order they were said.
+func Details(gone []Message, before Compaction, summary string, most int) []string {
+	has, listed := newCover(summary), &cover{}
 	var all []detail
-	for i, line := range before {
-		all = append(all, newDetail(line, i))
+	for _, s := range sentences(before.Summary) {
+		all = append(all, newDetail("", s, len(all)))
+	}
+	for _, line := range before.Details {
+		who, text, ok := strings.Cut(line, ": ")
+		if !ok || strings.Contains(who, " ") {
+			who, text = "", line
+		}
+		all = append(all, newDetail(who, text, len(all)))
 	}
 	for i := range gone {
 		m := &gone[i]
 		for _, s := range sentences(m.Text) {
-			all = append(all, newDetail(speaker(m)+": "+s, len(all)))
+			all = append(all, newDetail(speaker(m), s, len(all)))
 		}
 	}
 	slices.SortStableFunc(all, func(a, b detail) int {
@@ -37,14 +45,14 @@ func Details(gone []Message, before []string, summary string, most int) []string
 	var kept []detail
 	for _, d := range all {
 		n := llm.EstimateTokens(d.line) + 2 // for the dash and the line end
-		if len(d.names) == 0 || has.covers(d) || n > left || d.rank == lowRank && n > ofTools {
+		if len(d.names) == 0 || d.rank != lockedRank && has.covers(d) || listed.covers(d) || n > left || d.rank == lowRank && n > ofTools {
 			continue
 		}
 		left -= n
 		if d.rank == lowRank {
 			ofTools -= n
 		}
-		has.add(d.line)
+		listed.add(d.line)
 		kept = append(kept, d)
 	}
 	slices.SortFunc(kept, func(a, b detail) int { return a.at - b.at })
@@ -66,8 +74,10 @@ type detail struct {
 
 // Ranks of details.
 const (
-	decidedRank = iota // what was decided
-	saidRank           // numbers, codes and addresses that a person said
+	lockedRank  = iota // what may not be changed any more
+	decidedRank        // what was decided
+	saidRank           // codes, paths and addresses that a person said
+	numberRank         // numbers that a person said
 	otherRank          // the model's, and names
 	askedRank          // questions
 	lowRank            // results of tools
@@ -75,16 +85,18 @@ const (
 
 const maxSentence = 160 // runes
 
-func newDetail(line string, at int) detail {
-	d := detail{line: oneLine(line, maxSentence), at: at}
-	who, text, _ := strings.Cut(line, ": ")
-	strong := false
+// newDetail weighs a sentence; who says it is "" when that stands in its words.
+func newDetail(who, text string, at int) detail {
+	text = oneLine(text, maxSentence)
+	d := detail{line: text, at: at}
+	if who != "" {
+		d.line = who + ": " + text
+	}
+	kind := plainWord
 	for i, w := range words(text) {
-		switch kindOf(w, i == 0) {
-		case strongName:
-			strong = true
-			d.names = append(d.names, fold(w))
-		case weakName:
+		switch k := kindOf(w, i == 0); {
+		case k > plainWord:
+			kind = max(kind, k)
 			d.names = append(d.names, fold(w))
 		default:
 			if utf8.RuneCountInString(w) >= 4 {
@@ -93,24 +105,33 @@ func newDetail(line string, at int) detail {
 		}
 	}
 	switch {
+	case locked.MatchString(text):
+		d.rank = lockedRank
+		d.names = append(d.names, d.words...) // every word of it counts
 	case decided.MatchString(text):
 		d.rank = decidedRank
-		d.names = append(d.names, d.words...) // every word of it counts
+		d.names = append(d.names, d.words...)
 	case who == toolSpeaker:
 		d.rank = lowRank
 	case strings.HasSuffix(strings.TrimSpace(text), "?"):
 		d.rank = askedRank
-	case strong && who != assistantSpeaker:
+	case kind == strongName && who != assistantSpeaker:
 		d.rank = saidRank
+	case kind == numberName && who != assistantSpeaker:
+		d.rank = numberRank
 	default:
 		d.rank = otherRank
 	}
 	return d
 }
 
-// decided recognises what is settled: the line forms that goals use, and plain words.
-var decided = regexp.MustCompile(`(?i)^\W*(decision(_locked)?|decided|locked|agreed|beschlossen|entschieden|vereinbart)\b.*[:\]]|` +
-	`\b(we|i) (have )?(decided|agreed)\b|\blocked$`)
+// locked recognises the line forms in which a decision is put down for good, decided
+// the words of people.
+var (
+	locked  = regexp.MustCompile(`\bDECISION_LOCKED:|\[DECISION\]|🔒|(?i:- locked)\.?$`)
+	decided = regexp.MustCompile(`(?i)^\W*(decision|decided|agreed|beschlossen|entschieden|vereinbart)\b.*:|\b(we|i) (have )?(decided|agreed)\b|` +
+		`\bwir (haben )?.*(beschlossen|entschieden|vereinbart)\b`)
+)
 
 const (
 	toolSpeaker      = "tool"
@@ -139,7 +160,8 @@ type nameKind int
 const (
 	plainWord  nameKind = iota
 	weakName            // looks like a name
-	strongName          // a number, a code, an address, a path
+	numberName          // up to three digits
+	strongName          // a longer number, a code, an address, a path
 )
 
 // kindOf says whether a word is an identifier.
@@ -162,6 +184,8 @@ func kindOf(w string, first bool) nameKind {
 		}
 	}
 	switch {
+	case digits > 0 && digits < 4 && upper+lower == 0:
+		return numberName
 	case digits > 0:
 		return strongName
 	case upper > 1 && n > 1, inner && lower > 0: // NASA, fileName

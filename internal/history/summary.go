@@ -106,20 +106,31 @@ func circling(fields []string) bool {
 	return len(seen)*6 < len(fields)
 }
 
-const headLine = 200 // runes of a message in an extract
+const (
+	headLine  = 200 // runes of a message in an extract
+	saidSince = "Said since, in short:\n"
+	notListed = "- (earlier messages are not listed)"
+)
 
 // Extract is a summary that needs no model: the one before, and the beginning of each
-// message of a person, of which the newest stay if there is not room for all.
+// message of a person, of which the newest stay if there is not room for all. An extract
+// after an extract is one extract.
 func Extract(before string, gone []Message, most int) string {
+	before, since, _ := strings.Cut(before, saidSince)
 	var heads []string
+	for line := range strings.Lines(since) {
+		if line = strings.TrimSpace(line); line != "" && line != notListed {
+			heads = append(heads, line)
+		}
+	}
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
 			heads = append(heads, "- "+speaker(m)+": "+oneLine(first, headLine))
 		}
 	}
-	before = cutTo(strings.TrimSpace(before), max(most/2, most-llm.EstimateTokens(strings.Join(heads, "\n"))-2*remark))
-	left := most - llm.EstimateTokens(before) - 2*remark
+	before = firstLines(strings.TrimSpace(before), max(most/2, most-llm.EstimateTokens(strings.Join(heads, "\n"))-remark))
+	left := most - llm.EstimateTokens(before) - remark
 	from := len(heads)
 	for from > 0 {
 		n := llm.EstimateTokens(heads[from-1]) + 1
@@ -129,18 +140,32 @@ func Extract(before string, gone []Message, most int) string {
 		left -= n
 		from--
 	}
-	var parts []string
-	if before != "" {
-		parts = append(parts, before)
-	}
 	if from > 0 {
-		heads = slices.Insert(slices.Clone(heads[from:]), 0, fmt.Sprintf("- (%d earlier messages are not listed)", from))
+		heads = slices.Insert(slices.Clone(heads[from:]), 0, notListed)
 	}
-	if len(heads) > 0 {
-		parts = append(parts, "Said since, in short:\n"+strings.Join(heads, "\n"))
-	}
-	if len(parts) == 0 {
+	switch {
+	case len(heads) == 0 && before == "":
 		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
+	case len(heads) == 0:
+		return before
 	}
-	return strings.Join(parts, "\n\n")
+	return strings.TrimSpace(before + "\n\n" + saidSince + strings.Join(heads, "\n"))
+}
+
+// firstLines keeps whole lines from the beginning of text; of a first line that is too
+// long alone, as much as there is room for.
+func firstLines(text string, most int) string {
+	end := 0
+	for line := range strings.Lines(text) {
+		n := llm.EstimateTokens(line)
+		if n > most {
+			break
+		}
+		most -= n
+		end += len(line)
+	}
+	if end == 0 {
+		return cutTo(text, most)
+	}
+	return strings.TrimSpace(text[:end])
 }

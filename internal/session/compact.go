@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"reverie/internal/history"
@@ -25,6 +27,7 @@ const (
 	summaryTries = 3                // failures in a row after which no model is asked for a while
 	summaryRest  = 10 * time.Minute // this long
 	mostTries    = 3                // compactions for one request
+	leastAsked   = 4                // messages; fewer are not worth a summary, though somebody asks for it
 )
 
 // Why a conversation is compacted.
@@ -168,7 +171,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
-	s.tell(ctx, in, c)
+	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))
 	return true, s.compacted(ctx)
 }
 
@@ -177,7 +180,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 func worthIt(p history.Plan, l history.Limits, reason string) bool {
 	switch reason {
 	case becauseAsked:
-		return len(p.Gone) > 0
+		return len(p.Gone) >= leastAsked
 	case becauseOver, becauseRefused:
 		return len(p.Steps) > 0
 	}
@@ -212,13 +215,20 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history
 	return history.Limits{Room: room, Summary: min(max(room*35/100, least), most)}, nil
 }
 
-// tell says once to the person who waits that the older part is summarised.
-func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction) {
-	if c.Messages == 0 || c.Reason == becauseAsked || s.compaction.in.ID == "" {
+// tell says once to the person who waits what became of the earlier part, and of
+// their own message if it was cut.
+func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cut bool) {
+	var lines []string
+	if c.Messages > 0 {
+		lines = append(lines, "I have summarised the earlier part of this conversation; `!summary` shows it.")
+	}
+	if cut {
+		lines = append(lines, "Your message is longer than I can read at once, so I read its beginning and its end. In pieces I can read all of it.")
+	}
+	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
 	}
-	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: fmt.Sprintf("compaction:%d", c.ID), Notice: true,
-		Text: "I have summarised the earlier part of this conversation; `!summary` shows it."})
+	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
 	}

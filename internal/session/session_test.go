@@ -81,7 +81,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory; "500" is a server error; "cut" ends at the output limit.
+// append_memory; "500" is a server error, "too large" a refusal for that reason; "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -119,6 +119,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if answer == "500" {
 		http.Error(w, `{"error":{"message":"upstream detail"}}`, http.StatusInternalServerError)
+		return
+	}
+	if answer == "too large" {
+		http.Error(w, `{"error":{"message":"prompt is too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 		return
 	}
 	delta := map[string]any{"role": "assistant", "content": answer}

@@ -40,7 +40,7 @@ func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []h
 		s.log.Warn("no summary by a model: the words themselves stand in", "err", err)
 		c.Level, c.Summary = history.Extracted, history.Extract(before.Summary, gone, words)
 	}
-	c.Details = history.Details(gone, before.Details, c.Summary, most-llm.EstimateTokens(c.Summary)-16)
+	c.Details = history.Details(gone, before, c.Summary, most-llm.EstimateTokens(c.Summary)-16)
 	return nil
 }
 

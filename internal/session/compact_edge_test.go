@@ -1,0 +1,230 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// notices is what was said beside the answers.
+func (r *room) notices() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range r.order {
+		if strings.HasPrefix(id, "compaction:") {
+			out = append(out, r.final[id].Text)
+		}
+	}
+	return out
+}
+
+// TestCompactCommands: !compact and !summary, before there is anything and after.
+func TestCompactCommands(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	n := w.summarising(t, func(text string) string {
+		if !strings.Contains(text, "hello there") {
+			t.Errorf("to be summarised: %s", text)
+		}
+		return "The owner said hello, and that it is nice."
+	})
+	if got := w.say(t, "$1", "!summary"); !got.Notice || !strings.Contains(got.Text, "Nothing of this conversation is summarised") {
+		t.Errorf("!summary of nothing: %+v", got)
+	}
+	if got := w.say(t, "$2", "!compact"); !strings.Contains(got.Text, "nothing to summarise yet") {
+		t.Errorf("!compact of nothing: %+v", got)
+	}
+	w.say(t, "$3", "hello there")
+	w.chatter(t, "a", 6)
+	if got := w.say(t, "$4", "!compact"); !strings.HasPrefix(got.Text, "I have summarised 4 messages: about ") || strings.Contains(got.Text, "No model") {
+		t.Errorf("!compact: %+v", got)
+	}
+	if got := w.say(t, "$5", "!summary"); !strings.Contains(got.Text, "The owner said hello, and that it is nice.") {
+		t.Errorf("!summary: %+v", got)
+	}
+	w.say(t, "$6", "and now?")
+	if got := w.lastPrompt(t); !strings.Contains(got, "The owner said hello, and that it is nice.") || strings.Contains(got, "hello there") {
+		t.Errorf("prompt: %s", got)
+	}
+	if *n != 1 || len(w.room.notices()) != 0 {
+		t.Errorf("asked %d times; said %v", *n, w.room.notices())
+	}
+	if got := w.say(t, "$7", "!compact"); !strings.Contains(got.Text, "nothing to summarise yet") || *n != 1 {
+		t.Errorf("a second time: %+v", got)
+	}
+}
+
+// TestCompactionIsTold: one quiet line, before the answer that it made room for.
+func TestCompactionIsTold(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	for len(w.compactions(t)) == 0 {
+		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
+	}
+	got := w.room.notices()
+	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
+		t.Errorf("said: %q", got)
+	}
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	if last := w.room.order[len(w.room.order)-2]; !strings.HasPrefix(last, "compaction:") || !w.room.final[last].Notice {
+		t.Errorf("it was said at another time: %v", w.room.order)
+	}
+}
+
+// TestServerRefuses: what the server finds too large is compacted once; if that does not
+// help, the person hears so.
+func TestServerRefuses(t *testing.T) {
+	for _, limit := range []int{20_000, 0} { // bytes of a request that the server takes
+		w := newWorld(t, t.TempDir())
+		w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+		w.chatter(t, "a", 15)
+		summaries := w.script.reply
+		refused := 0
+		w.script.reply = func(body string) (string, bool) {
+			if isSummary(body) {
+				return summaries(body)
+			}
+			if refused == 0 || limit == 0 {
+				refused++
+				return "too large", true
+			}
+			return "", false
+		}
+		got := w.say(t, "$x", "and now?")
+		if limit > 0 && (got.Notice || refused != 1 || len(w.compactions(t)) != 1) {
+			t.Errorf("refused %d times, %v; answer %+v", refused, w.compactions(t), got)
+		}
+		if limit == 0 && (refused != 2 || len(w.compactions(t)) != 1 || !strings.Contains(got.Text, "has grown too large")) {
+			t.Errorf("refused %d times, %v; answer %+v", refused, w.compactions(t), got)
+		}
+	}
+}
+
+// TestHugeMessages: two messages of three times the window, and a paste of 2 MB, are
+// answered, and the model is told that it has not all of it.
+func TestHugeMessages(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 8192)
+	w.summarising(t, func(string) string { return "They sent long texts, one after the other." })
+	for i, size := range []int{3 * 8192, 3 * 8192, 500_000} {
+		text := fmt.Sprintf("Begin %d. ", i) + strings.Repeat("word ", size) + fmt.Sprintf("What is the end %d?", i)
+		began := time.Now()
+		if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
+			t.Fatalf("message %d is answered with %.300q", i, got.Text)
+		}
+		got := w.lastPrompt(t)
+		for _, want := range []string{fmt.Sprintf("Begin %d.", i), fmt.Sprintf("What is the end %d?", i), "characters left out here"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is missing in the prompt for message %d", want, i)
+			}
+		}
+		if told := w.room.notices(); len(told) != i+1 || !strings.Contains(told[i], "Your message is longer than I can read at once") || strings.Contains(told[i], "summarised") != (i > 0) {
+			t.Errorf("message %d: told %q", i, told)
+		}
+		t.Logf("%d bytes: %s", len(text), time.Since(began))
+	}
+	if got := w.say(t, "$y", "!retry"); got.Notice {
+		t.Errorf("!retry: %.300q", got.Text)
+	}
+}
+
+// TestManyToolResults: a thousand results of tools, of one turn and of many.
+func TestManyToolResults(t *testing.T) {
+	for _, rounds := range []int{1, 40, 1000} { // into which they come
+		w := newWindow(t, t.TempDir(), 8192)
+		w.summarising(t, func(string) string { return "They looked at many files, and nothing was found in any of them." })
+		add := func(m history.Message) {
+			m.Room, m.At = "!dm", time.Now()
+			if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(history.Message{Role: llm.User, Sender: owner, EventID: "$1", Text: "look at all of it"})
+		for r := range rounds {
+			m := history.Message{Role: llm.Assistant}
+			for i := range 1000 / rounds {
+				m.Calls = append(m.Calls, llm.ToolCall{ID: fmt.Sprintf("c%d_%d", r, i), Name: "read_file", Arguments: `{"path":"x"}`})
+			}
+			add(m)
+			for _, c := range m.Calls {
+				add(history.Message{Role: llm.Tool, CallID: c.ID, Text: strings.Repeat("it says so. ", 30)})
+			}
+		}
+		began := time.Now()
+		if got := w.say(t, "$1", "look at all of it"); got.Notice || !strings.HasPrefix(got.Text, "Understood.") {
+			t.Fatalf("in %d rounds: %.300q", rounds, got.Text)
+		}
+		if got := w.lastPrompt(t); !strings.Contains(got, "look at all of it") || !strings.Contains(got, "They looked at many files") {
+			t.Errorf("in %d rounds: %.3000s", rounds, got)
+		}
+		t.Logf("in %d rounds: %s", rounds, time.Since(began))
+	}
+}
+
+// TestSlowSummary: nobody waits for a summary longer than it may take.
+func TestSlowSummary(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.cfg.Summary = 50 * time.Millisecond
+	hang := make(chan struct{})
+	defer close(hang)
+	w.summarising(t, func(string) string { return "" })
+	quick := w.script.reply
+	w.script.reply = func(body string) (string, bool) {
+		if isSummary(body) {
+			w.script.block = hang // the lock of the script is held
+		} else {
+			w.script.block = nil
+		}
+		return quick(body)
+	}
+	for len(w.compactions(t)) == 0 {
+		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
+	}
+	if got := w.compactions(t); got[0] != "extract" {
+		t.Errorf("level %v", got)
+	}
+}
+
+// TestStopEndsACompaction: !stop ends it, and nothing is changed.
+func TestStopEndsACompaction(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	hang := make(chan struct{})
+	defer close(hang)
+	asked := make(chan struct{}, 1)
+	w.script.forever = strings.Repeat("I take note of it and will come back to it. ", 5)
+	w.script.reply = func(body string) (string, bool) {
+		w.script.block = nil
+		if isSummary(body) {
+			w.script.block = hang
+			asked <- struct{}{}
+		}
+		return "", false
+	}
+	in := Inbound{Room: "!dm", Sender: owner, Private: true}
+	for i := 0; ; i++ {
+		in.ID, in.Text, in.At = fmt.Sprint("$", i), strings.Repeat("we go on talking about the weather, ", 4), time.Now()
+		if err := w.Deliver(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.room.handled:
+			continue
+		case <-asked:
+		}
+		break
+	}
+	stop := in
+	stop.ID, stop.Text = "$stop", "!stop"
+	if err := w.Deliver(t.Context(), stop); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-w.room.handled
+	}
+	if got := w.room.said(in.ID); got.Text != stoppedText || len(w.compactions(t)) != 0 {
+		t.Errorf("said %+v; %v", got, w.compactions(t))
+	}
+}

@@ -1,0 +1,250 @@
+package session
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// TestRecallThroughCompaction says sixty facts in four hundred turns, in small windows,
+// with a summariser that drops three lines in ten of what it reads.
+func TestRecallThroughCompaction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long conversation")
+	}
+	for _, run := range []struct {
+		window int
+		least  int // facts of sixty that the prompt has at the end; a search through the memory is to find the others
+	}{{4096, 25}, {8192, 55}, {16384, 60}} {
+		t.Run(fmt.Sprint(run.window), func(t *testing.T) {
+			t.Parallel()
+			w := newWindow(t, t.TempDir(), run.window)
+			asked := w.summarising(t, sevenInTen())
+			var last []llm.Message
+			var shares []float64
+			epochs := 0
+			for i := range 400 {
+				text := fmt.Sprintf("Turn %d: we go on talking about the garden, and what to plant where, and when.", i)
+				if i%6 == 3 && i/6 < 60 {
+					text = fact(i/6) + " But that only by the way."
+				}
+				if i == 5 {
+					text = "DECISION_LOCKED: the fence stays green | everybody likes it"
+				}
+				before := len(w.compactions(t))
+				if got := w.say(t, fmt.Sprintf("$%d", i), text); got.Notice || got.Text == "" {
+					t.Fatalf("turn %d: %+v", i, got)
+				}
+				all := w.script.asked()
+				now := sent(t, all[len(all)-1])
+				if len(w.compactions(t)) > before {
+					epochs++
+				} else if last != nil {
+					shares = append(shares, prompt.Repeated(last, now))
+				}
+				last = now
+			}
+			slices.Sort(shares)
+			mean := 0.0
+			for _, s := range shares {
+				mean += s / float64(len(shares))
+			}
+			there := 0
+			for i := range 60 {
+				if strings.Contains(w.lastPrompt(t), code(i)) {
+					there++
+				}
+			}
+			t.Logf("window %d: %d of 60 facts in the prompt after %d compactions (%d asked of a model); reuse between them: mean %.4f, least %.4f",
+				run.window, there, len(w.compactions(t)), *asked, mean, shares[0])
+			if there < run.least {
+				t.Errorf("%d facts are left, of 60", there)
+			}
+			if !strings.Contains(w.lastPrompt(t), "the fence stays green") {
+				t.Error("what was decided is lost")
+			}
+			if mean < 0.98 {
+				t.Errorf("between compactions only %.4f of a request are repeated", mean)
+			}
+			if n := len(w.compactions(t)); run.window == 16384 && n > 400/25 {
+				t.Errorf("%d compactions in 400 turns", n)
+			}
+			events, err := w.cfg.Prompt.Events(t.Context(), "!dm", 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(events) != epochs+1 { // each begins one epoch, once
+				t.Errorf("%d epochs began for %d compactions: %+v", len(events), epochs, events[:min(5, len(events))])
+			}
+		})
+	}
+}
+
+func code(i int) string { return fmt.Sprintf("K%d-%03d", i, (i*7919)%1000) }
+
+func fact(i int) string {
+	things := []string{"shelf in the cellar", "ticket for the train", "key of the bicycle", "book from the library", "form for the office", "part for the pump"}
+	return fmt.Sprintf("The %s number %d has the mark %s.", things[i%len(things)], i, code(i))
+}
+
+// sevenInTen is a summary of seven in ten of the lines of what it reads, without the
+// chatter, and as long as it may be.
+func sevenInTen() func(text string) string {
+	n := 0
+	return func(text string) string { n++; return sevenOf(text, n) }
+}
+
+func sevenOf(text string, round int) string {
+	words := 60                                                                            // of the shortest summary that is asked for; small enough for every window here
+	out := []string{fmt.Sprintf("They talk about a garden, of late about bed %d.", round)} // new every time: a summary that only repeats is refused
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if _, said, ok := strings.Cut(line, "]: "); ok {
+			line = said
+		}
+		line = strings.TrimPrefix(strings.TrimPrefix(line, "- "), "owner: ")
+		n := len(strings.Fields(line))
+		h := fnv.New32()
+		fmt.Fprint(h, round, line)
+		if h.Sum32()%10 < 3 || n < 4 || n > words || strings.HasPrefix(line, "assistant") || strings.HasPrefix(line, "<") || strings.HasSuffix(line, ":") || strings.Contains(line, "garden") {
+			continue
+		}
+		words -= n
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+// TestAnyHistoryFits: whatever a room's history holds and however small the window, the
+// request fits, is one that an API takes, and has the instructions and the newest message.
+func TestAnyHistoryFits(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 8192)
+	w.stop() // the test itself is the session
+	w.summarising(t, func(string) string { return "They talked about many things, one after the other." })
+	n := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		n++
+		room := fmt.Sprintf("!any%d", n)
+		window := rapid.IntRange(3600, 40_000).Draw(rt, "window") // tools and an answer take some 1,600 of it
+		m := remodel(t, w, window)
+		s := newSession(m, room)
+		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
+		if err := m.remember(t.Context(), in); err != nil {
+			rt.Fatal(err)
+		}
+		newest := fill(rt, m, room, in.ID)
+		now, err := s.mode(t.Context())
+		if err != nil {
+			rt.Fatal(err)
+		}
+		p, err := s.fits(t.Context(), in, "", now)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if err := m.cfg.Prompt.Commit(t.Context(), p); err != nil {
+			rt.Fatal(err)
+		}
+		if p.Report.Total > window-500 || p.Report.History.LeftOut > 0 {
+			rt.Fatalf("%d tokens are sent and %d messages left out, of a window of %d", p.Report.Total, p.Report.History.LeftOut, window)
+		}
+		msgs := p.Messages()
+		if msgs[0].Role != llm.System || !strings.Contains(msgs[0].Content, "You are Reverie") {
+			rt.Fatalf("no instructions: %.300s", msgs[0].Content)
+		}
+		checkRequest(rt, msgs[1:])
+		if !slices.ContainsFunc(msgs, func(m llm.Message) bool { return m.Role == llm.User && strings.Contains(m.Content, newest) }) {
+			rt.Fatalf("the newest message %q is not sent", newest)
+		}
+	})
+}
+
+// remodel is the world's manager over a model of another window.
+func remodel(t *testing.T, w *world, window int) *Manager {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(w.script.ServeHTTP))
+	t.Cleanup(server.Close)
+	models, err := llm.New(llm.Config{Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: window}},
+		Roles: map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := w.cfg
+	cfg.Models = models
+	return New(cfg)
+}
+
+// fill gives a room any history that ends with what must be answered, and returns how
+// the newest message of a person begins.
+func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
+	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
+	calls, said := 0, 0
+	add := func(msg history.Message) {
+		msg.Room, msg.At = room, time.Now()
+		if err := m.cfg.History.Append(t.Context(), &msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := func(name string) string { return name + strings.Repeat(" word", size.Draw(t, name)) }
+	turns := rapid.IntRange(1, 8).Draw(t, "turns")
+	for turn := range turns {
+		said++
+		newest = fmt.Sprintf("question %d.", said)
+		event := fmt.Sprintf("%s-%d", id, said)
+		if turn == turns-1 {
+			event = id
+		}
+		add(history.Message{Role: llm.User, Sender: owner, EventID: event, Text: text(newest), Header: "[Sat 2026-11-21 12:00 UTC]"})
+		for range rapid.IntRange(0, 4).Draw(t, "rounds") {
+			call := history.Message{Role: llm.Assistant}
+			for range rapid.IntRange(1, 3).Draw(t, "calls") {
+				calls++
+				call.Calls = append(call.Calls, llm.ToolCall{ID: fmt.Sprintf("c%d", calls), Name: "read_file", Arguments: `{"path":"x"}`})
+			}
+			add(call)
+			for _, c := range call.Calls {
+				add(history.Message{Role: llm.Tool, CallID: c.ID, Text: text("result")})
+			}
+		}
+		if turn < turns-1 {
+			add(history.Message{Role: llm.Assistant, Text: "answer" + strings.Repeat(" word", rapid.IntRange(0, 100).Draw(t, "answer"))})
+		}
+	}
+	return newest
+}
+
+// checkRequest fails unless a chat API takes the messages.
+func checkRequest(t *rapid.T, all []llm.Message) {
+	open := map[string]bool{}
+	for i, m := range all {
+		if i == 0 && m.Role != llm.User || m.Role == llm.System {
+			t.Fatalf("message %d is of the %s", i, m.Role)
+		}
+		if m.Role == llm.Tool {
+			if !open[m.ToolCallID] {
+				t.Fatalf("the result of %s stands without its call", m.ToolCallID)
+			}
+			delete(open, m.ToolCallID)
+			continue
+		}
+		if len(open) > 0 || i > 0 && m.Role == llm.Assistant && all[i-1].Role == llm.Assistant {
+			t.Fatalf("message %d of the %s comes too early", i, m.Role)
+		}
+		for _, c := range m.ToolCalls {
+			open[c.ID] = true
+		}
+	}
+	if len(open) > 0 {
+		t.Fatal("a call has no result")
+	}
+}

@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,13 +212,13 @@ func words(n int) string {
 }
 
 func TestExtract(t *testing.T) {
-	said := talk("u I have a dog\nand more", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
+	said := talk("u I have a dog\nand more", "u I have a dog", "a nice", "c1 ", "r1 x", "u I have a cat", "a nice")
 	if got, want := history.Extract("Before.", said, 200), "Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {
 		t.Errorf("got %q", got)
 	}
 	var many []string
-	for range 500 {
-		many = append(many, "u I have a dog "+strings.Repeat("and ", 50))
+	for i := range 500 {
+		many = append(many, fmt.Sprintf("u I have %d dogs ", i)+strings.Repeat("and ", 50))
 	}
 	if got, want := history.Extract("Before.\n\nSaid since, in short:\n- (earlier messages are not listed)\n- ada: I have a dog", talk("u I have a cat"), 200),
 		"Before.\n\nSaid since, in short:\n- ada: I have a dog\n- ada: I have a cat"; got != want {

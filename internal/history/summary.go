@@ -126,7 +126,9 @@ func Extract(before string, gone []Message, most int) string {
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
-			heads = append(heads, "- "+speaker(m)+": "+oneLine(first, headLine))
+			if head := "- " + speaker(m) + ": " + oneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
+				heads = append(heads, head)
+			}
 		}
 	}
 	before = firstLines(strings.TrimSpace(before), max(most/2, most-llm.EstimateTokens(strings.Join(heads, "\n"))-remark))

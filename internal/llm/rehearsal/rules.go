@@ -11,6 +11,7 @@ import (
 // rules in the order in which they are tried; the first that fits answers.
 var rules = []func(turn) (reply, bool){
 	hook,
+	summarise,
 	remember,
 	listTasks,
 	changeTask,
@@ -45,7 +46,8 @@ func answer(req request) reply {
 			continue
 		}
 		a = r
-		if hooked := i == 0; t.first && !hooked && len(a.calls) == 0 {
+		if asked := i <= 1; t.first && !asked && // no test, and not the program itself
+			len(a.calls) == 0 {
 			a.text = notice + "\n\n" + a.text
 		}
 		break

@@ -1,0 +1,49 @@
+package rehearsal
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	blockRE = regexp.MustCompile(`(?s)<data id="(\w+)" source="(summary|conversation)">\n(.*?)\n</data (\w+)>`)
+	wordsRE = regexp.MustCompile(`at most (\d+) words`)
+	lineRE  = regexp.MustCompile(`^(\S+) \[[^\]]*\]: (.+)$`)
+)
+
+// summarise answers the program's request to summarise a conversation: what the summary
+// before it said, and then the first words of what people said, as many as are wanted.
+func summarise(t turn) (reply, bool) {
+	messages := t.req.Messages
+	if len(messages) != 2 || !strings.Contains(string(messages[1].Content), `source="conversation">`) {
+		return reply{}, false
+	}
+	left := 100
+	if m := wordsRE.FindStringSubmatch(string(messages[0].Content)); m != nil {
+		left, _ = strconv.Atoi(m[1])
+	}
+	var lines []string
+	for _, block := range blockRE.FindAllStringSubmatch(string(messages[1].Content), -1) {
+		if block[1] != block[4] {
+			continue
+		}
+		for l := range strings.Lines(block[3]) {
+			l = strings.TrimSpace(l)
+			if block[2] == "conversation" {
+				m := lineRE.FindStringSubmatch(l)
+				if m == nil {
+					continue
+				}
+				l = m[1] + " said: " + short(m[2], 100)
+			} else if strings.HasPrefix(l, "Word for word") {
+				break // the program keeps these by itself
+			}
+			if n := len(strings.Fields(l)); n > 0 && n <= left {
+				left -= n
+				lines = append(lines, l)
+			}
+		}
+	}
+	return reply{text: strings.Join(lines, "\n")}, true
+}

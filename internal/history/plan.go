@@ -58,7 +58,7 @@ func Compact(past []Message, l Limits) Plan {
 		case Tokens(kept) <= room:
 			enough = true
 		case keep <= 1: // the last chance of its kind
-			kept, enough = p.cut(kept, max(l.Room*mostShare/100-l.Summary, room))
+			enough = p.cut(kept, max(l.Room*mostShare/100-l.Summary, room))
 		}
 		if enough || keep == 0 {
 			p.Kept = kept
@@ -104,7 +104,7 @@ func (p *Plan) shorten(l Limits) {
 	}
 }
 
-// split parts the messages that stay from the older ones. What stays begins with a
+// split parts, into slices of their own, the messages that stay from the older ones. What stays begins with a
 // message of a person, or goes on within the newest turn with a round of the model's.
 func split(past []Message, keep int) (gone, kept []Message) {
 	first, last := newestSaid(past) // the person's newest messages, that nothing was answered in between
@@ -113,6 +113,11 @@ func split(past []Message, keep int) (gone, kept []Message) {
 		from++
 	}
 	from = max(from, 0)
+	if keep > 0 && from == len(past) { // in the midst of the newest round: all of it stays
+		for from--; from > last && !begins(past, from, first, last); {
+			from--
+		}
+	}
 	for i, m := range past {
 		if i >= from || i >= first && i <= last {
 			kept = append(kept, m)
@@ -153,7 +158,7 @@ func begins(past []Message, i, first, last int) bool {
 
 // cut shortens the longest messages of people and results of tools until all of them
 // fit, and says whether they do.
-func (p *Plan) cut(kept []Message, room int) ([]Message, bool) {
+func (p *Plan) cut(kept []Message, room int) bool {
 	const least = 60 // tokens; less of a message helps nobody
 	fixed := 0
 	var sizes []int
@@ -169,26 +174,25 @@ func (p *Plan) cut(kept []Message, room int) ([]Message, bool) {
 	}
 	most := level(sizes, room-fixed)
 	if most < least {
-		return kept, false
+		return false
 	}
 	step := Step{Name: CutStep, Before: Tokens(kept)}
-	out := slices.Clone(kept)
-	for i := range out {
-		if out[i].Role == llm.Assistant {
+	for i := range kept {
+		if kept[i].Role == llm.Assistant {
 			continue
 		}
-		if short := cutTo(out[i].Text, most); short != out[i].Text {
-			out[i].Text = short
+		if short := cutTo(kept[i].Text, most); short != kept[i].Text {
+			kept[i].Text = short
 			step.Messages++
 		}
 	}
-	if step.After = Tokens(out); step.After > room {
-		return out, false
+	if step.After = Tokens(kept); step.After > room {
+		return false
 	}
 	if step.Messages > 0 {
 		p.Steps = append(p.Steps, step)
 	}
-	return out, true
+	return true
 }
 
 // level is the height at which sizes must be cut off so that their sum is at most room.

@@ -123,6 +123,38 @@ func TestCompactSteps(t *testing.T) {
 			t.Errorf("kept %s", ids(p.Kept))
 		}
 	})
+	t.Run("one round that is too large", func(t *testing.T) {
+		lines := []string{"u look", "c"}
+		for i := range 300 {
+			lines[1] += fmt.Sprintf("%d,c", i)
+			lines = append(lines, fmt.Sprintf("r%d x", i))
+		}
+		lines[1] = strings.TrimSuffix(lines[1], ",c") + " "
+		if p := history.Compact(talk(lines...), history.Limits{Room: 1500, Summary: 300}); ids(p.Kept) != "1" || len(p.Gone) != 301 {
+			t.Errorf("kept %s, %d gone", ids(p.Kept), len(p.Gone))
+		}
+	})
+	t.Run("the newest round stays", func(t *testing.T) {
+		long := strings.Repeat("word ", 300)
+		p := history.Compact(talk("u look", "c1 "+long, "r1 x", "c2 "+long, "r2 x", "c3,4,5,6 ", "r3 x", "r4 x", "r5 x", "r6 "+long), history.Limits{Room: 700, Summary: 200})
+		if ids(p.Kept) != "1 6 7 8 9 10" || ids(p.Gone) != "2 3 4 5" {
+			t.Errorf("kept %s, gone %s", ids(p.Kept), ids(p.Gone))
+		}
+		if last := p.Kept[len(p.Kept)-1].Text; !strings.Contains(last, "characters left out") || p.After > 700 {
+			t.Errorf("%d tokens; the last one reads %.200s", p.After, last)
+		}
+	})
+	t.Run("shreds are not kept", func(t *testing.T) {
+		lines := []string{"u look", "c"}
+		for i := range 40 {
+			lines[1] += fmt.Sprintf("%d,c", i)
+			lines = append(lines, fmt.Sprintf("r%d %s", i, strings.Repeat("word ", 39)))
+		}
+		lines[1] = strings.TrimSuffix(lines[1], ",c") + " "
+		if p := history.Compact(talk(lines...), history.Limits{Room: 2500, Summary: 500}); ids(p.Kept) != "1" {
+			t.Errorf("kept %s, the last one reads %s", ids(p.Kept), p.Kept[len(p.Kept)-1].Text)
+		}
+	})
 	t.Run("within a turn", func(t *testing.T) {
 		p := history.Compact(talk("u one", "a two", "u look", "u at these", "c1 "+strings.Repeat("word ", 300), "r1 x", "c2 "+strings.Repeat("word ", 300), "r2 x", "c3,4 ", "r3 x", "r4 y"), history.Limits{Room: 600, Summary: 100})
 		if ids(p.Kept) != "3 4 9 10 11" || ids(p.Gone) != "1 2 5 6 7 8" {

@@ -64,6 +64,10 @@ func TestCompactionIsTold(t *testing.T) {
 	for len(w.compactions(t)) == 0 {
 		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
 	}
+	var reason string
+	if err := w.cfg.DB.QueryRow(`SELECT reason FROM compaction`).Scan(&reason); err != nil || reason != becauseFull {
+		t.Errorf("it came too late: %q, %v", reason, err)
+	}
 	got := w.room.notices()
 	if len(got) != 1 || got[0] != "I have summarised the earlier part of this conversation; `!summary` shows it." {
 		t.Errorf("said: %q", got)
@@ -101,6 +105,26 @@ func TestServerRefuses(t *testing.T) {
 		if limit == 0 && (refused != 2 || len(w.compactions(t)) != 1 || !strings.Contains(got.Text, "has grown too large")) {
 			t.Errorf("refused %d times, %v; answer %+v", refused, w.compactions(t), got)
 		}
+	}
+}
+
+// TestServerRefusesTwice: after a compaction for that reason, the next refusal in the same
+// turn is told.
+func TestServerRefusesTwice(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	w.chatter(t, "a", 15)
+	summaries := w.script.reply
+	answers := []string{"too large", `{"entry":"likes tea"}`, "too large", "this must not be asked for"}
+	w.script.reply = func(body string) (answer string, ok bool) {
+		if isSummary(body) || len(answers) == 0 {
+			return summaries(body)
+		}
+		answer, answers = answers[0], answers[1:]
+		return answer, true
+	}
+	if got := w.say(t, "$x", "and now?"); !strings.Contains(got.Text, "has grown too large") || len(answers) != 1 {
+		t.Errorf("answer %+v; not asked for: %q", got, answers)
 	}
 }
 

@@ -134,7 +134,7 @@ func TestCompaction(t *testing.T) {
 			}
 		}
 	})
-	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
+	for name, answer := range map[string]string{"failing": "500", "empty": "", "cut": "cut off in the middle of a summary that they", "garbled": "<html><body>Bad Gateway, sorry about that</body></html>", "calls a tool": `{"entry":"x"}`} {
 		t.Run("a summariser that is "+name+" falls back", func(t *testing.T) {
 			w := newWindow(t, t.TempDir(), 6000)
 			w.summarising(t, func(string) string { return answer })
@@ -161,6 +161,22 @@ func TestCompaction(t *testing.T) {
 		}
 		if *n != summaryTries {
 			t.Errorf("a model was asked %d times for %d compactions", *n, len(w.compactions(t)))
+		}
+	})
+	t.Run("failures that are not in a row break nothing", func(t *testing.T) {
+		w := newWindow(t, t.TempDir(), 6000)
+		var n *int
+		n = w.summarising(t, func(string) string {
+			if *n%summaryTries == 0 {
+				return fmt.Sprintf("They talked about the weather, %d times by now.", *n)
+			}
+			return ""
+		})
+		for len(w.compactions(t)) < 7 {
+			w.chatter(t, fmt.Sprint("e", len(w.script.asked())), 5)
+		}
+		if *n != 7 {
+			t.Errorf("a model was asked %d times for 7 compactions", *n)
 		}
 	})
 }

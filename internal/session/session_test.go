@@ -81,7 +81,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory; "500" is a server error, "too large" a refusal for that reason; "cut" ends at the output limit.
+// append_memory; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -134,7 +134,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}}
 		finish = "tool_calls"
 	}
-	if answer == "cut" {
+	if strings.HasPrefix(answer, "cut") {
 		finish = "length"
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

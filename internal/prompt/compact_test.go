@@ -86,3 +86,16 @@ func TestCompactionRequest(t *testing.T) {
 		t.Errorf("of the owner's own: %s\n%s", system, user)
 	}
 }
+
+// Whatever the layout of a conversation, it has the summary: the messages it stands for
+// are not sent any more.
+func TestEveryLayoutHasTheSummary(t *testing.T) {
+	for _, layout := range Layouts() {
+		w := newWorld(t, layout)
+		w.summary = "They said hello."
+		w.says("And now?")
+		if got := flat(w.send().Messages()); !strings.Contains(got, "They said hello.") {
+			t.Errorf("%s: %s", layout, got)
+		}
+	}
+}

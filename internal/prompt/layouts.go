@@ -30,6 +30,7 @@ var tiered = []place{
 	{"tools", Prefix, 40, 40, 4_000, Rebuilt},
 	{"sanity", Prefix, 50, 30, 200 * perToken, Rebuilt},
 	{"instructions", Prefix, 60, 20, 1_000 * perToken, Rebuilt},
+	{"summary", Prefix, 70, 90, 8_000, Rebuilt}, // next to the history, which it is the older part of
 	{"seed", Tail, 0, 90, 2_000, Once},
 }
 

@@ -237,16 +237,19 @@ func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cu
 // compactNow is the command !compact.
 func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string, error) {
 	s.compaction.in = in
-	done, err := s.compactTo(ctx, becauseAsked, 100)
+	before, err := s.cfg.History.Compacted(ctx, s.room)
 	if err != nil {
 		return "", err
 	}
-	if !done {
-		return "There is nothing to summarise yet: I have all of this conversation before me.", nil
+	if err := s.compact(ctx, becauseAsked); err != nil {
+		return "", err
 	}
 	c, err := s.cfg.History.Compacted(ctx, s.room)
 	if err != nil {
 		return "", err
+	}
+	if c.ID == before.ID {
+		return "There is nothing to summarise yet: what is not summarised is short enough as it is.", nil
 	}
 	how := ""
 	if c.Level == history.Extracted {

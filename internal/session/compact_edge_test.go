@@ -79,6 +79,29 @@ func TestCompactionIsTold(t *testing.T) {
 	}
 }
 
+// TestRedeliveredAfterCompaction: a message that is summarised by now, and the newest one,
+// are known when they are delivered again, as after the program died.
+func TestRedeliveredAfterCompaction(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 6000)
+	w.summarising(t, func(string) string { return "They talked about the weather and the garden." })
+	w.say(t, "$first", "hello there")
+	for len(w.compactions(t)) == 0 {
+		w.chatter(t, fmt.Sprint("a", len(w.script.asked())), 1)
+	}
+	last := w.say(t, "$last", "and now?")
+	asked, said := len(w.script.asked()), w.room.count()
+	w.say(t, "$first", "hello there")
+	if again := w.say(t, "$last", "and now?"); again.Text != last.Text {
+		t.Errorf("the newest one is answered with %q, then %q", last.Text, again.Text)
+	}
+	if len(w.script.asked()) != asked || w.room.count() != said {
+		t.Errorf("%d more requests, %d more answers", len(w.script.asked())-asked, w.room.count()-said)
+	}
+	if past, err := w.cfg.History.Load(t.Context(), "!dm"); err != nil || len(past) > 14 { // and not the whole conversation
+		t.Errorf("%d messages are read for each request, %v", len(past), err)
+	}
+}
+
 // TestServerRefuses: what the server finds too large is compacted once; if that does not
 // help, the person hears so.
 func TestServerRefuses(t *testing.T) {

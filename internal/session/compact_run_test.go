@@ -144,11 +144,7 @@ func TestAnyHistoryFits(t *testing.T) {
 			rt.Fatal(err)
 		}
 		newest := fill(rt, m, room, in.ID)
-		now, err := s.mode(t.Context())
-		if err != nil {
-			rt.Fatal(err)
-		}
-		p, err := s.fits(t.Context(), in, "", now)
+		p, _, err := s.fits(t.Context(), in)
 		if err != nil {
 			rt.Fatal(err)
 		}

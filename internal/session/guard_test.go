@@ -122,6 +122,9 @@ func TestFullWindow(t *testing.T) {
 			}
 		}
 	}
+	if len(w.compactions(t)) == 0 {
+		t.Error("the older part went without a summary")
+	}
 	if drops == 0 || drops > 8 {
 		t.Errorf("turns went %d times in %d: %v", drops, len(sizes), sizes)
 	}

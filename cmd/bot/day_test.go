@@ -385,9 +385,10 @@ const (
 
 // kept are the tables that get rows for each message. The one of the crypto
 // store is how a message that is played again is told from a new one. A window as
-// small as here is full after two dozen messages, and each time that is an event of
-// the prompt; of those the newest thousand are kept.
-var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "prompt_event"}
+// small as here is full after two dozen messages: then there is one more summary, kept
+// with the messages it is of, and an event of the prompt, of which there are a thousand
+// at most.
+var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "prompt_event"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

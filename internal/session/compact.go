@@ -208,7 +208,8 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history
 	if err != nil {
 		return history.Limits{}, err
 	}
-	room := (t.Window - t.MaxOutput - p.Report.Total) * share / 100
+	window := float64(t.Window-t.MaxOutput) / max(1, s.guard.dense) // as the server counts
+	room := (int(window) - p.Report.Total) * share / 100
 	// A summary that is much longer would cost the conversation its place, and a section
 	// of the prompt has a cap of 8,000 characters.
 	const least, most = 100, 1_600

@@ -148,3 +148,18 @@ func TestFullWindow(t *testing.T) {
 		t.Errorf("status: %s", text)
 	}
 }
+
+// TestServerCountsMore: where the server counts twice what is estimated, the older
+// part is summarised while there is room to do it well, not when nothing fits any more.
+func TestServerCountsMore(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.dense = 2
+	text := strings.Repeat("A sentence about nothing in particular. ", 40)
+	for i := 0; len(w.compactions(t)) == 0 && i < 60; i++ {
+		w.say(t, fmt.Sprintf("$%d", i), text)
+	}
+	var reason string
+	if err := w.cfg.DB.QueryRow(`SELECT reason FROM compaction ORDER BY id LIMIT 1`).Scan(&reason); err != nil || reason != becauseFull {
+		t.Errorf("compacted because %q, %v", reason, err)
+	}
+}

@@ -1,0 +1,274 @@
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// embedder is an Embedding at a server that answers with steps.
+func embedder(t *testing.T, path string, steps ...http.HandlerFunc) (*Embedding, *scripted) {
+	t.Helper()
+	s := script(t, steps...)
+	e, err := NewEmbedding(EmbeddingConfig{BaseURL: s.URL + path, APIKey: "sekret-key", Model: "embed-small",
+		Retry: Retry{Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, s
+}
+
+// respond answers with status and body.
+func respond(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+func TestEmbedBothProtocols(t *testing.T) {
+	for path, answer := range map[string]string{
+		"/v1":  `{"object":"list","data":[{"index":1,"embedding":[0,5]},{"index":0,"embedding":[3,4]}]}`,
+		"/api": `{"model":"embed-small","embeddings":[[3,4],[0,5]],"total_duration":1}`,
+		"/v1/": `{"data":[{"embedding":[3,4]},{"embedding":[0,5]}]}`,
+	} {
+		t.Run(path, func(t *testing.T) {
+			asked := ""
+			e, s := embedder(t, path, func(w http.ResponseWriter, r *http.Request) {
+				asked = r.URL.Path
+				respond(200, answer)(w, r)
+			})
+			got, err := e.Embed(t.Context(), []string{"one", " ", "two"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(got) != "[[0.6 0.8] [] [0 1]]" || got[1] != nil {
+				t.Errorf("vectors %v", got)
+			}
+			want := map[string]string{"/v1": "/v1/embeddings", "/v1/": "/v1/embeddings", "/api": "/api/embed"}[path]
+			if asked != want {
+				t.Errorf("asked %s, want %s", asked, want)
+			}
+			if body := s.body(0); fmt.Sprint(body["input"]) != "[one two]" || body["model"] != "embed-small" {
+				t.Errorf("request %v", body)
+			}
+			if s.auth[0] != "Bearer sekret-key" {
+				t.Errorf("authorization %q", s.auth[0])
+			}
+		})
+	}
+}
+
+// TestEmbedTrouble: everything that is no good answer has its kind and says what it is.
+func TestEmbedTrouble(t *testing.T) {
+	const good = `{"embeddings":[[1,0],[0,1]]}`
+	tests := map[string]struct {
+		status   int
+		body     string
+		kind     Kind
+		says     string
+		requests int // before it gives up
+	}{
+		"rate limit":       {429, `{"error":{"message":"slow down"}}`, RateLimited, "slow down", 3},
+		"server error":     {500, `{"error":"unsupported value: NaN"}`, Failed, "unsupported value", 3},
+		"gateway":          {502, `<html>Bad Gateway</html>`, Failed, "a web page", 3},
+		"no key":           {401, `{"error":{"message":"bad key sekret-key"}}`, Denied, "bad key [secret]", 1},
+		"no model":         {404, `{"error":"model \"embed-small\" not found, try pulling it first"}`, NotFound, "try pulling it", 1},
+		"no reason":        {400, ``, Failed, "no reason given", 1},
+		"redirect":         {302, ``, Garbled, "302", 1},
+		"web page":         {200, `<!doctype html><title>Welcome</title>`, Garbled, "llm.embedding.base_url", 2},
+		"nothing":          {200, ``, Garbled, "no list of vectors", 2},
+		"chat answer":      {200, `{"choices":[]}`, Garbled, "0 vectors came for 2 texts", 2},
+		"error within":     {200, `{"error":{"message":"out of memory"}}`, Garbled, "out of memory", 2},
+		"short list":       {200, `{"embeddings":[[1,0]]}`, Garbled, "1 vectors came for 2 texts", 2},
+		"long list":        {200, `{"embeddings":[[1,0],[1,0],[1,0]]}`, Garbled, "3 vectors came for 2 texts", 2},
+		"short data":       {200, `{"data":[{"index":0,"embedding":[1]}]}`, Garbled, "1 vectors came for 2 texts", 2},
+		"same index twice": {200, `{"data":[{"index":0,"embedding":[1]},{"index":0,"embedding":[1]}]}`, Garbled, "numbered wrongly", 2},
+		"index outside":    {200, `{"data":[{"index":0,"embedding":[1]},{"index":7,"embedding":[1]}]}`, Garbled, "numbered wrongly", 2},
+		"dimensions":       {200, `{"embeddings":[[1,0],[1,0,0]]}`, Garbled, "3 numbers where others have 2", 2},
+		"zero vector":      {200, `{"embeddings":[[1,0],[0,0]]}`, Garbled, "text 2 of 2 is all zeros", 2},
+		"empty vector":     {200, `{"embeddings":[[1,0],[]]}`, Garbled, "text 2 of 2 is empty", 2},
+		"missing vector":   {200, `{"data":[{"index":0,"embedding":[1]},{"index":1}]}`, Garbled, "text 2 of 2 is no list", 2},
+		"NaN":              {200, `{"embeddings":[[1,NaN],[0,1]]}`, Garbled, "NaN", 2},
+		"null":             {200, `{"embeddings":[[1,null],[0,1]]}`, Garbled, "null", 2},
+		"too large number": {200, `{"embeddings":[[1e300,1],[0,1]]}`, Garbled, "no list of numbers", 2},
+		"words":            {200, `{"embeddings":[["a"],["b"]]}`, Garbled, "no list of numbers", 2},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			e, s := embedder(t, "/api", respond(tt.status, tt.body))
+			got, err := e.Embed(t.Context(), []string{"one", "two"})
+			var failed *Error
+			if !errors.As(err, &failed) || got != nil {
+				t.Fatalf("got %v, %v", got, err)
+			}
+			if failed.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) || strings.Contains(err.Error(), "sekret-key") {
+				t.Errorf("%v: %v, want %v with %q", failed.Kind, err, tt.kind, tt.says)
+			}
+			if s.requests() != tt.requests {
+				t.Errorf("%d requests, want %d", s.requests(), tt.requests)
+			}
+			if tt.requests == 1 {
+				return
+			}
+			e, _ = embedder(t, "/api", respond(tt.status, tt.body), respond(200, good))
+			if _, err := e.Embed(t.Context(), []string{"one", "two"}); err != nil {
+				t.Errorf("a second try that works is not taken: %v", err)
+			}
+		})
+	}
+}
+
+// TestEmbedDimensionStays: another model behind the same name is noticed.
+func TestEmbedDimensionStays(t *testing.T) {
+	e, _ := embedder(t, "/api", respond(200, `{"embeddings":[[1,0]]}`), respond(200, `{"embeddings":[[1,0,0]]}`))
+	if _, err := e.Embed(t.Context(), []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Embed(t.Context(), []string{"a"}); err == nil || !strings.Contains(err.Error(), "start this program again") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestEmbedBatches: many and long texts go in several requests, and come back in order.
+func TestEmbedBatches(t *testing.T) {
+	var mu sync.Mutex
+	var counts []int
+	e, s := embedder(t, "/v1", nil)
+	s.steps[0] = func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		input := s.body(len(counts))["input"].([]any)
+		total := 0
+		data := make([]map[string]any, len(input))
+		for i, text := range input {
+			total += len(text.(string))
+			data[len(input)-1-i] = map[string]any{"index": i, "embedding": []int{len(text.(string)), 1}}
+		}
+		if len(input) > 1 && total > maxBatchBytes {
+			t.Errorf("%d bytes in one request", total)
+		}
+		counts = append(counts, len(input))
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}
+	var texts []string
+	for i := range 150 {
+		texts = append(texts, strings.Repeat("x", i+1))
+	}
+	texts = append(texts, strings.Repeat("y", 40<<10), strings.Repeat("z", 40<<10), strings.Repeat("ß", 100<<10))
+	got, err := e.Embed(t.Context(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range got {
+		if want := float64(len(texts[i])); math.Abs(float64(v[0]/v[1])-want) > want*1e-5 {
+			t.Errorf("text %d of %v bytes got the vector of one of %v", i, want, v[0]/v[1])
+		}
+	}
+	if fmt.Sprint(counts) != "[64 64 23 1 1]" {
+		t.Errorf("requests of %v texts", counts)
+	}
+}
+
+// TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
+// not fit alone is cut.
+func TestEmbedTooLong(t *testing.T) {
+	refusals := map[string]http.HandlerFunc{
+		"413":       respond(413, `{"error":"batch size 3 > maximum allowed batch size 2","error_type":"Validation"}`),
+		"llama.cpp": respond(500, `{"error":{"code":500,"message":"input is too large to process. increase the physical batch size"}}`),
+		"openai":    respond(400, `{"error":{"message":"This model's maximum context length is 8192 tokens"}}`),
+		"tei":       respond(422, `{"error":"Input validation error: inputs must have less than 512 tokens. Given: 1132"}`),
+		"ollama":    respond(400, `{"error":"the input length exceeds the context length"}`),
+	}
+	for name, refuse := range refusals {
+		t.Run(name, func(t *testing.T) {
+			e, s := embedder(t, "/api", nil)
+			s.steps[0] = func(w http.ResponseWriter, r *http.Request) {
+				s.mu.Lock()
+				input := s.bodies[len(s.bodies)-1]["input"].([]any)
+				s.mu.Unlock()
+				vectors := [][]int{}
+				for _, text := range input {
+					if len(text.(string)) > 300 || len(input) > 2 {
+						refuse(w, r)
+						return
+					}
+					vectors = append(vectors, []int{len(text.(string)), 1})
+				}
+				_ = json.NewEncoder(w).Encode(map[string]any{"embeddings": vectors})
+			}
+			got, err := e.Embed(t.Context(), []string{"a", strings.Repeat("b", 1000), "ccc"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []float32{1, 250, 3} {
+				if math.Abs(float64(got[i][0]/got[i][1]-want)) > .01 {
+					t.Errorf("vector %d is of a text of %v, want %v", i, got[i][0]/got[i][1], want)
+				}
+			}
+			e, _ = embedder(t, "/api", refuse) // whatever the length
+			if _, err := e.Embed(t.Context(), []string{strings.Repeat("b", 1000)}); err == nil {
+				t.Error("no error of a server that takes nothing")
+			}
+		})
+	}
+}
+
+func TestEmbedEnds(t *testing.T) {
+	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+	t.Run("deadline of the caller", func(t *testing.T) {
+		e, _ := embedder(t, "/v1", hang)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := e.Embed(ctx, []string{"a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("timeout of the model", func(t *testing.T) {
+		e, s := embedder(t, "/v1", hang)
+		e.m.Timeout = 20 * time.Millisecond
+		var failed *Error
+		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != TimedOut {
+			t.Errorf("error %v", err)
+		}
+		if s.requests() != 3 {
+			t.Errorf("%d requests", s.requests())
+		}
+	})
+	t.Run("nobody there", func(t *testing.T) {
+		e, s := embedder(t, "/v1", hang)
+		s.Close()
+		var failed *Error
+		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != Unreachable || strings.Contains(err.Error(), "Post") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("nothing to ask", func(t *testing.T) {
+		e, s := embedder(t, "/v1", hang)
+		if got, err := e.Embed(t.Context(), []string{"", "\n"}); err != nil || len(got) != 2 || s.requests() != 0 {
+			t.Errorf("got %v, %v after %d requests", got, err, s.requests())
+		}
+	})
+}
+
+func TestEmbeddingConfig(t *testing.T) {
+	_, err := NewEmbedding(EmbeddingConfig{BaseURL: "localhost:11434/v1", APIKey: "a key", Timeout: -1})
+	for _, want := range []string{"llm.embedding.base_url", "llm.embedding.model", "llm.embedding.api_key", "llm.embedding: window, max_output and timeout"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no fault at %s in %v", want, err)
+		}
+	}
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "config", EmbeddingConfig{APIKey: "sekret-key", Model: "m"})
+	if strings.Contains(log.String(), "sekret") {
+		t.Error("the key is in the log")
+	}
+}

@@ -1,0 +1,171 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxQuestions = 128              // vectors of questions that are kept ready
+	shyness      = 10 * time.Second // an embedder that failed is left alone by questions
+)
+
+// questions keeps the vectors of what was asked last.
+type questions struct {
+	mu      sync.Mutex
+	vectors map[string][]float32
+	order   []string
+}
+
+func (q *questions) get(text string) ([]float32, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	v, there := q.vectors[text]
+	return v, there
+}
+
+func (q *questions) put(text string, vector []float32) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, there := q.vectors[text]; there {
+		return
+	}
+	if q.vectors == nil {
+		q.vectors = map[string][]float32{}
+	}
+	if len(q.order) == maxQuestions {
+		delete(q.vectors, q.order[0])
+		q.order = q.order[1:]
+	}
+	q.vectors[text], q.order = vector, append(q.order, text)
+}
+
+func (q *questions) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.vectors, q.order = nil, nil
+}
+
+// health is how the embedder does.
+type health struct {
+	mu     sync.Mutex
+	since  time.Time // of its failing; zero = it is well
+	failed time.Time // last
+	reason string
+}
+
+// down notes a failure and reports whether it is the first.
+func (h *health) down(now time.Time, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := h.since.IsZero()
+	if first {
+		h.since = now
+	}
+	h.failed, h.reason = now, err.Error()
+	return first
+}
+
+// up notes that it works and reports whether it did not before.
+func (h *health) up() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	again := !h.since.IsZero()
+	h.since, h.reason = time.Time{}, ""
+	return again
+}
+
+// resting reports whether it failed just now.
+func (h *health) resting(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.since.IsZero() && now.Sub(h.failed) < shyness
+}
+
+func (v *Vectors) failed(ctx context.Context, err error) {
+	if v.health.down(v.now(), err) {
+		v.log.LogAttrs(ctx, slog.LevelWarn, "embeddings cannot be made; memory is searched by words until they can", slog.String("err", err.Error()))
+	}
+}
+
+func (v *Vectors) works(ctx context.Context) {
+	if v.health.up() {
+		v.log.LogAttrs(ctx, slog.LevelInfo, "embeddings can be made again")
+	}
+}
+
+// Question is the vector of what is looked for, or nil when there is none in time
+// or the model makes nothing of it: then words have to do. What was asked before
+// costs nothing, and an embedder that just failed is not waited for.
+func (v *Vectors) Question(ctx context.Context, text string) []float32 {
+	if text = strings.Join(strings.Fields(text), " "); text == "" {
+		return nil
+	}
+	if vector, there := v.asked.get(text); there {
+		return vector
+	}
+	if v.health.resting(v.now()) {
+		return nil
+	}
+	within, cancel := context.WithTimeoutCause(ctx, v.patience, fmt.Errorf("no answer within %s", v.patience))
+	defer cancel()
+	vectors, err := v.embed(within, []string{text})
+	if err == nil {
+		err = v.settle(ctx, dimension(vectors))
+	}
+	switch {
+	case ctx.Err() != nil: // nobody waits any more
+		return nil
+	case err != nil:
+		if within.Err() != nil {
+			err = context.Cause(within)
+		}
+		v.failed(ctx, err)
+		v.Wake() // to find out when it is back
+		return nil
+	}
+	v.works(ctx)
+	v.asked.put(text, vectors[0])
+	return vectors[0]
+}
+
+// VectorStatus says how far the vectors are.
+type VectorStatus struct {
+	Model       string    `json:"model"`
+	Dimension   int       `json:"dimension"` // 0 = not known yet
+	Done        int       `json:"done"`      // entries that are read
+	Total       int       `json:"total"`
+	Refused     int       `json:"refused,omitempty"`    // entries whose text the model does not take
+	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
+	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+}
+
+// Status says how far the vectors are. It asks nobody.
+func (v *Vectors) Status() VectorStatus {
+	v.mu.RLock()
+	s := VectorStatus{Model: v.embedder.Name(), Dimension: v.dim, Done: len(v.scopes) + len(v.empty), Refused: len(v.aside)}
+	s.Total = s.Done + len(v.missing)
+	v.mu.RUnlock()
+	v.health.mu.Lock()
+	s.Unreachable, s.Reason = v.health.since, v.health.reason
+	v.health.mu.Unlock()
+	return s
+}
+
+// Line is the status in one line for people, with times in their zone.
+func (s VectorStatus) Line(zone *time.Location) string {
+	switch left := s.Total - s.Done; {
+	case !s.Unreachable.IsZero():
+		return fmt.Sprintf("embeddings: unreachable since %s, searching by words", s.Unreachable.In(zone).Format("2006-01-02 15:04"))
+	case left > s.Refused:
+		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); the others are found by their words meanwhile", s.Done, s.Total, s.Model)
+	case left > 0:
+		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); it does not take %d, which are found by their words", s.Done, s.Total, s.Model, left)
+	default:
+		return fmt.Sprintf("embeddings: all %d memories are read (%s)", s.Total, s.Model)
+	}
+}

@@ -1,0 +1,354 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patient waits for something that Run does.
+func patient(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for range 3000 {
+		if done() {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("waited in vain until %s", what)
+}
+
+// running runs v in the background until the test ends, without rests.
+func running(t testing.TB, v *Vectors) {
+	t.Helper()
+	v.sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := v.Run(ctx); err != nil {
+			t.Errorf("run: %v", err)
+		}
+	})
+	t.Cleanup(func() { stop(); wg.Wait() })
+}
+
+// many are n entries of three words each.
+func many(n int) []Entry {
+	var all []Entry
+	for i := range n {
+		all = append(all, Entry{Text: fmt.Sprintf("w%d x%d fact%d", i%7, i%5, i), Conversation: fmt.Sprint("c", i%3), Seq: i})
+	}
+	return all
+}
+
+// TestRunRepairs: an outage is seen, delays no question, loses nothing, and ends by itself.
+func TestRunRepairs(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, many(20)...)
+	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("connection refused")}
+	var log bytes.Buffer
+	v := openVectors(t, db, e)
+	v.log = slog.New(slog.NewTextHandler(&log, nil))
+	running(t, v)
+	patient(t, "the outage is seen", func() bool { return !v.Status().Unreachable.IsZero() })
+	_, before := e.asked()
+	for range 50 { // none of these waits for the embedder
+		if q := v.Question(t.Context(), "fact1"); q != nil {
+			t.Error("a vector from nowhere")
+		}
+	}
+	if _, after := e.asked(); after > before+10 {
+		t.Errorf("%d requests while it rests", after-before)
+	}
+	s := v.Status()
+	if line := s.Line(time.UTC); s.Reason != "connection refused" || !strings.HasPrefix(line, "embeddings: unreachable since "+s.Unreachable.UTC().Format("2006-01-02")) || !strings.HasSuffix(line, ", searching by words") {
+		t.Errorf("status %+v: %s", s, line)
+	}
+	if found, err := v.nearest(t.Context(), nil, inScope(Shared), 5); err != nil || found != nil {
+		t.Errorf("found %v, %v", found, err)
+	}
+	e.set(func(e *wordEmbedder) { e.err = nil })
+	v.Wake()
+	patient(t, "all is made", func() bool { s := v.Status(); return s.Done == 20 && s.Unreachable.IsZero() })
+	if got := near10(t, v, "fact7", inScope(Shared)); len(got) != 1 || got[0] != n[7] {
+		t.Errorf("found %v", got)
+	}
+	isClean(t, v)
+
+	// Nothing is missing now, and an outage is still seen and seen to end.
+	e.set(func(e *wordEmbedder) { e.err = errors.New("off again") })
+	if v.Question(t.Context(), "something new") != nil || v.Status().Unreachable.IsZero() {
+		t.Error("the second outage is not seen")
+	}
+	if q := v.Question(t.Context(), "fact7"); q == nil {
+		t.Error("what was asked before is not kept ready")
+	}
+	e.set(func(e *wordEmbedder) { e.err = nil })
+	v.Wake()
+	patient(t, "the second outage ends", func() bool { return v.Status().Unreachable.IsZero() })
+}
+
+// TestPauseGrows: while the embedder fails, Run does not hammer it.
+func TestPauseGrows(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	entered(t, db, many(3)...)
+	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("off")}
+	v := openVectors(t, db, e)
+	running(t, v)
+	patient(t, "the outage is seen", func() bool { return !v.Status().Unreachable.IsZero() })
+	time.Sleep(300 * time.Millisecond)
+	if _, calls := e.asked(); calls > 4 {
+		t.Errorf("%d requests in its first moment", calls)
+	}
+}
+
+// TestRefusedText: a text the model does not take holds up no other.
+func TestRefusedText(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	all := many(40)
+	all[3].Text, all[39].Text = "poison one", "poison two"
+	n := entered(t, db, all...)
+	e := &wordEmbedder{name: "words", dim: 64, refuses: "poison"}
+	v := openVectors(t, db, e)
+	complete(t, v)
+	s := v.Status()
+	if s.Done != 38 || s.Total != 40 || s.Refused != 2 || !s.Unreachable.IsZero() {
+		t.Errorf("status %+v", s)
+	}
+	if line := s.Line(time.UTC); line != "embeddings: 38 of 40 memories are read (words); it does not take 2, which are found by their words" {
+		t.Errorf("status line %q", line)
+	}
+	entered(t, db, Entry{Text: "later fact"})
+	complete(t, v)
+	if got := near10(t, v, "fact38", inScope(Shared)); !slices.Equal(got, n[38:39]) {
+		t.Errorf("found %v", got)
+	}
+	forgotten(t, db, n[3])
+	if err := v.follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s := v.Status(); s.Refused != 1 || s.Total != 40 {
+		t.Errorf("status %+v after one is forgotten", s)
+	}
+	e.set(func(e *wordEmbedder) { e.refuses = "" })
+	v = openVectors(t, db, e)
+	complete(t, v)
+	if s := v.Status(); s.Done != 40 {
+		t.Errorf("status %+v with a model that takes it", s)
+	}
+}
+
+// TestModelChanges: another model, or another length of vectors under the same
+// name, has all entries embedded anew; old vectors are compared with nothing, and go
+// when the new ones are there.
+func TestModelChanges(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, many(50)...)
+	e := &wordEmbedder{name: "small", dim: 64}
+	complete(t, openVectors(t, db, e))
+
+	e = &wordEmbedder{name: "large", dim: 96}
+	v := openVectors(t, db, e)
+	if s := v.Status(); s.Done != 0 || s.Total != 50 {
+		t.Errorf("status %+v", s)
+	}
+	if got := near10(t, v, "fact7", inScope(Shared)); got != nil {
+		t.Errorf("found %v in the vectors of another model", got)
+	}
+	var progress []string
+	if err := v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }); err != nil {
+		t.Fatal(err)
+	}
+	if last := progress[len(progress)-1]; last != "50/50" {
+		t.Errorf("progress %v", progress)
+	}
+	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
+		t.Errorf("found %v", got)
+	}
+	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 100 {
+		t.Errorf("%d vectors before tidying", got)
+	}
+
+	// The length changes: noticed by the next question already.
+	e = &wordEmbedder{name: "large", dim: 128}
+	v = openVectors(t, db, e)
+	if s := v.Status(); s.Done != 50 || s.Dimension != 96 {
+		t.Errorf("status %+v", s)
+	}
+	q := v.Question(t.Context(), "fact7")
+	if s := v.Status(); s.Done != 0 || s.Dimension != 128 || len(q) != 128 {
+		t.Errorf("status %+v", s)
+	}
+	running(t, v)
+	patient(t, "old vectors are gone", func() bool {
+		return count(t, db, `SELECT count(*) FROM memory_vector`) == 50 && count(t, db, `SELECT count(*) FROM memory_space`) == 1
+	})
+	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
+		t.Errorf("found %v", got)
+	}
+	isClean(t, v)
+}
+
+func TestQuestion(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	started, release := make(chan struct{}, 10), make(chan struct{})
+	e := &wordEmbedder{name: "words", dim: 64}
+	v := openVectors(t, db, e)
+	a := v.Question(t.Context(), "cats  purr\n")
+	b := v.Question(t.Context(), "cats purr")
+	if _, calls := e.asked(); len(a) != 64 || !slices.Equal(a, b) || calls != 1 {
+		t.Errorf("%d requests for one question", calls)
+	}
+	for range 2 {
+		if v.Question(t.Context(), "...") != nil || v.Question(t.Context(), " \n") != nil {
+			t.Error("a vector of nothing")
+		}
+	}
+	if _, calls := e.asked(); calls != 2 || !v.Status().Unreachable.IsZero() {
+		t.Errorf("%d requests; %+v", calls, v.Status())
+	}
+	for i := range 2 * maxQuestions {
+		v.Question(t.Context(), fmt.Sprint("question ", i))
+	}
+	if len(v.asked.vectors) != maxQuestions || len(v.asked.order) != maxQuestions {
+		t.Errorf("%d questions are kept", len(v.asked.vectors))
+	}
+
+	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if v.Question(gone, "nobody waits") != nil || !v.Status().Unreachable.IsZero() {
+		t.Error("a turn that was stopped is taken for an outage")
+	}
+	v.patience = 20 * time.Millisecond
+	if v.Question(t.Context(), "too slow") != nil {
+		t.Error("a vector in no time")
+	}
+	if s := v.Status(); s.Reason != "no answer within 20ms" {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestVectorsSurviveKill: a process is killed while it embeds, several times; what
+// was made is whole, and the rest is made later.
+func TestVectorsSurviveKill(t *testing.T) {
+	const dirVariable = "REVERIE_TEST_EMBED_IN"
+	slow := func(ctx context.Context, texts []string) error {
+		return rest(ctx, time.Duration(len(texts))*time.Millisecond)
+	}
+	if dir := os.Getenv(dirVariable); dir != "" {
+		e := &slowEmbedder{wordEmbedder{name: "words", dim: 64}, slow}
+		v := openVectors(t, vectorDB(t, dir), e)
+		running(t, v)
+		patient(t, "it is killed", func() bool { s := v.Status(); return s.Done == s.Total })
+		return
+	}
+	dir := t.TempDir()
+	db := vectorDB(t, dir)
+	entered(t, db, many(4000)...)
+	last := 0
+	for range 4 {
+		child := exec.Command(os.Args[0], "-test.run=^TestVectorsSurviveKill$")
+		child.Env = append(os.Environ(), dirVariable+"="+dir)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		patient(t, "it has made some", func() bool { return count(t, db, `SELECT count(*) FROM memory_vector`) > last+40 })
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = child.Wait()
+		last = count(t, db, `SELECT count(*) FROM memory_vector`)
+	}
+	if last == 4000 {
+		t.Fatal("it was never killed in the middle")
+	}
+	e := &wordEmbedder{name: "words", dim: 64}
+	v := openVectors(t, db, e)
+	if s := v.Status(); s.Done != last || s.Total != 4000 {
+		t.Errorf("status %+v with %d vectors", s, last)
+	}
+	if said, err := v.Verify(t.Context()); err != nil || len(said) != 1 || !strings.HasSuffix(said[0], "have no vector yet") {
+		t.Errorf("verify says %q, %v", said, err)
+	}
+	complete(t, v)
+	isClean(t, v)
+	if texts, _ := e.asked(); len(texts) != 4000-last {
+		t.Errorf("%d of %d texts were embedded again", len(texts), 4000)
+	}
+}
+
+type slowEmbedder struct {
+	wordEmbedder
+	wait func(context.Context, []string) error
+}
+
+func (e *slowEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	if err := e.wait(ctx, texts); err != nil {
+		return nil, err
+	}
+	return e.wordEmbedder.Embed(ctx, texts)
+}
+
+// TestVectorsTogether: reading, writing, forgetting and embedding at the same time.
+func TestVectorsTogether(t *testing.T) {
+	dir := t.TempDir()
+	db := vectorDB(t, dir)
+	n := entered(t, db, many(200)...)
+	e := &wordEmbedder{name: "words", dim: 64}
+	v := openVectors(t, db, e)
+	second := openVectors(t, vectorDB(t, dir), e) // another process
+	running(t, v)
+	running(t, second)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 60 {
+			entered(t, db, Entry{Text: fmt.Sprint("added ", i), Scope: Room("!r:x")})
+			v.Wake()
+		}
+	})
+	wg.Go(func() {
+		for _, n := range n[:60] {
+			forgotten(t, db, n)
+		}
+	})
+	for g := range 3 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 100 {
+				q := v.Question(t.Context(), fmt.Sprint("fact", r.IntN(200)))
+				if _, err := v.nearest(t.Context(), q, inScope(Shared, Room("!r:x")), 10); err != nil {
+					t.Error(err)
+				}
+				v.likeness(q, n)
+				v.Status()
+			}
+		})
+	}
+	wg.Wait()
+	for _, v := range []*Vectors{v, second} {
+		patient(t, "all is read", func() bool {
+			s := v.Status()
+			return v.follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
+		})
+		for _, gone := range n[:60] {
+			if l := v.likeness(wordVector("fact", 64), []int64{gone}); len(l) > 0 {
+				t.Errorf("forgotten, and found: %v", l)
+			}
+		}
+		isClean(t, v)
+	}
+	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 200 {
+		t.Errorf("%d vectors of 200 texts", got)
+	}
+}

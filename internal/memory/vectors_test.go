@@ -1,0 +1,449 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+// wordEmbedder gives each word a direction and a text the sum of those of its words.
+type wordEmbedder struct {
+	name string
+	dim  int
+
+	mu      sync.Mutex
+	err     error           // every request fails with it
+	refuses string          // a word that no request may hold
+	started chan<- struct{} // told of each request, which then waits for release
+	release <-chan struct{}
+	texts   []string // that were embedded
+	calls   int
+}
+
+func (e *wordEmbedder) Name() string { return e.name }
+
+func (e *wordEmbedder) set(f func(*wordEmbedder)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f(e)
+}
+
+func (e *wordEmbedder) asked() (texts []string, calls int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.texts), e.calls
+}
+
+func (e *wordEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.mu.Lock()
+	e.calls++
+	started, release, err, refuses, dim := e.started, e.release, e.err, e.refuses, e.dim
+	e.mu.Unlock()
+	if started != nil {
+		started <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+	}
+	if err := cmp.Or(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		if refuses != "" && strings.Contains(text, refuses) {
+			return nil, errors.New("bad text")
+		}
+		out[i] = wordVector(text, dim)
+	}
+	e.set(func(e *wordEmbedder) { e.texts = append(e.texts, texts...) })
+	return out, nil
+}
+
+// wordVector is nil for a text without words.
+func wordVector(text string, dim int) []float32 {
+	var v []float32
+	for _, w := range strings.Fields(strings.ToLower(text)) {
+		if w = strings.Trim(w, ".!"); w == "" {
+			continue
+		}
+		h := fnv.New64a()
+		h.Write([]byte(w))
+		r := rand.New(rand.NewPCG(h.Sum64(), 1))
+		if v == nil {
+			v = make([]float32, dim)
+		}
+		for i := range v {
+			v[i] += float32(r.NormFloat64())
+		}
+	}
+	return v
+}
+
+func vectorDB(t testing.TB, dir string) *sql.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
+	t.Helper()
+	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+var firstDay = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// entered stores entries and returns their numbers. What they lack is filled in.
+func entered(t testing.TB, db *sql.DB, all ...Entry) []int64 {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var numbers []int64
+	for _, e := range all {
+		e.ID, e.Rev, e.Kind, e.Source = newID(), 1, Fact, Imported
+		e.State = cmp.Or(e.State, Active)
+		e.Scope = cmp.Or(e.Scope, Shared)
+		if e.ObservedAt.IsZero() {
+			e.ObservedAt = firstDay
+		}
+		e.CreatedAt, e.UpdatedAt = firstDay, firstDay
+		n, err := insertEntry(t.Context(), tx, e, "test", "batch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		numbers = append(numbers, n)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return numbers
+}
+
+// alter changes the row n and says so in the journal.
+func alter(t testing.TB, db *sql.DB, n int64, op, set string, then ...func(*sql.Tx) error) {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	_, err = tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', ?, id FROM memory WHERE n = ?`, op, n)
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), `UPDATE memory SET `+set+` WHERE n = ?`, n)
+	}
+	for _, f := range then {
+		err = cmp.Or(err, f(tx))
+	}
+	if err = cmp.Or(err, tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func forgotten(t testing.TB, db *sql.DB, n int64) {
+	t.Helper()
+	var hash string
+	if err := db.QueryRowContext(t.Context(), `SELECT hash FROM memory WHERE n = ?`, n).Scan(&hash); err != nil {
+		t.Fatal(err)
+	}
+	alter(t, db, n, "forget", `text = '', hash = '', state = 'forgotten'`, func(tx *sql.Tx) error { return forgetVectors(t.Context(), tx, hash) })
+}
+
+func complete(t testing.TB, v *Vectors) {
+	t.Helper()
+	if err := v.Complete(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// around lists the entries nearest to text.
+func near10(t testing.TB, v *Vectors, text string, w wanted) []int64 {
+	t.Helper()
+	found, err := v.nearest(t.Context(), v.Question(t.Context(), text), w, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []int64
+	for _, l := range found {
+		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
+			numbers = append(numbers, l.N)
+		}
+	}
+	return numbers
+}
+
+func inScope(scopes ...Scope) wanted { return wanted{scopes: scopes} }
+
+func isClean(t testing.TB, v *Vectors) {
+	t.Helper()
+	if said, err := v.Verify(t.Context()); err != nil || len(said) > 0 {
+		t.Errorf("verify says %q, %v", said, err)
+	}
+}
+
+func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNearest(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	me, you, room := Private("@me:x"), Private("@you:x"), Room("!r:x")
+	n := entered(t, db,
+		Entry{Scope: me, Text: "cats purr"},
+		Entry{Scope: you, Text: "cats bite"},
+		Entry{Scope: room, Text: "cats sleep"},
+		Entry{Scope: Shared, Text: "cats eat"},
+		Entry{Scope: me, Text: "cats swim", State: Superseded},
+		Entry{Scope: me, Text: "cats climb", State: Archived},
+		Entry{Scope: me, Text: "cats purr loudly", State: Merged},
+		Entry{Scope: me, Text: "cats run", ObservedAt: firstDay.AddDate(0, 0, 5)},
+		Entry{Scope: me, Text: "dogs bark"},
+		Entry{Scope: me, Text: "..."},
+	)
+	v := openVectors(t, db, &wordEmbedder{name: "words", dim: 300})
+	complete(t, v)
+	isClean(t, v)
+	ctx := t.Context()
+	q := v.Question(ctx, "cats")
+	day := firstDay.AddDate(0, 0, 1)
+	for name, tt := range map[string]struct {
+		w    wanted
+		want []int64
+	}{
+		"mine":         {inScope(me, Shared), []int64{n[0], n[3], n[7]}},
+		"a room's":     {inScope(room, Shared), []int64{n[2], n[3]}},
+		"yours":        {inScope(you), []int64{n[1]}},
+		"nobody's":     {inScope(), nil},
+		"a stranger's": {inScope(Private("@other:x")), nil},
+		"named twice":  {inScope(room, room), []int64{n[2]}},
+		"the past too": {wanted{scopes: []Scope{me}, past: true}, []int64{n[0], n[4], n[5], n[7]}},
+		"later":        {wanted{scopes: []Scope{me}, after: day}, []int64{n[7]}},
+		"earlier":      {wanted{scopes: []Scope{me}, before: day}, []int64{n[0]}},
+		"at the edge":  {wanted{scopes: []Scope{me}, after: firstDay, before: firstDay.AddDate(0, 0, 5)}, []int64{n[0]}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := near10(t, v, "cats", tt.w)
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("found %v, want %v", got, tt.want)
+			}
+		})
+	}
+	found, err := v.nearest(ctx, v.Question(ctx, "cats eat"), inScope(me, Shared, room), 2)
+	if err != nil || len(found) != 2 || found[0].N != n[3] || found[0].Cosine < .999 || found[0].Window != found[0].Cosine {
+		t.Errorf("the same words are found as %v, %v", found, err)
+	}
+	for name, q := range map[string][]float32{"none": nil, "shorter": q[:10], "zero": make([]float32, 300), "infinite": append([]float32{float32(math.Inf(1))}, q[1:]...), "NaN": append([]float32{float32(math.NaN())}, q[1:]...)} {
+		if found, err := v.nearest(ctx, q, inScope(me), 5); err != nil || len(found) > 0 && name != "NaN" {
+			t.Errorf("vector %s finds %v, %v", name, found, err)
+		}
+	}
+	like := v.likeness(q, []int64{n[0], n[8], n[9], n[6], 12345})
+	if len(like) != 2 || like[n[0]].Cosine < .5 || math.Abs(like[n[8]].Cosine) > .3 || like[n[8]].N != n[8] {
+		t.Errorf("likeness %v", like)
+	}
+}
+
+// TestVectorsFollowTheJournal: whoever changes an entry, by whatever connection.
+func TestVectorsFollowTheJournal(t *testing.T) {
+	dir := t.TempDir()
+	db, other := vectorDB(t, dir), vectorDB(t, dir)
+	e := &wordEmbedder{name: "words", dim: 200}
+	v := openVectors(t, db, e)
+	n := entered(t, other, Entry{Text: "cats purr"}, Entry{Text: "cats bite"}, Entry{Text: "Cats purr!", Scope: Room("!r:x")})
+	if got := near10(t, v, "cats", inScope(Shared)); got != nil {
+		t.Errorf("found %v before there were vectors", got)
+	}
+	if s := v.Status(); s.Done != 0 || s.Total != 3 {
+		t.Errorf("status %+v", s)
+	}
+	complete(t, v)
+	if got := near10(t, v, "cats purr", inScope(Shared)); !slices.Equal(got, []int64{n[0], n[1]}) {
+		t.Errorf("found %v", got)
+	}
+	if texts, _ := e.asked(); slices.Contains(texts, "cats purr") == slices.Contains(texts, "Cats purr!") {
+		t.Errorf("the same words were embedded twice: %q", texts)
+	}
+	steps := []struct {
+		do   func()
+		want []int64
+	}{
+		{func() { alter(t, other, n[0], "move", `scope = 'room:!r:x'`) }, []int64{n[1]}},
+		{func() { alter(t, other, n[0], "move", `scope = 'shared'`) }, []int64{n[0], n[1]}},
+		{func() { alter(t, other, n[1], "supersede", `state = 'superseded'`) }, []int64{n[0]}},
+		{func() { alter(t, other, n[1], "restore", `state = 'active'`) }, []int64{n[0], n[1]}},
+		{func() { alter(t, other, n[1], "merge", `state = 'merged'`) }, []int64{n[0]}},
+		{func() { forgotten(t, other, n[0]) }, nil},
+	}
+	for i, s := range steps {
+		s.do()
+		if got := near10(t, v, "cats purr", inScope(Shared)); !slices.Equal(got, s.want) {
+			t.Errorf("step %d: found %v, want %v", i, got, s.want)
+		}
+		if i != 4 { // what is merged keeps its vector
+			isClean(t, v)
+		}
+	}
+}
+
+// TestForgetVectors: nothing is left of a text that nobody remembers, in any
+// space; what somebody else remembers too stays theirs.
+func TestForgetVectors(t *testing.T) {
+	dir := t.TempDir()
+	db := vectorDB(t, dir)
+	n := entered(t, db, Entry{Text: "the code is 4711"}, Entry{Text: "The code is 4711.", Scope: Room("!r:x")}, Entry{Text: "alone here"})
+	complete(t, openVectors(t, db, &wordEmbedder{name: "old", dim: 100}))
+	e := &wordEmbedder{name: "new", dim: 200}
+	v := openVectors(t, db, e)
+	complete(t, v)
+	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 4 {
+		t.Fatalf("%d vectors of 2 texts in 2 spaces", got)
+	}
+	var alone []byte
+	if err := db.QueryRowContext(t.Context(), `SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 200`, textHash("alone here")).Scan(&alone); err != nil {
+		t.Fatal(err)
+	}
+	v.Question(t.Context(), "alone here")
+	forgotten(t, db, n[0])
+	forgotten(t, db, n[2])
+	if got := count(t, db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("alone here")); got != 0 {
+		t.Errorf("%d vectors of a forgotten text", got)
+	}
+	if got := near10(t, v, "code 4711", inScope(Room("!r:x"))); !slices.Equal(got, n[1:2]) {
+		t.Errorf("the room's own memory: %v", got)
+	}
+	if got := near10(t, v, "the code is 4711", inScope(Shared)); got != nil {
+		t.Errorf("forgotten, and found: %v", got)
+	}
+	if _, kept := v.asked.get("alone here"); kept {
+		t.Error("a question with the forgotten words is still kept")
+	}
+	if _, err := db.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"bot.db", "bot.db-wal"} {
+		if at := fileHolds(t, filepath.Join(dir, file), alone[:32]); at {
+			t.Errorf("the vector is still in %s", file)
+		}
+	}
+	isClean(t, v)
+}
+
+// TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
+// gets none.
+func TestForgetWhileEmbedding(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, Entry{Text: "a secret"}, Entry{Text: "no secret"})
+	started, release := make(chan struct{}), make(chan struct{})
+	v := openVectors(t, db, &wordEmbedder{name: "words", dim: 50, started: started, release: release})
+	var wg sync.WaitGroup
+	wg.Go(func() { complete(t, v) })
+	<-started
+	forgotten(t, db, n[0])
+	close(release)
+	wg.Wait()
+	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 1 {
+		t.Errorf("%d vectors, want that of the other text", got)
+	}
+	if s := v.Status(); s.Done != 1 || s.Total != 1 {
+		t.Errorf("status %+v", s)
+	}
+	isClean(t, v)
+}
+
+func TestVectorsReopen(t *testing.T) {
+	dir := t.TempDir()
+	db := vectorDB(t, dir)
+	var all []Entry
+	for i := range 100 {
+		all = append(all, Entry{Text: fmt.Sprintf("fact number%d", i), Conversation: "c", Seq: i})
+	}
+	all = append(all, Entry{Text: "..."})
+	n := entered(t, db, all...)
+	e := &wordEmbedder{name: "words", dim: 70}
+	v := openVectors(t, db, e)
+	complete(t, v)
+	w := inScope(Shared)
+	want, err := v.nearest(t.Context(), v.Question(t.Context(), "number42"), w, 5)
+	if err != nil || want[0].N != n[42] {
+		t.Fatalf("found %v, %v", want, err)
+	}
+	again := &wordEmbedder{name: "words", dim: 70}
+	v = openVectors(t, vectorDB(t, dir), again)
+	complete(t, v)
+	if texts, _ := again.asked(); len(texts) > 0 {
+		t.Errorf("embedded again: %q", texts)
+	}
+	got, err := v.nearest(t.Context(), wordVector("number42", 70), w, 5)
+	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("after reopening %v, %v, before %v", got, err, want)
+	}
+	isClean(t, v)
+	if s := v.Status(); s.Done != 101 || s.Total != 101 || s.Dimension != 70 {
+		t.Errorf("status %+v", s)
+	}
+}
+
+// TestVectorsDamaged: a damaged vector is found, not used, and made again.
+func TestVectorsDamaged(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, Entry{Text: "cats purr"}, Entry{Text: "cats bite"}, Entry{Text: "cats sleep"}, Entry{Text: "cats eat"})
+	e := &wordEmbedder{name: "words", dim: 64}
+	v := openVectors(t, db, e)
+	complete(t, v)
+	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
+		if _, err := db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said, err := v.Verify(t.Context())
+	want := []string{"2 vectors are damaged", "1 memories have no vector yet", "1 vectors belong to no memory"}
+	if err != nil || !slices.Equal(said, want) {
+		t.Errorf("verify says %q, %v", said, err)
+	}
+	if _, err := db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := v.Verify(t.Context()); err != nil || !slices.Contains(said, "1 vectors in memory are not those of the database") {
+		t.Errorf("verify says %q, %v", said, err)
+	}
+	v = openVectors(t, db, e)
+	if got := near10(t, v, "cats", inScope(Shared)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {
+		t.Errorf("found %v", got)
+	}
+	if err := v.Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	isClean(t, v)
+	if got := near10(t, v, "cats", inScope(Shared)); len(got) != 3 { // the fourth was replaced by a good vector of something else
+		t.Errorf("found %v", got)
+	}
+}

@@ -56,6 +56,8 @@ type MatrixConfig struct {
 type LLMConfig struct {
 	Models []ModelConfig       `yaml:"models"`
 	Roles  map[string][]string `yaml:"roles"` // role → model names, in failover order; "chat" is always there
+
+	Embedding *EmbeddingConfig `yaml:"embedding"` // nil = none
 }
 
 // ModelConfig is one model on one server. After loading, APIKey holds what its file said.

@@ -114,6 +114,7 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 	r.add(b.examinePrompt(ctx)...)
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)
+	r.add(b.examineEmbedding(ctx)...)
 	b.examineMatrix(ctx, r)
 }
 

@@ -68,9 +68,7 @@ func appendSigns(signs []uint64, code []int8) []uint64 {
 		if i%64 == 0 {
 			signs = append(signs, 0)
 		}
-		if c < 0 {
-			signs[len(signs)-1] |= 1 << (i % 64)
-		}
+		signs[len(signs)-1] |= uint64(uint8(c)>>7) << (i % 64)
 	}
 	return signs
 }

@@ -173,9 +173,7 @@ func (s *shelf) widen(i int32) {
 	clear(wide)
 	for k, x := range sum {
 		square += float64(x) * float64(x)
-		if x < 0 {
-			wide[k/64] |= 1 << (k % 64)
-		}
+		wide[k/64] |= uint64(math.Float32bits(x)>>31) << (k % 64)
 	}
 	r.length = float32(math.Sqrt(square))
 }
@@ -290,7 +288,7 @@ func (s *shelf) nearest(p *probe, w wanted, k int) []Likeness {
 // promising lists about n rows that w wants and whose signs, alone or as a
 // window, agree best with the question's; all of them if there are not more.
 func (s *shelf) promising(p *probe, w wanted, n int) []int32 {
-	all := make([]int32, 0, min(len(s.rows), n))
+	all := make([]int32, 0, len(s.rows))
 	for i := range s.rows {
 		if w.takes(&s.rows[i]) {
 			all = append(all, int32(i))

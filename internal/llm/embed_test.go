@@ -251,6 +251,15 @@ func TestEmbedEnds(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("sent elsewhere", func(t *testing.T) { // where the key would go along
+		e, s := embedder(t, "/v1", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/login", http.StatusTemporaryRedirect)
+		})
+		var failed *Error
+		if _, err := e.Embed(t.Context(), []string{"a"}); !errors.As(err, &failed) || failed.Kind != Garbled || s.requests() != 1 {
+			t.Errorf("error %v after %d requests", err, s.requests())
+		}
+	})
 	t.Run("nothing to ask", func(t *testing.T) {
 		e, s := embedder(t, "/v1", hang)
 		if got, err := e.Embed(t.Context(), []string{"", "\n"}); err != nil || len(got) != 2 || s.requests() != 0 {

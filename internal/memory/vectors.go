@@ -43,7 +43,8 @@ type Vectors struct {
 	log      *slog.Logger
 	now      func() time.Time
 	sleep    func(context.Context, time.Duration) error
-	wake     chan struct{} // ends a rest of Run early
+	nap      func(context.Context, time.Duration) // Run's, until Wake
+	wake     chan struct{}
 
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
@@ -88,6 +89,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
 	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
+	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
 	}

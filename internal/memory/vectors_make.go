@@ -53,7 +53,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 			if pause == firstPause && v.Status().Unreachable.IsZero() {
 				v.log.LogAttrs(ctx, slog.LevelWarn, "vectors cannot be stored; memory is searched by words meanwhile", slog.String("err", err.Error()))
 			}
-			v.pause(ctx, pause)
+			v.nap(ctx, pause)
 			pause = min(2*pause, lastPause)
 		case made > 0:
 			pause = firstPause
@@ -71,7 +71,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 			if !tidied || v.other(ctx) {
 				tidied = v.tidy(ctx)
 			}
-			v.pause(ctx, lookAgain)
+			v.nap(ctx, lookAgain)
 		}
 	}
 	return nil
@@ -320,11 +320,17 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew", slog.Int("was", v.dim), slog.Int("is", dim))
 	}
 	v.mu.Lock()
+	defer v.mu.Unlock()
 	v.space, v.dim = space, dim
-	v.clear()
+	for n := range v.scopes { // those that have one in this space are found by the next step
+		v.missing[n] = true
+	}
+	for n := range v.empty {
+		v.missing[n] = true
+	}
+	v.shelves, v.scopes, v.empty = map[Scope]*shelf{}, map[int64]Scope{}, map[int64]bool{}
 	v.asked.clear()
-	v.mu.Unlock()
-	return v.catchUp(ctx)
+	return nil
 }
 
 // keep stores vectors, but none of a text that was forgotten meanwhile.

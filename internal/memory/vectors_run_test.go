@@ -104,11 +104,34 @@ func TestPauseGrows(t *testing.T) {
 	entered(t, db, many(3)...)
 	e := &wordEmbedder{name: "words", dim: 64, err: errors.New("off")}
 	v := openVectors(t, db, e)
-	running(t, v)
-	patient(t, "the outage is seen", func() bool { return !v.Status().Unreachable.IsZero() })
-	time.Sleep(300 * time.Millisecond)
-	if _, calls := e.asked(); calls > 4 {
-		t.Errorf("%d requests in its first moment", calls)
+	ctx, stop := context.WithCancel(t.Context())
+	var naps []string
+	v.nap = func(_ context.Context, d time.Duration) {
+		if naps = append(naps, d.String()); len(naps) == 12 {
+			e.set(func(e *wordEmbedder) { e.err = nil })
+		}
+		if len(naps) == 14 {
+			stop()
+		}
+	}
+	if err := v.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 5s 5s" {
+		t.Errorf("it waited %s", got)
+	}
+}
+
+// TestNewestFirst: what was said last is embedded first.
+func TestNewestFirst(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, many(100)...)
+	v := openVectors(t, db, &wordEmbedder{name: "words", dim: 64})
+	if made, err := v.step(t.Context(), 10); made != 10 || err != nil {
+		t.Fatal(made, err)
+	}
+	if l := v.likeness(wordVector("fact", 64), n); len(l) != 10 || l[n[90]].N == 0 || l[n[99]].N == 0 {
+		t.Errorf("embedded are %v", l)
 	}
 }
 
@@ -244,7 +267,7 @@ func TestQuestion(t *testing.T) {
 func TestVectorsSurviveKill(t *testing.T) {
 	const dirVariable = "REVERIE_TEST_EMBED_IN"
 	slow := func(ctx context.Context, texts []string) error {
-		return rest(ctx, time.Duration(len(texts))*time.Millisecond)
+		return rest(ctx, time.Duration(len(texts))*5*time.Millisecond)
 	}
 	if dir := os.Getenv(dirVariable); dir != "" {
 		e := &slowEmbedder{wordEmbedder{name: "words", dim: 64}, slow}
@@ -260,9 +283,16 @@ func TestVectorsSurviveKill(t *testing.T) {
 	for range 4 {
 		child := exec.Command(os.Args[0], "-test.run=^TestVectorsSurviveKill$")
 		child.Env = append(os.Environ(), dirVariable+"="+dir)
+		var said bytes.Buffer
+		child.Stdout, child.Stderr = &said, &said
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the process said: %s", &said)
+			}
+		})
 		patient(t, "it has made some", func() bool { return count(t, db, `SELECT count(*) FROM memory_vector`) > last+40 })
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)

@@ -95,6 +95,13 @@ func TestShelf(t *testing.T) {
 			s.put(one.vectorRow, one.code)
 			there[n] = one
 		}
+		fresh := newShelf(dim)
+		for i := range s.rows {
+			fresh.put(there[s.rows[i].n].vectorRow, there[s.rows[i].n].code)
+		}
+		if !slices.Equal(fresh.signs, s.signs) || !slices.Equal(fresh.wide, s.wide) {
+			t.Error("the signs are not those of the vectors and windows")
+		}
 		q := randomVector(r, dim)
 		qu := unit(float64s(q))
 		var all []said
@@ -177,6 +184,38 @@ func TestShelfOfMany(t *testing.T) {
 	none := wanted{after: firstDay.AddDate(50, 0, 0)}
 	if got := s.nearest(newProbe(randomVector(r, dim)), none, k); len(got) > 0 {
 		t.Errorf("%d found of a time without any", len(got))
+	}
+}
+
+// TestFoundByItsWindow: among many, what is near only together with its
+// neighbours is found too.
+func TestFoundByItsWindow(t *testing.T) {
+	const dim = 128
+	s := filledShelf(20_000, dim)
+	r := rand.New(rand.NewPCG(3, 3))
+	noise := func() []float32 {
+		v := make([]float32, dim)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		return v
+	}
+	q := noise()
+	for i := range 40 { // every second one is off the point
+		v := noise()
+		if i%2 == 0 {
+			v = q
+		}
+		s.put(vectorRow{n: int64(100_000 + i), talk: "new", seq: int64(i)}, coded(t, v))
+	}
+	found := 0
+	for _, l := range s.nearest(newProbe(q), wanted{}, 60) {
+		if l.N >= 100_000 {
+			found++
+		}
+	}
+	if found < 39 { // the last has one neighbour only
+		t.Errorf("%d of 40 are found", found)
 	}
 }
 

@@ -34,7 +34,7 @@ func BenchmarkVectors(b *testing.B) {
 		b.Run(fmt.Sprintf("%dx%d", size.n, size.dim), func(b *testing.B) {
 			db := vectorDB(b, b.TempDir())
 			e := &randomEmbedder{rand.New(rand.NewPCG(1, 1)), size.dim}
-			fill(b, db, e, size.n)
+			fillVectors(b, db, e, size.n)
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
@@ -65,7 +65,7 @@ func BenchmarkVectors(b *testing.B) {
 }
 
 // fill stores n entries and their vectors the short way.
-func fill(b *testing.B, db *sql.DB, e *randomEmbedder, n int) {
+func fillVectors(b *testing.B, db *sql.DB, e *randomEmbedder, n int) {
 	b.Helper()
 	var all []Entry
 	for i := range n {

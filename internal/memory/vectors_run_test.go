@@ -198,7 +198,7 @@ func TestModelChanges(t *testing.T) {
 	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
 		t.Errorf("found %v", got)
 	}
-	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 100 {
+	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 100 {
 		t.Errorf("%d vectors before tidying", got)
 	}
 
@@ -214,7 +214,7 @@ func TestModelChanges(t *testing.T) {
 	}
 	running(t, v)
 	patient(t, "old vectors are gone", func() bool {
-		return count(t, db, `SELECT count(*) FROM memory_vector`) == 50 && count(t, db, `SELECT count(*) FROM memory_space`) == 1
+		return countRows(t, db, `SELECT count(*) FROM memory_vector`) == 50 && countRows(t, db, `SELECT count(*) FROM memory_space`) == 1
 	})
 	if got := near10(t, v, "fact7", inScope(Shared)); !slices.Equal(got, n[7:8]) {
 		t.Errorf("found %v", got)
@@ -293,12 +293,12 @@ func TestVectorsSurviveKill(t *testing.T) {
 				t.Logf("the process said: %s", &said)
 			}
 		})
-		patient(t, "it has made some", func() bool { return count(t, db, `SELECT count(*) FROM memory_vector`) > last+40 })
+		patient(t, "it has made some", func() bool { return countRows(t, db, `SELECT count(*) FROM memory_vector`) > last+40 })
 		if err := child.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = child.Wait()
-		last = count(t, db, `SELECT count(*) FROM memory_vector`)
+		last = countRows(t, db, `SELECT count(*) FROM memory_vector`)
 	}
 	if last == 4000 {
 		t.Fatal("it was never killed in the middle")
@@ -378,7 +378,7 @@ func TestVectorsTogether(t *testing.T) {
 		}
 		isClean(t, v)
 	}
-	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 200 {
+	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 200 {
 		t.Errorf("%d vectors of 200 texts", got)
 	}
 }

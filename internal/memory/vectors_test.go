@@ -145,7 +145,7 @@ func entered(t testing.TB, db *sql.DB, all ...Entry) []int64 {
 }
 
 // alter changes the row n and says so in the journal.
-func alter(t testing.TB, db *sql.DB, n int64, op, set string, then ...func(*sql.Tx) error) {
+func alterRow(t testing.TB, db *sql.DB, n int64, op, set string, then ...func(*sql.Tx) error) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -170,7 +170,7 @@ func forgotten(t testing.TB, db *sql.DB, n int64) {
 	if err := db.QueryRowContext(t.Context(), `SELECT hash FROM memory WHERE n = ?`, n).Scan(&hash); err != nil {
 		t.Fatal(err)
 	}
-	alter(t, db, n, "forget", `text = '', hash = '', state = 'forgotten'`, func(tx *sql.Tx) error { return forgetVectors(t.Context(), tx, hash) })
+	alterRow(t, db, n, "forget", `text = '', hash = '', state = 'forgotten'`, func(tx *sql.Tx) error { return forgetVectors(t.Context(), tx, hash) })
 }
 
 func complete(t testing.TB, v *Vectors) {
@@ -205,7 +205,7 @@ func isClean(t testing.TB, v *Vectors) {
 	}
 }
 
-func count(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
+func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
 	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
 		t.Fatal(err)
@@ -296,11 +296,11 @@ func TestVectorsFollowTheJournal(t *testing.T) {
 		do   func()
 		want []int64
 	}{
-		{func() { alter(t, other, n[0], "move", `scope = 'room:!r:x'`) }, []int64{n[1]}},
-		{func() { alter(t, other, n[0], "move", `scope = 'shared'`) }, []int64{n[0], n[1]}},
-		{func() { alter(t, other, n[1], "supersede", `state = 'superseded'`) }, []int64{n[0]}},
-		{func() { alter(t, other, n[1], "restore", `state = 'active'`) }, []int64{n[0], n[1]}},
-		{func() { alter(t, other, n[1], "merge", `state = 'merged'`) }, []int64{n[0]}},
+		{func() { alterRow(t, other, n[0], "move", `scope = 'room:!r:x'`) }, []int64{n[1]}},
+		{func() { alterRow(t, other, n[0], "move", `scope = 'shared'`) }, []int64{n[0], n[1]}},
+		{func() { alterRow(t, other, n[1], "supersede", `state = 'superseded'`) }, []int64{n[0]}},
+		{func() { alterRow(t, other, n[1], "restore", `state = 'active'`) }, []int64{n[0], n[1]}},
+		{func() { alterRow(t, other, n[1], "merge", `state = 'merged'`) }, []int64{n[0]}},
 		{func() { forgotten(t, other, n[0]) }, nil},
 	}
 	for i, s := range steps {
@@ -324,7 +324,7 @@ func TestForgetVectors(t *testing.T) {
 	e := &wordEmbedder{name: "new", dim: 200}
 	v := openVectors(t, db, e)
 	complete(t, v)
-	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 4 {
+	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 4 {
 		t.Fatalf("%d vectors of 2 texts in 2 spaces", got)
 	}
 	var alone []byte
@@ -334,7 +334,7 @@ func TestForgetVectors(t *testing.T) {
 	v.Question(t.Context(), "alone here")
 	forgotten(t, db, n[0])
 	forgotten(t, db, n[2])
-	if got := count(t, db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("alone here")); got != 0 {
+	if got := countRows(t, db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("alone here")); got != 0 {
 		t.Errorf("%d vectors of a forgotten text", got)
 	}
 	if got := near10(t, v, "code 4711", inScope(Room("!r:x"))); !slices.Equal(got, n[1:2]) {
@@ -370,7 +370,7 @@ func TestForgetWhileEmbedding(t *testing.T) {
 	forgotten(t, db, n[0])
 	close(release)
 	wg.Wait()
-	if got := count(t, db, `SELECT count(*) FROM memory_vector`); got != 1 {
+	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 1 {
 		t.Errorf("%d vectors, want that of the other text", got)
 	}
 	if s := v.Status(); s.Done != 1 || s.Total != 1 {

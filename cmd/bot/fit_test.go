@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"reverie/internal/prompt"
-	"reverie/internal/store"
 )
 
 // modelHeader is that of a model of 40 layers in F16, 16.5 GiB large, whose window
@@ -119,21 +117,7 @@ func TestFit(t *testing.T) {
 		{"llama.cpp, 24 GiB, a small window", llamaCPP(4096), 24564, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			config := filepath.Join(dir, "config.yaml")
-			text := fmt.Sprintf("data: %s/data\nllm:\n  models:\n    - {name: local, base_url: %q, model: m}\ncontext: {vram_mib: %d}\n", dir, tt.base, tt.mib)
-			if err := store.WriteFile(config, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-			cfg, log, err := load(configPath(config), io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := openBot(t.Context(), cfg, log, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.close()
+			b := botFor(t, tt.base, fmt.Sprintf("vram_mib: %d", tt.mib))
 			b.lookAround(t.Context())
 			if in := b.windowInputs(); in.Fit.Tokens < 4096 {
 				t.Fatalf("fit %+v", in.Fit)

@@ -90,6 +90,27 @@ func asOllama(t *testing.T, loaded, trained int) string {
 	return s.URL + "/v1"
 }
 
+// botFor is a bot whose model m is at base, with the section context as given.
+func botFor(t *testing.T, base, context string) *bot {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	text := fmt.Sprintf("data: %s/data\nllm:\n  models:\n    - {name: local, base_url: %q, model: m}\ncontext: {%s}\n", dir, base, context)
+	if err := store.WriteFile(file, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	cfg, log, err := load(configPath(file), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := openBot(t.Context(), cfg, log, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.close)
+	return b
+}
+
 // TestTierOfAServer: with a server that is there, on this machine and elsewhere.
 func TestTierOfAServer(t *testing.T) {
 	tests := []struct {
@@ -110,21 +131,7 @@ func TestTierOfAServer(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			file := filepath.Join(dir, "config.yaml")
-			text := fmt.Sprintf("data: %s/data\nllm:\n  models:\n    - {name: local, base_url: %q, model: m}\ncontext: {%s}\n", dir, asOllama(t, tt.loaded, tt.trained), tt.context)
-			if err := store.WriteFile(file, []byte(text)); err != nil {
-				t.Fatal(err)
-			}
-			cfg, log, err := load(configPath(file), io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := openBot(t.Context(), cfg, log, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer b.close()
+			b := botFor(t, asOllama(t, tt.loaded, tt.trained), tt.context)
 			if tt.elsewhere {
 				b.place.Store(&place{false, "gpu.lan is another machine"})
 			}

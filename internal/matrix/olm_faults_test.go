@@ -26,7 +26,7 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := db.QueryContext(t.Context(), `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`)
+	rows, err := db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -470,8 +470,13 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			hears(t, you, room, "echo: **one**", "echo: **two**")
 			say(t, you, room, "three")
 			hears(t, you, room, "echo: **three**")
-			if st := b.Status(t.Context()); st.Problem != "" {
-				t.Errorf("it is over, but the status says %q", st.Problem)
+			// On a busy machine a later poll may be cut too; then the next one clears it.
+			problem := b.Status(t.Context()).Problem
+			for limit := time.Now().Add(20 * time.Second); problem != "" && time.Now().Before(limit); problem = b.Status(t.Context()).Problem {
+				time.Sleep(50 * time.Millisecond)
+			}
+			if problem != "" {
+				t.Errorf("it is over, but the status says %q", problem)
 			}
 		})
 	}

@@ -180,9 +180,9 @@ type memoryImportCommand struct {
 	JSON  bool         `help:"Print JSON."`
 }
 
-// Run imports the file, all of it or nothing.
+// Run imports the file. It may run beside the bot.
 func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(b *bot, index *memory.FTS) error {
+	return withIndex(ctx, c, path, func(b *bot, _ *memory.FTS) error {
 		in, done, err := m.open(c.in)
 		if err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -193,7 +193,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 			scope = memory.Private(owner)
 		}
 		importer := memory.Importer{
-			DB: b.db, Index: index, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
+			Store: b.memory, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
 		}
 		result, err := importer.Import(ctx, m.File, in)
 		if err != nil {
@@ -203,6 +203,12 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 			return printJSON(c.out, result)
 		}
 		fmt.Fprintf(c.out, "%d memories imported, %d were there already.\n", result.Added, result.Known)
+		if result.Batch != "" {
+			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
+		}
+		if result.Forgotten > 0 {
+			fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
+		}
 		if len(result.Ignored) > 0 {
 			fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
 		}

@@ -68,7 +68,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 
 // sameFact finds the active entry that says what e says.
 func sameFact(c *change, e Entry) (*Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' ORDER BY n`, e.Scope, textHash(e.Text))
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, textHash(e.Text), e.Conversation)
 	if err != nil {
 		return nil, err
 	}

@@ -148,7 +148,7 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 // empty takes the words out of e and of its journal.
 func (c *change) empty(e Entry) error {
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
 		WHERE id = ? RETURNING n`, c.now.UnixMilli(), e.ID).Scan(&n)
 	if err != nil {
 		return fmt.Errorf("forget: %w", err)

@@ -72,6 +72,9 @@ func (f *FTS) rebuild(ctx context.Context, tx *sql.Tx, progress func(done, total
 	})
 }
 
+// indexedAtOnce is how many texts are made terms of before they are written.
+const indexedAtOnce = 4000
+
 // eachSource hands over all texts that are to be indexed, many at a time.
 func eachSource(ctx context.Context, db querier, do func(all []source, done, total int) error) error {
 	type key struct {
@@ -91,7 +94,7 @@ func eachSource(ctx context.Context, db querier, do func(all []source, done, tot
 	done := 0
 	for len(keys) > 0 {
 		n := 0
-		for n < min(len(keys), importChunk) && keys[n].query == keys[0].query {
+		for n < min(len(keys), indexedAtOnce) && keys[n].query == keys[0].query {
 			n++
 		}
 		var in strings.Builder

@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,20 +18,23 @@ import (
 
 // Importer takes memories from a file of JSON lines.
 type Importer struct {
-	DB       *sql.DB
-	Index    *FTS
+	Store    *Store
 	Scope    Scope          // of lines that name none; empty = every line must
 	Location *time.Location // of times without a zone; nil = UTC
 	Now      func() time.Time
 	Progress func(done, total int) // may be nil
+
+	atOnce int // lines of one transaction, for tests; 0 = as many as take about a second
 }
 
 // ImportResult says what an import did.
 type ImportResult struct {
-	Lines   int      `json:"lines"`
-	Added   int      `json:"added"`
-	Known   int      `json:"known"`             // they were there already, word for word
-	Ignored []string `json:"ignored,omitempty"` // fields that mean nothing here
+	Lines     int      `json:"lines"`
+	Added     int      `json:"added"`
+	Known     int      `json:"known"`             // they were there already, word for word
+	Forgotten int      `json:"forgotten"`         // they were to be forgotten, and were left out
+	Batch     string   `json:"batch,omitempty"`   // takes the whole import back (Undo); empty if nothing was added
+	Ignored   []string `json:"ignored,omitempty"` // fields that mean nothing here
 }
 
 // BadLines is the error of Import for a file that holds lines it cannot take:
@@ -65,7 +65,6 @@ func (b BadLines) Unwrap() []error { return b }
 const (
 	maxImportText = 100_000 // bytes of one text
 	maxImportLine = 1 << 20 // bytes of one line
-	importChunk   = 4000    // lines indexed at once
 )
 
 // record is a line of the file.
@@ -81,49 +80,6 @@ type record struct {
 }
 
 var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq"}
-
-// Import adds the lines of r, which people know as name, in one transaction: all
-// of them, or with an error none. Lines that are there already are left alone,
-// so that an import can be repeated. It reads r twice, and keeps little of it.
-func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
-	checked := survey{scopes: map[Scope]bool{}, ignored: map[string]bool{}}
-	if err := m.each(name, r, checked.ignored, func(e Entry, _ int) error {
-		checked.lines++
-		checked.scopes[e.Scope] = true
-		return nil
-	}); err != nil {
-		return ImportResult{}, err
-	}
-	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
-	}
-	tx, err := m.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
-	}
-	defer tx.Rollback()
-	added, err := m.add(ctx, tx, name, r, checked)
-	if bad := (BadLines)(nil); errors.As(err, &bad) {
-		return ImportResult{}, err
-	}
-	if err == nil && added > 0 {
-		err = tx.Commit()
-	}
-	if err != nil {
-		if ctx.Err() != nil { // the database says it in many ways
-			err = ctx.Err()
-		}
-		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
-	}
-	return ImportResult{Lines: checked.lines, Added: added, Known: checked.lines - added, Ignored: slices.Sorted(maps.Keys(checked.ignored))}, nil
-}
-
-// survey is what the first reading finds out.
-type survey struct {
-	lines   int
-	scopes  map[Scope]bool
-	ignored map[string]bool
-}
 
 // each hands over every line of r as an entry. Lines that are none, and those
 // that do refuses, are in its error, all of them.
@@ -322,131 +278,4 @@ func (m *Importer) time(raw json.RawMessage, now time.Time) (time.Time, error) {
 
 func badTime(text string) error {
 	return fmt.Errorf("observed_at %s: write it as 2026-01-31T18:30:00Z or 2026-01-31", text)
-}
-
-// known is what is there already, and what the file said before.
-type known struct {
-	refs  map[int64]int64 // ref → text; all as hashes
-	texts map[int64]bool
-}
-
-// has reports whether e is there. The same ref with another text is an error.
-func (k known) has(e Entry) (bool, error) {
-	if e.Ref == "" {
-		text := textKey(e.Scope, textHash(e.Text), e.Conversation, e.Seq)
-		there := k.texts[text]
-		k.texts[text] = true
-		return there, nil
-	}
-	ref, text := hash64("ref", string(e.Scope), e.Ref), hash64(e.Text)
-	old, there := k.refs[ref]
-	if there && old != text {
-		return true, fmt.Errorf("ref %q stands for another text already; give this one a ref of its own, or forget the other first", e.Ref)
-	}
-	k.refs[ref] = text
-	return there, nil
-}
-
-func textKey(scope Scope, hash, conversation string, seq int) int64 {
-	return hash64("text", string(scope), hash, conversation, strconv.Itoa(seq))
-}
-
-func (k known) read(ctx context.Context, tx *sql.Tx, scope Scope) error {
-	rows, err := tx.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ?`, scope)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var ref, text, hash, conversation string
-		var seq int
-		if err := rows.Scan(&ref, &text, &hash, &conversation, &seq); err != nil {
-			return err
-		}
-		if ref != "" {
-			k.refs[hash64("ref", string(scope), ref)] = hash64(text)
-		}
-		k.texts[textKey(scope, hash, conversation, seq)] = true
-	}
-	return rows.Err()
-}
-
-// add stores what is new of r, and returns how much that is.
-func (m *Importer) add(ctx context.Context, tx *sql.Tx, name string, r io.Reader, checked survey) (added int, err error) {
-	k := known{map[int64]int64{}, map[int64]bool{}}
-	for _, scope := range slices.Sorted(maps.Keys(checked.scopes)) {
-		if err := k.read(ctx, tx, scope); err != nil {
-			return 0, err
-		}
-	}
-	back, err := roomy(ctx, tx)
-	if err != nil {
-		return 0, err
-	}
-	defer back()
-	p := prepare(tx)
-	defer p.close()
-	batch, read := newBatch(), 0
-	var chunk []Entry
-	flush := func() error {
-		if err := m.store(ctx, p, chunk, batch); err != nil {
-			return stop{err}
-		}
-		added, chunk = added+len(chunk), chunk[:0]
-		if m.Progress != nil {
-			m.Progress(read, checked.lines)
-		}
-		return nil
-	}
-	err = m.each(name, r, checked.ignored, func(e Entry, _ int) error {
-		read++
-		if there, err := k.has(e); there || err != nil {
-			return err
-		}
-		if chunk = append(chunk, e); len(chunk) < importChunk {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil && len(chunk) > 0 {
-		err = flush()
-	}
-	if failed := (stop{}); errors.As(err, &failed) {
-		err = failed.error
-	}
-	if err == nil && added > 0 {
-		_, err = tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`)
-	}
-	return added, err
-}
-
-// roomy gives the connection of tx room for the trees that rows go to random
-// places of: without it, pages are written and read again all the time. back
-// gives it its own again.
-func roomy(ctx context.Context, tx *sql.Tx) (back func(), err error) {
-	var room int
-	if err := tx.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err != nil {
-		return nil, err
-	}
-	if _, err := tx.ExecContext(ctx, `PRAGMA cache_size = -65536`); err != nil {
-		return nil, err
-	}
-	return func() {
-		// Best effort: more room than asked for harms nobody.
-		_, _ = tx.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, room))
-	}, nil
-}
-
-// store writes entries and brings the index up to date with them.
-func (m *Importer) store(ctx context.Context, p *prepared, entries []Entry, batch string) error {
-	all := make([]source, len(entries))
-	for i, e := range entries {
-		n, err := insertEntry(ctx, p, e, "import", batch)
-		if err != nil {
-			return err
-		}
-		all[i] = source{doc: n, class: classActive, scope: e.Scope, text: e.Text, subject: e.Subject,
-			conversation: e.Conversation, seq: e.Seq, at: e.ObservedAt.UnixMilli(), rev: e.Rev}
-	}
-	return m.Index.indexWith(ctx, p, nil, all)
 }

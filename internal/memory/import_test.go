@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"slices"
@@ -87,27 +86,6 @@ func TestBadImport(t *testing.T) {
 	_, err := importInto(openIndex(t)).Import(t.Context(), "x.jsonl", strings.NewReader(strings.Repeat("bad\n", 30)))
 	if bad := (BadLines)(nil); !errors.As(err, &bad) || len(bad) != 30 || !strings.Contains(err.Error(), "and 10 more") {
 		t.Errorf("30 bad lines: %v", err)
-	}
-}
-
-// An import that is cut off leaves nothing behind.
-func TestImportIsAllOrNothing(t *testing.T) {
-	f := openIndex(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	m := importInto(f)
-	m.Progress = func(done, _ int) { cancel() }
-	lines := strings.Repeat("{\"text\":\"apple\",\"seq\":1}\n", 1)
-	for i := range importChunk + 10 {
-		lines += "{\"text\":\"apple\",\"ref\":\"" + strings.Repeat("x", i%7) + time.Duration(i).String() + "\"}\n"
-	}
-	if _, err := m.Import(ctx, "x", strings.NewReader(lines)); !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v", err)
-	}
-	for _, table := range []string{"memory", "memory_op", "index_doc", "index_fts", "index_term"} {
-		var n int
-		if err := f.db.QueryRow(`SELECT count(*) FROM ` + table).Scan(&n); err != nil || n != 0 {
-			t.Errorf("%s: %d rows, %v", table, n, err)
-		}
 	}
 }
 

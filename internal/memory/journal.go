@@ -27,6 +27,7 @@ type Op struct {
 type change struct {
 	ctx   context.Context
 	tx    *sql.Tx
+	p     *prepared // tx, for what is done many times
 	now   time.Time
 	actor string
 	batch string
@@ -34,6 +35,7 @@ type change struct {
 	rows    []int64 // the numbers of the changed entries, each once
 	touched map[int64]bool
 	scopes  []Scope
+	cache   int // of the connection, before roomy; 0 = as it is
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
@@ -82,7 +84,9 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}}
+	c := &change{ctx: ctx, tx: tx, p: prepare(tx), now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}}
+	defer c.p.close()
+	defer c.cramped()
 	if err := f(c); err != nil {
 		return nil, err
 	}
@@ -94,6 +98,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	if err := s.indexer(ctx, tx, c.rows); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
+	c.cramped()
 	s.fault("commit")
 	if err := tx.Commit(); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
@@ -113,7 +118,7 @@ func (c *change) add(e Entry) (Entry, error) {
 	if e.Kind == "" {
 		e.Kind = Fact
 	}
-	n, err := insertEntry(c.ctx, c.tx, e, c.actor, c.batch)
+	n, err := insertEntry(c.ctx, c.p, e, c.actor, c.batch)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -126,7 +131,7 @@ func (c *change) add(e Entry) (Entry, error) {
 func (c *change) set(before, after Entry, op string, undoes int64) error {
 	after.UpdatedAt, after.Rev = c.now, before.Rev+1
 	var n int64
-	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, updated_at = ?, rev = ?
+	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, updated_at = ?, rev = ?
 		WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(), milli(after.ValidTo),
 		after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -144,7 +149,7 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 	if err != nil {
 		return fmt.Errorf("change a memory: %w", err)
 	}
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	if _, err := c.p.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.batch, c.now.UnixMilli(), c.actor, op, before.ID, string(b), string(a), undoes); err != nil {
 		return fmt.Errorf("change a memory: %w", err)
 	}

@@ -223,8 +223,12 @@ func (s *Store) File(scope Scope) string {
 	return ""
 }
 
-// Entries lists the active entries of scopes, scope by scope, each in the order
-// of its file; hand edits are taken in first. While nothing changes this costs a
+// shown are the entries that stand in files and prompts. The lines of an imported
+// conversation are found when they are needed: nobody wants to read them all.
+const shown = `state = 'active' AND conversation = ''`
+
+// Entries lists the active entries of scopes that are no part of a conversation,
+// scope by scope, each in the order of its file; hand edits are taken in first. While nothing changes this costs a
 // stat for each file and one for the database, and the very same slice is
 // returned again: it is shared, so it must not be changed. When a file cannot be
 // read or written the error names it, and the entries come along all the same.
@@ -393,7 +397,7 @@ func (s *Store) load(ctx context.Context, f *file, changes int64) error {
 	if f.loaded && changes == f.changes {
 		return nil
 	}
-	all, err := entries(ctx, s.db, `WHERE scope = ? AND state = 'active' ORDER BY n`, f.scope)
+	all, err := entries(ctx, s.db, `WHERE scope = ? AND `+shown+` ORDER BY n`, f.scope)
 	if err != nil {
 		return err
 	}

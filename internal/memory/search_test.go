@@ -26,7 +26,15 @@ func openIndex(t testing.TB) *FTS {
 }
 
 func importInto(f *FTS) *Importer {
-	return &Importer{DB: f.db, Index: f, Scope: Shared, Now: func() time.Time { return today }}
+	var file string
+	if err := f.db.QueryRow(`SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&file); err != nil {
+		panic(err)
+	}
+	s, err := Open(context.Background(), Config{DB: f.db, Dir: filepath.Dir(file)})
+	if err != nil {
+		panic(err)
+	}
+	return &Importer{Store: s, Scope: Shared, Now: func() time.Time { return today }}
 }
 
 // remember imports lines of JSON.

@@ -148,11 +148,11 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	args := []any{scope}
 	if s.lines > 0 {
 		// The working set: what is pinned, what was added last, what is of use.
-		order = `AND (pinned = 1 OR n IN (SELECT n FROM memory WHERE scope = ?1 AND state = 'active' ORDER BY n DESC LIMIT ?2 / 2)
-			OR n IN (SELECT n FROM memory WHERE scope = ?1 AND state = 'active' ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)) ORDER BY n`
+		order = `AND (pinned = 1 OR n IN (SELECT n FROM memory WHERE scope = ?1 AND ` + shown + ` ORDER BY n DESC LIMIT ?2 / 2)
+			OR n IN (SELECT n FROM memory WHERE scope = ?1 AND ` + shown + ` ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)) ORDER BY n`
 		args = append(args, s.lines)
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, text FROM memory WHERE scope = ?1 AND state = 'active' `+order, args...)
+	rows, err := s.db.QueryContext(ctx, `SELECT id, text FROM memory WHERE scope = ?1 AND `+shown+` `+order, args...)
 	if err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
 	}
@@ -267,14 +267,14 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 // line finds or makes the entry of a line that was not there before.
 func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	hash := textHash(l.text)
-	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
+	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND `+shown+` AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
 	}
 	if len(known) == 1 {
 		return known[0].ID, nil
 	}
-	if known, err = entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'archived' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
+	if known, err = entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
 	}
 	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {

@@ -18,7 +18,11 @@ type Undone struct {
 	Changed []Entry `json:"changed"`
 }
 
-// Lines says in words what became of each entry.
+// maxUndone is how many entries are told of in words: an import is taken back as
+// a whole, too.
+const maxUndone = 20
+
+// Lines says in words what became of each entry, or of the first and how many more.
 func (u Undone) Lines() []string {
 	var lines []string
 	for _, part := range []struct {
@@ -28,6 +32,9 @@ func (u Undone) Lines() []string {
 		for _, e := range part.entries {
 			lines = append(lines, part.what+e.Text)
 		}
+	}
+	if more := len(lines) - maxUndone; more > 1 {
+		lines = append(lines[:maxUndone], fmt.Sprintf("and so with %d more", more))
 	}
 	return lines
 }
@@ -113,7 +120,7 @@ func (s *Store) scopesOf(ctx context.Context, batch string) ([]Scope, error) {
 
 // takeBack does the contrary of o.
 func (c *change) takeBack(a Access, o Op, u *Undone) error {
-	now, err := entryByID(c.ctx, c.tx, o.Entry)
+	now, err := entryByID(c.ctx, c.p, o.Entry)
 	if err != nil {
 		return err
 	}
@@ -124,7 +131,7 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 		return ErrGone
 	}
 	var undone int
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ?`, o.Seq).Scan(&undone); err != nil {
+	if err := c.p.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ?`, o.Seq).Scan(&undone); err != nil {
 		return fmt.Errorf("read the journal of memory: %w", err)
 	}
 	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {

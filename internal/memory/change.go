@@ -35,7 +35,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 		return Entry{}, false, err
 	}
 	e.Quote = cut(e.Quote, maxQuote)
-	e.By, e.Hits = "", 0
+	e.ID, e.By, e.Hits = "", "", 0
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
 		known, err := sameFact(c, e)
 		if err != nil {

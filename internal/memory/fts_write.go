@@ -66,7 +66,12 @@ func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 		}
 		all = append(all, some...)
 	}
-	return f.index(ctx, tx, n, all)
+	var last int64 // what has a higher number is new, and need not be taken out first
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(doc), 0) FROM index_doc`).Scan(&last); err != nil {
+		return fmt.Errorf("index memories: %w", err)
+	}
+	old := slices.DeleteFunc(slices.Clone(n), func(doc int64) bool { return doc > last })
+	return f.index(ctx, tx, old, all)
 }
 
 // made is a text as it is indexed.

@@ -81,7 +81,8 @@ type record struct {
 
 var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq"}
 
-// each hands over every line of r as an entry. Lines that are none, and those
+// each hands over every line of r as an entry, and notes in ignored, if there is
+// one, the fields that mean nothing. Lines that are none, and those
 // that do refuses, are in its error, all of them.
 func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do func(e Entry, line int) error) error {
 	var bad BadLines
@@ -158,8 +159,10 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	}
 	var fields map[string]json.RawMessage
 	var r record
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return Entry{}, jsonError(err)
+	if ignored != nil {
+		if err := json.Unmarshal(line, &fields); err != nil {
+			return Entry{}, jsonError(err)
+		}
 	}
 	if err := json.Unmarshal(line, &r); err != nil {
 		return Entry{}, jsonError(err)
@@ -185,7 +188,7 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	if err != nil {
 		return Entry{}, err
 	}
-	return Entry{ID: newID(), Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: Fact, Source: source, State: Active,
+	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: Fact, Source: source, State: Active,
 		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: at, CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
 }
 

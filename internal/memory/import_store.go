@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"reverie/internal/store"
@@ -18,7 +19,7 @@ import (
 // that runs beside it never waits for long, and then leaves it alone for
 // importPause: a database that is in use is asked again every tenth of a second.
 const (
-	importHold  = time.Second
+	importHold  = 1500 * time.Millisecond
 	importPause = 110 * time.Millisecond
 
 	firstPart, smallestPart, largestPart = 2000, 200, 8000 // lines
@@ -111,7 +112,7 @@ func (i *importing) addAll(name string, r io.Reader) error {
 			return err
 		}
 	}
-	err := i.each(name, r, map[string]bool{}, func(e Entry, _ int) error {
+	err := i.each(name, r, nil, func(e Entry, _ int) error {
 		i.read++
 		if i.part = append(i.part, e); len(i.part) < i.size {
 			return nil
@@ -187,6 +188,7 @@ func (i *importing) store() error {
 			case gone.has(e.Scope, e.Text):
 				forgotten++
 			default:
+				e.ID = i.id(added)
 				if _, err := c.add(e); err != nil {
 					return err
 				}
@@ -203,6 +205,13 @@ func (i *importing) store() error {
 		i.changes++
 	}
 	return nil
+}
+
+// id names the entry that is added after so many of this part. The names of one
+// import follow each other: trees of them grow at their end, and not everywhere.
+func (i *importing) id(n int) string {
+	at := strconv.FormatInt(int64(i.added+n), 36)
+	return "mem_" + i.batch[:6] + strings.Repeat("0", max(0, 6-len(at))) + at
 }
 
 // refresh reads anew what is known if somebody changed memory between two parts.

@@ -168,6 +168,14 @@ func TestImportThatIsCutOff(t *testing.T) {
 	if err != nil || got.Added != 5 || got.Known != 5 {
 		t.Errorf("%+v, %v", got, err)
 	}
+	seen := map[string]bool{}
+	all, err := s.List(t.Context(), everything, Filter{})
+	for _, e := range all {
+		seen[e.ID] = true
+	}
+	if err != nil || len(seen) != 10 || len(all) != 10 {
+		t.Errorf("%d entries, %d of them with a name of their own, %v", len(all), len(seen), err)
+	}
 	if n := strings.Count(onDisk(t, s, Private(owner)), "number"); n != 10 {
 		t.Errorf("%d lines in the file", n)
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -107,9 +108,9 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	return c, nil
 }
 
-// add stores e as a new entry; what is left out of it is filled in.
+// add stores e as a new entry; what is left out of it is filled in, its id too.
 func (c *change) add(e Entry) (Entry, error) {
-	e.ID, e.State, e.Rev = newID(), Active, 1
+	e.ID, e.State, e.Rev = cmp.Or(e.ID, newID()), Active, 1
 	e.CreatedAt, e.UpdatedAt = c.now, c.now
 	if e.ObservedAt.IsZero() {
 		e.ObservedAt = c.now

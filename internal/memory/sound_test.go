@@ -1,0 +1,185 @@
+package memory
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// TestAlwaysSound: whatever is done, in whatever order, the index is what the
+// entries ask for, the journal played from its beginning gives the entries, and
+// of what was forgotten not one word is left in the data folder.
+func TestAlwaysSound(t *testing.T) {
+	dir, runs := t.TempDir(), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		runs++
+		d := doer{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs))}
+		d.s = openAt(t, d.dir)
+		defer func() { _ = d.s.db.Close() }()
+		for range rapid.IntRange(1, 15).Draw(rt, "steps") {
+			d.step()
+		}
+		if faults, err := d.s.index.Verify(t.Context()); err != nil || len(faults) > 0 {
+			rt.Fatalf("the index: %q, %v", faults, err)
+		}
+		d.replay()
+		for _, word := range d.gone {
+			if found := traces(t, d.dir, word); len(found) > 0 {
+				rt.Fatalf("%s is left in %v", word, found)
+			}
+		}
+	})
+}
+
+type doer struct {
+	t    *testing.T
+	rt   *rapid.T
+	dir  string
+	s    *Store
+	n    int
+	gone []string
+}
+
+// fresh is a text with a word that stands nowhere else, in any form.
+func (d *doer) fresh() string {
+	d.n++
+	return fmt.Sprintf("the %sov of %s", d.word(d.n), []string{"tea", "Größe", "茶碗"}[d.n%3])
+}
+
+func (d *doer) word(n int) string {
+	return "zq" + strings.Map(func(r rune) rune { return r - '0' + 'b' }, fmt.Sprintf("%04d", n))
+}
+
+func (d *doer) scope() Scope {
+	return rapid.SampledFrom([]Scope{Private(owner), Room(room), Shared}).Draw(d.rt, "scope")
+}
+
+func (d *doer) step() {
+	ctx, s := d.t.Context(), d.s
+	me := Access{Actor: owner, All: true, Owner: true}
+	what := rapid.IntRange(0, 11).Draw(d.rt, "step")
+	switch what {
+	case 0:
+		d.ok(drop(s.Add(ctx, Entry{Scope: d.scope(), Text: d.fresh(), Source: UserExplicit, Subject: "Anna"}, owner)))
+		return
+	case 1:
+		var lines strings.Builder
+		for range rapid.IntRange(1, 6).Draw(d.rt, "lines") {
+			fmt.Fprintf(&lines, "{\"text\":%q,\"scope\":%q,\"conversation\":%q,\"seq\":%d}\n", d.fresh(), d.scope(), rapid.SampledFrom([]string{"", "c", "d"}).Draw(d.rt, "conversation"), d.n)
+		}
+		m := newImporter(s)
+		m.atOnce = 2
+		_, err := m.Import(ctx, "x", strings.NewReader(lines.String()))
+		d.ok(err)
+		return
+	case 2:
+		put(d.t, s, Private(owner), "# mine\n"+d.fresh()+"\n"+d.fresh()+"\n") // what stood there is taken out
+		texts(d.t, s, Private(owner))
+		return
+	case 3:
+		_, err := s.Undo(ctx, me, "")
+		d.ok(err)
+		return
+	case 4:
+		d.n++
+		d.ok(s.index.Hear(ctx, Turn{Scope: d.scope(), Event: fmt.Sprint("$", d.n%3), Text: "we talk of herons", At: today, Conversation: "c", Seq: d.n}))
+		return
+	case 5:
+		d.ok(s.index.Unhear(ctx, d.scope(), fmt.Sprint("$", d.n%3)))
+		return
+	}
+	all, err := s.List(ctx, me, Filter{})
+	d.ok(err)
+	if len(all) == 0 {
+		return
+	}
+	e := rapid.SampledFrom(all).Draw(d.rt, "entry")
+	switch what {
+	case 6:
+		d.ok(errOf(s.Share(ctx, me, e.ID)))
+	case 7:
+		d.ok(errOf(s.Withdraw(ctx, me, e.ID)))
+	case 8:
+		d.ok(errOf(s.Supersede(ctx, me, e.ID, d.fresh())))
+	case 9:
+		d.ok(s.Retire(ctx, me, e.ID))
+	case 10:
+		d.ok(s.Pin(ctx, me, e.ID, !e.Pinned))
+	case 11:
+		d.ok(errOf(s.Forget(ctx, me, e.ID)))
+		for n := range d.n + 1 {
+			if strings.Contains(e.Text, d.word(n)) {
+				d.gone = append(d.gone, d.word(n))
+			}
+		}
+	}
+}
+
+// ok lets pass what is no fault of the store.
+func (d *doer) ok(err error) {
+	if err != nil && !errors.Is(err, ErrNothing) && !errors.Is(err, ErrGone) && !errors.Is(err, ErrChanged) && !errors.Is(err, ErrNotYours) {
+		d.rt.Fatal(err)
+	}
+}
+
+func errOf[T any](_ T, err error) error { return err }
+
+func drop[T any](_ T, _ bool, err error) error { return err }
+
+// replay plays the journal and compares.
+func (d *doer) replay() {
+	ctx := d.t.Context()
+	journal, err := ops(ctx, d.s.db, `ORDER BY seq`)
+	d.ok(err)
+	now, gone := map[string]string{}, map[string]bool{}
+	for _, o := range journal {
+		if o.Op == "forget" {
+			gone[o.Entry] = true
+		}
+	}
+	for _, o := range journal {
+		if gone[o.Entry] {
+			if o.Before != nil || o.After != nil {
+				d.rt.Fatalf("operation %d still holds what was forgotten", o.Seq)
+			}
+			continue
+		}
+		before := ""
+		if o.Before != nil {
+			before = asJSON(*o.Before)
+		}
+		if before != now[o.Entry] {
+			d.rt.Fatalf("operation %d (%s) begins with\n%s, but it was\n%s", o.Seq, o.Op, before, now[o.Entry])
+		}
+		now[o.Entry] = asJSON(*o.After)
+	}
+	all, err := entries(ctx, d.s.db, `ORDER BY n`)
+	d.ok(err)
+	for _, e := range all {
+		if gone[e.ID] != (e.State == Forgotten) || gone[e.ID] && e.Text+e.Subject+e.Quote+e.Ref+e.Conversation != "" {
+			d.rt.Fatalf("%+v; forgotten: %v", e, gone[e.ID])
+		}
+		if !gone[e.ID] && asJSON(e) != now[e.ID] {
+			d.rt.Fatalf("the entry is\n%s, and the journal says\n%s", asJSON(e), now[e.ID])
+		}
+		delete(now, e.ID)
+	}
+	if len(now) > 0 {
+		d.rt.Fatalf("the journal knows entries that are not there: %v", now)
+	}
+}
+
+// asJSON is e without what changes with every operation.
+func asJSON(e Entry) string {
+	e.UpdatedAt, e.Rev = time.Time{}, 0
+	b, _ := json.Marshal(e)
+	return string(b)
+}

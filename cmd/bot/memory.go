@@ -221,6 +221,9 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, path configPat
 		text := ""
 		if o.After != nil {
 			text = string(o.After.Scope) + "  " + o.After.Text
+			if o.Op == "add" && o.After.Like != "" {
+				text += "  (nearly the same as " + o.After.Like + ")"
+			}
 		}
 		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor, o.Op, o.Entry, text)
 	}

@@ -23,7 +23,8 @@ func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Ent
 // is safely on disk. Its text becomes one line, white space folded; what is left
 // out besides text, scope and source is filled in. If the scope says the same
 // already, added is false, and the entry is the one that is there, now known to
-// hold at e.ObservedAt too. A text that is empty, longer than 2000 characters or
+// hold at e.ObservedAt too. If it says nearly the same (like.go), both are kept,
+// and the new one says so (Like). A text that is empty, longer than 2000 characters or
 // holds control characters is refused with an error that says what to change;
 // one that was to be forgotten is ErrForgotten, unless a person asks for it by
 // themselves (UserExplicit).
@@ -36,6 +37,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	}
 	e.Quote = cut(e.Quote, maxQuote)
 	e.ID, e.By, e.Hits = "", "", 0
+	likely := s.likely(ctx, e)
 	_, err = s.write(ctx, actor, []Scope{e.Scope}, func(c *change) error {
 		known, err := sameFact(c, e)
 		if err != nil {
@@ -57,6 +59,9 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 			return errors.Join(err, ErrForgotten)
 		}
 		added = true
+		if e.Like, err = stillActive(c, e.Scope, likely); err != nil {
+			return err
+		}
 		entry, err = c.add(e)
 		return err
 	})
@@ -285,7 +290,7 @@ func anys[T any](values []T) []any {
 }
 
 // History lists what was done to the entry id, the oldest first, with what was
-// done to those that it corrects or that correct it.
+// done to those that it corrects or that correct it, or that say nearly the same.
 func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) {
 	if _, err := s.Get(ctx, a, id); err != nil {
 		return nil, err
@@ -294,6 +299,11 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	if err != nil {
 		return nil, err
 	}
+	likes, err := list[string](ctx, s.db, `SELECT id FROM memory WHERE like_id = ?1 UNION SELECT like_id FROM memory WHERE id = ?1 AND like_id <> '' ORDER BY 1`, id)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	ids = append(ids, likes...)
 	all, err := ops(ctx, s.db, `WHERE entry IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY seq`, anys(ids)...)
 	if err != nil {
 		return nil, err

@@ -63,5 +63,10 @@ func TestNearDuplicatesAreLinked(t *testing.T) {
 	if again := noted(t, s, Private(owner), "Anna likes her tea green, in the morning", owner); again.Like != "" {
 		t.Errorf("linked to %q, which no longer counts", again.Like)
 	}
+	// Nor to one that a person just took out of the file.
+	put(t, s, Private(owner), "# nothing\n")
+	if again := noted(t, s, Private(owner), "in the morning Ben likes green tea", owner); again.Like != "" {
+		t.Errorf("linked to %q, which was taken out", again.Like)
+	}
 	sound(t, s)
 }

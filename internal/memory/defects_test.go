@@ -1,0 +1,141 @@
+package memory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Tests of what has been seen to go wrong elsewhere; ARCHITECTURE.md lists them.
+
+// The index is made of the entries, not of the file that shows some of them, and
+// changes nothing about them.
+func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
+	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
+	for n := range 20 {
+		e := noted(t, s, Private(owner), fmt.Sprintf("heron number %d", n), owner)
+		if err := s.Pin(ctx, as(owner), e.ID, n == 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := must[[]Entry](t)(s.List(ctx, everything, Filter{}))
+	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
+		t.Fatalf("%d lines in the file: that is no working set", n)
+	}
+	for range 2 {
+		if err := s.index.Rebuild(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		texts(t, s, Private(owner))
+	}
+	if diff := cmp.Diff(before, must[[]Entry](t)(s.List(ctx, everything, Filter{}))); diff != "" {
+		t.Error(diff)
+	}
+	if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100})); len(hits) != 20 {
+		t.Errorf("%d are found", len(hits))
+	}
+	sound(t, s)
+}
+
+// What says a wording anew that was corrected makes an entry of its own: the
+// correction stays as it is.
+func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	e := noted(t, s, Private(owner), "the code is 4711", owner)
+	next := must[Entry](t)(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))
+	again := noted(t, s, Private(owner), "the code is 4711", owner)
+	if again.ID == e.ID || again.ID == next.ID {
+		t.Errorf("%s took the place of %s or %s", again.ID, e.ID, next.ID)
+	}
+	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
+		if got := must[Entry](t)(s.Get(ctx, everything, id)); got.Text != text {
+			t.Errorf("%s says %q, and said %q", id, got.Text, text)
+		}
+	}
+	sound(t, s)
+}
+
+// The same fact, told and imported again and again, is one row of the index.
+func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	for range 3 {
+		if _, _, err := s.Append(ctx, Private(owner), "the heron is grey"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newImporter(s).Import(ctx, "x", strings.NewReader(`{"text":"the heron is grey"}`)); err != nil {
+			t.Fatal(err)
+		}
+		e := must[[]Entry](t)(s.Find(ctx, as(owner), "heron"))[0]
+		if err := s.Retire(ctx, as(owner), e.ID); err != nil {
+			t.Fatal(err)
+		}
+		must[Undone](t)(s.Undo(ctx, as(owner), ""))
+		sound(t, s)
+	}
+	if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Past: true})); len(hits) != 1 {
+		t.Errorf("%d are found", len(hits))
+	}
+}
+
+// A fact may be short, in any script; and the last word of a long question counts
+// as much as the first.
+func TestShortFactsAndLongQuestions(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"Has a dog","ref":"dog"}`, `{"text":"我喜欢喝绿茶","ref":"tea"}`, `{"text":"茶","ref":"one"}`, `{"text":"B+","ref":"blood"}`, `{"text":"4711","ref":"code"}`)
+		long := strings.Repeat("so tell me please after all this while what was it again that we said ", 4)
+		for text, ref := range map[string]string{"a dog?": "dog", "绿茶": "tea", "4711": "code", long + "about the dog": "dog"} {
+			if got := refs(t, x, Query{Text: text, K: 1}); len(got) != 1 || got[0] != ref {
+				t.Errorf("%q finds %q, want %s", text, got, ref)
+			}
+		}
+	})
+	s := openAt(t, t.TempDir())
+	for _, text := range []string{"Has a dog", "我喜欢喝绿茶", "茶", "B+", `{"a":1}`} {
+		if !add(t, s, Private(owner), text) {
+			t.Errorf("%q is not taken", text)
+		}
+	}
+}
+
+// Nothing relevant is nothing, not the oldest; nor is a syntax error.
+func TestNothingRelevantIsNothing(t *testing.T) {
+	each(t, func(t *testing.T, f *FTS, x index) {
+		remember(t, f, `{"text":"the heron is grey","ref":"1"}`, `{"text":"the door is green","ref":"2"}`)
+		for _, text := range []string{"submarine", `"`, `it's "odd`, "AND", "body:", "*", "NEAR(", "", " ", "\x00", "🦆"} {
+			want(t, text, refs(t, x, Query{Text: text}))
+		}
+	})
+}
+
+// To search writes nothing, waits for no writer and counts nothing as used.
+func TestSearchOnlyReads(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	e := noted(t, s, Private(owner), "the heron is grey", owner)
+	tx, err := s.db.BeginTx(ctx, nil) // somebody writes, and takes long
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var before, after int
+	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true})); len(hits) != 1 {
+			t.Fatalf("%+v", hits)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	got := must[Entry](t)(s.Get(ctx, everything, e.ID))
+	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&after); err != nil || after != before {
+		t.Errorf("%d operations, and before %d, %v", after, before, err)
+	}
+	if got.Hits != 0 || got.Rev != e.Rev || !got.LastHit.Equal(time.Time{}) {
+		t.Errorf("%+v", got)
+	}
+}

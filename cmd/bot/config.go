@@ -231,8 +231,8 @@ func (c *Config) warn(format string, args ...any) {
 // that this release does not act on yet, and secrets that others can read.
 func (c *Config) Warnings() []string {
 	w := slices.Clone(c.warnings)
-	if c.Memory.Backend != "flat_file" {
-		w = append(w, "memory.backend: "+c.Memory.Backend+" is not in this release yet; every memory goes into the prompt, as with flat_file")
+	if b := c.Memory.Backend; b != "flat_file" && b != "fts5" {
+		w = append(w, "memory.backend: "+b+" is not in this release yet; memories are found by their words, as with fts5")
 	}
 	if c.Dreaming.Schedule != "" {
 		w = append(w, "dreaming.schedule: dreaming is not in this release yet; nothing runs at that time")

@@ -34,7 +34,14 @@ func (b *bot) takenBack(ctx context.Context, event string) error {
 	if err := b.history.Redact(ctx, event); err != nil {
 		return err
 	}
-	_, err := b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
+	quotes, err := b.memory.Unhear(ctx, event)
+	if err != nil {
+		return err
+	}
+	if err := b.history.Unquote(ctx, quotes); err != nil {
+		return err
+	}
+	_, err = b.memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, event)
 	return err
 }
 

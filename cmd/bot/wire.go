@@ -77,7 +77,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.openGPU()
-	if b.memory, err = memory.Open(ctx, memory.Config{DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log}); err != nil {
+	if b.memory, err = memory.Open(ctx, memory.Config{DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend)}); err != nil {
 		return nil, err
 	}
 	b.tasks = task.NewStore(b.db, time.Now)

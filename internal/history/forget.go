@@ -122,3 +122,23 @@ func stringsIn(v any) []string {
 	}
 	return all
 }
+
+// TakenBack reports whether m was emptied because its sender took it back.
+func TakenBack(m Message) bool { return m.Role == llm.User && m.Text == takenBack }
+
+// Unquote takes quotes, such as of a message that was taken back, out of what
+// prompts added to messages and out of the results of tools.
+func (s *Store) Unquote(ctx context.Context, quotes []string) error {
+	for _, q := range quotes {
+		if strings.TrimSpace(q) == "" {
+			continue
+		}
+		if _, err := s.db.ExecContext(ctx, `UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`, q, " "+takenBack); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
+		if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = replace(text, ?1, ?2) WHERE role = 'tool' AND instr(text, ?1) > 0`, q, " "+takenBack); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
+	}
+	return nil
+}

@@ -94,6 +94,9 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 				return err
 			}
 		}
+		if err := s.silenceFacts(c, gone); err != nil {
+			return err
+		}
 		if s.purge != nil {
 			done.Kept, err = s.purge(ctx, c.tx, texts)
 		}

@@ -42,8 +42,11 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
 	var n int64
 	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text RETURNING n`,
+		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text WHERE text <> '' RETURNING n`,
 		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text).Scan(&n)
+	if heardAlready(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,7 @@ func turnOf(ctx context.Context, db *sql.DB, n int64) (*Turn, []Turn, error) {
 	}
 	for _, side := range []string{`(seq, n) < (?, ?) ORDER BY seq DESC, n DESC`, `(seq, n) > (?, ?) ORDER BY seq, n`} {
 		other, err := scanTurn(db.QueryRowContext(ctx, `SELECT `+turnColumns+` FROM memory_turn
-			WHERE scope = ? AND conversation = ? AND `+side+` LIMIT 1`, t.Scope, t.Conversation, t.Seq, n))
+			WHERE scope = ? AND conversation = ? AND text <> '' AND `+side+` LIMIT 1`, t.Scope, t.Conversation, t.Seq, n))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}

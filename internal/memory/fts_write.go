@@ -30,7 +30,7 @@ type source struct {
 const (
 	entrySource = `SELECT n, iif(state = 'active', 0, 1), scope, text, subject, conversation, seq, observed_at, rev FROM memory
 		WHERE state IN ('active', 'superseded', 'archived')`
-	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE 1`
+	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE text <> ''`
 )
 
 type querier interface {

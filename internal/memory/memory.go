@@ -28,6 +28,7 @@ type Config struct {
 	// FileLines is how many entries a file shows, besides those that are pinned;
 	// 0 = all of them.
 	FileLines int
+	Backend   Backend // "" = FlatFile; with another, FileLines is 40 if it is not set
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -45,6 +46,8 @@ type Store struct {
 	log        *slog.Logger
 	wal        string // the database's log: when it did not change, no entry did
 	index      *FTS
+	finder     index                                         // what Search asks
+	recalls    bool                                          // prompts show the working set only
 	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there
@@ -92,6 +95,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := s.choose(c.Backend); err != nil {
+		return nil, err
 	}
 	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)

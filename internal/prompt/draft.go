@@ -189,6 +189,9 @@ func (r *request) composePrefix(d *draft) string {
 		if row.Zone != Prefix || c == nil || len(c.lines) == 0 && c.lead == "" {
 			continue
 		}
+		if c = r.unsaid(d.epoch, c, parts); c == nil {
+			continue
+		}
 		s := r.section(i, c, d.epoch.nonce)
 		d.sections = append(d.sections, s)
 		if s.Text != "" {
@@ -209,7 +212,7 @@ func (r *request) composeTail(d *draft) {
 		if row.Zone != Tail || c == nil {
 			continue
 		}
-		c, records := r.news(e, row, c)
+		c, records := r.news(e, row, c, d.prefix)
 		e.shown = append(e.shown, records...)
 		if c == nil {
 			continue
@@ -231,13 +234,13 @@ func (r *request) composeTail(d *draft) {
 
 // news returns the part of c that the newest message must carry, if any, and
 // the records of what the model will have seen then.
-func (r *request) news(e *epoch, row *row, c *content) (*content, []shown) {
+func (r *request) news(e *epoch, row *row, c *content, prefix string) (*content, []shown) {
 	past := r.turn.History
 	if row.Change == NewLines {
 		var records []shown
 		var untold []int
 		for _, i := range e.unseen(c, past) {
-			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first {
+			if c.in != nil && c.in[i] != 0 && c.in[i] >= e.first || c.facts != nil && e.knows(c.facts[i], prefix, past) {
 				continue
 			}
 			if in := r.told(c.lines[i]); in != 0 {

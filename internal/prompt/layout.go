@@ -56,7 +56,8 @@ var contributors = []contributor{
 	{"active_skills", "Active skills", Data, Items, gatherActiveSkills, no},
 	{"skill_hints", "Skills that may help", Data, Items, gatherSkillHints, no},
 	{"memories", "User Memories", Data, Items, gatherMemories, no},
-	{"learned", "New memories", Data, Items, nil, no}, // of these
+	{"learned", "New memories", Data, Items, nil, no},                          // of these
+	{"recalled", "Recalled for this message", Data, Items, gatherRecalled, no}, // from all of them
 	{"goal", "Active Goal", Data, Items, gatherGoal, no},
 	{"steps", "Goal steps now", Data, Items, gatherSteps, no},
 	{"pin", "Current Task", Data, TailCut, gatherPin, no},
@@ -110,6 +111,7 @@ var layouts = map[Layout][]place{
 		{"tasks_now", Tail, 40, 65, 5_000, Changed},
 		{"active_skills", Tail, 50, 55, 16_000, NewLines},
 		{"skill_hints", Tail, 70, 30, 1_200, NewLines},
+		{"recalled", Tail, 75, 72, 8_000, NewLines},
 		{"steering", Tail, 80, 95, 1_000, NewLines},
 	},
 	Minimal: { // for scheduled jobs

@@ -12,6 +12,7 @@ var classic = []place{
 	{"core", Prefix, 0, Must, 32_000, Rebuilt},
 	{"clock", Prefix, 10, Must, 100, Rebuilt},
 	{"memories", Prefix, 20, 80, 10_000, Rebuilt},
+	{"recalled", Prefix, 21, 72, 8_000, Rebuilt},
 	{"tasks", Prefix, 30, 65, 5_000, Rebuilt},
 	{"summary", Prefix, 40, 90, 8_000, Rebuilt},
 	{"skills", Prefix, 50, 60, 2_000, Rebuilt},
@@ -59,6 +60,7 @@ var split = []place{
 	{"pin", Prefix, 52, 85, 1_000, Rebuilt},
 	{"tasks", Prefix, 53, 65, 5_000, Rebuilt},
 	{"summary", Prefix, 54, 90, 4_000 * perToken, Rebuilt},
+	{"recalled", Prefix, 55, 72, 8_000, Rebuilt},
 	{"seed", Tail, 0, 90, 2_000, Once},
 	{"steering", Tail, 80, 95, 1_000, NewLines},
 }
@@ -81,6 +83,7 @@ var layered = []place{
 	{"skills", Prefix, 40, 60, 1_000 * perToken, Rebuilt},
 	{"active_skills", Prefix, 41, 60, 4_000 * perToken, Rebuilt},
 	{"memories", Prefix, 50, 50, 2_000 * perToken, Rebuilt},
+	{"recalled", Prefix, 51, 48, 2_000 * perToken, Rebuilt},
 	{"tasks", Prefix, 55, 45, 1_000 * perToken, Rebuilt},
 	{"clock", Prefix, 60, 40, 200 * perToken, Rebuilt},
 	{"summary", Prefix, 70, 30, 10_000 * perToken, Rebuilt},
@@ -110,6 +113,7 @@ var phased = []place{
 	{"summary", Prefix, 302, 60, 8_000, Rebuilt},
 	{"footprint", Prefix, 303, 35, 2_000, Rebuilt},
 	{"files", Prefix, 304, 30, 2_000, Rebuilt},
+	{"recalled", Prefix, 305, 65, 8_000, Rebuilt},
 	// tools
 	{"base", Prefix, 400, 80, 16_000, Rebuilt},
 	{"guides", Prefix, 401, 75, 8_000, Rebuilt},

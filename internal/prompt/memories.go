@@ -30,7 +30,7 @@ func gatherMemories(ctx context.Context, q *question) (*content, error) {
 	defer a.mu.Unlock()
 	c := a.memories[key]
 	if c == nil || !sameEntries(c.entries, entries) {
-		c = &memoryCache{entries: entries, content: memoryContent(entries, a.memoryFiles(q.turn.Scopes))}
+		c = &memoryCache{entries: entries, content: memoryContent(entries, a.cfg.Memory.WorkingSet(entries), a.memoryFiles(q.turn.Scopes))}
 		a.memories[key] = c
 	}
 	return c.content, err // the entries of the files that could be read
@@ -50,14 +50,16 @@ func (a *Assembler) memoryFiles(scopes []memory.Scope) string {
 	return strings.Join(names, " and ")
 }
 
-func memoryContent(entries []memory.Entry, files string) *content {
+// memoryContent shows set, which is entries or some of them. The others still are
+// what the source says: one that is shown no more is not gone.
+func memoryContent(entries, set []memory.Entry, files string) *content {
 	c := content{source: "memories", rest: "older ones stand in " + files}
 	after := map[memory.Scope]int{} // entries that follow in the same scope
-	for _, e := range entries {
+	for _, e := range set {
 		after[e.Scope]++
 	}
 	seen := make(map[string]bool, len(entries))
-	for _, e := range entries {
+	for _, e := range set {
 		after[e.Scope]--
 		line := oneLine(e.Text, longest)
 		if line == "" || seen[line] {
@@ -67,5 +69,18 @@ func memoryContent(entries []memory.Entry, files string) *content {
 		c.lines = append(c.lines, line)
 		c.ranks = append(c.ranks, after[e.Scope])
 	}
-	return newContent(c)
+	if len(set) < len(entries) {
+		c.rest = "the others come up when they are needed, or with search_memory"
+	}
+	done := newContent(c)
+	if len(set) < len(entries) {
+		for _, e := range entries {
+			if id := lineID(oneLine(e.Text, longest)); !done.holds(id) {
+				done.has[id] = -1
+			}
+		}
+	}
+	return done
 }
+
+func (c *content) holds(id uint64) bool { _, ok := c.has[id]; return ok }

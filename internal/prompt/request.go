@@ -55,10 +55,14 @@ type looked struct {
 	skills func() ([]skill.Skill, error)
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
+	first  int64     // message with which the history begins, unless it must be cut again
 }
 
 func (r *request) look() *looked {
 	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), course: r.course.clone()} // a contributor may be late, and look at it then
+	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
+		l.first = r.room.epoch.first
+	}
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l

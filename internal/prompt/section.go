@@ -22,6 +22,7 @@ type content struct {
 	ranks  []int    // which lines go first where room is short: the highest; nil = the last
 	names  []string // what each line is the text of, where a text can change; nil = a changed line is another one
 	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
+	facts  []fact   // of memory: what each line is, however it is dated and cut
 	notes  []note   // of steering: why a line is said; said for another reason it is another line
 	rest   string   // where to find the lines that are left out
 	none   string   // what a tail says when there are no lines any more
@@ -46,6 +47,9 @@ func newContent(c content) *content {
 		if c.notes != nil {
 			c.ids[i] = c.notes[i].id()
 		}
+		if c.facts != nil {
+			c.ids[i] = lineID(c.facts[i].key)
+		}
 		c.has[c.ids[i]] = i
 		h.Write([]byte{'\n'})
 		h.Write([]byte(l))
@@ -65,6 +69,9 @@ func (c *content) only(index []int) *content {
 		}
 		if c.notes != nil {
 			part.notes = append(part.notes, c.notes[i])
+		}
+		if c.facts != nil {
+			part.facts, part.ranks = append(part.facts, c.facts[i]), append(part.ranks, c.ranks[i])
 		}
 	}
 	return newContent(part)

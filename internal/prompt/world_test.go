@@ -40,6 +40,7 @@ type world struct {
 	room    string
 	private bool
 
+	backend   memory.Backend
 	memory    *memory.Store
 	tasks     *task.Store
 	skills    *skill.Library
@@ -83,7 +84,7 @@ func newWorld(t testing.TB, layout Layout) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	var err error
-	w.memory, err = memory.Open(w.t.Context(), memory.Config{DB: w.db, Dir: w.dir, Owner: testUser})
+	w.memory, err = memory.Open(w.t.Context(), memory.Config{DB: w.db, Dir: w.dir, Owner: testUser, Backend: w.backend})
 	w.must(err)
 	w.tasks = task.NewStore(w.db, func() time.Time { return w.now })
 	w.skills = skill.Open(filepath.Join(w.dir, "skills"))

@@ -95,7 +95,7 @@ type offer struct {
 
 // costly are tools that the smallest windows have no room to describe, and that a
 // model can do without: it reports on its goal in lines of its text.
-var costly = []string{"goal"}
+var costly = []string{"goal", "search_memory"}
 
 // offers is the tools of each mode by its name: in the smallest tier, and in others.
 func offers(all []llm.ToolSpec) map[string][2]offer {

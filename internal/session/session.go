@@ -33,6 +33,9 @@ type Session struct {
 	taken int64    // up to this message of ours, its markers are known to be taken in
 
 	compaction compaction
+	kept    int                    // up to this message, the conversation can be found again; 0 = not known
+	counted int64                  // the answer whose use of memories was counted last
+	read    func(text string) bool // whether the model had a text before it, the last time
 
 	guard   guard
 	relieve relief
@@ -136,6 +139,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
 	}
+	s.recallable(ctx, newest)
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}

@@ -234,7 +234,9 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.guard.prune = 0
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
-	req := llm.Request{Messages: p.Messages(), Tools: s.offer(how).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
+	sent := p.Messages()
+	s.reads(sent)
+	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
 	if last {
 		req.Tools = nil
 	}

@@ -12,6 +12,8 @@ import (
 var (
 	//go:embed append_memory.md
 	appendMemoryText string
+	//go:embed search_memory.md
+	searchMemoryText string
 	//go:embed task.md
 	taskText string
 	//go:embed goal.md
@@ -26,6 +28,7 @@ var (
 // description, an example of good arguments, and what it does.
 var catalog = []entry{
 	define("append_memory", appendMemoryText, `{"entry": "Ada's sister Jana lives in Brno."}`, (*Set).appendMemory),
+	define("search_memory", searchMemoryText, `{"query": "Jana sister Brno"}`, (*Set).searchMemory),
 	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
 	define("goal", goalText, `{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),

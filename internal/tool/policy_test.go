@@ -45,11 +45,11 @@ func TestPolicyHolds(t *testing.T) {
 	scope := direct()
 	scope.Policy = Policy{Deny: []string{"append_*", "add_skill"}, Where: "planning mode", Else: "`!mode developer` offers it"}
 	offered := scope.Policy.Of(w.Specs())
-	if len(offered) != len(w.Specs())-2 || offered[0].Name != "task" {
+	if len(offered) != len(w.Specs())-2 || offered[0].Name != "search_memory" {
 		t.Errorf("offered: %+v", offered)
 	}
 	wants(t, w.bad(t, scope, "append_memory", `{"entry": "Ada likes tea."}`),
-		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: task, ", "tell them that `!mode developer` offers it.")
+		"append_memory is not offered in planning mode, so nothing was done.", "the tools are: search_memory, task, ", "tell them that `!mode developer` offers it.")
 	if entries, err := w.cfg.Memory.Entries(t.Context(), scope.Memory...); err != nil || len(entries) != 0 {
 		t.Errorf("it was done: %v, %v", entries, err)
 	}

@@ -182,7 +182,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 }
 
 func TestUnknownTool(t *testing.T) {
-	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, task, goal, add_skill, read_file")
+	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, add_skill, read_file")
 }
 
 func TestAppendMemory(t *testing.T) {

@@ -1,0 +1,199 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Backend says how entries come into prompts. The zero value is FlatFile.
+type Backend string
+
+// The backends.
+const (
+	FlatFile    Backend = "flat_file"    // all of them stand in every prompt
+	FTS5        Backend = "fts5"         // found by their words
+	LocalVector Backend = "local_vector" // found by their meaning too
+	Qdrant      Backend = "qdrant"       // likewise, on a server of its own
+)
+
+// workingSet is how many entries of a scope a file and a prompt show where the
+// others are found when they are needed.
+const workingSet = 40
+
+// choose sets up how s finds what it is asked for.
+func (s *Store) choose(b Backend) error {
+	switch b {
+	case "", FlatFile:
+		s.finder = OpenFlat(s.db)
+	case FTS5, LocalVector, Qdrant:
+		s.finder, s.recalls = s.index, true
+		if s.lines == 0 {
+			s.lines = workingSet
+		}
+	default:
+		return fmt.Errorf("memory: unknown backend %q; there are flat_file, fts5, local_vector and qdrant", b)
+	}
+	return nil
+}
+
+// Recalls reports whether a prompt shows only the working set of the entries, so
+// that the others have to be searched for.
+func (s *Store) Recalls() bool { return s.recalls }
+
+// Search returns what is found for q in its scopes and nowhere else, the best
+// first. Hand edits of the files are taken in by Entries, not here.
+func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if len(q.Scopes) == 0 {
+		return nil, nil
+	}
+	hits, err := s.finder.Search(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	// An index says where to look; who may see what it found is decided here.
+	return slices.DeleteFunc(hits, func(h Hit) bool {
+		if h.Turn != nil {
+			return !slices.Contains(q.Scopes, h.Turn.Scope)
+		}
+		return !slices.Contains(q.Scopes, h.Entry.Scope)
+	}), nil
+}
+
+// WorkingSet picks from entries, as Entries returns them, those that a prompt
+// shows whatever is asked: what is pinned, what was added last and what was of
+// use most often, in each scope. Without an index it is all of them.
+func (s *Store) WorkingSet(entries []Entry) []Entry {
+	if !s.recalls || len(entries) <= s.lines {
+		return entries
+	}
+	by := map[Scope][]int{}
+	for i, e := range entries {
+		by[e.Scope] = append(by[e.Scope], i)
+	}
+	in := make([]bool, len(entries))
+	for _, at := range by {
+		take := func(n int, less func(a, b Entry) int) {
+			sorted := slices.Clone(at)
+			slices.SortStableFunc(sorted, func(i, j int) int { return less(entries[i], entries[j]) })
+			for _, i := range sorted[:min(n, len(sorted))] {
+				in[i] = true
+			}
+		}
+		newest := func(a, b Entry) int { return b.CreatedAt.Compare(a.CreatedAt) }
+		take(s.lines/2, newest)
+		take(s.lines-s.lines/2, func(a, b Entry) int {
+			if a.Hits != b.Hits {
+				return b.Hits - a.Hits
+			}
+			return newest(a, b)
+		})
+	}
+	var out []Entry
+	for i, e := range entries {
+		if in[i] || e.Pinned {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Hear keeps a message of a conversation so that Search finds it again. The same
+// event in the same scope is one message, however often it is heard; one that was
+// taken back stays away.
+func (s *Store) Hear(ctx context.Context, t Turn) error {
+	if err := t.Scope.check(); err != nil {
+		return err
+	}
+	return s.index.Hear(ctx, t)
+}
+
+// HeardUpTo is the highest Seq of the messages of a conversation that were heard,
+// in any scope; 0 = none.
+func (s *Store) HeardUpTo(ctx context.Context, conversation string) (int, error) {
+	var n int
+	err := s.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_turn WHERE conversation = ?`, conversation).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
+	}
+	return n, nil
+}
+
+// Unhear takes the message event back, with the answer to it, wherever they were
+// heard, and returns how they may be quoted elsewhere. None is no error.
+func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err error) {
+	if event == "" {
+		return nil, nil
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	_, err = s.commit(ctx, "redaction", func(c *change) error {
+		texts, err := s.silence(c, `event = ?`, event)
+		for _, text := range texts {
+			quotes = append(quotes, Turn{Text: text}.Quotes()...)
+		}
+		return err
+	})
+	return quotes, err
+}
+
+// silence empties the messages that the condition holds for, and the answers to
+// those that a person wrote. Their rows stay, so that they are not heard again.
+func (s *Store) silence(c *change, condition string, args ...any) (texts []string, err error) {
+	rows, err := c.tx.QueryContext(c.ctx, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
+		UNION SELECT a.n, a.text FROM memory_turn AS q JOIN memory_turn AS a ON a.n = (SELECT n FROM memory_turn AS x
+			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
+		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> '' AND q.n IN (SELECT n FROM memory_turn WHERE `+condition+`)`, slices.Concat(args, args)...)
+	if err != nil {
+		return nil, fmt.Errorf("take a message back: %w", err)
+	}
+	defer rows.Close()
+	var numbers []int64
+	for rows.Next() {
+		var n int64
+		var text string
+		if err := rows.Scan(&n, &text); err != nil {
+			return nil, fmt.Errorf("take a message back: %w", err)
+		}
+		numbers, texts = append(numbers, n), append(texts, text)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+	for _, n := range numbers {
+		if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {
+			return nil, fmt.Errorf("take a message back: %w", err)
+		}
+	}
+	return texts, s.index.updateTurns(c.ctx, c.tx, numbers...)
+}
+
+// silenceFacts takes back the messages that an entry which is to be forgotten was
+// learned from, and those in its scope that repeat it.
+func (s *Store) silenceFacts(c *change, gone []Entry) error {
+	for _, e := range gone {
+		if e.Event != "" {
+			if _, err := s.silence(c, `event = ?`, e.Event); err != nil {
+				return err
+			}
+		}
+		for _, words := range []string{e.Text, e.Quote} {
+			if strings.TrimSpace(words) == "" {
+				continue
+			}
+			if _, err := s.silence(c, `scope = ? AND instr(text, ?) > 0`, e.Scope, words); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// heardAlready is the error of a message that is known and was taken back.
+func heardAlready(err error) bool { return errors.Is(err, sql.ErrNoRows) }

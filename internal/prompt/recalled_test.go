@@ -1,0 +1,325 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// indexed is a world whose memories are found when they are needed.
+func indexed(t testing.TB, layout Layout) *world {
+	w := newWorld(t, layout)
+	w.backend = memory.FTS5
+	w.restart()
+	return w
+}
+
+// knows stores what the owner was told long ago, and so much else that it is not
+// among what every prompt shows.
+func (w *world) knows(texts ...string) {
+	w.t.Helper()
+	for i, text := range texts {
+		_, _, err := w.memory.Add(w.t.Context(), memory.Entry{Scope: w.scopes()[0], Text: text, Source: memory.UserExplicit,
+			ObservedAt: w.now.AddDate(0, 0, -60+i)}, testUser)
+		w.must(err)
+	}
+	for i := range 45 {
+		w.remembers(fmt.Sprintf("Filler %d concerns shelf %d of cupboard %d.", i, i*3, i*7))
+	}
+}
+
+// recalledNow is the section of the newest request, from the assembler.
+func (w *world) recalledNow() string {
+	_, tail, found := strings.Cut(w.last[len(w.last)-1].Content, "Recalled for this message:")
+	if !found {
+		return ""
+	}
+	return tail
+}
+
+// The memory that a message needs stands in that very request, each time, also
+// when only words lead to it; never more of them than there may be.
+func TestRecallForTheMessageItself(t *testing.T) {
+	w := indexed(t, Stable)
+	facts := []struct{ fact, question string }{
+		{"Jana, Ada's sister, lives in Brno.", "In which town does my sister Jana live?"},
+		{"Ada is allergic to walnuts.", "Can I eat walnuts?"},
+		{"The boiler was serviced by Novak Heating.", "Who serviced the boiler?"},
+		{"Ada's bicycle has the frame number 88-4171.", "What is the frame number of my bicycle?"},
+		{"The piano is tuned every March.", "When is the piano tuned?"},
+		{"Ada's favourite opera is Rusalka.", "Which opera do I like best?"},
+	}
+	var texts []string
+	for _, f := range facts {
+		texts = append(texts, f.fact)
+	}
+	w.knows(texts...)
+	for i, f := range facts {
+		w.says(f.question)
+		w.send()
+		if strings.Contains(w.sent.Prefix, f.fact) {
+			t.Fatalf("%q stands in the prefix: this test measures nothing", f.fact)
+		}
+		got := w.recalledNow()
+		if !strings.Contains(got, f.fact) {
+			t.Errorf("turn %d: %q is not recalled for %q:\n%s", i+1, f.fact, f.question, got)
+		}
+		day := time.Date(2026, 11, 21, 0, 0, 0, 0, w.zone).AddDate(0, 0, -60+i).Format(time.DateOnly)
+		if !strings.Contains(got, "- "+day+", remembered on request: ") {
+			t.Errorf("turn %d: without its date %s and source:\n%s", i+1, day, got)
+		}
+		if n := strings.Count(got, "\n- "); n > recallLimits[0].hits {
+			t.Errorf("turn %d: %d lines, more than %d", i+1, n, recallLimits[0].hits)
+		}
+		w.answers("Let me think.")
+	}
+}
+
+// What was recalled once is not said again while the model still has it.
+func TestRecalledOnce(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Jana, Ada's sister, lives in Brno.")
+	w.says("Where does my sister Jana live?")
+	w.send()
+	w.expect(true, "lives in Brno")
+	w.callsTool("read_file", `{"path":"x"}`)
+	w.result("nothing there")
+	w.send() // in the middle of a turn
+	w.answers("Somewhere.")
+	w.says("And where does Jana live, my sister?")
+	w.send()
+	if n := strings.Count(flat(w.last), "lives in Brno"); n != 1 {
+		t.Errorf("it is said %d times:\n%s", n, flat(w.last))
+	}
+	// Nor what every prompt shows, or has just been noted.
+	w.remembers("Ada's brother Petr plays the oboe.")
+	w.answers("Noted.")
+	w.says("What does my brother Petr play?")
+	w.send()
+	w.expect(true, "Petr plays the oboe.")
+	if n := strings.Count(flat(w.last), "Petr plays the oboe."); n != 1 {
+		t.Errorf("it is said %d times:\n%s", n, flat(w.last))
+	}
+}
+
+// Small talk, and questions about what nobody ever said, bring up nothing.
+func TestNothingBelowTheFloor(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Jana, Ada's sister, lives in Brno.", "Ada is allergic to walnuts.")
+	for _, text := range []string{"Hi there!", "Thanks, that is great.", "How do quasars emit radiation?", "ok 👍"} {
+		w.says(text)
+		w.send()
+		if got := w.recalledNow(); got != "" {
+			t.Errorf("%q brought up\n%s", text, got)
+		}
+		w.answers("Yes.")
+	}
+}
+
+// With the whole file in the prompt nothing is recalled.
+func TestFlatFileShowsAll(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.knows("Jana, Ada's sister, lives in Brno.")
+	w.says("Where does my sister Jana live?")
+	w.send()
+	if !strings.Contains(w.sent.Prefix, "lives in Brno") || w.recalledNow() != "" {
+		t.Errorf("it reads\n%s", flat(w.last))
+	}
+}
+
+// A question about a day finds what has no date, too.
+func TestUndatedMemoriesPassADateQuestion(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Ada met the architect about the winter garden.")
+	_, err := w.db.Exec(`UPDATE memory SET observed_at = 0 WHERE text LIKE '%architect%'`)
+	w.must(err)
+	w.must(memory.OpenFTS(w.db).Rebuild(t.Context(), nil))
+	w.says("What did the architect say about the winter garden on 3 October 2026?")
+	w.send()
+	if got := w.recalledNow(); !strings.Contains(got, "- undated, remembered on request: Ada met the architect") {
+		t.Errorf("recalled: %s", got)
+	}
+}
+
+// People ask in their own language.
+func TestRecallInOtherLanguages(t *testing.T) {
+	for _, tt := range []struct{ language, fact, question string }{
+		{"German", "Adas Schwester Jana wohnt in Brünn.", "Wo wohnt eigentlich meine Schwester Jana?"},
+		{"Portuguese", "A irmã da Ada trabalha no hospital de Évora.", "Onde trabalha a minha irmã?"},
+		{"Russian", "Сестра Ады работает в больнице Казани.", "Где работает моя сестра?"},
+		{"Chinese", "小雅的妹妹住在成都的春熙路。", "我妹妹住在哪里？"},
+	} {
+		t.Run(tt.language, func(t *testing.T) {
+			w := indexed(t, Stable)
+			w.knows(tt.fact)
+			w.says(tt.question)
+			w.send()
+			if strings.Contains(w.sent.Prefix, tt.fact) {
+				t.Fatal("it stands in the prefix: this test measures nothing")
+			}
+			if got := w.recalledNow(); !strings.Contains(got, tt.fact) {
+				t.Errorf("%q does not recall %q:\n%s", tt.question, tt.fact, got)
+			}
+		})
+	}
+}
+
+func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
+	w.t.Helper()
+	for i, text := range said {
+		sender := testUser
+		if i%2 == 1 {
+			sender = ""
+		}
+		w.must(w.memory.Hear(w.t.Context(), memory.Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i), Sender: sender,
+			At: w.now.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute), Conversation: conversation, Seq: i + 1, Text: text}))
+	}
+}
+
+// What was said in an earlier conversation comes with what was said around it; what
+// the history shows does not come.
+func TestPastTurnsAreRecalled(t *testing.T) {
+	w := indexed(t, Stable)
+	w.hears(w.scopes()[0], "old", "Which glaze shall I take for the vase?", "The celadon one would suit it.", "Good, celadon then.", "Fine.")
+	m := w.says("The kiln reaches 1240 degrees.")
+	_, err := w.db.Exec(`UPDATE message SET event_id = '$kiln' WHERE id = ?`, m.ID)
+	w.must(err)
+	w.must(w.memory.Hear(t.Context(), memory.Turn{Scope: w.scopes()[0], Event: "$kiln", Sender: testUser, At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
+	w.send()
+	w.answers("Hot.")
+	w.says("Which celadon glaze for the vase, and what does the kiln reach?")
+	w.send()
+	got := w.recalledNow()
+	for _, want := range []string{
+		"- 2026-10-21, you said: The celadon one would suit it.",
+		"\n  before: 2026-10-21, " + testUser + " said: Which glaze shall I take",
+		"\n  after: 2026-10-21, " + testUser + " said: Good, celadon then.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("missing %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "1240 degrees") {
+		t.Errorf("the history shows it already:\n%s", got)
+	}
+	// In a new conversation it is past.
+	_, err = w.history.StartNew(t.Context(), w.room)
+	w.must(err)
+	w.says("How many degrees does the kiln reach?")
+	w.send()
+	if got := w.recalledNow(); !strings.Contains(got, "1240 degrees") {
+		t.Errorf("not recalled in a new conversation: %s", got)
+	}
+}
+
+// Nothing private is in a group's request, whatever is asked there.
+func TestRecallKeepsScopes(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Ada's PIN hint is canary4711.")
+	w.hears(memory.Private(testUser), "dm", "Remember that canary4711 is my PIN hint.", "I will keep canary4711 to myself.")
+	w.hears(memory.Private("@eve:example.org"), "eve", "Ada's PIN hint is canary4711, says Eve.")
+	w.hears(memory.Room("!other:example.org"), "other", "Somebody said canary4711 is the PIN hint.")
+	w.says("What is my PIN hint?")
+	w.send()
+	if got := w.recalledNow(); !strings.Contains(got, "Ada's PIN hint is canary4711.") || strings.Contains(got, "Eve") || strings.Contains(got, "Somebody") {
+		t.Errorf("in her own chat:\n%s", got)
+	}
+	for _, layout := range Layouts() {
+		w.private, w.room, w.layout = false, "!group"+string(layout)+":example.org", layout
+		w.restart()
+		w.last = nil
+		for _, text := range []string{"What is my PIN hint?", "canary4711", "Ada's PIN hint is what? canary4711 perhaps?"} {
+			w.says(text)
+			w.send()
+			said := strings.ReplaceAll(flat(w.last), "canary4711 perhaps", "")
+			if text == "What is my PIN hint?" && strings.Contains(said, "canary") || strings.Contains(said, "PIN hint is canary") || strings.Contains(said, "canary4711 is") {
+				t.Errorf("%s: a private fact is in a group's request:\n%s", layout, said)
+			}
+			w.answers("I do not know.")
+		}
+	}
+}
+
+// A search that fails costs its section and nothing else.
+func TestRecallThatFails(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Jana, Ada's sister, lives in Brno.")
+	_, err := w.db.Exec(`DROP TABLE index_term`)
+	w.must(err)
+	w.says("Where does my sister Jana live?")
+	w.send()
+	w.expect(false, "lives in Brno")
+	found := false
+	for _, p := range w.sent.Report.Problems {
+		found = found || strings.HasPrefix(p.Text, "recalled: search")
+	}
+	if !found {
+		t.Errorf("the report does not tell: %+v", w.sent.Report.Problems)
+	}
+	if errors.Is(err, errLate) {
+		t.Error("late")
+	}
+}
+
+// Small tiers have room for less.
+func TestRecallBudget(t *testing.T) {
+	for _, tt := range []struct{ tier, most, hits int }{{1, 300, 3}, {2, 600, 6}, {5, 1500, 12}} {
+		w := indexed(t, Stable)
+		var texts []string
+		for i := range 40 {
+			texts = append(texts, fmt.Sprintf("Ada's telescope log, night %d: %s", i, strings.Repeat("clear sky over the meadow ", 8)))
+		}
+		w.knows(texts...)
+		w.tier = tt.tier
+		w.says("What does my telescope log say about the clear sky?")
+		p := w.send()
+		n := 0
+		for _, s := range p.Report.Sections {
+			if s.ID == "recalled" {
+				n = s.Tokens
+			}
+		}
+		if n == 0 || n > tt.most+60 { // lead and fence
+			t.Errorf("tier %d: %d tokens, want 1 to %d", tt.tier, n, tt.most)
+		}
+		if hits := strings.Count(w.recalledNow(), "\n- "); hits == 0 || hits > tt.hits {
+			t.Errorf("tier %d: %d lines, want 1 to %d", tt.tier, hits, tt.hits)
+		}
+	}
+}
+
+// The layouts that have a place for memories show what was found beside them.
+func TestRecallInOtherLayouts(t *testing.T) {
+	for _, layout := range []Layout{Classic, Split, Layered, Phased} {
+		w := indexed(t, layout)
+		w.knows("Jana, Ada's sister, lives in Brno.")
+		w.remembers("Jana the sister of Ada has a cat.")
+		w.says("Where does my sister Jana live?")
+		w.send()
+		if !strings.Contains(w.sent.Prefix, "# Recalled for this message\n") || !strings.Contains(w.sent.Prefix, "lives in Brno.") {
+			t.Errorf("%s:\n%s", layout, w.sent.Prefix)
+		}
+		if n := strings.Count(w.sent.Prefix, "has a cat."); n != 1 {
+			t.Errorf("%s: what all memories show is said %d times:\n%s", layout, n, w.sent.Prefix)
+		}
+	}
+}
+
+// A memory that leaves the working set ends no epoch, and the prefix stays.
+func TestReuseWithRecall(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Jana, Ada's sister, lives in Brno.")
+	shares, epochs := reuse(w)
+	mean := 0.0
+	for _, s := range shares {
+		mean += s / float64(len(shares))
+	}
+	t.Logf("mean %.4f; %d epochs", mean, epochs)
+	if mean < .98 || epochs > 3 {
+		t.Errorf("mean %.4f, %d epochs", mean, epochs)
+	}
+}

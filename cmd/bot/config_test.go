@@ -73,12 +73,12 @@ func TestConfigSample(t *testing.T) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
 	}
 	warnings := strings.Join(c.Warnings(), "\n")
-	for _, key := range []string{"memory.backend: fts5", "dreaming.schedule:"} {
+	for _, key := range []string{"dreaming.schedule:"} {
 		if !strings.Contains(warnings, key) {
 			t.Errorf("no warning about %s in:\n%s", key, warnings)
 		}
 	}
-	if n := len(c.Warnings()); n != 2 {
+	if n := len(c.Warnings()); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, warnings)
 	}
 }

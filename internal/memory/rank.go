@@ -81,6 +81,10 @@ type asked struct {
 	when  bool
 }
 
+// own reports whether t is a word of the question itself, which an answer should
+// have something of.
+func (t *term) own() bool { return !t.date && t.weight == 1 }
+
 // contextWeight is what words of the context count.
 const contextWeight = .3
 
@@ -270,7 +274,9 @@ func rank(q asked, c corpus, candidates []candidate) []scored {
 	forms := formIndex(q.terms)
 	var total float64
 	for _, t := range q.terms {
-		total += t.idf
+		if t.own() {
+			total += t.idf
+		}
 	}
 	counts := newCounts(len(q.terms))
 	for i := range candidates {
@@ -339,6 +345,7 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 		long = 1 - longTexts + longTexts*float64(s.words)/c.words
 	}
 	v := &s.values
+	var own, beside float64
 	for i, t := range q.terms {
 		b, e, d := float64(n.body[i]), float64(n.near[i]), float64(n.day[i])
 		v[body] += t.idf * saturated(b, long)
@@ -347,12 +354,18 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 		if t.date && d > 0 {
 			v[date] += t.idf
 		}
-		if b+e+d > 0 {
-			s.covered += t.idf
+		switch {
+		case b+e+d == 0:
+		case t.weight == 1:
+			own += t.idf
+		default:
+			beside += t.idf
 		}
 	}
-	if total > 0 {
-		s.covered /= total
+	// A date asked for counts where it is met, and words of what was said before where
+	// the question is; that they are missing says nothing.
+	if own > 0 && total > 0 {
+		s.covered = min(1, (own+beside)/total)
 	}
 	v[speaker] = flag(names(s.subject, q.names))
 	v[when] = flag(q.when && s.tells)

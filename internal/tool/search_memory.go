@@ -9,8 +9,8 @@ import (
 )
 
 type searchMemoryArgs struct {
-	Query string `json:"query" rule:"required" doc:"Names, things and words to look for, as the person would say them."`
-	K     int    `json:"k" rule:"min=1,max=10,unset0" doc:"At most so many; 5 if left out."`
+	Query string `json:"query" rule:"required" doc:"Names and words to look for."`
+	K     int    `json:"k" rule:"min=1,max=10,unset0" doc:"How many at most; 5 if left out."`
 }
 
 // nothingFound tells a model what to do when there is nothing.

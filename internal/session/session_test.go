@@ -177,11 +177,16 @@ type world struct {
 
 func newWorld(t *testing.T, dir string, answers ...string) *world {
 	t.Helper()
-	return newWindow(t, dir, 16_000, answers...)
+	return newWorldOf(t, dir, memory.FlatFile, 16_000, answers...)
 }
 
 // newWindow is a world whose model has another window.
 func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
+	t.Helper()
+	return newWorldOf(t, dir, memory.FlatFile, window, answers...)
+}
+
+func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, answers ...string) *world {
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}
 	server := httptest.NewServer(w.script)
@@ -201,7 +206,7 @@ func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner})
+	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,177 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+var backends = []Backend{FlatFile, FTS5}
+
+func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...string) {
+	t.Helper()
+	for i, text := range said {
+		sender := owner
+		if i%2 == 1 {
+			sender = ""
+		}
+		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i+1), Sender: sender, At: time.Unix(1_790_000_000+int64(i)*60, 0),
+			Conversation: conversation, Seq: i + 1, Text: text}
+		if err := s.Hear(t.Context(), turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
+	t.Helper()
+	hits, err := s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hits {
+		lines = append(lines, h.Text())
+	}
+	return lines
+}
+
+func TestBackendUnknown(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	if _, err := Open(t.Context(), Config{DB: s.db, Dir: t.TempDir(), Backend: "fts4"}); err == nil || !strings.Contains(err.Error(), "flat_file, fts5") {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+// TestSearchKeepsScopes: whatever is asked, only the scopes named are searched; none finds nothing.
+func TestSearchKeepsScopes(t *testing.T) {
+	for _, b := range backends {
+		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
+		room := Room("!r:example.org")
+		noted(t, s, Private(owner), "the heron nests by the weir", owner)
+		hear(t, s, Private(owner), "dm", "I saw the heron today")
+		hear(t, s, room, "room", "a heron, they say")
+		for _, tt := range []struct {
+			scopes []Scope
+			want   int
+		}{{nil, 0}, {[]Scope{Shared}, 0}, {[]Scope{room, Shared}, 1}, {[]Scope{Private(owner), Shared}, 2}, {[]Scope{Private("@eve:example.org")}, 0}} {
+			if got := search(t, s, "heron", tt.scopes...); len(got) != tt.want {
+				t.Errorf("%s, %v: %q, want %d", b, tt.scopes, got, tt.want)
+			}
+		}
+	}
+}
+
+// careless is an index that finds everything, whoever asks.
+type careless struct{ index }
+
+func (c careless) Search(ctx context.Context, q Query) ([]Hit, error) {
+	q.Scopes = append(q.Scopes, Private(owner))
+	return c.index.Search(ctx, q)
+}
+
+// TestCarelessIndex: an index that minds no scope is no way around them.
+func TestCarelessIndex(t *testing.T) {
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	noted(t, s, Private(owner), "the heron nests by the weir", owner)
+	hear(t, s, Private(owner), "dm", "I saw the heron today")
+	s.finder = careless{s.finder}
+	if got := search(t, s, "heron", Shared); len(got) != 0 {
+		t.Errorf("found %q", got)
+	}
+	if got := search(t, s, "heron", Private(owner)); len(got) != 2 {
+		t.Errorf("found %q: this test measures nothing", got)
+	}
+}
+
+// TestUnhear: a message that is taken back goes with the answer to it, leaves no
+// trace in the index, and is not heard again.
+func TestUnhear(t *testing.T) {
+	for _, b := range backends {
+		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
+		me := Private(owner)
+		hear(t, s, me, "dm", "the heron nests by the weir", "A heron, nice.", "and the otter sleeps", "Otters do.")
+		quotes, err := s.Unhear(t.Context(), "$dm1")
+		if err != nil || strings.Join(quotes, "|") != " said: the heron nests by the weir| said: the heron nests by the weir| said: A heron, nice.| said: A heron, nice." {
+			t.Errorf("%s: %q, %v", b, quotes, err)
+		}
+		again := Turn{Scope: me, Event: "$dm1", Sender: owner, At: time.Now(), Conversation: "dm", Seq: 1, Text: "the heron nests by the weir"}
+		if err := s.Hear(t.Context(), again); err != nil {
+			t.Error(err)
+		}
+		if got := search(t, s, "heron weir nice", me); len(got) != 0 {
+			t.Errorf("%s: %q is found", b, got)
+		}
+		if got := search(t, s, "otter", me); len(got) != 2 {
+			t.Errorf("%s: only %q of the rest is found", b, got)
+		}
+		if faults, err := s.index.Verify(t.Context()); err != nil || len(faults) != 0 {
+			t.Errorf("%s: the index: %v, %v", b, faults, err)
+		}
+		if n, err := s.HeardUpTo(t.Context(), "dm"); err != nil || n != 4 {
+			t.Errorf("%s: heard up to %d, %v", b, n, err)
+		}
+		if _, err := s.Unhear(t.Context(), "$unknown"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestForgottenIsNotHeardOf: what is to be forgotten is not found in the messages
+// that told it, or repeat it.
+func TestForgottenIsNotHeardOf(t *testing.T) {
+	dir := t.TempDir()
+	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5})
+	me := Private(owner)
+	hear(t, s, me, "dm", "My locker opens with HERON-99, mind you.", "Noted, HERON-99.", "And tea?", "Green.", "I said: the locker opens with HERON-99", "Yes.")
+	e, _, err := s.Add(t.Context(), Entry{Scope: me, Text: "the locker opens with HERON-99", Source: Assistant, Event: "$dm1", Quote: "My locker opens with HERON-99, mind you."}, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forget(t.Context(), as(owner), e.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := search(t, s, "locker HERON-99 opens", me); len(got) != 0 {
+		t.Errorf("found %q", got)
+	}
+	if got := search(t, s, "tea green", me); len(got) != 2 {
+		t.Errorf("only %q of the rest is found", got)
+	}
+	if found := traces(t, dir, "HERON-99"); len(found) != 0 {
+		t.Errorf("traces in %v", found)
+	}
+}
+
+// TestWorkingSetShown: what is pinned, new or of use is shown; with a flat file, all.
+func TestWorkingSetShown(t *testing.T) {
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5, FileLines: 6})
+	var all []Entry
+	for i := range 20 {
+		all = append(all, Entry{ID: fmt.Sprint(i), Scope: Private(owner), CreatedAt: time.Unix(int64(i), 0), Pinned: i == 1, Hits: map[int]int{2: 5, 3: 4, 4: 3, 5: 2}[i]})
+	}
+	var got []string
+	for _, e := range s.WorkingSet(all) {
+		got = append(got, e.ID)
+	}
+	if strings.Join(got, " ") != "1 2 3 4 17 18 19" {
+		t.Errorf("shown: %v", got)
+	}
+	if s := openAt(t, t.TempDir()); len(s.WorkingSet(all)) != len(all) || s.Recalls() {
+		t.Error("a flat file shows all")
+	}
+}
+
+// TestSearchReportsFaults: a fault of the database is an error, not nothing found.
+func TestSearchReportsFaults(t *testing.T) {
+	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
+	noted(t, s, Private(owner), "the heron nests by the weir", owner)
+	if _, err := s.db.Exec(`DROP TABLE index_term`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Search(t.Context(), Query{Text: "heron", Scopes: []Scope{Private(owner)}}); err == nil || errors.Is(err, sql.ErrNoRows) {
+		t.Errorf("error = %v", err)
+	}
+}

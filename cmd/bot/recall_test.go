@@ -1,0 +1,69 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// TestTakenBackIsNotRecalled: a message that its sender takes back is not found
+// again, and no request quotes it any more.
+func TestTakenBackIsNotRecalled(t *testing.T) {
+	dir := t.TempDir()
+	cfg, err := parse(t, dir, small+"memory: {backend: fts5}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	const secret = "The vault opens with HERON-99."
+	me := memory.Private(cfg.owner())
+	turn := memory.Turn{Scope: me, Event: "$1", Sender: cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
+	if err := b.memory.Hear(t.Context(), turn); err != nil {
+		t.Fatal(err)
+	}
+	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
+	for _, m := range []history.Message{
+		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
+		{Role: llm.User, EventID: "$2", Text: "And now?", Tail: "Recalled: " + line}, {Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "c", Name: "search_memory", Arguments: `{"query":"vault"}`}}},
+		{Role: llm.Tool, CallID: "c", Text: "The best first:\n" + line},
+	} {
+		m.Room, m.At = "!dm", time.Now()
+		tail := m.Tail
+		if err := b.history.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.takenBack(t.Context(), "$1"); err != nil {
+		t.Fatal(err)
+	}
+	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
+	if err != nil || len(hits) != 0 {
+		t.Errorf("found %+v, %v", hits, err)
+	}
+	past, err := b.history.Load(t.Context(), "!dm")
+	if err != nil || len(past) != 5 {
+		t.Fatalf("%d messages, %v", len(past), err)
+	}
+	for _, m := range past {
+		if strings.Contains(m.Text+m.Tail, "HERON-99") {
+			t.Errorf("%s %s still says it: %q %q", m.Role, m.EventID, m.Text, m.Tail)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(cfg.Data, "bot.db")); err != nil {
+		t.Error(err)
+	}
+}

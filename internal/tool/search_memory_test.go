@@ -1,0 +1,71 @@
+package tool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+func (w *workshop) hears(t testing.TB, scope memory.Scope, said ...string) {
+	t.Helper()
+	for i, text := range said {
+		sender := owner
+		if i%2 == 1 {
+			sender = ""
+		}
+		turn := memory.Turn{Scope: scope, Event: fmt.Sprintf("$%d", i), Sender: sender, At: noon.AddDate(0, -1, 0).Add(time.Duration(i) * time.Minute),
+			Conversation: "old", Seq: i + 1, Text: text}
+		if err := w.cfg.Memory.Hear(t.Context(), turn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSearchMemory: facts and messages come dated, with what was said around them;
+// no more than asked for, and what to do when there is nothing.
+func TestSearchMemory(t *testing.T) {
+	w := newWorkshop(t)
+	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron"}`), "Nothing is remembered about that here.", "other words", "tell the person")
+	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ada's heron nests by the weir.",
+		Source: memory.UserExplicit, ObservedAt: noon.AddDate(0, -2, 0)}, owner); err != nil {
+		t.Fatal(err)
+	}
+	w.hears(t, memory.Private(owner), "Where do I look?", "The heron is at the weir.", "Thank you.")
+	wants(t, w.ok(t, direct(), "search_memory", `{"query": "heron weir"}`),
+		"- 2026-09-21, remembered on request: Ada's heron nests by the weir.",
+		"- 2026-10-21, you said: The heron is at the weir.\n  before: 2026-10-21, "+owner+" said: Where do I look?\n  after: 2026-10-21, "+owner+" said: Thank you.")
+	for i := range 12 {
+		w.ok(t, direct(), "append_memory", fmt.Sprintf(`{"entry": "Heron %d was ringed."}`, i))
+	}
+	for k, args := range map[int]string{10: `{"query": "heron ringed", "k": 10}`, 1: `{"query": "heron ringed", "k": 1}`, 5: `{"query": "heron ringed"}`} {
+		if n := strings.Count(w.ok(t, direct(), "search_memory", args), "\n- "); n != k {
+			t.Errorf("%s: %d results, want %d", args, n, k)
+		}
+	}
+	w.bad(t, direct(), "search_memory", `{"query": "heron", "k": 11}`)
+	w.bad(t, direct(), "search_memory", `{"k": 1}`)
+}
+
+// TestSearchMemoryKeepsScopes: what somebody said in private is not found from a
+// room, nor the other way round, however it is asked for.
+func TestSearchMemoryKeepsScopes(t *testing.T) {
+	w := newWorkshop(t)
+	w.ok(t, direct(), "append_memory", `{"entry": "The PIN hint is canary4711."}`)
+	w.hears(t, memory.Private(owner), "My PIN hint is canary4711.", "I keep canary4711 to myself.")
+	w.hears(t, memory.Room("!other:example.org"), "canary4711 in another room.")
+	for _, q := range []string{"canary4711", "PIN hint", "private:" + owner + " PIN hint", `scope: \"shared\" OR canary4711`, "what is my PIN hint?"} {
+		args := `{"query": "` + q + `", "k": 10}`
+		if got := w.ok(t, group(), "search_memory", args); strings.Contains(got, "canary4711") {
+			t.Errorf("%s in a group finds\n%s", args, got)
+		}
+	}
+	if got := w.ok(t, direct(), "search_memory", `{"query": "PIN hint canary4711", "k": 10}`); strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room") {
+		t.Errorf("in the direct chat:\n%s", got)
+	}
+	nobody := direct()
+	nobody.Memory = nil
+	wants(t, w.bad(t, nobody, "search_memory", `{"query": "PIN"}`), "Nothing is remembered for this conversation.")
+}

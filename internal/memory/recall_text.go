@@ -45,6 +45,9 @@ func (t Turn) quoted(zone *time.Location, most int) string {
 
 func (t Turn) words(most int) string { return cut(strings.Join(strings.Fields(t.Text), " "), most) }
 
+// Whole reports whether t is quoted to its end where it stands beside another one.
+func (t Turn) Whole() bool { return t.words(quotedAround) == t.words(quotedTurn) }
+
 // Quotes are the ways in which Line quotes t, the longest first.
 func (t Turn) Quotes() []string {
 	return []string{said + t.words(quotedTurn), said + t.words(quotedAround)}

@@ -82,11 +82,12 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 	var taken []memory.Hit
 	var best float64
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
+	said := map[string]bool{} // events
 	for _, h := range hits {
-		if h.Covered < memory.DefaultFloor/2 { // hardly more than a common word
+		if h.Covered < memory.DefaultFloor/2 || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] { // hardly more than a common word, or said already
 			continue
 		}
-		kind, cost := 0, llm.EstimateTokens(v.line(h))
+		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
 		if v.in(h) != 0 {
 			kind = 1
 		}
@@ -96,36 +97,51 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 		room[kind], left[kind] = room[kind]-cost, left[kind]-1
 		if kind == 0 {
 			best = max(best, h.Covered)
+			marks(said, h)
 		}
 		taken = append(taken, h)
 	}
 	if len(taken) == 0 || best < memory.DefaultFloor { // what the history shows is above the floor, but nothing else is
 		return nil
 	}
-	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts."}
-	for rank, h := range taken {
-		c.lines = append(c.lines, v.line(h))
-		c.facts = append(c.facts, factOf(h))
-		c.in = append(c.in, v.in(h))
-		c.ranks = append(c.ranks, rank)
-	}
-	order := make([]int, len(taken))
-	for i := range order {
+	return v.inOrder(taken)
+}
+
+// inOrder is the lines of hits, which come best first: entries, then messages, the
+// oldest first. Where room is short the best stay.
+func (v *recalled) inOrder(hits []memory.Hit) *content {
+	order := make([]int, len(hits))
+	said := map[string]bool{}
+	for i, h := range hits {
 		order[i] = i
+		if h.Turn != nil {
+			said[h.Turn.Event] = true
+		}
 	}
 	slices.SortStableFunc(order, func(i, j int) int {
-		a, b := taken[i], taken[j]
-		if (a.Turn == nil) != (b.Turn == nil) {
-			return cmp.Compare(kindRank(a), kindRank(b))
-		}
-		return said(a).Compare(said(b))
+		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
 	})
-	sorted := content{source: c.source, lead: c.lead}
+	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
-		sorted.lines, sorted.facts = append(sorted.lines, c.lines[i]), append(sorted.facts, c.facts[i])
-		sorted.in, sorted.ranks = append(sorted.in, c.in[i]), append(sorted.ranks, c.ranks[i])
+		h := hits[i]
+		c.lines, c.ranks = append(c.lines, v.line(h, said)), append(c.ranks, i)
+		c.facts, c.in = append(c.facts, factOf(h)), append(c.in, v.in(h))
+		marks(said, h)
 	}
-	return newContent(sorted)
+	return newContent(c)
+}
+
+// marks notes in said which messages the line of h says in full.
+func marks(said map[string]bool, h memory.Hit) {
+	if h.Turn == nil {
+		return
+	}
+	said[h.Turn.Event] = true
+	for _, t := range h.Around {
+		if t.Whole() {
+			said[t.Event] = true
+		}
+	}
 }
 
 func kindRank(h memory.Hit) int {
@@ -135,7 +151,7 @@ func kindRank(h memory.Hit) int {
 	return 0
 }
 
-func said(h memory.Hit) time.Time {
+func saidAt(h memory.Hit) time.Time {
 	if h.Turn != nil {
 		return h.Turn.At
 	}
@@ -158,9 +174,9 @@ func factOf(h memory.Hit) fact {
 }
 
 // line is what the model reads of h: a message with those before and after it,
-// unless the history shows them.
-func (v *recalled) line(h memory.Hit) string {
-	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && v.visible[t.Event] != 0 })
+// unless they are said, or the history shows them.
+func (v *recalled) line(h memory.Hit, said map[string]bool) string {
+	return h.Line(v.zone, func(t memory.Turn) bool { return t.Event != "" && (v.visible[t.Event] != 0 || said[t.Event]) })
 }
 
 // knows reports whether the model still gets f: from the section of all memories, or

@@ -191,7 +191,7 @@ func (w *world) hears(scope memory.Scope, conversation string, said ...string) {
 // the history shows does not come.
 func TestPastTurnsAreRecalled(t *testing.T) {
 	w := indexed(t, Stable)
-	w.hears(w.scopes()[0], "old", "Which glaze shall I take for the vase?", "The celadon one would suit it.", "Good, celadon then.", "Fine.")
+	w.hears(w.scopes()[0], "old", "It is for my aunt.", "Celadon would be the glaze for that vase.", "Good, that one then.", "Fine.")
 	m := w.says("The kiln reaches 1240 degrees.")
 	_, err := w.db.Exec(`UPDATE message SET event_id = '$kiln' WHERE id = ?`, m.ID)
 	w.must(err)
@@ -202,12 +202,17 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.send()
 	got := w.recalledNow()
 	for _, want := range []string{
-		"- 2026-10-21, you said: The celadon one would suit it.",
-		"\n  before: 2026-10-21, " + testUser + " said: Which glaze shall I take",
-		"\n  after: 2026-10-21, " + testUser + " said: Good, celadon then.",
+		"- 2026-10-21, you said: Celadon would be the glaze for that vase.",
+		"\n  before: 2026-10-21, " + testUser + " said: It is for my aunt.",
+		"\n  after: 2026-10-21, " + testUser + " said: Good, that one then.",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("missing %q in\n%s", want, got)
+		}
+	}
+	for _, text := range []string{"It is for my aunt.", "Celadon would be", "Good, that one then."} {
+		if n := strings.Count(got, text); n != 1 {
+			t.Errorf("%q stands there %d times:\n%s", text, n, got)
 		}
 	}
 	if strings.Contains(got, "1240 degrees") {

@@ -45,6 +45,9 @@ func gatherRecalled(ctx context.Context, q *question) (*content, error) {
 	if before := lastBy(past, at, llm.Assistant); before >= 0 {
 		query.Context = past[before].Text
 	}
+	// What was edited by hand counts from now on; that a file cannot be read is said
+	// by the section of all memories.
+	_, _ = store.Entries(ctx, q.turn.Scopes...)
 	hits, err := store.Search(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)

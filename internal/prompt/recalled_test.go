@@ -119,10 +119,34 @@ func TestNothingBelowTheFloor(t *testing.T) {
 	}
 }
 
+// What the history shows may be much to the point; that lets nothing in that is not.
+func TestFloorWithoutTheHistory(t *testing.T) {
+	w := indexed(t, Stable)
+	w.knows("Petr's oboe is made of grenadilla.")
+	m := w.says("The kiln reaches 1240 degrees, says the label.")
+	_, err := w.db.Exec(`UPDATE message SET event_id = '$kiln' WHERE id = ?`, m.ID)
+	w.must(err)
+	w.must(w.memory.Hear(t.Context(), memory.Turn{Scope: w.scopes()[0], Event: "$kiln", Sender: testUser, At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
+	w.send()
+	w.answers("Hot.")
+	w.says("Petr, how many degrees did the label of the kiln say?")
+	w.send()
+	if got := w.recalledNow(); got != "" {
+		t.Errorf("recalled: %s", got)
+	}
+	w.answers("Ask him.")
+	w.says("What is the oboe of Petr made of?")
+	w.send()
+	if got := w.recalledNow(); !strings.Contains(got, "grenadilla") {
+		t.Errorf("recalled: %q", got)
+	}
+}
+
 // With the whole file in the prompt nothing is recalled.
 func TestFlatFileShowsAll(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
+	w.hears(w.scopes()[0], "old", "Where does my sister Jana live?", "Jana lives in Brno.")
 	w.says("Where does my sister Jana live?")
 	w.send()
 	if !strings.Contains(w.sent.Prefix, "lives in Brno") || w.recalledNow() != "" {
@@ -197,6 +221,9 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 	w.must(err)
 	w.must(w.memory.Hear(t.Context(), memory.Turn{Scope: w.scopes()[0], Event: "$kiln", Sender: testUser, At: w.now, Conversation: w.room, Seq: int(m.ID), Text: m.Text}))
 	w.send()
+	if got := w.recalledNow(); got != "" {
+		t.Errorf("a message brings up itself:\n%s", got)
+	}
 	w.answers("Hot.")
 	w.says("Which celadon glaze for the vase, and what does the kiln reach?")
 	w.send()

@@ -109,7 +109,7 @@ func TestRecalledOnce(t *testing.T) {
 func TestNothingBelowTheFloor(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.", "Ada is allergic to walnuts.")
-	for _, text := range []string{"Hi there!", "Thanks, that is great.", "How do quasars emit radiation?", "ok 👍"} {
+	for _, text := range []string{"Hi there!", "Thanks, that is great.", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?", "ok 👍"} {
 		w.says(text)
 		w.send()
 		if got := w.recalledNow(); got != "" {

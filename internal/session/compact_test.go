@@ -7,7 +7,14 @@ import (
 	"testing"
 
 	"reverie/internal/llm"
+	"reverie/internal/memory"
 )
+
+// newWindow is a world whose model has another window.
+func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
+	t.Helper()
+	return newWorldOf(t, dir, memory.FlatFile, window, answers...)
+}
 
 // isSummary tells the request for a summary from others.
 func isSummary(body string) bool { return strings.Contains(body, "takes the place of the older part") }

@@ -26,8 +26,9 @@ func (s *Session) recallable(ctx context.Context, in Inbound) {
 	}
 }
 
-// keep hears what of past lacks. A message belongs to whom it was said before: its
-// header names the sender in rooms of several people only.
+// keep hears what of past lacks. A message belongs to whom it was said before, also
+// where memories are for everybody (memory.isolation): what was noted may be shared, a
+// talk word for word is not. The header names the sender in rooms of several people only.
 func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	if s.kept == 0 {
 		n, err := s.cfg.Memory.HeardUpTo(ctx, s.room)
@@ -40,7 +41,7 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	for _, m := range past {
 		if m.Role == llm.User {
 			if scope = ""; m.EventID != "" && m.Sender != "" { // or it is an event, and nobody said it
-				scope = s.cfg.Isolation.Visible(s.room, m.Sender, !strings.Contains(m.Header, ","))[0]
+				scope = memory.Visible(s.room, m.Sender, !strings.Contains(m.Header, ","))[0]
 			}
 		}
 		words := m.Text

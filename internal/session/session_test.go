@@ -180,12 +180,6 @@ func newWorld(t *testing.T, dir string, answers ...string) *world {
 	return newWorldOf(t, dir, memory.FlatFile, 16_000, answers...)
 }
 
-// newWindow is a world whose model has another window.
-func newWindow(t *testing.T, dir string, window int, answers ...string) *world {
-	t.Helper()
-	return newWorldOf(t, dir, memory.FlatFile, window, answers...)
-}
-
 func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, answers ...string) *world {
 	t.Helper()
 	w := &world{room: newRoom(), script: &script{answers: answers, forever: "fine"}, dir: dir}

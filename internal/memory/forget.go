@@ -87,14 +87,17 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		if gone, err = c.alsoSaid(a, ids); err != nil {
 			return err
 		}
-		texts := make([]string, 0, len(gone))
+		texts, hashes := make([]string, 0, len(gone)), make([]string, 0, len(gone))
 		for _, e := range gone {
-			texts = append(texts, e.Text)
+			texts, hashes = append(texts, e.Text), append(hashes, textHash(e.Text))
 			if err := c.empty(e); err != nil {
 				return err
 			}
 		}
 		if err := s.silenceFacts(c, gone); err != nil {
+			return err
+		}
+		if err := forgetVectors(ctx, c.tx, hashes...); err != nil {
 			return err
 		}
 		if s.purge != nil {

@@ -49,20 +49,32 @@ func scopeOf(row int64) int64 { return row >> scopeShift & (1<<(classShift-scope
 
 // Search implements index.
 func (f *FTS) Search(ctx context.Context, q Query) ([]Hit, error) {
-	scopes, known, err := f.scopes(ctx, q.Scopes)
-	if err != nil || len(scopes) == 0 {
+	m, err := f.matching(ctx, q)
+	if err != nil || len(m.found) == 0 {
 		return nil, err
 	}
-	question := f.words.ask(q)
-	if err := f.frequencies(ctx, scopes, question.terms); err != nil {
-		return nil, fmt.Errorf("search: %w", err)
+	return finish(ctx, f.db, q, rank(m.question, m.known, m.found))
+}
+
+// matches are what has words of a question.
+type matches struct {
+	scopes   []int64 // those that hold something
+	question asked
+	known    corpus
+	found    []candidate
+}
+
+func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
+	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
+		return m, err
 	}
-	known.weigh(question.terms)
-	found, err := f.candidates(ctx, q, scopes, rarest(question.terms, maxPostings))
-	if err != nil || len(found) == 0 {
-		return nil, err
+	m.question = f.words.ask(q)
+	if err := f.frequencies(ctx, m.scopes, m.question.terms); err != nil {
+		return m, fmt.Errorf("search: %w", err)
 	}
-	return finish(ctx, f.db, q, rank(question, known, found))
+	m.known.weigh(m.question.terms)
+	m.found, err = f.candidates(ctx, q, m.scopes, rarest(m.question.terms, maxPostings))
+	return m, err
 }
 
 // maxPostings bounds how many documents are looked at for a question: what it

@@ -29,22 +29,24 @@ const (
 
 // weights say how much each feature counts: the one table to turn. They come
 // from measurements on labelled conversations, and are rounded so that they are
-// about right everywhere and fitted nowhere. What an index does not have is 0.
+// about right everywhere and fitted nowhere. The second column is for a question
+// that has a vector: meaning then takes over from words that only stand near.
 var weights = [features]struct {
 	name   string
 	weight float64
+	joined float64
 }{
-	fused:    {"fused", 3.5},
-	body:     {"body", 1.0},
-	near:     {"near", .9},
-	date:     {"date", 3.0},
-	session:  {"session", 2.3},
-	speaker:  {"speaker", 2.0},
-	when:     {"when", 2.3},
-	length:   {"length", 3.0},
-	question: {"question", -.8},
-	vector:   {"vector", 0},
-	window:   {"window", 0},
+	fused:    {"fused", 3.5, 3.0},
+	body:     {"body", 1.0, .4},
+	near:     {"near", .9, .3},
+	date:     {"date", 3.0, 3.2},
+	session:  {"session", 2.3, 2.0},
+	speaker:  {"speaker", 2.0, 1.2},
+	when:     {"when", 2.3, 2.4},
+	length:   {"length", 3.0, 4.0},
+	question: {"question", -.8, -.9},
+	vector:   {"vector", 0, 1.2},
+	window:   {"window", 0, 4.3},
 }
 
 // How much a term counts in the fields of the fused score, and how soon more of
@@ -258,6 +260,7 @@ type candidate struct {
 	chars, words             int
 	asks, tells              bool // it is a question; it tells a time
 	past                     bool
+	like                     *Likeness // nil = it has no vector, or the question has none
 }
 
 // scored is a candidate with its score.
@@ -266,6 +269,15 @@ type scored struct {
 	values  [features]float64
 	score   float64
 	covered float64
+	joined  bool // the second column of weights counts
+}
+
+// points are what f adds to the score.
+func (s *scored) points(f feature) float64 {
+	if s.joined {
+		return weights[f].joined * s.values[f]
+	}
+	return weights[f].weight * s.values[f]
 }
 
 // rank orders candidates, the best first.
@@ -285,10 +297,12 @@ func rank(q asked, c corpus, candidates []candidate) []scored {
 	}
 	addSessions(all)
 	normaliseAll(all)
+	joined := addMeaning(all)
 	for i := range all {
 		s := &all[i]
-		for f, w := range weights {
-			s.score += w.weight * s.values[f]
+		s.joined = joined
+		for f := range weights {
+			s.score += s.points(feature(f))
 		}
 		if s.past {
 			s.score *= pastFactor
@@ -440,7 +454,7 @@ func normaliseAll(all []scored) {
 func (s scored) why() []Why {
 	var out []Why
 	for f, w := range weights {
-		if p := w.weight * s.values[f]; p != 0 {
+		if p := s.points(feature(f)); p != 0 {
 			out = append(out, Why{w.name, round(s.values[f]), round(p)})
 		}
 	}

@@ -54,12 +54,19 @@ func alter(t testing.TB, f *FTS, statement string, ref string) {
 	}
 	defer tx.Rollback()
 	var n int64
-	err = tx.QueryRowContext(t.Context(), `SELECT n FROM memory WHERE ref = ?`, ref).Scan(&n)
+	var hash string
+	err = tx.QueryRowContext(t.Context(), `SELECT n, hash FROM memory WHERE ref = ?`, ref).Scan(&n, &hash)
 	if err == nil {
 		_, err = tx.ExecContext(t.Context(), `UPDATE memory SET rev = rev + 1, `+statement+` WHERE n = ?`, n)
 	}
 	if err == nil {
+		_, err = tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', 'note', id FROM memory WHERE n = ?`, n)
+	}
+	if err == nil {
 		_, err = tx.ExecContext(t.Context(), `UPDATE memory_change SET n = n + 1`)
+	}
+	if err == nil {
+		err = forgetVectors(t.Context(), tx, hash)
 	}
 	if err == nil {
 		err = f.update(t.Context(), tx, n)
@@ -102,6 +109,9 @@ func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
 			x := member.open(t, f)
 			test(t, f, x)
 			for _, i := range []index{f, x} {
+				if c, ok := i.(read); ok {
+					complete(t, c.vectors)
+				}
 				if faults, err := i.Verify(t.Context()); err != nil || len(faults) > 0 {
 					t.Errorf("afterwards: %v, %q", err, faults)
 				}
@@ -401,8 +411,9 @@ func FuzzSearch(f *testing.F) {
 	}
 	ix := openIndex(f)
 	remember(f, ix, `{"text":"apple body near secret select","ref":"1","conversation":"c"}`, `{"text":"who's at 17:30 on May 8","ref":"2","conversation":"c"}`)
+	hybrid := joined(f, ix)
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, x := range []index{ix, OpenFlat(ix.db)} {
+		for _, x := range []index{ix, OpenFlat(ix.db), hybrid} {
 			hits, err := x.Search(context.Background(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today})
 			if err != nil {
 				t.Fatal(err)

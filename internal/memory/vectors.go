@@ -29,8 +29,12 @@ type VectorConfig struct {
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
 	// for nothing else, as a command does, may take longer.
 	Patience time.Duration
-	Log      *slog.Logger // nil = silent
-	Now      func() time.Time
+	// Neutral is the cosine of two texts of which one cannot say whether they are about
+	// the same; models differ in it. 0 = it is not known: then meaning may bring up what
+	// words do not, from a high cosine on, but never keeps back what they do.
+	Neutral float64
+	Log     *slog.Logger // nil = silent
+	Now     func() time.Time
 }
 
 // Vectors keeps the vectors of entries: in the database, which is the truth, and in
@@ -40,6 +44,8 @@ type Vectors struct {
 	db       *sql.DB
 	embedder Embedder
 	patience time.Duration
+	neutral  float64
+	measured bool // neutral is the model's own
 	log      *slog.Logger
 	now      func() time.Time
 	sleep    func(context.Context, time.Duration) error
@@ -88,10 +94,13 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
+	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
 	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
+	}
+	if v.measured = v.neutral != 0; !v.measured {
+		v.neutral = .75 // about right for models that are made to find texts
 	}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)

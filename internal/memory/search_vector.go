@@ -1,0 +1,196 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// Hybrid is the full-text index with vectors: what has the question's words, and
+// what is near to it in meaning, ranked together. Without a vector of the question,
+// because none can be had in time or the model makes nothing of it, it is the
+// full-text index and nothing else. Past messages have no vectors. It is safe for
+// concurrent use.
+type Hybrid struct {
+	*FTS
+	vectors *Vectors
+}
+
+// OpenHybrid joins f and v, which are of the same database.
+func OpenHybrid(f *FTS, v *Vectors) *Hybrid { return &Hybrid{f, v} }
+
+// maxNearest is how many candidates the vectors hand over.
+const maxNearest = 100
+
+// When something is found at all, in cosines and shares of the question.
+const (
+	aside       = .17 // how far below neutral what has no word of the question may be
+	slope       = .93 // a cosine counts so much of what a share counts
+	amplyMore   = .25 // so far above the floor, words need no support of their meaning
+	leastCosine = .1  // below it no cosine says anything, whatever the best is
+)
+
+// Search implements index.
+func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
+	if len(q.Scopes) == 0 {
+		return nil, nil
+	}
+	vector := h.vectors.Question(ctx, clip(q.Text))
+	if vector == nil {
+		return h.FTS.Search(ctx, q)
+	}
+	m, err := h.matching(ctx, q)
+	if err != nil || len(m.scopes) == 0 {
+		return nil, err
+	}
+	found, err := h.join(ctx, q, vector, m)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	ranked := rank(m.question, m.known, found)
+	if len(ranked) == 0 || q.Floor > 0 && !h.relevant(ranked, q.Floor) {
+		return nil, nil
+	}
+	q.Floor = 0 // it is passed
+	return finish(ctx, h.db, q, ranked)
+}
+
+// join adds the nearest to what was found by words, and tells of all how near
+// they are.
+func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches) ([]candidate, error) {
+	near, err := h.vectors.nearest(ctx, vector, wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}, maxNearest)
+	if err != nil {
+		return nil, err
+	}
+	there := make(map[int64]bool, len(m.found))
+	for _, c := range m.found {
+		there[c.doc] = true
+	}
+	var more []int64
+	for _, l := range near {
+		if !there[l.N] && max(l.Cosine, l.Window) >= h.vectors.neutral-aside {
+			more = append(more, l.N)
+		}
+	}
+	found := m.found
+	if len(more) > 0 {
+		rows, err := h.rows(ctx, q, m.scopes, more)
+		if err != nil {
+			return nil, err
+		}
+		added, err := h.load(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		found = slices.Concat(found, added)
+	}
+	docs := make([]int64, 0, len(found))
+	for _, c := range found {
+		if c.doc > 0 {
+			docs = append(docs, c.doc)
+		}
+	}
+	like := h.vectors.likeness(vector, docs)
+	for i := range found {
+		if l, ok := like[found[i].doc]; ok {
+			found[i].like = &l
+		}
+	}
+	return found, nil
+}
+
+// rows are the rows of docs, but of none that the question does not ask for: the
+// full-text index is never behind, and decides.
+func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
+	list, err := json.Marshal(docs)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := h.db.QueryContext(ctx, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []int64
+	for rows.Next() {
+		var row int64
+		if err := rows.Scan(&row); err != nil {
+			return nil, err
+		}
+		class := classOf(row)
+		if slices.Contains(scopes, scopeOf(row)) && (class == classActive || class == classPast && q.Past) {
+			out = append(out, row)
+		}
+	}
+	return out, rows.Err()
+}
+
+// relevant reports whether what was found has to do with the question: enough of
+// its words, or their meaning together with fewer of them.
+func (h *Hybrid) relevant(ranked []scored, floor float64) bool {
+	covered, cosine, read := 0.0, -1.0, false
+	for _, s := range ranked {
+		covered = max(covered, s.covered)
+		if s.like != nil {
+			cosine, read = max(cosine, s.like.Cosine), true
+		}
+	}
+	enough := floor
+	if read && h.vectors.measured {
+		enough += amplyMore
+	}
+	return covered >= enough || read && covered+slope*(cosine-h.vectors.neutral) >= floor
+}
+
+// addMeaning fills in how near the candidates are, the nearest as 1, and reports
+// whether any is. What has no vector, or not yet, counts as being as near as its
+// words are.
+func addMeaning(all []scored) bool {
+	own, with := leastCosine, leastCosine
+	joined := false
+	for i := range all {
+		if l := all[i].like; l != nil {
+			own, with, joined = max(own, l.Cosine), max(with, l.Window), true
+		}
+	}
+	if !joined {
+		return false
+	}
+	for i := range all {
+		v := &all[i].values
+		if l := all[i].like; l != nil {
+			v[vector], v[window] = max(0, l.Cosine/own), max(0, l.Window/with)
+		} else {
+			v[vector], v[window] = v[fused], v[fused]
+		}
+	}
+	return true
+}
+
+// Rebuild implements index: the words, then the vectors that are missing or
+// damaged. Those that are good stay.
+func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) error {
+	if err := h.FTS.Rebuild(ctx, progress); err != nil {
+		return err
+	}
+	if err := h.vectors.Rebuild(ctx, progress); err != nil {
+		return fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
+	}
+	return nil
+}
+
+// Verify implements index.
+func (h *Hybrid) Verify(ctx context.Context) ([]string, error) {
+	words, err := h.FTS.Verify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	meaning, err := h.vectors.Verify(ctx)
+	return slices.Concat(words, meaning), err
+}
+
+// Complete makes the vectors that are missing; progress may be nil.
+func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
+	return h.vectors.Complete(ctx, progress)
+}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/llm/encoder"
+	"reverie/internal/memory"
 )
 
 // EmbeddingConfig is the model that turns texts into vectors. After loading,
@@ -50,6 +52,53 @@ func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
 		return nil, nil
 	}
 	return llm.NewEmbedding(llm.EmbeddingConfig{BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: log})
+}
+
+// builtIn makes vectors with the encoder that is part of the program.
+type builtIn struct{ *encoder.Encoder }
+
+// Name implements memory.Embedder.
+func (builtIn) Name() string { return encoder.Model }
+
+// Embed implements memory.Embedder.
+func (e builtIn) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		vector, unknown, err := e.Encode(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		if unknown <= encoder.MaxUnknown {
+			out[i] = vector
+		}
+	}
+	return out, nil
+}
+
+// openVectors opens the vectors of memories that memory.backend asks for, made by
+// the configured model or else by the one that is part of the program. It is nil if
+// the backend has none or nothing can make them; the log says which. patience is
+// how long a question waits for its vector; 0 = not longer than an answer may.
+func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.Vectors, error) {
+	if b.cfg.Memory.Backend != "local_vector" {
+		return nil, nil
+	}
+	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log, Now: time.Now}
+	configured, err := b.cfg.embedding(b.log)
+	switch {
+	case err != nil:
+		return nil, err
+	case configured != nil:
+		c.Embedder = configured
+	default:
+		e, err := encoder.Embedded()
+		if err != nil {
+			b.log.Warn("memories are found by their words only: there is nothing that makes vectors; llm.embedding in the configuration names a model that does", "err", err)
+			return nil, nil
+		}
+		c.Embedder, c.Neutral = builtIn{e}, encoder.Neutral
+	}
+	return memory.OpenVectors(ctx, c)
 }
 
 func (b *bot) examineEmbedding(ctx context.Context) []finding {

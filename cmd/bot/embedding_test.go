@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	reverie "reverie"
+	"reverie/internal/llm/encoder"
+	"reverie/internal/store"
 )
 
 func TestEmbeddingConfig(t *testing.T) {
@@ -70,5 +76,66 @@ func TestDoctorAsksForVectors(t *testing.T) {
 	b.cfg.LLM.Embedding = nil
 	if f := b.examineEmbedding(t.Context()); f != nil {
 		t.Errorf("findings %+v", f)
+	}
+}
+
+// TestOpenVectors: who makes them, and what is said when nobody can.
+func TestOpenVectors(t *testing.T) {
+	for name, tt := range map[string]struct{ more, model string }{
+		"another backend":    {"", ""},
+		"built in":           {"memory: {backend: local_vector}\n", encoder.Model},
+		"configured":         {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: local_vector}\n", "other"},
+		"configured, unused": {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := parse(t, t.TempDir(), small+tt.more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			b := &bot{cfg: c, db: db, log: slog.New(slog.NewTextHandler(&said, nil))}
+			v, err := b.openVectors(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			model := ""
+			if v != nil {
+				model = v.Status().Model
+			}
+			if _, err := encoder.Embedded(); errors.Is(err, encoder.ErrNoWeights) && tt.model == encoder.Model {
+				tt.model = ""
+				if strings.Count(said.String(), "found by their words only") != 1 {
+					t.Errorf("without weights it says %q", said.String())
+				}
+			}
+			if model != tt.model {
+				t.Errorf("vectors are made by %q, want %q", model, tt.model)
+			}
+		})
+	}
+}
+
+// TestBuiltInEmbedder: what it does not know has no vector.
+func TestBuiltInEmbedder(t *testing.T) {
+	e, err := encoder.Embedded()
+	if errors.Is(err, encoder.ErrNoWeights) {
+		t.Skip("the encoder's weights are not here; `make weights` fetches them")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	vectors, err := builtIn{e}.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
+	if err != nil || len(vectors) != 4 {
+		t.Fatalf("%d vectors, %v", len(vectors), err)
+	}
+	for i, want := range []int{encoder.Dims, 0, 0, encoder.Dims} {
+		if len(vectors[i]) != want {
+			t.Errorf("vector %d has %d numbers, want %d", i, len(vectors[i]), want)
+		}
 	}
 }

@@ -41,7 +41,7 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath
 	case text != "" && s.Batch != "":
 		return usageError{errors.New("give either a question or --batch, not both")}
 	}
-	return withIndex(ctx, c, path, func(b *bot, index *memory.FTS) error {
+	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
 		scopes := s.Scope
 		if len(scopes) == 0 {
 			var err error
@@ -105,7 +105,7 @@ type batchQuestion struct {
 	Scope memory.Scope    `json:"scope"`
 }
 
-func (s memorySearchCommand) batch(ctx context.Context, c console, index *memory.FTS, q memory.Query) error {
+func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy, q memory.Query) error {
 	questions, err := readQuestions(s.Batch)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ type memoryImportCommand struct {
 
 // Run imports the file. It may run beside the bot.
 func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(b *bot, _ *memory.FTS) error {
+	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
 		in, done, err := m.open(c.in)
 		if err != nil {
 			return fmt.Errorf("import: %w", err)
@@ -198,6 +198,11 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		result, err := importer.Import(ctx, m.File, in)
 		if err != nil {
 			return err
+		}
+		if h, ok := index.(*memory.Hybrid); ok {
+			if err := h.Complete(ctx, progressOn(c.err, "memories read for their meaning")); err != nil {
+				fmt.Fprintf(c.err, "The memories are imported, but not all are read for their meaning (%v). They are found by their words; the bot goes on with it, or `bot memory reindex` does.\n", err)
+			}
 		}
 		if m.JSON {
 			return printJSON(c.out, result)
@@ -244,10 +249,10 @@ type memoryReindexCommand struct {
 
 // Run makes the index anew from the memories, which stay as they are.
 func (m memoryReindexCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(_ *bot, index *memory.FTS) error {
+	return withIndex(ctx, c, path, func(_ *bot, index foundBy) error {
 		begin, documents := time.Now(), 0
 		tell := progressOn(c.err, "texts")
-		err := index.Rebuild(ctx, func(done, total int) { documents = total; tell(done, total) })
+		err := index.Rebuild(ctx, func(done, total int) { documents = max(documents, total); tell(done, total) })
 		if err != nil {
 			return err
 		}
@@ -265,7 +270,7 @@ type memoryVerifyCommand struct {
 
 // Run compares the index with the memories, and fails if they differ.
 func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(_ *bot, index *memory.FTS) error {
+	return withIndex(ctx, c, path, func(_ *bot, index foundBy) error {
 		faults, err := index.Verify(ctx)
 		if err != nil {
 			return err
@@ -292,8 +297,20 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 	})
 }
 
+// foundBy is what the configured backend finds memories with.
+type foundBy interface {
+	Search(ctx context.Context, q memory.Query) ([]memory.Hit, error)
+	Rebuild(ctx context.Context, progress func(done, total int)) error
+	Verify(ctx context.Context) ([]string, error)
+	Scopes(ctx context.Context) ([]memory.Scope, error)
+}
+
+// patient is how long a command waits for the vector of a question: nobody waits
+// for anything else.
+const patient = time.Minute
+
 // withIndex runs do with the data folder's database open.
-func withIndex(ctx context.Context, c console, path configPath, do func(*bot, *memory.FTS) error) error {
+func withIndex(ctx context.Context, c console, path configPath, do func(*bot, foundBy) error) error {
 	cfg, log, err := loadFor(path, c.err, false)
 	if err != nil {
 		return err
@@ -303,7 +320,15 @@ func withIndex(ctx context.Context, c console, path configPath, do func(*bot, *m
 		return err
 	}
 	defer b.close()
-	return do(b, memory.OpenFTS(b.db))
+	words := memory.OpenFTS(b.db)
+	vectors, err := b.openVectors(ctx, patient)
+	if err != nil {
+		return err
+	}
+	if vectors == nil {
+		return do(b, words)
+	}
+	return do(b, memory.OpenHybrid(words, vectors))
 }
 
 // progressOn tells on w, if that is a terminal, how far long work has come.

@@ -207,3 +207,36 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 		t.Errorf("still known: %q", got)
 	}
 }
+
+// TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
+// that somebody else still remembers.
+func TestForgetTakesTheVector(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := openAt(t, dir)
+	gone := noted(t, s, Private(owner), "The code is 4711.", owner)
+	noted(t, s, Private("@other:x"), "we keep bees", "@other:x")
+	both := noted(t, s, Private(owner), "We keep bees!", owner)
+	complete(t, openVectors(t, s.db, &wordEmbedder{name: "words", dim: 300}))
+	code, err := encodeVector(wordVector("The code is 4711.", 300))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.checkpoint(ctx); err != nil {
+		t.Fatal(err)
+	}
+	part := string(code[:64])
+	if len(traces(t, dir, part)) == 0 {
+		t.Fatal("the vector is not found to begin with")
+	}
+	must[Erased](t)(s.Forget(ctx, as(owner), gone.ID))
+	must[Erased](t)(s.Forget(ctx, as(owner), both.ID))
+	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")); got != 0 {
+		t.Errorf("%d vectors of what was forgotten", got)
+	}
+	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector`); got != 1 {
+		t.Errorf("%d vectors, want that of the bees", got)
+	}
+	if found := traces(t, dir, part); len(found) > 0 {
+		t.Errorf("the vector is still in %v", found)
+	}
+}

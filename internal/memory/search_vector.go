@@ -49,7 +49,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	ranked := rank(m.question, m.known, found)
-	if len(ranked) == 0 || q.Floor > 0 && !h.relevant(ranked, q.Floor) {
+	if len(ranked) == 0 || q.Floor > 0 && !h.relevant(q, ranked) {
 		return nil, nil
 	}
 	q.Floor = 0 // it is passed
@@ -128,7 +128,7 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 
 // relevant reports whether what was found has to do with the question: enough of
 // its words, or their meaning together with fewer of them.
-func (h *Hybrid) relevant(ranked []scored, floor float64) bool {
+func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 	covered, cosine, read := 0.0, -1.0, false
 	for _, s := range ranked {
 		covered = max(covered, s.covered)
@@ -136,11 +136,14 @@ func (h *Hybrid) relevant(ranked []scored, floor float64) bool {
 			cosine, read = max(cosine, s.like.Cosine), true
 		}
 	}
-	enough := floor
-	if read && h.vectors.measured {
+	enough := q.Floor
+	switch measured := h.vectors.measured; {
+	case !read || measured && !slices.Contains(detect(words(clip(q.Text))), en):
+		return covered >= enough
+	case measured:
 		enough += amplyMore
 	}
-	return covered >= enough || read && covered+slope*(cosine-h.vectors.neutral) >= floor
+	return covered >= enough || covered+slope*(cosine-h.vectors.neutral) >= q.Floor
 }
 
 // addMeaning fills in how near the candidates are, the nearest as 1, and reports

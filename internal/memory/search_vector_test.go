@@ -82,9 +82,9 @@ func TestMeaningLosesNothing(t *testing.T) {
 func TestFoundByMeaning(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna is allergic to peanuts","ref":"nuts"}`, `{"text":"The car is in the garage for repairs","ref":"car"}`,
-		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ben plays the piano every Sunday","ref":"piano"}`)
+		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ich habe eine Katze namens Mimi","ref":"cat"}`)
 	h := trained(t, f)
-	for question, ref := range map[string]string{"which foods can't she eat?": "nuts", "did the mechanic fix my vehicle?": "car", "does anyone play an instrument?": "piano"} {
+	for question, ref := range map[string]string{"which foods can't she eat?": "nuts", "did the mechanic fix my vehicle?": "car"} {
 		if words := refs(t, f, Query{Text: question}); len(words) > 0 {
 			t.Errorf("%s: found by words alone: %q", question, words)
 		}
@@ -94,7 +94,7 @@ func TestFoundByMeaning(t *testing.T) {
 	}
 	want(t, "another's", refs(t, h, Query{Text: "how much money does he earn?"}))
 	want(t, "one's own", refs(t, h, Query{Text: "how much money do I earn?", Scopes: []Scope{"private:@a:x"}}), "pay")
-	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢"} {
+	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢", "Wie geht es dir heute?", "Hast du eine Idee?"} {
 		want(t, question, refs(t, h, Query{Text: question, Floor: DefaultFloor}))
 	}
 	if got := refs(t, h, Query{Text: "is Anna allergic to peanuts?", Floor: DefaultFloor}); len(got) == 0 || got[0] != "nuts" {

@@ -29,9 +29,11 @@ type VectorConfig struct {
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
 	// for nothing else, as a command does, may take longer.
 	Patience time.Duration
-	// Neutral is the cosine of two texts of which one cannot say whether they are about
-	// the same; models differ in it. 0 = it is not known: then meaning may bring up what
-	// words do not, from a high cosine on, but never keeps back what they do.
+	// Neutral is the cosine of two English texts of which one cannot say whether they
+	// are about the same; models differ in it. A model that has one is taken to know
+	// English best: texts in another language are alike to it because of that, so words
+	// alone say then whether anything is relevant. 0 = it is not known: then meaning may
+	// bring up what words do not, from a high cosine on, but never keeps back what they do.
 	Neutral float64
 	Log     *slog.Logger // nil = silent
 	Now     func() time.Time

@@ -27,7 +27,7 @@ const Model = "use-lite.q8/1"
 // its cosine with any other is then to be taken as 0.
 const MaxUnknown = 0.3
 
-// Neutral is the cosine of two texts of which one cannot say whether they are about
+// Neutral is the cosine of two English texts of which one cannot say whether they are about
 // the same.
 const Neutral = 0.57
 

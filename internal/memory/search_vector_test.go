@@ -82,7 +82,7 @@ func TestMeaningLosesNothing(t *testing.T) {
 func TestFoundByMeaning(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Anna is allergic to peanuts","ref":"nuts"}`, `{"text":"The car is in the garage for repairs","ref":"car"}`,
-		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ich habe eine Katze namens Mimi","ref":"cat"}`)
+		`{"text":"My salary is 4,000 a month","ref":"pay","scope":"private:@a:x"}`, `{"text":"Ich habe heute eine Katze namens Mimi","ref":"cat"}`)
 	h := trained(t, f)
 	for question, ref := range map[string]string{"which foods can't she eat?": "nuts", "did the mechanic fix my vehicle?": "car"} {
 		if words := refs(t, f, Query{Text: question}); len(words) > 0 {
@@ -94,7 +94,7 @@ func TestFoundByMeaning(t *testing.T) {
 	}
 	want(t, "another's", refs(t, h, Query{Text: "how much money does he earn?"}))
 	want(t, "one's own", refs(t, h, Query{Text: "how much money do I earn?", Scopes: []Scope{"private:@a:x"}}), "pay")
-	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢", "Wie geht es dir heute?", "Hast du eine Idee?"} {
+	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢", "Wie geht es dir heute?", "Hast du eine Idee?", "Wie geht es deinem Bruder heute?"} {
 		want(t, question, refs(t, h, Query{Text: question, Floor: DefaultFloor}))
 	}
 	if got := refs(t, h, Query{Text: "is Anna allergic to peanuts?", Floor: DefaultFloor}); len(got) == 0 || got[0] != "nuts" {
@@ -156,4 +156,61 @@ func TestUnreadIsFound(t *testing.T) {
 	}
 	h := OpenHybrid(f, v)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
+}
+
+// TestWordsDecide: vectors may be behind the entries for a moment; then what the
+// full-text index says of an entry's place and state holds.
+func TestWordsDecide(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"apple pie","ref":"moved","scope":"private:@a:x"}`, `{"text":"other things","ref":"there","scope":"private:@a:x"}`)
+	v, err := OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete(t, v)
+	h := OpenHybrid(f, v)
+	mine := Query{Text: "pear", Scopes: []Scope{"private:@a:x"}}
+	want(t, "before", refs(t, h, mine), "there", "moved")
+	tx, err := f.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.update(t.Context(), tx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "after", refs(t, h, mine), "there")
+}
+
+// oneDirection finds everything alike.
+type oneDirection struct{}
+
+func (oneDirection) Name() string { return "one direction" }
+
+func (oneDirection) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i := range out {
+		out[i] = []float32{1, 1}
+	}
+	return out, nil
+}
+
+// TestWordsSuffice: a question whose words are there is answered though the model
+// sees no likeness, in a form it does not know.
+func TestWordsSuffice(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"Anna keeps bees","ref":"bees"}`, `{"text":"nothing else","ref":"else"}`)
+	v, err := OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: &wordEmbedder{name: "words", dim: 1000}, Neutral: .9, Patience: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	complete(t, v)
+	want(t, "all words", refs(t, OpenHybrid(f, v), Query{Text: "keeping a bee", Floor: DefaultFloor}), "bees")
+	want(t, "one of many words", refs(t, OpenHybrid(f, v), Query{Text: "is the bee a better dancer", Floor: DefaultFloor}))
 }

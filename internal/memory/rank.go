@@ -41,7 +41,7 @@ var weights = [features]struct {
 	near:     {"near", .9, .3},
 	date:     {"date", 3.0, 3.2},
 	session:  {"session", 2.3, 2.0},
-	speaker:  {"speaker", 2.0, 1.2},
+	speaker:  {"speaker", 2.0, 2.0},
 	when:     {"when", 2.3, 2.4},
 	length:   {"length", 3.0, 4.0},
 	question: {"question", -.8, -.9},

@@ -307,7 +307,7 @@ type foundBy interface {
 
 // patient is how long a command waits for the vector of a question: nobody waits
 // for anything else.
-const patient = time.Minute
+const patient = 20 * time.Second
 
 // withIndex runs do with the data folder's database open.
 func withIndex(ctx context.Context, c console, path configPath, do func(*bot, foundBy) error) error {

@@ -87,17 +87,14 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		if gone, err = c.alsoSaid(a, ids); err != nil {
 			return err
 		}
-		texts, hashes := make([]string, 0, len(gone)), make([]string, 0, len(gone))
+		texts := make([]string, 0, len(gone))
 		for _, e := range gone {
-			texts, hashes = append(texts, e.Text), append(hashes, textHash(e.Text))
+			texts = append(texts, e.Text)
 			if err := c.empty(e); err != nil {
 				return err
 			}
 		}
 		if err := s.silenceFacts(c, gone); err != nil {
-			return err
-		}
-		if err := forgetVectors(ctx, c.tx, hashes...); err != nil {
 			return err
 		}
 		if s.purge != nil {
@@ -151,7 +148,7 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 	return all, nil
 }
 
-// empty takes the words out of e and of its journal.
+// empty takes the words out of e and of its journal, and what was made of them.
 func (c *change) empty(e Entry) error {
 	var n int64
 	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET text = '', subject = '', quote = '', ref = '', conversation = '', hash = '', state = 'forgotten', pinned = 0, updated_at = ?, rev = rev + 1
@@ -165,6 +162,9 @@ func (c *change) empty(e Entry) error {
 	}
 	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry) VALUES (?, ?, ?, 'forget', ?)`, c.batch, c.now.UnixMilli(), c.actor, e.ID); err != nil {
 		return fmt.Errorf("forget: %w", err)
+	}
+	if err := forgetVectors(c.ctx, c.tx, textHash(e.Text)); err != nil {
+		return err
 	}
 	salt, err := readSalt(c.ctx, c.tx)
 	if err != nil {

@@ -85,7 +85,7 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 // a person's own file was done by that person.
 func lastBatch(c *change, a Access) (string, error) {
 	query, args := `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
-		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq)`, []any{}
+		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0)`, []any{}
 	if !a.All {
 		query += ` AND (o.actor = ? OR o.actor = '` + byFile + `' AND m.scope = ?) AND m.scope IN (` + strings.TrimSuffix(strings.Repeat("?, ", len(a.Scopes)), ", ") + `)`
 		args = append([]any{a.Actor, Private(a.Actor)}, anys(a.Scopes)...)
@@ -131,7 +131,7 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 		return ErrGone
 	}
 	var undone int
-	if err := c.p.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ?`, o.Seq).Scan(&undone); err != nil {
+	if err := c.p.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq).Scan(&undone); err != nil {
 		return fmt.Errorf("read the journal of memory: %w", err)
 	}
 	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {

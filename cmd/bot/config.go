@@ -231,7 +231,7 @@ func (c *Config) warn(format string, args ...any) {
 // that this release does not act on yet, and secrets that others can read.
 func (c *Config) Warnings() []string {
 	w := slices.Clone(c.warnings)
-	if b := c.Memory.Backend; b != "flat_file" && b != "fts5" {
+	if b := c.Memory.Backend; b == "qdrant" {
 		w = append(w, "memory.backend: "+b+" is not in this release yet; memories are found by their words, as with fts5")
 	}
 	if c.Dreaming.Schedule != "" {

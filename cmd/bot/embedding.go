@@ -101,6 +101,30 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 	return memory.OpenVectors(ctx, c)
 }
 
+// runVectors reads memories for their meaning until ctx ends.
+func (b *bot) runVectors(ctx context.Context) error {
+	if b.vectors == nil {
+		return nil
+	}
+	return b.vectors.Run(ctx)
+}
+
+// withVectors adds to a status how far memories are read for their meaning.
+func (b *bot) withVectors(status func(context.Context) []string) func(context.Context) []string {
+	if b.cfg.Memory.Backend != "local_vector" {
+		return status
+	}
+	return func(ctx context.Context) (lines []string) {
+		if status != nil {
+			lines = status(ctx)
+		}
+		if b.vectors == nil {
+			return append(lines, "embeddings: none, searching by words")
+		}
+		return append(lines, b.vectors.Status().Line(b.cfg.location()))
+	}
+}
+
 func (b *bot) examineEmbedding(ctx context.Context) []finding {
 	const area = "vectors"
 	e, err := b.cfg.embedding(b.log)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 )
 
@@ -63,5 +65,41 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	}
 	if !b.memory.Recalls() {
 		t.Error("fts5 is asked for, and every memory goes into the prompt")
+	}
+}
+
+// TestLocalVectorFindsByMeaning: with memory.backend local_vector the bot reads its
+// memories for their meaning in the background, and finds them by it.
+func TestLocalVectorFindsByMeaning(t *testing.T) {
+	if _, err := encoder.Embedded(); err != nil {
+		t.Skip("no weights are built in: make weights")
+	}
+	cfg, err := parse(t, t.TempDir(), small+"memory: {backend: local_vector}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	for _, text := range []string{"Rex is my puppy.", "The kitchen was painted green.", "The train leaves at seven."} {
+		if _, _, err := b.memory.Append(t.Context(), memory.Shared, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
+	status := b.withVectors(nil)
+	for limit := time.Now().Add(time.Minute); !strings.Contains(status(ctx)[0], "all 3 memories") && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	}
+	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
+	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
+		t.Errorf("found %+v, %v; %s", hits, err, status(ctx))
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

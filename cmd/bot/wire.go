@@ -36,6 +36,7 @@ type bot struct {
 	db      *sql.DB
 	models  *llm.Models
 	memory  *memory.Store
+	vectors *memory.Vectors // nil = memories are found by their words alone
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -77,7 +78,14 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.openGPU()
-	if b.memory, err = memory.Open(ctx, memory.Config{DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend)}); err != nil {
+	if lock { // who only looks need not read all vectors
+		if b.vectors, err = b.openVectors(ctx, 0); err != nil {
+			return nil, err
+		}
+	}
+	if b.memory, err = memory.Open(ctx, memory.Config{
+		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors,
+	}); err != nil {
 		return nil, err
 	}
 	b.tasks = task.NewStore(b.db, time.Now)
@@ -146,7 +154,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 func (b *bot) sessions(t session.Transport, status func(context.Context) []string) *session.Manager {
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
-		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: status, Window: b.windowInputs,
+		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
 	}
 	m, isMatrix := t.(*matrix.Client)
 	if isMatrix {

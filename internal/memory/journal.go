@@ -105,6 +105,9 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("committed")
+	if s.vectors != nil && len(c.rows) > 0 {
+		s.vectors.Wake()
+	}
 	return c, nil
 }
 

@@ -28,7 +28,8 @@ type Config struct {
 	// FileLines is how many entries a file shows, besides those that are pinned;
 	// 0 = all of them.
 	FileLines int
-	Backend   Backend // "" = FlatFile; with another, FileLines is 40 if it is not set
+	Backend   Backend  // "" = FlatFile; with another, FileLines is 40 if it is not set
+	Vectors   *Vectors // of LocalVector, of the same database; nil = words alone decide
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -47,6 +48,7 @@ type Store struct {
 	wal        string // the database's log: when it did not change, no entry did
 	index      *FTS
 	finder     index                                         // what Search asks
+	vectors    *Vectors                                      // woken by changes; nil = the finder has none
 	recalls    bool                                          // prompts show the working set only
 	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
 	now        func() time.Time
@@ -96,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if err := s.choose(c.Backend); err != nil {
+	if err := s.choose(c.Backend, c.Vectors); err != nil {
 		return nil, err
 	}
 	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {

@@ -25,12 +25,15 @@ const (
 const workingSet = 40
 
 // choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend) error {
+func (s *Store) choose(b Backend, v *Vectors) error {
 	switch b {
 	case "", FlatFile:
 		s.finder = OpenFlat(s.db)
 	case FTS5, LocalVector, Qdrant:
 		s.finder, s.recalls = s.index, true
+		if b == LocalVector && v != nil {
+			s.finder, s.vectors = OpenHybrid(s.index, v), v
+		}
 		if s.lines == 0 {
 			s.lines = workingSet
 		}

@@ -33,9 +33,9 @@ type Session struct {
 	taken int64    // up to this message of ours, its markers are known to be taken in
 
 	compaction compaction
-	kept    int                    // up to this message, the conversation can be found again; 0 = not known
-	counted int64                  // the answer whose use of memories was counted last
-	read    func(text string) bool // whether the model had a text before it, the last time
+	kept       int                    // up to this message, the conversation can be found again; 0 = not known
+	counted    int64                  // the answer whose use of memories was counted last
+	read       func(text string) bool // whether the model had a text before it, the last time
 
 	guard   guard
 	relieve relief

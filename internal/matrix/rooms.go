@@ -51,6 +51,7 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 			return
 		}
 		c.setMembership(ctx, evt.RoomID, "joined")
+		poke(c.roomWake) // the room may take the place of another one
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}

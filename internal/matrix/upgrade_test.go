@@ -269,6 +269,16 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("the old room was told %d times", n)
 		}
 	})
+	t.Run("closed until another device of the account joins", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		to := u.successor(u.old, "invite", matrixtest.NewRoom{})
+		u.tombstone(u.you.UserID(), to)
+		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
+			t.Errorf("in the old room came %+v", e)
+		}
+		u.s.SetState(u.b.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "join"})
+		follows(t, u, to)
+	})
 	t.Run("closed, and the old room silenced", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		dm := chat(t, u.s, u.you, u.b, true)

@@ -162,6 +162,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
 	if len(plan.Gone) > 0 {
+		s.recallable(ctx)
 		if err := s.cfg.Prompt.Compacted(ctx, s.room, past); err != nil {
 			return false, err
 		}

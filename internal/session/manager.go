@@ -40,6 +40,7 @@ type Config struct {
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
 	Patience time.Duration    // how long an answer may take before the person is told that it takes long; 0 = 30 s
 	Summary  time.Duration    // how long a model may take to summarise a conversation; 0 = 60 s
+	Quiet    time.Duration    // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -83,6 +84,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 30 * time.Second
+	}
+	if cfg.Quiet == 0 {
+		cfg.Quiet = 2 * time.Second
 	}
 	if cfg.Again == 0 {
 		cfg.Again = time.Second

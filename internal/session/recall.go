@@ -11,15 +11,15 @@ import (
 
 // recallable keeps the conversation so that it can be found again: every message of
 // a person and the answer to it that was not kept yet, those from before an
-// interruption too. It runs when the answer is said; what fails is done after the
-// next one.
-func (s *Session) recallable(ctx context.Context, in Inbound) {
+// interruption too. It runs when nobody has said anything for a while, and before
+// messages leave the conversation; what fails is done the next time.
+func (s *Session) recallable(ctx context.Context) {
 	past, err := s.cfg.History.Load(ctx, s.room)
 	if err == nil {
 		err = s.keep(ctx, past)
 	}
 	if err == nil {
-		err = s.countUse(ctx, in, past)
+		err = s.countUse(ctx, s.newest, past)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("what was said cannot be found again yet; it is tried after the next message", "err", err)

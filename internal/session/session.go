@@ -33,6 +33,7 @@ type Session struct {
 	taken int64    // up to this message of ours, its markers are known to be taken in
 
 	compaction compaction
+	newest     Inbound                // that was worked on
 	kept       int                    // up to this message, the conversation can be found again; 0 = not known
 	counted    int64                  // the answer whose use of memories was counted last
 	read       func(text string) bool // whether the model had a text before it, the last time
@@ -95,16 +96,22 @@ func (s *Session) pop() []Inbound {
 // message in hand is worked on under work, which outlives ctx by the grace
 // period.
 func (s *Session) Run(ctx, work context.Context) {
+	quiet := time.NewTimer(time.Hour)
+	defer quiet.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.ready:
+		case <-quiet.C: // keeping a talk costs more than a turn, and nobody waits for it
+			s.recallable(work)
+			continue
 		}
 		for ctx.Err() == nil {
 			burst := s.pop()
 			if len(burst) == 0 {
 				s.condense(work)
+				quiet.Reset(s.cfg.Quiet)
 				break
 			}
 			s.handle(work, burst)
@@ -139,7 +146,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
 	}
-	s.recallable(ctx, newest)
+	s.newest = newest
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
 	}

@@ -105,6 +105,9 @@ func (d *post) measure(ctx context.Context) ([]figure, error) {
 	// One message at a time: how much the bot adds before the model is asked.
 	var added []float64
 	for i := range alone {
+		for len(d.asked) > 0 { // the model was asked for something else
+			<-d.asked
+		}
 		began := time.Now()
 		d.server.Say(d.you, d.rooms[i%rooms], "hello")
 		select {

@@ -263,7 +263,9 @@ func (s *storm) start(t *testing.T, model string, owners ...string) {
 		t.Fatal(err)
 	}
 	p.config = filepath.Join(p.dir, "config.yaml")
-	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
+	// The window holds a long storm: a conversation that is summarised says so in the
+	// room, and that line answers no question.
+	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal, window: 200000}\n",
 		s.town.relay(), s.botID, quoted, model)
 	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,13 +13,15 @@ import (
 // Type; Validate tells. After Validate, At is RFC 3339 with its zone for "once"
 // and HH:MM, in the configured zone, for the others.
 type Schedule struct {
-	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly or interval
+	Type            string `json:"schedule_type"`              // once, daily, weekly, monthly, interval or cron
 	At              string `json:"at,omitempty"`               // when, or at which time of day
 	DayOfWeek       string `json:"day_of_week,omitempty"`      // mon to sun
 	DayOfMonth      int    `json:"day_of_month,omitempty"`     // 1 to 31; a shorter month has no such day
 	IntervalSeconds int    `json:"interval_seconds,omitempty"` // 60 or more
 	WindowStart     string `json:"window_start,omitempty"`     // HH:MM; for interval: only from then …
 	WindowEnd       string `json:"window_end,omitempty"`       // … until then, perhaps past midnight
+	Expression      string `json:"cron,omitempty"`             // minute, hour, day of month, month, day of week
+	Zone            string `json:"zone,omitempty"`             // such as Europe/Berlin; empty: the configured one
 }
 
 const (
@@ -28,6 +30,7 @@ const (
 	weekly   = "weekly"
 	monthly  = "monthly"
 	interval = "interval"
+	byCron   = "cron"
 )
 
 var days = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
@@ -50,17 +53,22 @@ func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) 
 	s.WindowStart, s.WindowEnd = strings.TrimSpace(s.WindowStart), strings.TrimSpace(s.WindowEnd)
 	rule, ok := rules[s.Type]
 	if !ok {
-		return s, fmt.Errorf(`schedule_type %q is not known: use once, daily, weekly, monthly or interval, for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
+		return s, fmt.Errorf(`schedule_type %q is not known: use once, daily, weekly, monthly, interval or cron, for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)
 	}
 	if err := s.onlyFields(rule); err != nil {
 		return s, err
 	}
 	var err error
+	if s.Zone, err = zone(s.Zone); err != nil {
+		return s, err
+	}
 	switch s.Type {
 	case once:
-		s.At, err = parseOnce(s.At, now, loc)
+		s.At, err = parseOnce(s.At, now, s.in(loc))
 	case interval:
 		err = s.validInterval()
+	case byCron:
+		err = s.validCron(now)
 	default:
 		s.At, err = clock("at", s.At, rule.example)
 		if err == nil && s.Type == weekly {
@@ -71,6 +79,37 @@ func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) 
 		}
 	}
 	return s, err
+}
+
+// zone reads the name of a time zone. "Local" is the zone of whichever machine
+// this runs on, so it says nothing.
+func zone(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return "", nil
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil || loc == time.Local {
+		return "", fmt.Errorf("zone %q is not known: use a name such as Europe/Berlin, or leave it out for the usual one", name)
+	}
+	return loc.String(), nil
+}
+
+// validCron checks the expression, and that its time ever comes.
+func (s *Schedule) validCron(now time.Time) error {
+	s.Expression = strings.ToLower(strings.Join(strings.Fields(s.Expression), " "))
+	example := rules[byCron].example
+	if s.Expression == "" {
+		return fmt.Errorf("cron is missing: give minute, hour, day of month, month and day of week, for example %s", example)
+	}
+	e, err := parseCron(s.Expression)
+	if err != nil {
+		return fmt.Errorf("cron %q: %w; for example %s", s.Expression, err, example)
+	}
+	if _, ok := e.next(now.UTC()); !ok {
+		return fmt.Errorf("cron %q never falls due: there is no such day, for example %s", s.Expression, example)
+	}
+	return nil
 }
 
 func norm(s string) string { return strings.ToLower(strings.TrimSpace(s)) }
@@ -87,6 +126,7 @@ var rules = map[string]rule{
 	weekly:   {[]string{"at", "day_of_week"}, `{"schedule_type": "weekly", "day_of_week": "mon", "at": "09:00"}`},
 	monthly:  {[]string{"at", "day_of_month"}, `{"schedule_type": "monthly", "day_of_month": 1, "at": "09:00"}`},
 	interval: {[]string{"interval_seconds", "window_start", "window_end"}, `{"schedule_type": "interval", "interval_seconds": 3600, "window_start": "08:00", "window_end": "20:00"}`},
+	byCron:   {[]string{"cron"}, `{"schedule_type": "cron", "cron": "30 7 * * mon-fri"}`},
 }
 
 // onlyFields refuses a field that the type has no use for: to drop it silently
@@ -102,6 +142,7 @@ func (s Schedule) onlyFields(r rule) error {
 		{"interval_seconds", s.IntervalSeconds != 0},
 		{"window_start", s.WindowStart != ""},
 		{"window_end", s.WindowEnd != ""},
+		{"cron", s.Expression != ""},
 	} {
 		if f.set && !slices.Contains(r.fields, f.name) {
 			return fmt.Errorf("%s does not go with schedule_type %q, which takes %s: leave it out, for example %s", f.name, s.Type, strings.Join(r.fields, ", "), r.example)
@@ -166,6 +207,13 @@ func fullDay(i int) string { return time.Weekday((i + 1) % 7).String() }
 
 // String is the schedule for people: "daily at 09:00".
 func (s Schedule) String() string {
+	if s.Zone != "" {
+		return s.times() + " (" + s.Zone + ")"
+	}
+	return s.times()
+}
+
+func (s Schedule) times() string {
 	switch s.Type {
 	case once:
 		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
@@ -188,6 +236,8 @@ func (s Schedule) String() string {
 			text += " from " + s.WindowStart + " to " + s.WindowEnd
 		}
 		return text
+	case byCron:
+		return "cron " + s.Expression
 	}
 	return s.Type
 }

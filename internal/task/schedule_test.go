@@ -80,7 +80,7 @@ func TestScheduleRefuses(t *testing.T) {
 		want string
 	}{
 		{Schedule{}, "schedule_type"},
-		{Schedule{Type: "hourly"}, "once, daily, weekly, monthly or interval"},
+		{Schedule{Type: "hourly"}, "once, daily, weekly, monthly, interval or cron"},
 		{Schedule{Type: "daily"}, "at is missing"},
 		{Schedule{Type: "daily", At: "7am"}, "HH:MM"},
 		{Schedule{Type: "daily", At: "18.30"}, "HH:MM"},
@@ -126,14 +126,16 @@ func TestScheduleRefuses(t *testing.T) {
 }
 
 func FuzzSchedule(f *testing.F) {
-	f.Add("once", "in 20 minutes", "", 0, 0, "", "")
-	f.Add("once", "2027-03-28 02:30", "", 0, 0, "", "")
-	f.Add("once", "2026-12-24T18:00:00+01:00", "", 0, 0, "", "")
-	f.Add("weekly", "9:00", "mon", 0, 0, "", "")
-	f.Add("monthly", "09:00", "", 31, 0, "", "")
-	f.Add("interval", "", "", 0, 90, "08:00", "20:00")
-	f.Fuzz(func(t *testing.T, typ, when, day string, dom, secs int, from, to string) {
-		in := Schedule{typ, when, day, dom, secs, from, to}
+	f.Add("once", "in 20 minutes", "", 0, 0, "", "", "", "")
+	f.Add("once", "2027-03-28 02:30", "", 0, 0, "", "", "", "")
+	f.Add("once", "2026-12-24T18:00:00+01:00", "", 0, 0, "", "", "", "")
+	f.Add("weekly", "9:00", "mon", 0, 0, "", "", "", "")
+	f.Add("monthly", "09:00", "", 31, 0, "", "", "", "")
+	f.Add("interval", "", "", 0, 90, "08:00", "20:00", "", "")
+	f.Add("cron", "", "", 0, 0, "", "", "*/5 7-9 * * mon-fri", "Asia/Kolkata")
+	f.Add("cron", "", "", 0, 0, "", "", "CRON_TZ=", "")
+	f.Fuzz(func(t *testing.T, typ, when, day string, dom, secs int, from, to, cron, zone string) {
+		in := Schedule{typ, when, day, dom, secs, from, to, cron, zone}
 		out, err := in.Validate(at(t), berlin(t))
 		if err != nil {
 			if err.Error() == "" {
@@ -143,6 +145,9 @@ func FuzzSchedule(f *testing.F) {
 		}
 		if again, err := out.Validate(at(t), time.UTC); err != nil || again != out {
 			t.Errorf("%+v became %+v and then %+v, %v", in, out, again, err)
+		}
+		if next, ok := out.Next(at(t), at(t), berlin(t)); !ok || !next.After(at(t)) {
+			t.Errorf("%+v is taken and never due: %v", out, next)
 		}
 		if out.Type == once {
 			if due, err := time.Parse(time.RFC3339, out.At); err != nil || !due.After(at(t)) {

@@ -1,0 +1,299 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+// horizon bounds the search for a time: Feb 29 on a given weekday comes back
+// within 40 years at the latest.
+const horizon = 41 * 366
+
+// Next returns the first moment after t at which s falls due, or false if there
+// is none any more. s is in its final form. Times of day are those of s.Zone, or
+// of loc without one. since is when the schedule was made: it is not due before,
+// and an interval is counted from there.
+//
+// A time of day that clocks leave out going forward falls due when they have
+// gone forward, and one that comes twice at its first. A month without the day
+// has no such time. An interval shorter than a day is counted from each opening
+// of its window, the closing included; of a longer one, a time outside the window
+// waits for the next opening. A cron expression with "*" for the hour counts real
+// minutes: it falls due in a repeated hour again, and not in one left out.
+func (s Schedule) Next(t, since time.Time, loc *time.Location) (time.Time, bool) {
+	loc = s.in(loc)
+	if t.Before(since.Add(-1)) {
+		t = since.Add(-1)
+	}
+	t = t.In(loc)
+	switch s.Type {
+	case once:
+		due, err := time.Parse(time.RFC3339, s.At)
+		return due.In(loc), err == nil && due.After(t)
+	case interval:
+		return s.nextInterval(t, since)
+	case byCron:
+		e, err := parseCron(s.Expression)
+		if err != nil {
+			return time.Time{}, false
+		}
+		return e.next(t)
+	}
+	at, err := parseClock(s.At)
+	if err != nil {
+		return time.Time{}, false
+	}
+	return nextDay(t, func(d date) (time.Time, bool) {
+		switch s.Type {
+		case daily:
+		case weekly:
+			if days[(int(d.weekday())+6)%7] != s.DayOfWeek {
+				return time.Time{}, false
+			}
+		case monthly:
+			if d.day != s.DayOfMonth {
+				return time.Time{}, false
+			}
+		default:
+			return time.Time{}, false
+		}
+		return d.at(at, loc), true
+	})
+}
+
+// in is the zone of s: its own, or loc.
+func (s Schedule) in(loc *time.Location) *time.Location {
+	if s.Zone == "" {
+		return loc
+	}
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return loc // Validate has refused it; a zone file that went away is no reason to be silent for ever
+	}
+	return zone
+}
+
+// nextDay asks each day for its moment, from the day before t on, until one is
+// after t. Two days may have the same moment, when a whole day is left out.
+func nextDay(t time.Time, on func(date) (time.Time, bool)) (time.Time, bool) {
+	d := dateOf(t).plus(-1)
+	for range horizon {
+		if due, ok := on(d); ok && due.After(t) {
+			return due, true
+		}
+		d = d.plus(1)
+	}
+	return time.Time{}, false
+}
+
+// nextInterval is the next time of an interval.
+func (s Schedule) nextInterval(t, since time.Time) (time.Time, bool) {
+	step := time.Duration(s.IntervalSeconds) * time.Second
+	if step <= 0 {
+		return time.Time{}, false
+	}
+	if s.WindowStart == "" {
+		return tick(t, since, step).In(t.Location()), true
+	}
+	if step < 24*time.Hour {
+		return nextDay(t, func(d date) (time.Time, bool) {
+			opens, closes := s.window(d, t.Location())
+			due := opens
+			if !due.After(t) {
+				due = tick(t, opens, step)
+			}
+			return due, !due.After(closes)
+		})
+	}
+	due := tick(t, since, step)
+	// The tick before may be one that waits for a window that opens after t.
+	for due = due.Add(-step); ; due = due.Add(step) {
+		if due.Before(since) {
+			continue
+		}
+		if moved, ok := s.moved(due.In(t.Location())); !ok || moved.After(t) {
+			return moved, ok
+		}
+	}
+}
+
+// moved is t if that is inside a window, or else when the next one opens.
+func (s Schedule) moved(t time.Time) (time.Time, bool) {
+	return nextDay(t.Add(-1), func(d date) (time.Time, bool) {
+		opens, closes := s.window(d, t.Location())
+		if opens.Before(t) && !closes.Before(t) {
+			return t, true
+		}
+		return opens, true
+	})
+}
+
+// tick is the first of since, since+step, … that is after t.
+func tick(t, since time.Time, step time.Duration) time.Time {
+	if t.Before(since) {
+		return since
+	}
+	// In whole seconds: a Duration holds no more than 292 years.
+	gone := (t.Unix() - since.Unix()) / int64(step/time.Second)
+	due := since.Add(time.Duration(gone) * step)
+	for !due.After(t) {
+		due = due.Add(step)
+	}
+	return due
+}
+
+// window is when s may run that begins on d.
+func (s Schedule) window(d date, loc *time.Location) (opens, closes time.Time) {
+	from, err := parseClock(s.WindowStart)
+	until, err2 := parseClock(s.WindowEnd)
+	if err != nil || err2 != nil {
+		return time.Time{}, time.Time{}
+	}
+	opens = d.at(from, loc)
+	if until <= from {
+		d = d.plus(1)
+	}
+	return opens, d.at(until, loc)
+}
+
+// date is a day of the calendar.
+type date struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+func dateOf(t time.Time) date {
+	y, m, d := t.Date()
+	return date{y, m, d}
+}
+
+func (d date) plus(days int) date {
+	return dateOf(time.Date(d.year, d.month, d.day+days, 0, 0, 0, 0, time.UTC))
+}
+
+func (d date) weekday() time.Weekday {
+	return time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC).Weekday()
+}
+
+// timeOfDay is in minutes since midnight.
+type timeOfDay int
+
+func parseClock(text string) (timeOfDay, error) {
+	t, err := time.Parse("15:04", text)
+	if err != nil {
+		return 0, fmt.Errorf("time of day: %w", err)
+	}
+	return timeOfDay(t.Hour()*60 + t.Minute()), nil
+}
+
+// at is when the clocks of loc show c on d: for the first time if they show it
+// twice, and when they go forward if they never do.
+func (d date) at(c timeOfDay, loc *time.Location) time.Time {
+	t := time.Date(d.year, d.month, d.day, 0, int(c), 0, 0, loc)
+	wall := time.Date(d.year, d.month, d.day, 0, int(c), 0, 0, time.UTC)
+	shows := func(t time.Time) bool {
+		_, offset := t.Zone()
+		return t.Add(time.Duration(offset)*time.Second).Unix() == wall.Unix()
+	}
+	begin, end := t.ZoneBounds()
+	if shows(t) {
+		if begin.IsZero() {
+			return t
+		}
+		_, before := begin.Add(-1).Zone()
+		_, now := t.Zone()
+		if first := t.Add(time.Duration(now-before) * time.Second); first.Before(begin) && shows(first) {
+			return first
+		}
+		return t
+	}
+	// Go takes one of the two offsets; which, it does not promise.
+	for _, change := range []time.Time{begin, end} {
+		if change.IsZero() {
+			continue
+		}
+		_, before := change.Add(-1).Zone()
+		_, after := change.Zone()
+		gap := wall.Unix() - change.Unix()
+		if int64(before) <= gap && gap < int64(after) {
+			return change
+		}
+	}
+	return t
+}
+
+// expression is a parsed cron expression. Only the fields are the library's: it
+// has other ideas of clocks that change.
+type expression struct{ *cron.SpecSchedule }
+
+var cronParser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+func parseCron(text string) (expression, error) {
+	if strings.Contains(text, "=") { // the library's own way to give a zone; it panics on some
+		return expression{}, errors.New("the zone does not belong in it: give zone beside it")
+	}
+	parsed, err := cronParser.Parse(text)
+	if err != nil {
+		return expression{}, err
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return expression{}, errors.New(`"@every" is an interval: use schedule_type interval`)
+	}
+	return expression{spec}, nil
+}
+
+// star marks a field that was written as "*".
+const star = 1 << 63
+
+func (e expression) next(t time.Time) (time.Time, bool) {
+	return nextDay(t, func(d date) (time.Time, bool) {
+		if !e.on(d) {
+			return time.Time{}, false
+		}
+		if e.Hour&star != 0 {
+			return e.real(d, t)
+		}
+		for c := range timeOfDay(24 * 60) {
+			if e.Hour>>(c/60)&1 == 0 || e.Minute>>(c%60)&1 == 0 {
+				continue
+			}
+			if due := d.at(c, t.Location()); due.After(t) {
+				return due, true
+			}
+		}
+		return time.Time{}, false
+	})
+}
+
+// on reports whether e is due on the day d. Where both the day of the month and
+// that of the week are given, one of them is enough, as in every cron.
+func (e expression) on(d date) bool {
+	if e.Month>>uint(d.month)&1 == 0 {
+		return false
+	}
+	dom, dow := e.Dom>>uint(d.day)&1 != 0, e.Dow>>uint(d.weekday())&1 != 0
+	if e.Dom&star != 0 || e.Dow&star != 0 {
+		return dom && dow
+	}
+	return dom || dow
+}
+
+// real is the first minute of the day d after t that e names, as it passes.
+func (e expression) real(d date, t time.Time) (time.Time, bool) {
+	m := d.at(0, t.Location())
+	if !t.Before(m) {
+		m = t.Truncate(time.Minute).Add(time.Minute)
+	}
+	for ; dateOf(m) == d; m = m.Add(time.Minute) {
+		if e.Minute>>uint(m.Minute())&1 != 0 {
+			return m, true
+		}
+	}
+	return time.Time{}, false
+}

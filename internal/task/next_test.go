@@ -1,0 +1,300 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// zones have summer time in the north, none, of half an hour in the south, and an
+// offset that is no whole hour.
+var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe"}
+
+func inZone(t testing.TB, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Skipf("no time zones here: %v", err)
+	}
+	return loc
+}
+
+// oracle lists when s falls due from a to b, by looking at the clock on the wall
+// once a minute: nothing in it knows of offsets, days or changes of the clocks.
+func oracle(s Schedule, a, b, since time.Time, loc *time.Location) []time.Time {
+	var due []time.Time
+	today, late := "", "" // the day, and the latest time that the clock has shown on it before
+	clock := ""
+	// first reports whether the clock shows one of times, or has jumped over it, for the
+	// first time on this day.
+	first := func(times ...string) bool {
+		return slices.ContainsFunc(times, func(at string) bool { return late < at && at <= clock })
+	}
+	times := cronTimes(s.Expression)
+	var open, last time.Time // of a window
+	closing, closed := "", true
+	waiting := false
+	for t := a.Add(-72 * time.Hour).In(loc); !t.After(b); t = t.Add(time.Minute) {
+		day := t.Format("2006-01-02")
+		if day != today {
+			today, late = day, ""
+		}
+		clock = t.Format("15:04")
+		hit := false
+		switch s.Type {
+		case once:
+			hit = t.Format(time.RFC3339) == s.At
+		case daily:
+			hit = first(s.At)
+		case weekly:
+			hit = first(s.At) && strings.ToLower(t.Format("Mon")) == s.DayOfWeek
+		case monthly:
+			hit = first(s.At) && t.Day() == s.DayOfMonth
+		case byCron:
+			if times == nil {
+				hit = cronField(strings.Fields(s.Expression)[0], t.Minute())
+			} else {
+				hit = first(times...)
+			}
+			hit = hit && cronDay(s.Expression, t)
+		case interval:
+			step := time.Duration(s.IntervalSeconds) * time.Second
+			tick := !t.Before(since) && t.Sub(since)%step == 0
+			if s.WindowStart == "" {
+				hit = tick
+				break
+			}
+			if first(s.WindowStart) {
+				open, last, closed, closing = t, t, false, day
+				if s.WindowEnd <= s.WindowStart { // the day after, whatever its name
+					closing = t.Add(time.Duration(36-t.Hour()) * time.Hour).Format("2006-01-02")
+				}
+			}
+			// The minute of the end is the last one in it.
+			ending := !closed && (day == closing && clock >= s.WindowEnd || day > closing)
+			if step < 24*time.Hour {
+				hit = !closed && (t.Equal(open) || t.Sub(last) == step)
+				if hit {
+					last = t
+				}
+			} else {
+				waiting = waiting || tick
+				hit = waiting && !closed
+				waiting = waiting && !hit
+			}
+			closed = closed || ending
+		}
+		if hit && t.After(a) && !t.Before(since) {
+			due = append(due, t)
+		}
+		late = max(late, clock)
+	}
+	return due
+}
+
+// cronField understands numbers, lists and steps.
+func cronField(text string, v int) bool {
+	for part := range strings.SplitSeq(text, ",") {
+		if part == "*" || part == strconv.Itoa(v) {
+			return true
+		}
+		if step, ok := strings.CutPrefix(part, "*/"); ok {
+			n, _ := strconv.Atoi(step)
+			return v%n == 0
+		}
+	}
+	return false
+}
+
+func cronDay(expr string, t time.Time) bool {
+	f := strings.Fields(expr)
+	dom, dow := cronField(f[2], t.Day()), cronField(f[4], int(t.Weekday()))
+	if f[2] == "*" || f[4] == "*" {
+		return cronField(f[3], int(t.Month())) && dom && dow
+	}
+	return cronField(f[3], int(t.Month())) && (dom || dow)
+}
+
+// cronTimes lists the times of day of an expression; nil if its hours are "*".
+func cronTimes(expr string) []string {
+	f := strings.Fields(expr)
+	if len(f) == 0 || f[1] == "*" {
+		return nil
+	}
+	var times []string
+	for h := range 24 {
+		for m := range 60 {
+			if cronField(f[1], h) && cronField(f[0], m) {
+				times = append(times, fmt.Sprintf("%02d:%02d", h, m))
+			}
+		}
+	}
+	return times
+}
+
+// TestNextOverTwoYears: each kind of schedule, in each zone, is due exactly when
+// the clock on the wall says so: no time left out, none twice, none besides.
+func TestNextOverTwoYears(t *testing.T) {
+	schedules := []Schedule{
+		{Type: once, At: "2027-03-28T12:34:00Z"},
+		{Type: daily, At: "02:30"}, // left out and repeated in most of the zones
+		{Type: daily, At: "01:45"},
+		{Type: daily, At: "00:00"},
+		{Type: weekly, DayOfWeek: "sun", At: "02:15"},
+		{Type: monthly, DayOfMonth: 31, At: "02:00"},
+		{Type: monthly, DayOfMonth: 29, At: "23:59"},
+		{Type: interval, IntervalSeconds: 5400},
+		{Type: interval, IntervalSeconds: 1500, WindowStart: "22:00", WindowEnd: "03:00"},
+		{Type: interval, IntervalSeconds: 3600, WindowStart: "01:30", WindowEnd: "06:00"},
+		{Type: interval, IntervalSeconds: 36 * 3600, WindowStart: "08:00", WindowEnd: "09:30"},
+		{Type: byCron, Expression: "30 2 * * *"},
+		{Type: byCron, Expression: "0,30 1,2 * * 0"},
+		{Type: byCron, Expression: "*/20 * * * 0"},
+		{Type: byCron, Expression: "0 3 29 2 *"},
+		{Type: byCron, Expression: "15 */6 13 * 5"},
+	}
+	a := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	b := a.AddDate(2, 0, 0) // with the 29th of February 2028
+	since := a.Add(-1 * time.Hour)
+	for _, name := range zones {
+		loc := inZone(t, name)
+		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			for _, s := range schedules {
+				if s.Type == once {
+					at, _ := time.Parse(time.RFC3339, s.At)
+					s.At = at.In(loc).Format(time.RFC3339)
+				}
+				want := oracle(s, a, b, since, loc)
+				var got []time.Time
+				for at := a; ; {
+					next, ok := s.Next(at, since, loc)
+					if !ok || next.After(b) {
+						break
+					}
+					got, at = append(got, next), next
+				}
+				if len(want) == 0 {
+					t.Errorf("%s: never due", s)
+				}
+				for i := range max(len(got), len(want)) {
+					if i >= len(got) || i >= len(want) || !got[i].Equal(want[i]) {
+						t.Errorf("%s: number %d of %d or %d: %v, want %v", s, i, len(got), len(want), pick(got, i), pick(want, i))
+						break
+					}
+				}
+			}
+		})
+	}
+}
+
+func pick(times []time.Time, i int) string {
+	if i >= len(times) {
+		return "none"
+	}
+	return times[i].Format(time.RFC3339)
+}
+
+// TestNextAtChanges: what is promised for the nights in which clocks change.
+func TestNextAtChanges(t *testing.T) {
+	for _, tt := range []struct {
+		zone  string
+		s     Schedule
+		after string
+		want  string
+	}{
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-03-27T12:00:00+01:00", "2027-03-28T03:00:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-03-28T03:00:00+02:00", "2027-03-29T02:30:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-10-31T00:00:00+02:00", "2027-10-31T02:30:00+02:00"},
+		{"Europe/Berlin", Schedule{Type: daily, At: "02:30"}, "2027-10-31T02:30:00+02:00", "2027-11-01T02:30:00+01:00"},
+		{"Australia/Lord_Howe", Schedule{Type: daily, At: "02:15"}, "2027-10-02T12:00:00+10:30", "2027-10-03T02:30:00+11:00"},
+		{"America/New_York", Schedule{Type: byCron, Expression: "0 * * * *"}, "2027-11-07T01:00:00-04:00", "2027-11-07T01:00:00-05:00"},
+		{"America/New_York", Schedule{Type: byCron, Expression: "0 * * * *"}, "2027-03-14T01:30:00-05:00", "2027-03-14T03:00:00-04:00"},
+		{"UTC", Schedule{Type: monthly, DayOfMonth: 31, At: "09:00"}, "2027-01-31T09:00:00Z", "2027-03-31T09:00:00Z"},
+		{"UTC", Schedule{Type: byCron, Expression: "0 9 29 2 *"}, "2027-01-01T00:00:00Z", "2028-02-29T09:00:00Z"},
+		{"UTC", Schedule{Type: daily, At: "09:00", Zone: "Asia/Kolkata"}, "2027-01-01T00:00:00Z", "2027-01-01T09:00:00+05:30"},
+		{"Pacific/Apia", Schedule{Type: daily, At: "09:00"}, "2011-12-29T12:00:00-10:00", "2011-12-31T00:00:00+14:00"}, // the 30th was left out
+	} {
+		loc := inZone(t, tt.zone)
+		after, err := time.Parse(time.RFC3339, tt.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, ok := tt.s.Next(after, after.AddDate(-1, 0, 0), loc)
+		if got := next.Format(time.RFC3339); !ok || got != tt.want {
+			t.Errorf("%s in %s after %s: %s, want %s", tt.s, tt.zone, tt.after, got, tt.want)
+		}
+	}
+}
+
+// TestNextIsNext: whatever the schedule and the moment, what comes next is after
+// it, there is nothing in between, and it is not due before it was made.
+func TestNextIsNext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
+		if err != nil {
+			t.Skip("no time zones here")
+		}
+		clock := rapid.Custom(func(t *rapid.T) string {
+			return fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))
+		})
+		s := rapid.SampledFrom([]Schedule{
+			{Type: daily, At: clock.Draw(t, "at")},
+			{Type: weekly, At: clock.Draw(t, "at"), DayOfWeek: rapid.SampledFrom(days).Draw(t, "day")},
+			{Type: monthly, At: clock.Draw(t, "at"), DayOfMonth: rapid.IntRange(1, 31).Draw(t, "day")},
+			{Type: interval, IntervalSeconds: rapid.IntRange(60, 5*86400).Draw(t, "step")},
+			{Type: interval, IntervalSeconds: rapid.IntRange(60, 5*86400).Draw(t, "step"), WindowStart: clock.Draw(t, "from"), WindowEnd: clock.Draw(t, "to")},
+			{Type: byCron, Expression: fmt.Sprintf("%d */%d * * *", rapid.IntRange(0, 59).Draw(t, "minute"), rapid.IntRange(1, 12).Draw(t, "hours"))},
+		}).Draw(t, "schedule")
+		if s.Type == interval && s.WindowStart != "" && s.WindowStart == s.WindowEnd {
+			t.Skip("refused")
+		}
+		since := time.Unix(rapid.Int64Range(1.7e9, 1.9e9).Draw(t, "since"), 0)
+		at := since.Add(time.Duration(rapid.Int64Range(-1e6, 1e8).Draw(t, "after")) * time.Second)
+		next, ok := s.Next(at, since, loc)
+		if !ok || !next.After(at) || next.Before(since) {
+			t.Fatalf("%s after %v, made %v: %v, %t", s, at, since, next, ok)
+		}
+		between := at.Add(time.Duration(rapid.Int64Range(0, int64(next.Sub(at)-1)).Draw(t, "between")))
+		if again, ok := s.Next(between, since, loc); !ok || !again.Equal(next) {
+			t.Fatalf("%s after %v: %v, but after %v: %v", s, at, next, between, again)
+		}
+	})
+}
+
+// TestScheduleCron: what is read of an expression and a zone, and what is refused.
+func TestScheduleCron(t *testing.T) {
+	got, err := Schedule{Type: "cron", Expression: " 30  7 * * MON-FRI ", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
+	want := Schedule{Type: "cron", Expression: "30 7 * * mon-fri", Zone: "Asia/Kolkata"}
+	if err != nil || got != want || got.String() != "cron 30 7 * * mon-fri (Asia/Kolkata)" {
+		t.Errorf("%+v %q, %v", got, got, err)
+	}
+	for _, tt := range []struct {
+		s    Schedule
+		want string
+	}{
+		{Schedule{Type: "cron"}, "cron is missing"},
+		{Schedule{Type: "cron", Expression: "30 7 * *"}, "expected exactly 5 fields"},
+		{Schedule{Type: "cron", Expression: "61 7 * * *"}, "above maximum"},
+		{Schedule{Type: "cron", Expression: "0 0 30 2 *"}, "never falls due"},
+		{Schedule{Type: "cron", Expression: "@every 1h"}, "schedule_type interval"},
+		{Schedule{Type: "cron", Expression: "TZ=UTC"}, "give zone beside it"},
+		{Schedule{Type: "cron", Expression: "@daily", At: "09:00"}, "at does not go with"},
+		{Schedule{Type: "daily", At: "09:00", Zone: "Berlin"}, `zone "Berlin" is not known`},
+		{Schedule{Type: "daily", At: "09:00", Zone: "Local"}, `zone "Local" is not known`},
+		{Schedule{Type: "daily", At: "09:00", Zone: "../../etc/passwd"}, "is not known"},
+	} {
+		if _, err := tt.s.Validate(at(t), berlin(t)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v, want %q", tt.s, err, tt.want)
+		}
+	}
+	got, err = Schedule{Type: "once", At: "18:30", Zone: "Asia/Kolkata"}.Validate(at(t), berlin(t))
+	if err != nil || got.At != "2026-11-21T18:30:00+05:30" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -110,6 +110,19 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 	return nil
 }
 
+// Said returns the text of the message event in room, whatever became of it since;
+// false if there is none.
+func (s *Store) Said(ctx context.Context, room, event string) (text string, ok bool, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("read message %s: %w", event, err)
+	}
+	return text, true, nil
+}
+
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room string) ([]Message, error) {

@@ -54,9 +54,10 @@ func parseCommand(text string) (name, args string, ok bool) {
 	return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
 }
 
-func isCommand(in Inbound) bool {
-	_, _, ok := parseCommand(in.Text)
-	return ok
+// alone reports whether in is answered by itself: a command, or a system event.
+func (in Inbound) alone() bool {
+	_, _, command := parseCommand(in.Text)
+	return command || in.Event != ""
 }
 
 func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
@@ -105,7 +106,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 			if err := s.catchUp(ctx, in.Sender); err != nil {
 				return err
 			}
-			return s.say(ctx, in.ID, m.Text)
+			return s.say(ctx, in, m.Text)
 		}
 		if m.Role != llm.User || m.Sender == "" { // nobody wrote a system event
 			continue

@@ -44,6 +44,11 @@ type Config struct {
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
+	// Events is where the system events of each kind come from.
+	Events map[EventKind]Source
+	// Private tells whether a room is a direct chat right now; nil = as it was when
+	// somebody last wrote in it.
+	Private func(ctx context.Context, room string) (bool, error)
 	// Window says what is known of the chat model's window, asking nobody; nil = what
 	// Models found out.
 	Window func() prompt.Inputs

@@ -164,7 +164,7 @@ func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string
 }
 
 // ownTools are the tools whose results are nobody else's words.
-var ownTools = []string{"append_memory", "task", "goal", "add_skill"}
+var ownTools = []string{"append_memory", "task", "goal", "add_skill", tool.StaySilent}
 
 // provenance adds to a tool's scope which message it acts on, what its sender said
 // in this conversation, and whether words from elsewhere were read since.
@@ -183,6 +183,6 @@ func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope
 			elsewhere = true
 		}
 	}
-	scope.Elsewhere, scope.Said = elsewhere, strings.Join(said[max(0, len(said)-20):], "\n")
+	scope.Elsewhere, scope.Said = elsewhere || in.Event != "", strings.Join(said[max(0, len(said)-20):], "\n")
 	return scope
 }

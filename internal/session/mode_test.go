@@ -201,10 +201,10 @@ func TestModeAtWork(t *testing.T) {
 	}
 	asked := w.script.asked()
 	for i, want := range []struct{ model, temperature, tools string }{
-		{"m", "0.5", "append_memory search_memory task goal add_skill read_file"},
-		{"xl", "0.3", "append_memory search_memory task goal read_file"},
-		{"xl", "0.3", "append_memory search_memory task goal read_file"},
-		{"m", "0.3", "append_memory search_memory task goal add_skill read_file"},
+		{"m", "0.5", "append_memory search_memory task goal stay_silent add_skill read_file"},
+		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
+		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
+		{"m", "0.3", "append_memory search_memory task goal stay_silent add_skill read_file"},
 	} {
 		var tools []string
 		for _, name := range w.cfg.Tools.Names() {
@@ -263,7 +263,7 @@ func TestToolOutsideTheMode(t *testing.T) {
 	}
 	asked := calls.asked()
 	if len(asked) != 2 || !strings.Contains(asked[1], "add_skill is not offered in planning mode, so nothing was done. "+
-		"Do without it; the tools are: append_memory, search_memory, task, goal, read_file. If the person needs it, tell them that `!mode developer` offers it.") {
+		"Do without it; the tools are: append_memory, search_memory, task, goal, stay_silent, read_file. If the person needs it, tell them that `!mode developer` offers it.") {
 		t.Errorf("requests: %v", asked)
 	}
 	skill := filepath.Join(w.dir, "skills", "tea.md")

@@ -81,7 +81,7 @@ func (s *Session) pop() []Inbound {
 	defer s.mu.Unlock()
 	n := 0
 	for n < len(s.lane) && n < maxBurst {
-		if n > 0 && (isCommand(s.lane[0]) || isCommand(s.lane[n]) ||
+		if n > 0 && (s.lane[0].alone() || s.lane[n].alone() ||
 			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private) {
 			break
 		}
@@ -124,6 +124,10 @@ func (s *Session) Run(ctx, work context.Context) {
 // program stays unhandled, and is taken up again at the next start.
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
+	if newest.Event != "" {
+		s.handleEvent(ctx, newest)
+		return
+	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	s.insist(ctx, log, func() error {
 		turn, done := s.stoppable(ctx)
@@ -226,7 +230,7 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy()}
+	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != ""}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

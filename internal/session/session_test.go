@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,7 +82,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
+// append_memory, or tool; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -89,6 +90,7 @@ type script struct {
 	refuse   string // a parameter that makes a request a bad one
 	requests []string
 	block    chan struct{} // when set, an answer waits for it
+	tool     string        // that is called
 	dense    int           // when set, a token is so many bytes of the request, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
@@ -130,7 +132,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(answer, "{") {
 		delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 			"index": 0, "id": fmt.Sprintf("call_%d", n), "type": "function",
-			"function": map[string]any{"name": "append_memory", "arguments": answer},
+			"function": map[string]any{"name": cmp.Or(s.tool, "append_memory"), "arguments": answer},
 		}}}
 		finish = "tool_calls"
 	}

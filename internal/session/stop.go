@@ -32,7 +32,7 @@ func (s *Session) stoppable(ctx context.Context) (_ context.Context, done func()
 
 func isStop(in Inbound) bool {
 	name, _, ok := parseCommand(in.Text)
-	return ok && name == "stop"
+	return ok && name == "stop" && in.Event == ""
 }
 
 // stop answers !stop. What runs was stopped when the message came, see push.

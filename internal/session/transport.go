@@ -14,6 +14,12 @@ type Inbound struct {
 	Text       string    // what they wrote, a mention of the bot already removed
 	Private    bool      // a direct chat: the sender's private memory may be used
 	At         time.Time // when the server says it was sent
+
+	// Of a system event, which a Source delivers rather than the transport. Sender is
+	// then on whose behalf it is, and Private is found out by the session.
+	Event    EventKind // empty: a person wrote it
+	Verbatim bool      // Text is said in the room as it is; no model is asked
+	Silent   bool      // nothing is said in the room
 }
 
 // Outgoing is one message of ours. Its ID names it for good: saying the same ID

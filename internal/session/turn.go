@@ -30,7 +30,7 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 		case heard.answers == "": // told in an earlier conversation, and answered there
 		case heard.answer != "": // the program died between the answer and its delivery
 			if err = s.catchUp(ctx, in.Sender); err == nil {
-				err = s.say(ctx, in.ID, heard.answer)
+				err = s.say(ctx, in, heard.answer)
 			}
 		default:
 			if err = s.autoMode(ctx, in, said); err == nil {
@@ -71,12 +71,16 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
 		return err
 	}
-	return s.say(ctx, in.ID, answer.Text)
+	return s.say(ctx, in, answer.Text)
 }
 
-// say says text as the answer to the message id.
-func (s *Session) say(ctx context.Context, id, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(id), Text: visible(text), ReplyTo: id})
+// say says text as the answer to in.
+func (s *Session) say(ctx context.Context, in Inbound, text string) error {
+	m := Outgoing{ID: replyID(in.ID), Text: visible(text)}
+	if in.Event == "" { // nobody can see what the others answer
+		m.ReplyTo = in.ID
+	}
+	return s.cfg.Transport.Say(ctx, s.room, m)
 }
 
 // heard is what became of the first messages of a burst.
@@ -142,7 +146,7 @@ func heardBefore(burst []Inbound, past []history.Message, stored map[string]int,
 	h, end := heard{}, len(past)
 	for i := at; i < len(past); i++ {
 		m := past[i]
-		if m.Role == llm.User {
+		if m.Role == llm.User && m.Sender != "" {
 			h.answers = m.EventID
 		}
 		if m.Role == llm.Assistant && len(m.Calls) == 0 {
@@ -196,7 +200,7 @@ var errWithdrawn = errors.New("session: the message was taken back while it was 
 func (s *Session) rounds(ctx context.Context, in Inbound, begun func()) (llm.Reply, error) {
 	relieved := false
 	for round := 1; ; round++ {
-		if gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID); err != nil || gone {
+		if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
 			return llm.Reply{}, cmp.Or(err, errWithdrawn)
 		}
 		last := round >= s.cfg.MaxRound
@@ -241,7 +245,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		req.Tools = nil
 	}
 	var draft func(string)
-	if in.Private && in.ID != "" { // in shared rooms half an answer only makes noise
+	if in.Private && in.ID != "" && in.Event == "" { // in shared rooms half an answer only makes noise
 		draft = func(text string) {
 			if text = task.ShowDraft(text); strings.TrimSpace(text) == "" {
 				return

@@ -18,6 +18,8 @@ var (
 	taskText string
 	//go:embed goal.md
 	goalText string
+	//go:embed stay_silent.md
+	staySilentText string
 	//go:embed add_skill.md
 	addSkillText string
 	//go:embed read_file.md
@@ -31,6 +33,7 @@ var catalog = []entry{
 	define("search_memory", searchMemoryText, `{"query": "Jana sister Brno"}`, (*Set).searchMemory),
 	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
 	define("goal", goalText, `{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
+	define(StaySilent, staySilentText, `{"reason": "Nothing has changed since yesterday."}`, (*Set).staySilent),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 }

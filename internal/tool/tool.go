@@ -43,6 +43,7 @@ type Scope struct {
 	// Elsewhere tells that since the person's message words were read that are
 	// nobody's here: a file, a page, what another server said.
 	Elsewhere bool
+	System    bool // a system event is worked on: no person waits for an answer
 }
 
 // Result answers one call. Content is plain text for the model, never empty,

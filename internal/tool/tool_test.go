@@ -141,7 +141,9 @@ func TestCatalog(t *testing.T) {
 				}
 			}
 			w.badArguments(t, e)
-			if res := w.call(t, direct(), e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
+			scope := direct()
+			scope.System = e.name == StaySilent
+			if res := w.call(t, scope, e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
 				t.Errorf("its own example is refused: %s", res.Content)
 			}
 		})
@@ -182,7 +184,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 }
 
 func TestUnknownTool(t *testing.T) {
-	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, add_skill, read_file")
+	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, add_skill, read_file")
 }
 
 func TestAppendMemory(t *testing.T) {

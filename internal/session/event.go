@@ -1,0 +1,216 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/store"
+	"reverie/internal/tool"
+)
+
+// EventKind says what the program itself has to tell the model. The zero value is
+// no event but what a person wrote.
+type EventKind string
+
+// The kinds of system events, as the model reads them.
+const (
+	ScheduledTask    EventKind = "scheduled task"
+	SubSessionResult EventKind = "sub-session result"
+	SubSessionFailed EventKind = "sub-session failed"
+)
+
+// Source is where the events of a kind come from: it keeps them until they are
+// worked on, and delivers those that are left again at the next start, under the
+// same ID.
+type Source interface {
+	// Wanted tells whether the event id is still to be worked on.
+	Wanted(ctx context.Context, id string) (bool, error)
+	// Done records what came of the event id: the answer, empty if there is none,
+	// or why there is none, an error whose Error is for the operator. It is durable
+	// when it returns, and id is not delivered again.
+	Done(ctx context.Context, id string, answer string, failed error) error
+}
+
+// handleEvent works on one system event. It is never part of a burst, says nothing
+// in the room when it fails, and is not a person's message in anything.
+func (s *Session) handleEvent(work context.Context, in Inbound) {
+	log := s.log.With("event", in.ID, "kind", in.Event)
+	source := s.cfg.Events[in.Event]
+	if source == nil {
+		log.Error("a system event from nowhere is not worked on")
+		return
+	}
+	var answer string
+	var failed error
+	s.insist(work, log, func() error {
+		turn, done := s.stoppable(work)
+		defer done()
+		answer, failed = s.guardedEvent(turn, in)
+		if failed != nil && context.Cause(turn) == errStopped { //nolint:errorlint // our own value
+			failed = errStopped
+		}
+		if work.Err() != nil || store.Passing(failed) {
+			return failed
+		}
+		return nil
+	})
+	if work.Err() != nil {
+		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+		return
+	}
+	if failed != nil {
+		log.Error("system event not answered", "err", failed)
+	}
+	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
+}
+
+// guardedEvent turns a panic into an error.
+func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic while working on a system event", "event", in.ID, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("session: panic: %v", p)
+		}
+	}()
+	if in.Private, err = s.private(ctx, in.Sender); err != nil {
+		return "", err
+	}
+	if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
+		return "", err
+	}
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil {
+		return "", err
+	}
+	if answer, ok, err := s.cfg.History.Said(ctx, s.room, replyID(in.ID)); err != nil || ok { // before an interruption
+		if err == nil && !in.Silent && !s.keptSilent(past, in.ID) {
+			err = s.say(ctx, in, answer)
+		}
+		return answer, err
+	}
+	if in.Verbatim {
+		return in.Text, s.sayVerbatim(ctx, in)
+	}
+	if err := s.report(ctx, in, past); err != nil {
+		return "", err
+	}
+	return s.answerEvent(ctx, in)
+}
+
+// report puts the event at the end of the history, unless it is there. One that was
+// told before an interruption and had to wait since is told once more: the model
+// answers what it reads last.
+func (s *Session) report(ctx context.Context, in Inbound, past []history.Message) error {
+	if err := s.closeOpenCalls(ctx, past); err != nil {
+		return err
+	}
+	for _, m := range slices.Backward(past) {
+		if m.Role != llm.User {
+			continue
+		}
+		if m.EventID == in.ID || m.EventID == again(in.ID) {
+			return nil
+		}
+		break
+	}
+	told := history.Message{Room: s.room, Role: llm.User, EventID: in.ID, Text: in.Text, At: s.cfg.Now(),
+		Header: s.cfg.Prompt.Header(s.cfg.Now().In(s.cfg.Location), "system event: "+string(in.Event), true)}
+	err := s.cfg.History.Append(ctx, &told)
+	if errors.Is(err, history.ErrKnown) {
+		told.EventID = again(in.ID)
+		if err = s.cfg.History.Append(ctx, &told); errors.Is(err, history.ErrKnown) {
+			return fmt.Errorf("session: event %s was interrupted again and again", in.ID)
+		}
+	}
+	return err
+}
+
+func again(id string) string { return id + " (again)" }
+
+// answerEvent has the model work on what it was told, and says the answer in the
+// room unless the event is silent or the model wants nothing said.
+func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	reply, err := s.rounds(ctx, in, func() {})
+	if err != nil {
+		return "", err
+	}
+	text := reply.Text
+	if reply.Finish == "length" {
+		text += cutOff
+	}
+	answer := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
+	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+		return "", err
+	}
+	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
+		return "", err
+	}
+	past, err := s.cfg.History.Load(ctx, s.room)
+	if err != nil || in.Silent || s.keptSilent(past, in.ID) {
+		return text, err
+	}
+	return text, s.say(ctx, in, text)
+}
+
+// sayVerbatim says the event's text as it is, and lets the model know that it did.
+func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
+	said := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now()}
+	if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+		return err
+	}
+	return s.say(ctx, in, in.Text)
+}
+
+// keptSilent reports whether the model said, by its tool, that it wants nothing said
+// of the event id.
+func (s *Session) keptSilent(past []history.Message, id string) bool {
+	for _, m := range slices.Backward(past) {
+		if m.Role == llm.User {
+			return false
+		}
+		if slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent }) {
+			return true
+		}
+	}
+	return false
+}
+
+// wanted asks whoever knows whether in is still to be worked on.
+func (s *Session) wanted(ctx context.Context, in Inbound) (bool, error) {
+	if in.Event != "" {
+		return s.cfg.Events[in.Event].Wanted(ctx, in.ID)
+	}
+	gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+	return !gone, err
+}
+
+// private reports whether the room is a direct chat with person now: an event has no
+// message that would say so, and others may have come in since the task was made.
+func (s *Session) private(ctx context.Context, person string) (bool, error) {
+	var private bool
+	var last string
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&last, &private)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("session: read room: %w", err)
+	}
+	private = private && last == person
+	if private && s.cfg.Private != nil {
+		return s.cfg.Private(ctx, s.room)
+	}
+	return private, nil
+}

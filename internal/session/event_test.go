@@ -1,0 +1,182 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/tool"
+)
+
+// source keeps events like whoever sends them does.
+type source struct {
+	mu       sync.Mutex
+	unwanted []string
+	done     []string // "ID: answer" or "ID: error"
+	told     chan string
+	refuse   int // so many times, it cannot store what came of an event
+}
+
+func (s *source) Wanted(_ context.Context, id string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.Contains(s.unwanted, id), nil
+}
+
+func (s *source) Done(_ context.Context, id, answer string, failed error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse > 0 {
+		s.refuse--
+		return errors.New("disk full")
+	}
+	if failed != nil {
+		answer = "failed: " + failed.Error()
+	}
+	s.done = append(s.done, id+": "+answer)
+	s.told <- id
+	return nil
+}
+
+func newSource(w *world) *source {
+	s := &source{told: make(chan string, 100)}
+	w.cfg.Events = map[EventKind]Source{ScheduledTask: s}
+	return s
+}
+
+// newest is the message that was said last.
+func (r *room) newest() Outgoing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.order) == 0 {
+		return Outgoing{}
+	}
+	return r.final[r.order[len(r.order)-1]]
+}
+
+// event delivers a system event and waits until it is done.
+func (w *world) event(t *testing.T, s *source, in Inbound) {
+	t.Helper()
+	in.Room, in.Sender, in.Event = "!dm", owner, ScheduledTask
+	if err := w.Deliver(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-s.told:
+		if got != in.ID {
+			t.Fatalf("done with %s, want %s", got, in.ID)
+		}
+	case <-time.After(patience):
+		t.Fatalf("%s is not done", in.ID)
+	}
+}
+
+// TestSystemEvent: the model answers it in its turn, the room reads that once, as
+// no reply, and it is not taken for anything a person said.
+func TestSystemEvent(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "The plants need water.")
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	s.refuse = 1
+	w.cfg.Again = 1
+	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."})
+	asked := w.script.asked()
+	if last := asked[len(asked)-1]; !strings.Contains(last, "system event: scheduled task]") || !strings.Contains(last, "!stop Remind me of the plants.") {
+		t.Errorf("the model read %s", last)
+	}
+	if m := w.room.newest(); m.Text != "The plants need water." || m.ReplyTo != "" || m.Notice {
+		t.Errorf("the room read %+v", m)
+	}
+	w.event(t, s, Inbound{ID: "job:1", Text: "!stop Remind me of the plants."}) // delivered again
+	if n := len(w.script.asked()); n != len(asked) {
+		t.Errorf("it was worked on twice: %d requests, want %d", n, len(asked))
+	}
+	if want := []string{"job:1: The plants need water.", "job:1: The plants need water."}; !slices.Equal(s.done, want) {
+		t.Errorf("done: %q", s.done)
+	}
+	if n := w.room.count(); n != 2 {
+		t.Errorf("the room has %d messages, want 2", n)
+	}
+}
+
+// TestSystemEventKeepsSilent: nothing is said of an event that is silent, unwanted or
+// failed, or where the model says so by its tool; the word in a text hides nothing.
+func TestSystemEventKeepsSilent(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Look.", Silent: true})
+	if n := w.room.count(); n != 1 {
+		t.Errorf("a silent event was said: %+v", w.room.newest())
+	}
+	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
+	if m := w.room.newest(); m.Text != "stay_silent is a tool" {
+		t.Errorf("the room read %+v", m)
+	}
+	w.event(t, s, Inbound{ID: "job:3", Text: "Look."})
+	s.unwanted = []string{"job:4"}
+	w.event(t, s, Inbound{ID: "job:4", Text: "Look."})
+	calls := 0
+	w.script.tool = tool.StaySilent
+	w.script.reply = func(string) (string, bool) {
+		calls++
+		return map[int]string{1: `{"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
+	}
+	w.event(t, s, Inbound{ID: "job:5", Text: "Look."})
+	if n := w.room.count(); n != 2 {
+		t.Errorf("the room has %d messages, want 2: %+v", n, w.room.newest())
+	}
+	if len(s.done) != 5 || !strings.HasPrefix(s.done[2], "job:3: failed: ") || s.done[3] != "job:4: " || s.done[4] != "job:5: quiet" {
+		t.Errorf("done: %q", s.done)
+	}
+}
+
+// TestReminder: no model is asked for what is said as it is, and the model knows of
+// it afterwards.
+func TestReminder(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "you are welcome")
+	s := newSource(w)
+	w.event(t, s, Inbound{ID: "job:1", Text: "Water the plants", Verbatim: true})
+	if m := w.room.newest(); m.Text != "Water the plants" || len(w.script.asked()) != 0 {
+		t.Errorf("the room read %+v; %d requests", m, len(w.script.asked()))
+	}
+	w.say(t, "$1", "thanks")
+	if asked := w.script.asked(); !strings.Contains(asked[0], "Water the plants") {
+		t.Errorf("the model does not know what was said: %s", asked[0])
+	}
+}
+
+// TestSystemEventAfterARestart: one that was told before the program died, with
+// something said since, is worked on still, and its answer is its own.
+func TestSystemEventAfterARestart(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "good morning", "the plants")
+	s := newSource(w)
+	if err := w.cfg.History.Append(t.Context(), &history.Message{Room: "!dm", Role: llm.User, EventID: "job:1", Text: "Remind me.", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if m := w.say(t, "$1", "hi"); m.Text != "good morning" || m.ReplyTo != "$1" {
+		t.Errorf("the person read %+v", m)
+	}
+	w.event(t, s, Inbound{ID: "job:1", Text: "Remind me."})
+	if m := w.room.newest(); m.Text != "the plants" || m.ID != "re:job:1" {
+		t.Errorf("the room read %+v", m)
+	}
+	for _, m := range []history.Message{
+		{EventID: "$2", Sender: owner, Text: "And you?"},
+		{EventID: "job:2", Text: "Remind me."},
+	} {
+		m.Room, m.Role, m.At = "!dm", llm.User, time.Now()
+		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
+		t.Errorf("the person read %+v", m)
+	}
+}

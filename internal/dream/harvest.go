@@ -1,0 +1,358 @@
+// Package dream makes memory of conversations, and keeps it tidy.
+package dream
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// HarvestConfig is what a Harvester works with.
+type HarvestConfig struct {
+	DB    *sql.DB       // with the tables of the migrations; the caller closes it
+	Store *memory.Store // of the same database
+	// Ask puts one prompt to a model of a role. An answer that was cut off is an error.
+	Ask func(ctx context.Context, role, prompt string) (answer string, err error)
+	// Template returns the prompt as it is now, with {transcript} where the messages go.
+	Template func() (string, error)
+	// Window is how large a request of that role may be and how much of it is kept for the answer, in tokens.
+	Window func(role string) (window, answer int)
+	// Trusted reports whether what sender says is learned from; nil = everybody in the transcript.
+	Trusted func(sender string) bool
+	// Quiet waits until nobody waits for an answer. The context it returns ends when
+	// somebody writes; done must be called. nil = nobody ever waits.
+	Quiet func(ctx context.Context) (work context.Context, done func(), err error)
+
+	Messages int              // as many are read at once, without waiting for a pause; 0 = 20
+	Idle     time.Duration    // a pause this long is waited for; 0 = 15 minutes
+	Look     time.Duration    // between two looks whether there is something to do; 0 = a minute
+	Location *time.Location   // of the times in the prompt; nil = UTC
+	Now      func() time.Time // nil = time.Now
+	Log      *slog.Logger
+}
+
+// harvestRole is the role of the models that read conversations, and who the journal of
+// memory says it was.
+const harvestRole = "harvest"
+
+// Harvested is what became of messages that were read.
+type Harvested struct {
+	Requests int            `json:"requests"`          // put to a model
+	Messages int            `json:"messages"`          // read to their end, or not to be read
+	Added    int            `json:"added"`             // new entries
+	Known    int            `json:"known"`             // facts that were there already
+	Refused  map[string]int `json:"refused,omitempty"` // reason → facts
+	Left     int            `json:"left"`              // messages given up
+}
+
+func (h *Harvested) add(o Harvested) {
+	h.Requests, h.Messages, h.Added, h.Known, h.Left = h.Requests+o.Requests, h.Messages+o.Messages, h.Added+o.Added, h.Known+o.Known, h.Left+o.Left
+	for reason, n := range o.Refused {
+		h.refuse(reason, n)
+	}
+}
+
+func (h *Harvested) refuse(reason string, n int) {
+	if h.Refused == nil {
+		h.Refused = map[string]int{}
+	}
+	h.Refused[reason] += n
+}
+
+// Harvester reads what people said and notes what is worth remembering. Progress is kept
+// for each message, so that none is skipped and none is read twice, whatever ends
+// the program. It is safe for concurrent use, and makes one request at a time.
+type Harvester struct {
+	cfg  HarvestConfig
+	log  *slog.Logger
+	one  sync.Mutex    // held while a room is read
+	wake chan struct{} // holds a token when there is something new in due
+
+	mu    sync.Mutex
+	due   map[string]bool      // rooms to be read without waiting for a pause
+	rests map[string]harvested // of rooms whose last request came to nothing
+}
+
+// harvested is how often in a row a room's requests came to nothing, and until when it rests.
+type harvested struct {
+	failed int
+	until  time.Time
+}
+
+// OpenHarvester returns a harvester; nothing happens before Run or Harvest.
+func OpenHarvester(c HarvestConfig) (*Harvester, error) {
+	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Template == nil || c.Window == nil {
+		return nil, errors.New("harvest: database, store, model, template and window are all needed")
+	}
+	c.Messages = cmp.Or(c.Messages, 20)
+	c.Idle = cmp.Or(c.Idle, 15*time.Minute)
+	c.Look = cmp.Or(c.Look, time.Minute)
+	if c.Location == nil {
+		c.Location = time.UTC
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Quiet == nil {
+		c.Quiet = func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() }
+	}
+	return &Harvester{cfg: c, log: c.Log, wake: make(chan struct{}, 1), due: map[string]bool{}, rests: map[string]harvested{}}, nil
+}
+
+// Wake has a conversation read as soon as nobody waits for an answer, because a part of it
+// is about to leave the prompt. It returns at once: what leaves the prompt stays in the
+// database, so reading it a little later loses nothing, and nobody has to wait.
+func (h *Harvester) Wake(conversation string) {
+	h.mu.Lock()
+	h.due[conversation] = true
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run reads conversations until ctx ends: those with enough new messages, those in
+// which nobody has said anything for a while, and those that Wake names.
+func (h *Harvester) Run(ctx context.Context) error {
+	look := time.NewTimer(h.cfg.Look)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.wake:
+		case <-look.C:
+		}
+		rooms, err := h.toRead(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
+		}
+		for _, room := range rooms {
+			if ctx.Err() == nil {
+				h.try(ctx, room)
+			}
+		}
+		look.Reset(h.cfg.Look)
+	}
+}
+
+// Reasons for a rest: the first and the longest one after a request that came to nothing.
+const (
+	harvestRest     = time.Minute
+	harvestLongRest = time.Hour
+)
+
+// try reads a room, and lets it rest if that came to nothing.
+func (h *Harvester) try(ctx context.Context, room string) {
+	done, err := h.Harvest(ctx, room, 0)
+	if done.Messages > 0 {
+		h.log.Info("harvested", "room", room, "messages", done.Messages, "requests", done.Requests, "added", done.Added, "known", done.Known,
+			"refused", done.Refused, "left", done.Left)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.due, room)
+		delete(h.rests, room)
+		return
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	r := h.rests[room]
+	wait := min(harvestRest<<min(r.failed, 10), harvestLongRest)
+	h.rests[room] = harvested{failed: r.failed + 1, until: h.cfg.Now().Add(wait)}
+	h.log.Warn("not harvested; nothing is lost, it is tried again", "room", room, "in", wait, "err", err)
+}
+
+// toRead lists the rooms that are to be read now, the one with the oldest messages first.
+func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
+	all, err := h.waiting(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now := h.cfg.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var rooms []string
+	for _, w := range all {
+		if now.Before(h.rests[w.room].until) {
+			continue
+		}
+		if h.due[w.room] || w.messages >= h.cfg.Messages || now.Sub(w.heard) >= h.cfg.Idle {
+			rooms = append(rooms, w.room)
+		}
+	}
+	maps.DeleteFunc(h.due, func(room string, _ bool) bool { // nothing of it is to be read
+		return !slices.ContainsFunc(all, func(w waiting) bool { return w.room == room })
+	})
+	return rooms, nil
+}
+
+// All is Harvest for every conversation that has messages to be read. A conversation
+// that fails does not keep the others from being read.
+func (h *Harvester) All(ctx context.Context) (Harvested, error) {
+	all, err := h.waiting(ctx)
+	if err != nil {
+		return Harvested{}, err
+	}
+	var sum Harvested
+	var failed []error
+	for _, w := range all {
+		done, err := h.Harvest(ctx, w.room, 0)
+		sum.add(done)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return sum, errors.Join(failed...)
+}
+
+// Harvest reads the messages of a conversation that were not read yet, up to the message
+// upTo (0 = all), request by request, and notes what is worth it. It ends at the first
+// request that comes to nothing: then nothing of that request is stored, its messages
+// are read again the next time, in smaller parts, and the error says why. What was done before
+// it stays done.
+func (h *Harvester) Harvest(ctx context.Context, conversation string, upTo int64) (Harvested, error) {
+	h.one.Lock()
+	defer h.one.Unlock()
+	var sum Harvested
+	smaller := 0 // halvings, because somebody wrote in the middle
+	for {
+		done, more, err := h.part(ctx, conversation, upTo, smaller)
+		sum.add(done)
+		switch {
+		case errors.Is(err, errGaveWay):
+			smaller++
+		case err != nil:
+			return sum, fmt.Errorf("harvest %s: %w", conversation, err)
+		case !more:
+			return sum, nil
+		}
+	}
+}
+
+// errGaveWay means that a request was given up because somebody wrote, errMoved that
+// messages changed while they were read.
+var (
+	errGaveWay = errors.New("somebody wrote meanwhile")
+	errMoved   = errors.New("a message was changed while it was read")
+)
+
+// part reads as many messages as go into one request, and says whether there may be more.
+func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller int) (done Harvested, more bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.log.Error("panic while harvesting", "room", room, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	work, release, err := h.cfg.Quiet(ctx)
+	if err != nil {
+		return done, false, err
+	}
+	defer release()
+	b, err := h.next(work, room, upTo, smaller)
+	if err != nil {
+		return done, false, gaveWay(ctx, work, err)
+	}
+	done.Messages = b.skipped
+	if len(b.turns) == 0 {
+		return done, b.skipped > 0, nil
+	}
+	done.Requests++
+	answer, err := h.cfg.Ask(work, harvestRole, b.prompt)
+	var found []finding
+	if err == nil {
+		found, err = readFindings(answer)
+	}
+	if err != nil {
+		if err = gaveWay(ctx, work, err); errors.Is(err, errGaveWay) || ctx.Err() != nil {
+			return done, false, err
+		}
+		left, failed := h.failed(ctx, b, err)
+		done.Left += left
+		return done, false, errors.Join(err, failed)
+	}
+	return h.note(ctx, b, found, done)
+}
+
+// gaveWay is errGaveWay if err comes of work having ended, though ctx has not.
+func gaveWay(ctx, work context.Context, err error) error {
+	if work.Err() != nil && ctx.Err() == nil {
+		return errGaveWay
+	}
+	return err
+}
+
+// note stores what was found in b, together with that it was read.
+func (h *Harvester) note(ctx context.Context, b batch, found []finding, done Harvested) (Harvested, bool, error) {
+	var entries []memory.Entry
+	for _, f := range found {
+		e, refused := b.entry(f)
+		if refused == "" && e.repeats(entries) {
+			refused = refusedKnown
+		}
+		if refused != "" {
+			done.refuse(refused, 1)
+			h.log.Debug("fact refused", "room", b.room, "reason", refused)
+			continue
+		}
+		entries = append(entries, e.Entry)
+	}
+	learned, err := h.cfg.Store.Learn(ctx, harvestRole, entries, func(ctx context.Context, tx *sql.Tx) error { return b.read(ctx, tx, h.cfg.Now()) })
+	if errors.Is(err, errMoved) {
+		return done, true, nil // read as they are now
+	}
+	if err != nil {
+		return done, false, err
+	}
+	for _, l := range learned {
+		switch {
+		case l.Added:
+			done.Added++
+		case l.Refused == nil:
+			done.Known++
+		case errors.Is(l.Refused, memory.ErrForgotten):
+			done.refuse(refusedForgotten, 1)
+		case errors.Is(l.Refused, memory.ErrPutAway):
+			done.refuse(refusedPutAway, 1)
+		default:
+			done.refuse(refusedText, 1)
+		}
+	}
+	done.Messages += b.ended()
+	return done, true, nil
+}
+
+// blameless reports whether err says nothing about what was asked: the model could not be
+// asked at all.
+func blameless(err error) bool {
+	var model *llm.Error
+	if !errors.As(err, &model) {
+		return false
+	}
+	switch model.Kind {
+	case llm.Unreachable, llm.RateLimited, llm.Denied, llm.NotFound:
+		return true
+	}
+	return false
+}

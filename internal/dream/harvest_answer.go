@@ -1,0 +1,243 @@
+package dream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// finding is one fact as a model gave it. Nothing of it is believed yet.
+type finding struct {
+	fact, subject, quote string
+	kind                 memory.Kind
+	from, to             time.Time
+	message              int // as numbered in the request; 0 = it did not say
+}
+
+// Errors of answers that cannot be used.
+var (
+	errProse   = errors.New("the answer has no list of facts in it")
+	errPartial = errors.New("the answer ends in the middle of the list of facts")
+)
+
+// mostFindings is how many facts of one answer are looked at.
+const mostFindings = 200
+
+// readFindings reads a model's answer: a JSON array of objects, whatever stands around it.
+// A list that is not complete is an error, because the rest is lost otherwise; an object
+// of another form is left out.
+func readFindings(answer string) ([]finding, error) {
+	list, err := jsonArray(answer)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]finding, 0, len(list))
+	for _, raw := range list[:min(len(list), mostFindings)] {
+		var o map[string]any
+		if json.Unmarshal(raw, &o) != nil || o == nil {
+			continue
+		}
+		f := finding{fact: field(o, "fact"), subject: field(o, "subject"), quote: field(o, "quote"), kind: kindOf(field(o, "kind")),
+			from: dateOf(field(o, "valid_from")), to: dateOf(field(o, "valid_to"))}
+		f.message, _ = strconv.Atoi(strings.Trim(field(o, "message"), "[]# "))
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+// jsonArray is the first array of objects, or empty array, in text.
+func jsonArray(text string) ([]json.RawMessage, error) {
+	failed := errProse
+	for i, r := range text {
+		if r != '[' {
+			continue
+		}
+		rest := text[i:]
+		if inner := strings.TrimLeft(rest[1:], " \t\r\n"); inner != "" && inner[0] != '{' && inner[0] != ']' {
+			continue // a bracket in prose
+		}
+		var list []json.RawMessage
+		for _, try := range []string{rest, trailingComma.ReplaceAllString(rest, "$1")} {
+			err := json.NewDecoder(strings.NewReader(try)).Decode(&list)
+			if err == nil {
+				return list, nil
+			}
+		}
+		failed = errPartial
+	}
+	return nil, failed
+}
+
+// trailingComma is a comma that some models put before the end of a list or object. In a quote it would
+// be changed too, and then the quote is not found and its fact refused: nothing wrong is stored.
+var trailingComma = regexp.MustCompile(`,\s*([\]}])`)
+
+// field is a field of an object as text, if it is a text or number.
+func field(o map[string]any, name string) string {
+	switch v := o[name].(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// kindOf reads a kind; what is none is a fact.
+func kindOf(s string) memory.Kind {
+	switch k := memory.Kind(strings.ToLower(s)); k {
+	case memory.Preference, memory.Happening:
+		return k
+	}
+	return memory.Fact
+}
+
+// dateOf reads a date; what is none is no date.
+func dateOf(s string) time.Time {
+	for _, layout := range []string{time.DateOnly, time.RFC3339, "2006-01-02T15:04", "2006-01-02 15:04", "2006-01", "2006"} {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 1800 && t.Year() < 2200 {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// Why a fact is refused.
+const (
+	refusedMessage   = "it is from no message of the request"
+	refusedQuote     = "its quote is not in the message"
+	refusedOther     = "its quote is what somebody else said"
+	refusedInvented  = "it names what the message does not"
+	refusedLoose     = "it says something else than its quote"
+	refusedTurned    = "it turns its quote around"
+	refusedSecret    = "it is a secret"
+	refusedRecalled  = "it repeats what was recalled"
+	refusedKnown     = "it is known from this message already"
+	refusedForgotten = "it was to be forgotten"
+	refusedPutAway   = "it was put away"
+	refusedText      = "its text cannot be kept"
+)
+
+// harvestedEntry is an entry with what it is compared by.
+type harvestedEntry struct {
+	memory.Entry
+	names []string
+}
+
+// entry checks a finding against the message that it names, and makes an entry of it, or
+// says why it is refused.
+func (b *batch) entry(f finding) (harvestedEntry, string) {
+	t := b.turnOf(f)
+	if t == nil {
+		return harvestedEntry{}, refusedMessage
+	}
+	if strings.TrimSpace(f.fact) == "" {
+		return harvestedEntry{}, refusedText
+	}
+	if hasSecret(f.fact) || hasSecret(f.quote) || hasSecret(f.subject) {
+		return harvestedEntry{}, refusedSecret
+	}
+	near, why := findQuote(t.own, f.quote)
+	if why != "" {
+		return harvestedEntry{}, why
+	}
+	if hasSecret(near) {
+		return harvestedEntry{}, refusedSecret
+	}
+	names := namesOf(t.sender)
+	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" {
+		return harvestedEntry{}, why
+	}
+	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) {
+		return harvestedEntry{}, refusedRecalled
+	}
+	e := harvestedEntry{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind, Source: memory.Harvest,
+		Event: t.event, Quote: f.quote, ObservedAt: t.at, ValidFrom: f.from, ValidTo: f.to}}
+	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
+		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}
+	}
+	if strings.HasPrefix(string(t.scope), "room:") && saysI(f.fact) { // others read it as well
+		e.Text = fmt.Sprintf("%s said: %s", shortName(t.sender), f.fact)
+	}
+	known := make([]memory.Entry, 0, len(t.known))
+	known = append(known, t.known...)
+	if e.repeats(known) {
+		return harvestedEntry{}, refusedKnown
+	}
+	return e, ""
+}
+
+// turnOf is the message that a finding is from: the one it names, or, if it names none, the
+// only one that has its quote.
+func (b *batch) turnOf(f finding) *turn {
+	if f.message != 0 {
+		if f.message < 1 || f.message > len(b.turns) {
+			return nil
+		}
+		return &b.turns[f.message-1]
+	}
+	var only *turn
+	for i := range b.turns {
+		if _, why := findQuote(b.turns[i].own, f.quote); why == "" {
+			if only != nil {
+				return nil
+			}
+			only = &b.turns[i]
+		}
+	}
+	return only
+}
+
+// subjectOf is whom a fact is about: the sender where it says "I", else what it says, if the
+// message says it too.
+func (t *turn) subjectOf(s string, names []string) string {
+	words := harvestWords(s)
+	self := len(words) > 0
+	for _, w := range words {
+		self = self && (isSelf[w.text] || isName(w.text, names) || isFunction[w.text])
+	}
+	switch {
+	case len(words) == 0 || len(words) > 8:
+		return ""
+	case self:
+		return t.sender
+	}
+	said := harvestWords(t.own)
+	for _, w := range words {
+		if !isFunction[w.text] && !isSelf[w.text] && !isName(w.text, names) && !saidIn(w.text, said) {
+			return ""
+		}
+	}
+	return s
+}
+
+// repeats reports whether one of others from the same message says the same.
+func (e harvestedEntry) repeats(others []memory.Entry) bool {
+	mine := contentWords(e.Text, e.names)
+	for _, o := range others {
+		if o.Event != e.Event || o.Scope != e.Scope && o.Scope != memory.Shared {
+			continue
+		}
+		theirs := contentWords(o.Text, e.names)
+		if covered(mine, theirs) && negated(e.Text) == negated(o.Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// covered reports whether each of words is among others.
+func covered(words, others []harvestWord) bool {
+	for _, w := range words {
+		if !saidIn(w.text, others) {
+			return false
+		}
+	}
+	return true
+}

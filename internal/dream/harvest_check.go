@@ -1,0 +1,267 @@
+package dream
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// A fact is believed as far as the person's own words bear it out: its quote is there,
+// its names and numbers are, most of its other words are, and it says "not" where they
+// do. A fact that is refused wrongly is still found in what was said; a fact
+// that is taken in wrongly is believed for years.
+
+// harvestWord is a word, folded, as far as it matters here.
+type harvestWord struct {
+	text    string
+	capital bool // it is written with a capital letter
+	first   bool // in its sentence
+}
+
+var harvestFold = cases.Fold()
+
+func isWordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+}
+
+// harvestWords are the words of text. A number keeps what is between its digits; an
+// apostrophe ends a word, but for that of a negation.
+func harvestWords(text string) []harvestWord {
+	text = strings.ReplaceAll(norm.NFKC.String(text), "’", "'")
+	var out []harvestWord
+	first := true
+	runes := []rune(text)
+	for i := 0; i < len(runes); {
+		r := runes[i]
+		if !isWordRune(r) {
+			first = first || strings.ContainsRune(".!?:\n。！？", r)
+			i++
+			continue
+		}
+		j := i + 1
+		for j < len(runes) && (isWordRune(runes[j]) || j+1 < len(runes) && unicode.IsDigit(runes[j-1]) && unicode.IsDigit(runes[j+1]) && strings.ContainsRune(".,:-/", runes[j]) ||
+			runes[j] == '\'' && j+1 < len(runes) && (runes[j+1] == 't' || runes[j+1] == 'T') && unicode.ToLower(runes[j-1]) == 'n') {
+			j++
+		}
+		w := string(runes[i:j])
+		out = append(out, harvestWord{text: strings.TrimPrefix(numeral(harvestFold.String(w)), "+"), capital: unicode.IsUpper(r), first: first})
+		first, i = false, j
+	}
+	return out
+}
+
+// numeral makes digits of the small numbers that people write in words.
+func numeral(w string) string {
+	if n, ok := numerals[w]; ok {
+		return n
+	}
+	return w
+}
+
+var numerals = map[string]string{
+	"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
+	"zwei": "2", "drei": "3", "vier": "4", "fünf": "5", "sechs": "6", "sieben": "7", "acht": "8", "neun": "9", "zehn": "10", "elf": "11", "zwölf": "12",
+}
+
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		set[w] = true
+	}
+	return set
+}
+
+// Words that say nothing by themselves. isSelf are those for the one who speaks.
+var (
+	isSelf     = setOf(`i me my mine myself we us our ours user person speaker sender author owner somebody someone he she him her his hers they them their ich mich mir mein meine meinen meiner meinem wir uns unser unsere nutzer nutzerin benutzer benutzerin person er sie ihn ihm ihr ihre ihren sein seine je moi mon ma mes nous yo mi mis nosotros io mio mia noi 我 私`)
+	isFunction = setOf(`a an the this that these those and or but of in on at to for from by with as is are was were be been being am has have had do does did will would can could should may might must shall it its there here than then so too very s d ll ve re m not said says
+		der die das ein eine einen einem einer eines und oder aber von vom in im an am auf zu zum zur für mit als ist sind war waren bin bist sein hat habe haben hatte hatten wird werden kann können soll muss es da dass nicht kein keine keinen
+		le la les un une des et ou de du à au aux en est sont a ont el los las una y o del al es son e il lo gli di da è sono che`)
+	isNegation = setOf(`not no never none nobody nothing neither nor without cannot hardly stopped quit nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne ne pas jamais sans nunca sin non mai senza не нет никогда без 不 没 ない`)
+)
+
+// namesOf are the words by which a fact may name who said it.
+func namesOf(sender string) []string {
+	names := make([]string, 0, 4)
+	for _, w := range harvestWords(sender) {
+		names = append(names, w.text)
+	}
+	return append(names, harvestFold.String(shortName(sender)))
+}
+
+func isName(w string, names []string) bool {
+	for _, n := range names {
+		if w == n {
+			return true
+		}
+	}
+	return false
+}
+
+// shortName is a Matrix id without its server, for sentences.
+func shortName(sender string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(sender, "@"), ":")
+	return name
+}
+
+// contentWords are the words of text that say something, without the names of who said it.
+func contentWords(text string, names []string) []harvestWord {
+	var out []harvestWord
+	for _, w := range harvestWords(text) {
+		if !isFunction[w.text] && !isSelf[w.text] && !isName(w.text, names) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// saidIn reports whether one of words is w, or another form of it.
+func saidIn(w string, words []harvestWord) bool {
+	for _, o := range words {
+		if w == o.text || sameStem(w, o.text) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameStem reports whether two words begin alike for long enough. Numbers never do.
+func sameStem(a, b string) bool {
+	if hasDigit(a) || hasDigit(b) {
+		return false
+	}
+	x, y := []rune(a), []rune(b)
+	if wide(a) || wide(b) { // a run of characters without spaces: the shorter stands in the longer, or most of it
+		return strings.Contains(b, a) || sharedRunes(x, y)
+	}
+	if min(len(x), len(y)) < 3 {
+		return false
+	}
+	n := 0
+	for n < len(x) && n < len(y) && x[n] == y[n] {
+		n++
+	}
+	return n >= 3 && n*10 >= max(len(x), len(y))*6
+}
+
+func hasDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
+
+// wide reports whether w is of a script that has no spaces between words.
+func wide(w string) bool {
+	return strings.ContainsFunc(w, func(r rune) bool {
+		return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Khmer, unicode.Lao, unicode.Myanmar)
+	})
+}
+
+// sharedRunes reports whether most of x stands in y too.
+func sharedRunes(x, y []rune) bool {
+	n := 0
+	for _, r := range x {
+		if strings.ContainsRune(string(y), r) {
+			n++
+		}
+	}
+	return n*10 >= len(x)*7
+}
+
+// grounded says why the words of a message do not bear a fact out, or "". near is what
+// stands around its quote, asked the question that the message may answer.
+func grounded(fact, quote, near, asked string, names []string) string {
+	said, question := harvestWords(near), harvestWords(asked)
+	content := contentWords(fact, names)
+	own, all := 0, 0
+	firstGood := true
+	for _, w := range content {
+		if isNegation[w.text] || strings.HasSuffix(w.text, "n't") {
+			continue
+		}
+		all++
+		here := saidIn(w.text, said)
+		if hasDigit(w.text) || w.capital && !w.first {
+			if !exactly(w.text, said) {
+				return refusedInvented
+			}
+			here = true
+		}
+		if w.first {
+			firstGood = firstGood && here
+		}
+		if here || saidIn(w.text, question) {
+			own++
+		}
+	}
+	if all == 0 || !answers(content, said) && !answers(harvestWords(quote), content) {
+		return refusedLoose
+	}
+	if own*2 < all || own*2 == all && !firstGood {
+		return refusedLoose
+	}
+	if negated(fact) != negated(clauses(quote, content)) {
+		return refusedTurned
+	}
+	return ""
+}
+
+// exactly reports whether a name or number stands in words: as it is, or a name with
+// what its language puts at its end.
+func exactly(w string, words []harvestWord) bool {
+	for _, o := range words {
+		if o.text == w || !hasDigit(w) && (strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)) && min(len(w), len(o.text)) >= 3 && max(len(w), len(o.text))-min(len(w), len(o.text)) <= 2 {
+			return true
+		}
+		if wide(w) && strings.Contains(o.text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers reports whether one of content stands in said.
+func answers(content, said []harvestWord) bool {
+	for _, w := range content {
+		if saidIn(w.text, said) {
+			return true
+		}
+	}
+	return false
+}
+
+var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
+
+// clauses are those parts of a quote that a fact is made of. If none is, it is all of it.
+func clauses(quote string, content []harvestWord) string {
+	var of []string
+	for _, c := range clauseEnd.Split(quote, -1) {
+		if answers(content, harvestWords(c)) {
+			of = append(of, c)
+		}
+	}
+	if len(of) == 0 {
+		return quote
+	}
+	return strings.Join(of, ". ")
+}
+
+// negated reports whether text says that something is not so.
+func negated(text string) bool {
+	for _, w := range harvestWords(text) {
+		if isNegation[w.text] || strings.HasSuffix(w.text, "n't") || wide(w.text) && strings.ContainsAny(w.text, "不没") || strings.HasSuffix(w.text, "ない") {
+			return true
+		}
+	}
+	return false
+}
+
+// saysI reports whether a fact is told in the first person.
+func saysI(fact string) bool {
+	for _, w := range harvestWords(fact) {
+		switch w.text {
+		case "i", "me", "my", "mine", "we", "us", "our", "ich", "mich", "mir", "mein", "meine", "meinen", "meiner", "meinem", "wir", "uns", "unser", "unsere", "je", "mon", "ma", "mes", "nous", "yo", "mi", "mis", "io", "mio", "mia":
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,320 @@
+package dream
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+const (
+	harvestMost   = 40    // messages in one request: what is asked of a model at once must not be too much for it
+	harvestTokens = 6_000 // of messages in one request, however large the window is
+	harvestLeast  = 150   // tokens for messages; with less there is no use in asking
+	harvestTries  = 3     // of a message with others, before it is tried alone
+)
+
+// waiting is a room with messages to be read.
+type waiting struct {
+	room     string
+	messages int
+	heard    time.Time // when somebody said something there last
+}
+
+func (h *Harvester) waiting(ctx context.Context) ([]waiting, error) {
+	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT m.room, count(*), coalesce(max(s.heard_at) * 1000, max(m.at))
+		FROM harvest AS h JOIN message AS m ON m.id = h.message LEFT JOIN session AS s ON s.room = m.room
+		WHERE h.state = 'new' GROUP BY m.room ORDER BY min(m.id)`)
+	if err != nil {
+		return nil, fmt.Errorf("harvest: %w", err)
+	}
+	defer rows.Close()
+	var all []waiting
+	for rows.Next() {
+		var w waiting
+		var heard int64
+		if err := rows.Scan(&w.room, &w.messages, &heard); err != nil {
+			return nil, fmt.Errorf("harvest: %w", err)
+		}
+		w.heard = time.UnixMilli(heard)
+		all = append(all, w)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("harvest: %w", err)
+	}
+	return all, nil
+}
+
+// turn is a message of a person that is to be read.
+type turn struct {
+	id     int64
+	tries  int
+	pos    int // read so far, in own
+	event  string
+	sender string
+	scope  memory.Scope
+	text   string // as stored
+	own    string // of it, the sender's own words
+	tail   string // what the prompt added to it: recalled memories, too
+	asked  string // the question that it may answer
+	at     time.Time
+	known  []memory.Entry // learned from it already
+
+	part string // what of own goes into the request
+	end  int    // where that ends in own
+}
+
+// batch is what goes into one request: messages of one room that belong to one scope.
+type batch struct {
+	room    string
+	turns   []turn
+	prompt  string
+	skipped int // messages that are not to be read, and are marked so
+}
+
+// next makes the next request for a room, of the oldest messages that were not read yet,
+// and marks those that are not to be read at all.
+func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller int) (batch, error) {
+	b := batch{room: room}
+	all, err := h.unread(ctx, room, upTo)
+	if err != nil || len(all) == 0 {
+		return b, err
+	}
+	template, err := h.cfg.Template()
+	if err != nil {
+		return b, err
+	}
+	window, answer := h.cfg.Window(harvestRole)
+	space := window - answer - llm.EstimateTokens(template)
+	space = min(space-space/10, harvestTokens) // estimates err
+	if space < harvestLeast {
+		return b, fmt.Errorf("the window of %d tokens, %d of them for the answer, has no room for messages beside the template", window, answer)
+	}
+	var transcript strings.Builder
+	most := 1
+	for i := range all {
+		t := &all[i]
+		why, err := h.notToRead(ctx, t)
+		if err != nil {
+			return b, err
+		}
+		if why != "" {
+			if err := h.mark(ctx, t.id, "done", why); err != nil {
+				return b, err
+			}
+			b.skipped++
+			continue
+		}
+		if len(b.turns) == 0 {
+			if most = harvestMost >> min(t.tries+smaller, 10); t.tries >= harvestTries {
+				most = 1
+			}
+		} else if t.scope != b.turns[0].scope || t.tries >= harvestTries {
+			break
+		}
+		line, fits := h.line(len(b.turns)+1, t, space)
+		if !fits && len(b.turns) > 0 {
+			break
+		}
+		space -= llm.EstimateTokens(line)
+		transcript.WriteString(line)
+		b.turns = append(b.turns, *t)
+		if len(b.turns) >= max(most, 1) || !fits {
+			break
+		}
+	}
+	b.prompt = withTranscript(template, strings.TrimRight(transcript.String(), "\n"))
+	return b, nil
+}
+
+// withTranscript puts the messages into the template: in the place of {transcript}, or at its
+// end. Any other brace is text.
+func withTranscript(template, transcript string) string {
+	if before, after, ok := strings.Cut(template, "{transcript}"); ok {
+		return before + transcript + after
+	}
+	return strings.TrimRight(template, "\n") + "\n\n" + transcript + "\n"
+}
+
+// unread reads the messages of a room that are to be read, the oldest first, but those
+// that failed alone come last.
+func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
+	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.header, m.text, m.tail, m.at,
+		coalesce((SELECT iif(a.role = 'assistant' AND a.calls = '', a.text, '') FROM message AS a WHERE a.room = m.room AND a.id < m.id ORDER BY a.id DESC LIMIT 1), '')
+		FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
+		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
+	if err != nil {
+		return nil, fmt.Errorf("harvest: %w", err)
+	}
+	defer rows.Close()
+	var all []turn
+	for rows.Next() {
+		var t turn
+		var header, before string
+		var at int64
+		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &header, &t.text, &t.tail, &at, &before); err != nil {
+			return nil, fmt.Errorf("harvest: %w", err)
+		}
+		t.at, t.own, t.asked = time.UnixMilli(at).UTC(), ownWords(t.text), lastQuestion(before)
+		// The header names the sender in rooms of several people only. Nobody asked for this
+		// to be noted, so it stays where it was said, whatever memory.isolation is.
+		t.scope = memory.Visible(room, t.sender, !strings.Contains(header, ","))[0]
+		all = append(all, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("harvest: %w", err)
+	}
+	return all, nil
+}
+
+// Why a message is not read.
+const (
+	notTrusted   = "its sender is not one to learn from"
+	notOwn       = "it has no words of its sender"
+	notAnyMore   = "it was taken back, or something learned from it was"
+	takenBackNow = "[taken back]" // stands in the place of such a message
+)
+
+// notToRead says why a message is not to be read, or "", and fills in what is known from it.
+func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
+	switch {
+	case h.cfg.Trusted != nil && !h.cfg.Trusted(t.sender):
+		return notTrusted, nil
+	case strings.TrimSpace(t.text) == takenBackNow:
+		return notAnyMore, nil
+	case t.pos >= len(t.own) || !strings.ContainsFunc(t.own, isWordRune):
+		return notOwn, nil
+	}
+	known, gone, err := h.cfg.Store.From(ctx, t.scope, t.event)
+	if gone {
+		return notAnyMore, err
+	}
+	t.known = known
+	return "", err
+}
+
+// line is a message as it stands in a request, with as much of it as goes into so many
+// tokens; fits tells whether that is all.
+func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits bool) {
+	lead := ""
+	if t.asked != "" {
+		lead = "    (the question before it: " + t.asked + ")\n"
+	}
+	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
+	rest := t.own[t.pos:]
+	t.part, t.end, fits = rest, len(t.own), true
+	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {
+		if number > 1 { // the next request has more room
+			return "", false
+		}
+		t.part = firstPart(rest, max(space, harvestLeast/3))
+		t.end, fits = t.pos+len(t.part), len(t.part) == len(rest)
+	}
+	return lead + strings.ReplaceAll(strings.TrimSpace(t.part), "\n", "\n    ") + "\n", fits
+}
+
+// firstPart is the beginning of text in at most so many tokens, to the end of a
+// paragraph, a sentence or a word if there is one in its second half.
+func firstPart(text string, tokens int) string {
+	lo, hi := 1, min(len(text), tokens*16)
+	for lo < hi { // the longest prefix that fits
+		mid := (lo + hi + 1) / 2
+		if llm.EstimateTokens(text[:mid]) <= tokens {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	for lo < len(text) && !utf8.RuneStart(text[lo]) {
+		lo++
+	}
+	head := text[:lo]
+	if lo == len(text) {
+		return head
+	}
+	for _, end := range []string{"\n", ". ", "! ", "? ", "。", " "} {
+		if i := strings.LastIndex(head, end); i >= len(head)/2 {
+			return head[:i+len(end)]
+		}
+	}
+	return head
+}
+
+// mark sets what became of a message that was not read.
+func (h *Harvester) mark(ctx context.Context, id int64, state, reason string) error {
+	if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET state = ?, reason = ?, at = ? WHERE message = ? AND state = 'new'`,
+		state, reason, h.cfg.Now().UnixMilli(), id); err != nil {
+		return fmt.Errorf("harvest: %w", err)
+	}
+	return nil
+}
+
+// read notes in tx that the messages of b were read, as far as they were in the request.
+// It is errMoved if one of them is not as it was.
+func (b *batch) read(ctx context.Context, tx *sql.Tx, now time.Time) error {
+	for _, t := range b.turns {
+		var state, text string
+		var pos int
+		err := tx.QueryRowContext(ctx, `SELECT h.state, h.pos, m.text FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.message = ?`, t.id).Scan(&state, &pos, &text)
+		if err != nil {
+			return fmt.Errorf("harvest: %w", err)
+		}
+		if state != "new" || pos != t.pos || text != t.text {
+			return errMoved
+		}
+		state = "new"
+		if t.end >= len(t.own) {
+			state = "done"
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE harvest SET state = ?, pos = ?, tries = 0, at = ? WHERE message = ?`, state, t.end, now.UnixMilli(), t.id); err != nil {
+			return fmt.Errorf("harvest: %w", err)
+		}
+	}
+	return nil
+}
+
+// ended counts the messages that are read to their end.
+func (b *batch) ended() (n int) {
+	for _, t := range b.turns {
+		if t.end >= len(t.own) {
+			n++
+		}
+	}
+	return n
+}
+
+// failed counts a request that came to nothing, unless the model could not be asked at
+// all. A message that fails alone is given up if others were read since it failed first: then
+// it is the message, and not the model.
+func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, err error) {
+	if blameless(why) {
+		return 0, nil
+	}
+	now := h.cfg.Now().UnixMilli()
+	for _, t := range b.turns {
+		if _, err := h.cfg.DB.ExecContext(ctx, `UPDATE harvest SET tries = tries + 1, at = iif(at = 0 OR tries = 0, ?, at) WHERE message = ?`, now, t.id); err != nil {
+			return 0, fmt.Errorf("harvest: %w", err)
+		}
+	}
+	t := b.turns[0]
+	if len(b.turns) > 1 || t.tries < harvestTries {
+		return 0, nil
+	}
+	var others int
+	err = h.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM harvest AS o WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id).Scan(&others)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, fmt.Errorf("harvest: %w", err)
+	}
+	if others == 0 {
+		return 0, nil
+	}
+	h.log.Warn("a message is not harvested: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
+	return 1, h.mark(ctx, t.id, "left", why.Error())
+}

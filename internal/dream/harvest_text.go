@@ -1,0 +1,218 @@
+package dream
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// cited stands in the place of what in a message is not its sender's words.
+const cited = "[…]"
+
+var codeBlock = regexp.MustCompile("(?s)```.*?(?:```|$)|~~~.*?(?:~~~|$)")
+
+// ownWords is a message without what its sender took over from elsewhere: lines that are
+// marked as quoted, with the line that introduces them, blocks of code, forwarded mail.
+func ownWords(text string) string {
+	text = codeBlock.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), cited)
+	var out []string
+	for l := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(l), ">") {
+			if n := len(out); n > 0 && wroteRE.MatchString(out[n-1]) {
+				out = out[:n-1]
+			}
+			if n := len(out); n == 0 || out[n-1] != cited {
+				out = append(out, cited)
+			}
+			continue
+		}
+		if forwardRE.MatchString(l) { // all that follows is somebody else's
+			out = append(out, cited)
+			break
+		}
+		out = append(out, l)
+	}
+	return strings.TrimSpace(strings.Join(out, "\n"))
+}
+
+var (
+	wroteRE   = regexp.MustCompile(`(?i)(?:wrote|writes|said|schrieb|schreibt|sagte|a écrit|escribió|ha scritto)\s*:\s*$`)
+	forwardRE = regexp.MustCompile(`(?i)^\s*-{2,}\s*(?:original message|forwarded message|ursprüngliche nachricht|weitergeleitete nachricht|begin forwarded)|^\s*(?:from|von):\s.*@`)
+)
+
+// plainText is text as quotes are compared: one case, one kind of blank and of quotation
+// marks, nothing at its ends that is no word.
+func plainText(text string) string {
+	text = harvestFold.String(norm.NFKC.String(text))
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune(`"“”„«»‟「」『』*_`+"`", r), unicode.Is(unicode.Cf, r):
+			return -1
+		case strings.ContainsRune("’‘‚´", r):
+			return '\''
+		case strings.ContainsRune("–—‐‑", r):
+			return '-'
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return r
+	}, text)
+	return strings.TrimFunc(strings.Join(strings.Fields(text), " "), func(r rune) bool { return !isWordRune(r) })
+}
+
+// around is how much before and after a quote counts as what it was said with.
+const around = 300
+
+// findQuote finds a quote in a person's own words, and returns what stands around it, or
+// why it is none.
+func findQuote(own, quote string) (near, why string) {
+	want := plainText(quote)
+	if want == "" || !strings.ContainsFunc(want, isWordRune) {
+		return "", refusedQuote
+	}
+	plain := plainText(own)
+	if !wholeWords(plain, want) {
+		return "", refusedQuote
+	}
+	if citedOnly(own, want) {
+		return "", refusedOther
+	}
+	i := strings.Index(plain, want)
+	if len(plain) <= 2*around {
+		return own, ""
+	}
+	from, to := max(0, i-around), min(len(plain), i+len(want)+around)
+	for from > 0 && !utf8.RuneStart(plain[from]) {
+		from--
+	}
+	for to < len(plain) && !utf8.RuneStart(plain[to]) {
+		to++
+	}
+	return plain[from:to], ""
+}
+
+// wholeWords reports whether want stands in plain and neither begins nor ends within a word.
+func wholeWords(plain, want string) bool {
+	for at := 0; ; {
+		i := strings.Index(plain[at:], want)
+		if i < 0 {
+			return false
+		}
+		i += at
+		before, _ := utf8.DecodeLastRuneInString(plain[:i])
+		after, _ := utf8.DecodeRuneInString(plain[i+len(want):])
+		first, _ := utf8.DecodeRuneInString(want)
+		if wide(string(first)) || (i == 0 || !isWordRune(before)) && (i+len(want) == len(plain) || !isWordRune(after)) {
+			return true
+		}
+		at = i + max(1, utf8.RuneLen(first))
+	}
+}
+
+// spokenRE is what stands between quotation marks and is long enough for a sentence.
+var spokenRE = regexp.MustCompile(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
+
+// citedOnly reports whether want stands within quotation marks only.
+func citedOnly(own, want string) bool {
+	inside := false
+	for _, s := range spokenRE.FindAllString(own, -1) {
+		inside = inside || strings.Contains(plainText(s), want)
+	}
+	return inside && !wholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
+}
+
+// lastQuestion is the question at the end of what the assistant said before, "" if it
+// asked none. It helps to understand an answer; the rest of its words is not read,
+// because it repeats what is remembered.
+func lastQuestion(text string) string {
+	text = strings.TrimSpace(text)
+	if !strings.HasSuffix(text, "?") && !strings.HasSuffix(text, "？") {
+		return ""
+	}
+	i := strings.LastIndexAny(strings.TrimRight(text, "?？"), ".!?\n。！？:")
+	question := strings.TrimSpace(text[i+1:])
+	if i >= 0 {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		question = strings.TrimSpace(text[i+size:])
+	}
+	if utf8.RuneCountInString(question) > 200 {
+		return ""
+	}
+	return strings.Join(strings.Fields(question), " ")
+}
+
+// What secrets look like: keys of well-known forms, and words that go with them. Who wants
+// one kept can say so with !remember; it is never learned by itself.
+var (
+	keyRE = regexp.MustCompile(`\b(?:sk|pk|rk|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abeprs]|hf|npm|syt|AKIA|ASIA|AIza|SG|key|tok)[-_.]?[A-Za-z0-9][-_A-Za-z0-9.]{11,}` +
+		`|\beyJ[-_A-Za-z0-9]{10,}\.|-----BEGIN [A-Z ]+-----|://[^/\s:@]+:[^/\s@]+@`)
+	secretWordRE = regexp.MustCompile(`(?i)pass\s?-?(?:word|wort|phrase|code)|\bpasswd\b|\bpwd\b|\bkennw[oö]rt|geheimzahl|zugangsdaten|mot de passe|contraseña|parola d'ordine|пароль|密码|密碼|パスワード|비밀번호` +
+		`|\b(?:pin|puk|tan|cvv|cvc|otp)\b|\b(?:secret|private|api|access|recovery|encryption|ssh|signing|master)[ -]?(?:key|token|phrase)|\b(?:seed|recovery) (?:phrase|words)|\bcredentials?\b|\b(?:bearer|auth|login) ?token` +
+		`|\b(?:geheimer|privater) schlüssel|wiederherstellungsschlüssel|api-?schlüssel`)
+	groupsRE    = regexp.MustCompile(`(?:\b[A-Za-z0-9]{4}\s){7,}[A-Za-z0-9]{4}\b`) // as recovery keys are written
+	longTokenRE = regexp.MustCompile(`[A-Za-z0-9+/_=-]{20,}`)
+	digitsRE    = regexp.MustCompile(`\b\d(?:[ -]?\d){12,18}\b`)
+)
+
+// hasSecret reports whether text holds what looks like a password, a key or a card number, or
+// speaks of one.
+func hasSecret(text string) bool {
+	if keyRE.MatchString(text) || secretWordRE.MatchString(norm.NFKC.String(text)) {
+		return true
+	}
+	for _, token := range append(longTokenRE.FindAllString(text, -1), groupsRE.FindAllString(text, -1)...) {
+		if mixed(token) {
+			return true
+		}
+	}
+	for _, number := range digitsRE.FindAllString(text, -1) {
+		if isCard(number) {
+			return true
+		}
+	}
+	return false
+}
+
+// mixed reports whether small and capital letters and digits follow each other as they do
+// in nothing that people write.
+func mixed(token string) bool {
+	lower, upper, digits, turns := 0, 0, 0, 0
+	last := 0
+	for _, r := range token {
+		kind := 0
+		switch {
+		case unicode.IsDigit(r):
+			kind, digits = 1, digits+1
+		case unicode.IsLower(r):
+			kind, lower = 2, lower+1
+		case unicode.IsUpper(r):
+			kind, upper = 3, upper+1
+		}
+		if kind != last {
+			turns++
+		}
+		last = kind
+	}
+	return digits >= 2 && lower+upper >= 4 && turns >= len(token)/4 && !strings.Contains(token, "/")
+}
+
+// isCard reports whether digits are the number of a payment card, by its check digit.
+func isCard(number string) bool {
+	sum, n := 0, 0
+	for i := len(number) - 1; i >= 0; i-- {
+		if number[i] < '0' || number[i] > '9' {
+			continue
+		}
+		d := int(number[i] - '0')
+		if n%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum, n = sum+d, n+1
+	}
+	return n >= 13 && sum%10 == 0
+}

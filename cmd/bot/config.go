@@ -30,6 +30,7 @@ type Config struct {
 	Context  ContextConfig  `yaml:"context"`
 	Memory   MemoryConfig   `yaml:"memory"`
 	Dreaming DreamingConfig `yaml:"dreaming"`
+	Harvest  HarvestConfig  `yaml:"harvest"`
 	Seed     SeedConfig     `yaml:"seed"`
 	Web      WebConfig      `yaml:"web"`
 	Log      LogConfig      `yaml:"log"`
@@ -170,6 +171,7 @@ func defaultConfig() *Config {
 		Prompt:  PromptConfig{Layout: "stable", Steering: true},
 		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Memory:  MemoryConfig{Backend: "flat_file", Isolation: "strict"},
+		Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
 		Seed:    SeedConfig{Language: "en"},
 		Log:     LogConfig{Level: "info", Format: "text"},
 	}

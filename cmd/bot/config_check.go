@@ -75,6 +75,7 @@ func (c *Config) complete(r *reader, dir string) {
 	if s := c.Dreaming.Schedule; s != "" && !validCron(s) {
 		r.fault("dreaming.schedule", `write the five fields minute, hour, day, month, weekday, such as "0 3 * * *"; empty = never`)
 	}
+	c.completeHarvest(r)
 	if c.Web.Listen != "" && !loopback(c.Web.Listen) {
 		r.fault("web.listen", "write an address of this machine itself, such as 127.0.0.1:8080; empty = off")
 	}

@@ -67,7 +67,7 @@ func TestConfigSample(t *testing.T) {
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
-		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Memory: MemoryConfig{"fts5", "strict"}, Dreaming: DreamingConfig{"0 3 * * *"}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
+		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Memory: MemoryConfig{"fts5", "strict"}, Dreaming: DreamingConfig{"0 3 * * *"}, Harvest: HarvestConfig{true, 20, 15 * time.Minute}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
@@ -113,7 +113,7 @@ func TestConfigFaults(t *testing.T) {
 	_, err := parse(t, "/x", `nam: Reverie
 timezone: Mars/Olympus
 homeserver: https://example.org
-harvest: {size: 5}
+skills: {size: 5}
 matrix:
   homeserver: matrix.example.org
   user: reverie
@@ -147,7 +147,7 @@ name: "B"
 config.yaml:1: nam: unknown key; did you mean ` + "`name`" + `?
 config.yaml:2: timezone: unknown time zone; write one such as Europe/Berlin, or Local for this machine's
 config.yaml:3: homeserver: unknown key; it belongs below ` + "`matrix:`" + `
-config.yaml:4: harvest: this section is not in this release yet; remove it
+config.yaml:4: skills: this section is not in this release yet; remove it
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; here it is called ` + "`user`" + `

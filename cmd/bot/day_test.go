@@ -65,7 +65,7 @@ func newDay(t *testing.T) *day {
 	d.bot = d.home.Account("reverie", "reverie-secret")
 	cfg := &Config{
 		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC,
-		Prompt: PromptConfig{Layout: "stable"}, Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
+		Prompt: PromptConfig{Layout: "stable"}, Memory: MemoryConfig{Backend: "flat_file"}, Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute}, Seed: SeedConfig{Language: "en"},
 		Matrix: &MatrixConfig{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
 	}
 	var err error

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	reverie "reverie"
+	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/llm/rehearsal"
@@ -45,6 +46,9 @@ type bot struct {
 	gpu     *vram.Prober
 	place   *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
 	fits    *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
+
+	harvester  *dream.Harvester
+	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
 
 	closers []func() error // run in reverse order by close
 }
@@ -98,6 +102,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	if b.prompt, err = b.openPrompt(); err != nil {
+		return nil, err
+	}
+	if b.harvester, err = b.openHarvester(); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -160,7 +167,11 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	if isMatrix {
 		c.Verify = m.Verify
 	}
+	if b.cfg.Harvest.Enabled {
+		c.Leaving = b.harvester.Wake
+	}
 	sessions := session.New(c)
+	b.background = sessions.Background
 	if isMatrix {
 		m.OnUpgrade(sessions.Move)
 		m.OnRedaction(b.takenBack)

@@ -147,7 +147,7 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if why != "" {
 		return harvestedEntry{}, why
 	}
-	if hasSecret(near) {
+	if hasSecret(t.asked) || nearSecret(t.own, f.quote) {
 		return harvestedEntry{}, refusedSecret
 	}
 	names := namesOf(t.sender)

@@ -251,6 +251,8 @@ func TestRefused(t *testing.T) {
 		{"a password", "The password of the router is hunter2.", "The password of the router is hunter2", "The password of the router is hunter2", refusedSecret, 0},
 		{"a password, hidden in the fact", "The password of the router is hunter2.", "anna's router has hunter2", "the router is hunter2", refusedSecret, 0},
 		{"ein Kennwort", "Das Passwort vom Router ist Sommer7.", "Das Passwort vom Router ist Sommer7", "Das Passwort vom Router ist Sommer7", refusedSecret, 0},
+		{"a password, in the next sentence", "I changed the password of the router. It is now sunflower.", "anna's router has sunflower now", "It is now sunflower", refusedSecret, 0},
+		{"a word before the password", "I like tea. The password is hunter2. I live in Kiel.", "anna lives in Kiel", "I live in Kiel", "", 0},
 		{"a key", "For the weather I use sk-abcdefgh12345678ijkl.", "anna uses sk-abcdefgh12345678ijkl for the weather", "For the weather I use sk-abcdefgh12345678ijkl", refusedSecret, 0},
 		{"a random token", "It is aB3xK9mQ2zL7wR5tY8vC1nD4.", "It is aB3xK9mQ2zL7wR5tY8vC1nD4", "It is aB3xK9mQ2zL7wR5tY8vC1nD4", refusedSecret, 0},
 		{"a card", "My card is 4111 1111 1111 1111.", "anna's card is 4111 1111 1111 1111", "My card is 4111 1111 1111 1111", refusedSecret, 0},

@@ -176,6 +176,44 @@ func hasSecret(text string) bool {
 	return false
 }
 
+// nearSecret reports whether the sentence of a quote speaks of a secret, or goes on with one that
+// the sentence before it speaks of.
+func nearSecret(own, quote string) bool {
+	want := plainText(quote)
+	before := ""
+	for _, s := range sentenceEnd.Split(own, -1) {
+		plain := plainText(s)
+		if plain == "" {
+			continue
+		}
+		if strings.Contains(plain, want) || strings.Contains(want, plain) {
+			if hasSecret(s) || hasSecret(before) && goesOn(plain) {
+				return true
+			}
+		}
+		before = s
+	}
+	return false
+}
+
+var (
+	sentenceEnd = regexp.MustCompile(`[.!?。！？]+(?:\s|$)|\n`)
+	goesOnRE    = regexp.MustCompile(`^(?:it|its|it's|that|this|those|es|das|er|sie|der|die|und|and)\b`)
+)
+
+// goesOn reports whether a sentence depends on the one before it, or holds a word that is none.
+func goesOn(plain string) bool {
+	if goesOnRE.MatchString(plain) {
+		return true
+	}
+	for w := range strings.FieldsSeq(plain) {
+		if hasDigit(w) && strings.ContainsFunc(w, unicode.IsLetter) {
+			return true
+		}
+	}
+	return false
+}
+
 // mixed reports whether small and capital letters and digits follow each other as they do
 // in nothing that people write.
 func mixed(token string) bool {

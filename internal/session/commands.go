@@ -88,6 +88,7 @@ func (s *Session) help(context.Context, Inbound, string) (string, error) {
 
 func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
 	s.recallable(ctx)
+	s.leaving()
 	if _, err := s.cfg.History.StartNew(ctx, s.room); err != nil {
 		return "", err
 	}

@@ -156,6 +156,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 		}
 	}
 	if len(plan.Gone) > 0 {
+		s.leaving()
 		if err := s.summarise(ctx, &c, plan.Gone, t.Goal, l.Summary); err != nil {
 			return false, err
 		}

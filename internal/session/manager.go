@@ -57,6 +57,9 @@ type Config struct {
 	// Verify is the command !verify with its arguments, for person in room; the
 	// text it returns is said there. nil = nobody can be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)
+	// Leaving is told that messages of room are about to leave its prompt; it must return
+	// at once. nil = nobody is told.
+	Leaving func(room string)
 }
 
 // ErrStopping is returned by Deliver once the end was asked for. The message
@@ -70,6 +73,8 @@ type Manager struct {
 	began  time.Time
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
+
+	background background
 
 	mu       sync.Mutex
 	rooms    map[string]*Session
@@ -122,6 +127,7 @@ func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
 		s = newSession(m, in.Room)
 		m.rooms[in.Room] = s
 	}
+	m.background.arrived()
 	s.push(in)
 	m.mu.Unlock()
 	if known {

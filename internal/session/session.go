@@ -150,6 +150,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	for _, in := range burst {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
 	}
+	s.background.handled(len(burst), s.cfg.Now())
 	s.newest = newest
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")

@@ -10,6 +10,7 @@ import (
 
 // rules in the order in which they are tried; the first that fits answers.
 var rules = []func(turn) (reply, bool){
+	harvest,
 	hook,
 	summarise,
 	remember,
@@ -46,7 +47,7 @@ func answer(req request) reply {
 			continue
 		}
 		a = r
-		if asked := i <= 1; t.first && !asked && // no test, and not the program itself
+		if asked := i <= 2; t.first && !asked && // no test, and not the program itself
 			len(a.calls) == 0 {
 			a.text = notice + "\n\n" + a.text
 		}

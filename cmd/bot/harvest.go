@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/dream"
+	"reverie/internal/llm"
+	"reverie/internal/matrix"
+)
+
+// HarvestConfig says when conversations are read for what is worth remembering.
+type HarvestConfig struct {
+	Enabled  bool          `yaml:"enabled"`
+	Messages int           `yaml:"messages"` // of people, in one room, since it was read last
+	Idle     time.Duration `yaml:"idle"`     // nobody has said anything in the room
+}
+
+func (c *Config) completeHarvest(r *reader) {
+	if n := c.Harvest.Messages; n < 1 || n > 1000 {
+		r.fault("harvest.messages", "write a number from 1 to 1000; `enabled: false` turns it off")
+	}
+	if d := c.Harvest.Idle; d < time.Minute || d > 7*24*time.Hour {
+		r.fault("harvest.idle", "write how long a pause is, from 1m to 168h, such as 15m")
+	}
+}
+
+// harvestFile is the template of the request that asks for facts.
+const harvestFile = "prompts/MEMORY_HARVEST.txt"
+
+func (b *bot) openHarvester() (*dream.Harvester, error) {
+	trusted, err := b.cfg.trusted()
+	if err != nil {
+		return nil, err
+	}
+	return dream.OpenHarvester(dream.HarvestConfig{
+		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(harvestFile) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Trusted: trusted,
+		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return b.giveWay(ctx) },
+		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Location: b.cfg.location(), Log: b.log,
+	})
+}
+
+// trusted is who is learned from: whoever may talk to the bot now, and who sits at the machine.
+func (c *Config) trusted() (func(user string) bool, error) {
+	if c.Matrix == nil {
+		return func(user string) bool { return user == terminalUser }, nil
+	}
+	allowed, err := matrix.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: %w", err)
+	}
+	return func(user string) bool { return user == terminalUser || allowed(user) }, nil
+}
+
+// runHarvest reads conversations for what is worth remembering until ctx ends.
+func (b *bot) runHarvest(ctx context.Context) error {
+	if !b.cfg.Harvest.Enabled {
+		return nil
+	}
+	return b.harvester.Run(ctx)
+}
+
+// giveWay waits until nobody waits for an answer; see session.Manager.Background. Where nobody can
+// write, nobody waits.
+func (b *bot) giveWay(ctx context.Context) (context.Context, func(), error) {
+	if b.background == nil {
+		return ctx, func() {}, ctx.Err()
+	}
+	return b.background(ctx)
+}
+
+// ask puts one prompt to a model of role, for work in the background.
+func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
+	warmth := float32(0.1)
+	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
+	if err != nil {
+		return "", err
+	}
+	if reply.Finish == "length" {
+		return "", errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+	}
+	return reply.Text, nil
+}
+
+// template reads a file of prompts as it is now. One that is missing or empty stands as it is
+// in this release.
+func (b *bot) template(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(b.cfg.Data, filepath.FromSlash(name)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read a prompt: %w", err)
+	}
+	if strings.TrimSpace(string(text)) != "" {
+		return string(text), nil
+	}
+	text, err = fs.ReadFile(reverie.Data, name)
+	if err != nil {
+		return "", fmt.Errorf("read a prompt: %w", err)
+	}
+	return string(text), nil
+}

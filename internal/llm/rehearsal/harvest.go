@@ -1,0 +1,41 @@
+package rehearsal
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	harvestRE = regexp.MustCompile(`(?m)^\[(\d+)\] \d{4}-\d\d-\d\d \d\d:\d\d \S+: (.*(?:\n    .*)*)`)
+	toldRE    = regexp.MustCompile(`(?i)^(?:(?:please |and |by the way[,:]? )?(?:remember|note|don't forget)(?: that)? )?((?:my|our) .+ (?:is|are) .+|(?:i|we) (?:live|work|like|love|prefer|hate|have|am allergic|don't like) .+)$`)
+	rememRE   = regexp.MustCompile(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
+)
+
+// harvest answers the program's request to find what is worth remembering: sentences that
+// begin with "remember that", "my … is …" or "I like …", word for word.
+func harvest(t turn) (reply, bool) {
+	messages := t.req.Messages
+	if len(messages) != 1 || !strings.Contains(string(messages[0].Content), "quote") || !strings.Contains(string(messages[0].Content), "valid_from") {
+		return reply{}, false
+	}
+	facts := []map[string]any{}
+	for _, m := range harvestRE.FindAllStringSubmatch(string(messages[0].Content), -1) {
+		number, _ := strconv.Atoi(m[1])
+		for _, s := range strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune(".!?\n", r) }) {
+			s = strings.TrimSpace(s)
+			for _, re := range []*regexp.Regexp{rememRE, toldRE} {
+				if told := re.FindStringSubmatch(s); told != nil {
+					facts = append(facts, map[string]any{"message": number, "quote": s, "fact": upperFirst(told[1]), "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""})
+					break
+				}
+			}
+		}
+	}
+	raw, err := json.Marshal(facts)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	return reply{text: string(raw)}, true
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// background lets work that nobody waits for give way to people: it begins when no
+// message waits for its answer, in any room, and ends when one comes.
+type background struct {
+	mu    sync.Mutex
+	open  int           // messages that are not handled yet
+	since time.Time     // there are none
+	calm  chan struct{} // closed when there are none; nil when nobody waits for that
+	ends  map[*context.CancelFunc]bool
+}
+
+// arrived ends what is done in the background.
+func (b *background) arrived() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open++
+	for end := range b.ends {
+		(*end)()
+	}
+}
+
+// handled notes that n messages need no more work.
+func (b *background) handled(n int, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open = max(0, b.open-n); b.open > 0 {
+		return
+	}
+	b.since = now
+	if b.calm != nil {
+		close(b.calm)
+		b.calm = nil
+	}
+}
+
+// begin returns a context that ends when somebody writes, or else what to wait for
+// first: for how long, or until the channel is closed.
+func (b *background) begin(ctx context.Context, now time.Time, quiet time.Duration) (work context.Context, done func(), wait time.Duration, calm chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open > 0 {
+		if b.calm == nil {
+			b.calm = make(chan struct{})
+		}
+		return nil, nil, 0, b.calm
+	}
+	if wait := b.since.Add(quiet).Sub(now); wait > 0 && wait <= quiet {
+		return nil, nil, wait, nil
+	}
+	work, cancel := context.WithCancel(ctx)
+	if b.ends == nil {
+		b.ends = map[*context.CancelFunc]bool{}
+	}
+	b.ends[&cancel] = true
+	return work, func() {
+		cancel()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.ends, &cancel)
+	}, 0, nil
+}
+
+// Background waits until nobody waits for an answer and nobody has said anything for a
+// moment. The context it returns is for work that gives way to people: it ends when
+// somebody writes, in whatever room, because one model may be everybody's. done must be called.
+func (m *Manager) Background(ctx context.Context) (work context.Context, done func(), err error) {
+	for {
+		work, done, wait, calm := m.background.begin(ctx, m.cfg.Now(), m.cfg.Quiet)
+		if work != nil {
+			return work, done, nil
+		}
+		timer := time.NewTimer(max(wait, time.Millisecond))
+		later := timer.C
+		if calm != nil {
+			later = nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-calm:
+		case <-later:
+		}
+		timer.Stop()
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// leaving says that messages are about to leave the prompt, so that what is worth it is
+// remembered before long. It does not wait for that: they stay in the database.
+func (s *Session) leaving() {
+	if s.cfg.Leaving != nil {
+		s.cfg.Leaving(s.room)
+	}
+}

@@ -1,0 +1,89 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestBackgroundGivesWay: work in the background begins when nobody waits for an answer,
+// and ends at once when somebody writes, in whatever room.
+func TestBackgroundGivesWay(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Quiet = time.Millisecond
+	work, done, err := w.Background(t.Context())
+	if err != nil || work.Err() != nil {
+		t.Fatalf("nobody waits, and it does not begin: %v", err)
+	}
+	w.script.mu.Lock()
+	w.script.block = make(chan struct{})
+	w.script.mu.Unlock()
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "hello", Private: true, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if work.Err() == nil {
+		t.Error("somebody wrote, and it goes on")
+	}
+	done()
+	began := make(chan context.Context, 1)
+	go func() { // go: waited for below
+		work, done, err := w.Background(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		defer done()
+		if n := w.room.count(); n != 1 {
+			t.Errorf("it begins with %d answers said: the question waits for one", n)
+		}
+		began <- work
+	}()
+	time.Sleep(20 * time.Millisecond) // time enough to begin too early
+	close(w.script.block)
+	select {
+	case <-w.room.handled:
+	case <-time.After(30 * time.Second):
+		t.Fatal("not answered")
+	}
+	select {
+	case <-began:
+	case <-time.After(30 * time.Second):
+		t.Fatal("nobody waits any more, and it does not begin")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := w.Background(ctx); err == nil {
+		if work, done, _ := w.Background(ctx); work.Err() == nil {
+			done()
+			t.Error("it begins after the end")
+		}
+	}
+}
+
+// TestLeavingIsTold: before messages leave the prompt, at !new and at a compaction, whoever
+// harvests hears of it, and nobody waits for that.
+func TestLeavingIsTold(t *testing.T) {
+	w := newWorldOf(t, t.TempDir(), "", 4096)
+	var mu sync.Mutex
+	var told []string
+	w.cfg.Leaving = func(room string) {
+		mu.Lock()
+		defer mu.Unlock()
+		past, err := w.cfg.History.Load(context.Background(), room)
+		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
+	}
+	w.script.forever = "We spoke of a long list of things, and of the garden that Anna keeps."
+	for i := range 10 {
+		w.say(t, fmt.Sprintf("$%d", i), "A message of some length, with words in it. And a few more of them.")
+	}
+	w.say(t, "$compact", "!compact")
+	w.say(t, "$again", "And one more.")
+	w.say(t, "$new", "!new")
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"!dm true <nil>", "!dm true <nil>"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}

@@ -66,7 +66,7 @@ var numerals = map[string]string{
 	"zwei": "2", "drei": "3", "vier": "4", "fünf": "5", "sechs": "6", "sieben": "7", "acht": "8", "neun": "9", "zehn": "10", "elf": "11", "zwölf": "12",
 }
 
-func setOf(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(words) {
 		set[w] = true
@@ -76,11 +76,11 @@ func setOf(words string) map[string]bool {
 
 // Words that say nothing by themselves. isSelf are those for the one who speaks.
 var (
-	isSelf     = setOf(`i me my mine myself we us our ours user person speaker sender author owner somebody someone he she him her his hers they them their ich mich mir mein meine meinen meiner meinem wir uns unser unsere nutzer nutzerin benutzer benutzerin person er sie ihn ihm ihr ihre ihren sein seine je moi mon ma mes nous yo mi mis nosotros io mio mia noi 我 私`)
-	isFunction = setOf(`a an the this that these those and or but of in on at to for from by with as is are was were be been being am has have had do does did will would can could should may might must shall it its there here than then so too very s d ll ve re m not said says
+	isSelf     = wordSet(`i me my mine myself we us our ours user person speaker sender author owner somebody someone he she him her his hers they them their ich mich mir mein meine meinen meiner meinem wir uns unser unsere nutzer nutzerin benutzer benutzerin person er sie ihn ihm ihr ihre ihren sein seine je moi mon ma mes nous yo mi mis nosotros io mio mia noi 我 私`)
+	isFunction = wordSet(`a an the this that these those and or but of in on at to for from by with as is are was were be been being am has have had do does did will would can could should may might must shall it its there here than then so too very s d ll ve re m not said says
 		der die das ein eine einen einem einer eines und oder aber von vom in im an am auf zu zum zur für mit als ist sind war waren bin bist sein hat habe haben hatte hatten wird werden kann können soll muss es da dass nicht kein keine keinen
 		le la les un une des et ou de du à au aux en est sont a ont el los las una y o del al es son e il lo gli di da è sono che`)
-	isNegation = setOf(`not no never none nobody nothing neither nor without cannot hardly stopped quit nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne ne pas jamais sans nunca sin non mai senza не нет никогда без 不 没 ない`)
+	isNegation = wordSet(`not no never none nobody nothing neither nor without cannot hardly stopped quit nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne ne pas jamais sans nunca sin non mai senza не нет никогда без 不 没 ない`)
 )
 
 // namesOf are the words by which a fact may name who said it.
@@ -130,7 +130,7 @@ func saidIn(w string, words []harvestWord) bool {
 
 // sameStem reports whether two words begin alike for long enough. Numbers never do.
 func sameStem(a, b string) bool {
-	if hasDigit(a) || hasDigit(b) {
+	if withDigit(a) || withDigit(b) {
 		return false
 	}
 	x, y := []rune(a), []rune(b)
@@ -147,7 +147,7 @@ func sameStem(a, b string) bool {
 	return n >= 3 && n*10 >= max(len(x), len(y))*6
 }
 
-func hasDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
+func withDigit(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) }
 
 // wide reports whether w is of a script that has no spaces between words.
 func wide(w string) bool {
@@ -180,7 +180,7 @@ func grounded(fact, quote, near, asked string, names []string) string {
 		}
 		all++
 		here := saidIn(w.text, said)
-		if hasDigit(w.text) || w.capital && !w.first {
+		if withDigit(w.text) || w.capital && !w.first {
 			if !exactly(w.text, said) {
 				return refusedInvented
 			}
@@ -209,7 +209,7 @@ func grounded(fact, quote, near, asked string, names []string) string {
 // what its language puts at its end.
 func exactly(w string, words []harvestWord) bool {
 	for _, o := range words {
-		if o.text == w || !hasDigit(w) && (strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)) && min(len(w), len(o.text)) >= 3 && max(len(w), len(o.text))-min(len(w), len(o.text)) <= 2 {
+		if o.text == w || !withDigit(w) && (strings.HasPrefix(o.text, w) || strings.HasPrefix(w, o.text)) && min(len(w), len(o.text)) >= 3 && max(len(w), len(o.text))-min(len(w), len(o.text)) <= 2 {
 			return true
 		}
 		if wide(w) && strings.Contains(o.text, w) {

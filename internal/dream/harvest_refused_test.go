@@ -66,7 +66,7 @@ func TestRefused(t *testing.T) {
 			r := newRig(t, nil)
 			r.say("$1", c.said)
 			r.answer = func(string) (string, error) {
-				f := fact(max(c.message, 1), c.fact, c.quote)
+				f := oneFact(max(c.message, 1), c.fact, c.quote)
 				if c.message < 0 {
 					delete(f, "message")
 				}
@@ -143,9 +143,9 @@ func TestKnownAlready(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.answer = func(string) (string, error) {
-		return list(fact(1, "anna lives in Kiel", "I live in Kiel"), fact(1, "anna likes sailing", "I like sailing"), fact(1, "anna's cat is called Mia", "My cat is called Mia"),
-			fact(1, "anna has a garden", "We have a garden"), fact(1, "anna never eats fish", "I never eat fish"), fact(1, "anna's dog is Rex", "Rex is my dog"),
-			fact(1, "anna runs a bakery", "I run a bakery"), fact(1, "A bakery is run by anna", "I run a bakery")), nil
+		return list(oneFact(1, "anna lives in Kiel", "I live in Kiel"), oneFact(1, "anna likes sailing", "I like sailing"), oneFact(1, "anna's cat is called Mia", "My cat is called Mia"),
+			oneFact(1, "anna has a garden", "We have a garden"), oneFact(1, "anna never eats fish", "I never eat fish"), oneFact(1, "anna's dog is Rex", "Rex is my dog"),
+			oneFact(1, "anna runs a bakery", "I run a bakery"), oneFact(1, "A bakery is run by anna", "I run a bakery")), nil
 	}
 	done := r.harvest()
 	want := map[string]int{refusedRecalled: 1, refusedKnown: 2, refusedForgotten: 1, refusedPutAway: 1}
@@ -195,7 +195,7 @@ func TestUndoneIsNotLearnedAgain(t *testing.T) {
 				if during {
 					drop()
 				}
-				return list(fact(1, "anna moved to Kiel last year", "I moved to Kiel last year")), nil
+				return list(oneFact(1, "anna moved to Kiel last year", "I moved to Kiel last year")), nil
 			}
 			r.harvest()
 			if got := r.texts(); strings.Contains(got, "Kiel") {

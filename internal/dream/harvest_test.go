@@ -147,8 +147,8 @@ func (r *rig) states() map[string]int {
 	return out
 }
 
-// fact is a model's object.
-func fact(message int, text, quote string) map[string]any {
+// oneFact is a model's object.
+func oneFact(message int, text, quote string) map[string]any {
 	return map[string]any{"message": message, "fact": text, "quote": quote, "subject": "I", "kind": "fact", "valid_from": "", "valid_to": ""}
 }
 
@@ -166,11 +166,11 @@ func TestHarvest(t *testing.T) {
 	r.say("$1", "Good morning! My sister Jana moved to Kiel, and since 2024 I work as a nurse.")
 	r.say("$2", "By the way: I prefer tea.")
 	r.answer = func(string) (string, error) {
-		one := fact(1, "anna's sister Jana moved to Kiel", "My  sister “Jana” moved to Kiel")
+		one := oneFact(1, "anna's sister Jana moved to Kiel", "My  sister “Jana” moved to Kiel")
 		one["subject"] = "Jana"
-		two := fact(1, "anna works as a nurse since 2024", "since 2024 I work as a nurse")
+		two := oneFact(1, "anna works as a nurse since 2024", "since 2024 I work as a nurse")
 		two["valid_from"], two["kind"] = "2024", "nonsense"
-		three := fact(2, "anna prefers tea", "I prefer tea")
+		three := oneFact(2, "anna prefers tea", "I prefer tea")
 		three["kind"], three["message"] = "preference", "#2"
 		return "Sure, here is the list:\n```json\n" + strings.TrimSuffix(list(one, two, three), "]") + ",\n]\n```\nAnything else?", nil
 	}
@@ -225,7 +225,7 @@ func parrot(prompt string) (string, error) {
 		for _, s := range regexp.MustCompile(`Locker \d+ holds the \w+`).FindAllString(m[2], -1) {
 			var n int
 			fmt.Sscanf(m[1], "%d", &n)
-			facts = append(facts, fact(n, s, s))
+			facts = append(facts, oneFact(n, s, s))
 		}
 	}
 	return list(facts...), nil
@@ -376,8 +376,8 @@ func TestScopesOfFacts(t *testing.T) {
 	r.sayIn("!dm", anna, "$5", "Locker 79 holds the canary.", true) // it has become a room
 	r.answer = func(prompt string) (string, error) {
 		if strings.Contains(prompt, "bike") {
-			return list(fact(1, "Locker 1 holds the lamp", "Locker 1 holds the lamp"), fact(2, "My bike is green", "My bike is green"),
-				fact(2, "Locker 77 holds the canary", "My bike is green"), fact(2, "Locker 77 holds the canary", "Locker 77 holds the canary")), nil
+			return list(oneFact(1, "Locker 1 holds the lamp", "Locker 1 holds the lamp"), oneFact(2, "My bike is green", "My bike is green"),
+				oneFact(2, "Locker 77 holds the canary", "My bike is green"), oneFact(2, "Locker 77 holds the canary", "Locker 77 holds the canary")), nil
 		}
 		return parrot(prompt)
 	}
@@ -410,8 +410,8 @@ func TestAnswersToQuestions(t *testing.T) {
 		if !strings.Contains(prompt, "(the question before it: What is your sister called?)") || strings.Contains(prompt, "Kiel") {
 			t.Errorf("asked: %s", prompt)
 		}
-		return list(fact(1, "anna's sister is called Jana", "Jana"), fact(1, "anna lives in Kiel", "Jana"), fact(2, "anna's brother is called Peter", "Yes"),
-			fact(2, "anna's brother is called Peter", "your brother called Peter")), nil
+		return list(oneFact(1, "anna's sister is called Jana", "Jana"), oneFact(1, "anna lives in Kiel", "Jana"), oneFact(2, "anna's brother is called Peter", "Yes"),
+			oneFact(2, "anna's brother is called Peter", "your brother called Peter")), nil
 	}
 	done := r.harvest()
 	if got := r.texts(); got != "anna's sister is called Jana" || done.Refused[refusedInvented] != 2 || done.Refused[refusedQuote] != 1 {

@@ -207,7 +207,7 @@ func goesOn(plain string) bool {
 		return true
 	}
 	for w := range strings.FieldsSeq(plain) {
-		if hasDigit(w) && strings.ContainsFunc(w, unicode.IsLetter) {
+		if withDigit(w) && strings.ContainsFunc(w, unicode.IsLetter) {
 			return true
 		}
 	}

@@ -37,6 +37,7 @@ type Config struct {
 
 	zone     *time.Location
 	warnings []string
+	backend  bool // the file names memory.backend
 }
 
 // MatrixConfig is the bot's account and who may talk to it. After loading,
@@ -170,8 +171,8 @@ func defaultConfig() *Config {
 		Name: "Reverie", Data: "./data", Timezone: "Local",
 		Prompt:  PromptConfig{Layout: "stable", Steering: true},
 		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
-		Memory:  MemoryConfig{Backend: "flat_file", Isolation: "strict"},
 		Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
+		Memory:  MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:    SeedConfig{Language: "en"},
 		Log:     LogConfig{Level: "info", Format: "text"},
 	}

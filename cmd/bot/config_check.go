@@ -65,6 +65,7 @@ func (c *Config) complete(r *reader, dir string) {
 			r.fault("context.component_size_limits."+l.key, "write a number of characters from 200 to 1000000")
 		}
 	}
+	_, c.backend = r.lines["memory.backend"]
 	oneOf(r, "memory.backend", c.Memory.Backend, backends)
 	oneOf(r, "memory.isolation", c.Memory.Isolation, isolations)
 	oneOf(r, "log.level", c.Log.Level, logLevels)

@@ -61,7 +61,7 @@ func TestConfigSample(t *testing.T) {
 	}
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := &Config{
-		Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
+		backend: true, Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
 		Matrix: &MatrixConfig{Homeserver: "https://matrix.example.org", User: "@reverie:example.org", Password: "hunter2",
 			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}},
 		LLM: LLMConfig{
@@ -91,7 +91,7 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
-		c.Memory.Backend != "flat_file" || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.Warnings()) != 0 {
+		c.Memory.Backend != "local_vector" || c.backend || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.Warnings()) != 0 {
 		t.Errorf("%#v", c)
 	}
 	for data, want := range map[string]string{"": "/x", "./d": "/x/d", "../d": "/d", "/abs/d": "/abs/d", "~/d": filepath.Join(os.Getenv("HOME"), "d")} {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
@@ -54,27 +55,6 @@ func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
 	return llm.NewEmbedding(llm.EmbeddingConfig{BaseURL: e.BaseURL, APIKey: string(e.APIKey), Model: e.Model, Timeout: e.Timeout, Log: log})
 }
 
-// builtIn makes vectors with the encoder that is part of the program.
-type builtIn struct{ *encoder.Encoder }
-
-// Name implements memory.Embedder.
-func (builtIn) Name() string { return encoder.Model }
-
-// Embed implements memory.Embedder.
-func (e builtIn) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	out := make([][]float32, len(texts))
-	for i, text := range texts {
-		vector, unknown, err := e.Encode(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		if unknown <= encoder.MaxUnknown {
-			out[i] = vector
-		}
-	}
-	return out, nil
-}
-
 // openVectors opens the vectors of memories that memory.backend asks for, made by
 // the configured model or else by the one that is part of the program. It is nil if
 // the backend has none or nothing can make them; the log says which. patience is
@@ -91,14 +71,32 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 	case configured != nil:
 		c.Embedder = configured
 	default:
-		e, err := encoder.Embedded()
-		if err != nil {
-			b.log.Warn("memories are found by their words only: there is nothing that makes vectors; llm.embedding in the configuration names a model that does", "err", err)
+		if !encoder.BuiltIn() {
+			if b.cfg.backend { // nobody is told over and over of what nobody asked for
+				b.log.Warn(wordsOnly, "err", encoder.ErrNoWeights)
+			}
 			return nil, nil
 		}
-		c.Embedder, c.Neutral = builtIn{e}, encoder.Neutral
+		c.Embedder, c.Neutral = &builtIn{log: b.log}, encoder.Neutral
 	}
 	return memory.OpenVectors(ctx, c)
+}
+
+// atOnce is how many memories an import reads for their meaning before it ends, some
+// minutes' work, where the configuration does not ask for it.
+const atOnce = 10_000
+
+// readImported reads the memories that were added, and those that had no vector
+// before, for their meaning. What it leaves is told on w.
+func (b *bot) readImported(ctx context.Context, w io.Writer, h *memory.Hybrid, added int) {
+	before := b.vectors.Status()
+	if left := added + before.Total - before.Done; left > atOnce && !b.cfg.backend {
+		fmt.Fprintf(w, "%d memories are not read for their meaning yet. They are found by their words; the bot reads them while it runs, or `bot memory reindex` does at once.\n", left)
+		return
+	}
+	if err := h.Complete(ctx, progressOn(w, "memories read for their meaning")); err != nil {
+		fmt.Fprintf(w, "The memories are imported, but not all are read for their meaning (%v). They are found by their words; the bot goes on with it, or `bot memory reindex` does.\n", err)
+	}
 }
 
 // runVectors reads memories for their meaning until ctx ends.
@@ -132,7 +130,7 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 		return []finding{{area, ill, err.Error(), "mend llm.embedding in the configuration"}}
 	}
 	if e == nil {
-		return nil
+		return b.examineBuiltIn()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,10 +82,11 @@ func TestDoctorAsksForVectors(t *testing.T) {
 // TestOpenVectors: who makes them, and what is said when nobody can.
 func TestOpenVectors(t *testing.T) {
 	for name, tt := range map[string]struct{ more, model string }{
-		"another backend":    {"", ""},
+		"another backend":    {"memory: {backend: fts5}\n", ""},
+		"not chosen":         {"", encoder.Model},
 		"built in":           {"memory: {backend: local_vector}\n", encoder.Model},
 		"configured":         {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: local_vector}\n", "other"},
-		"configured, unused": {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\n", ""},
+		"configured, unused": {"  embedding: {base_url: \"http://127.0.0.1:1/v1\", model: other}\nmemory: {backend: flat_file}\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, t.TempDir(), small+tt.more)
@@ -107,9 +108,9 @@ func TestOpenVectors(t *testing.T) {
 			if v != nil {
 				model = v.Status().Model
 			}
-			if _, err := encoder.Embedded(); errors.Is(err, encoder.ErrNoWeights) && tt.model == encoder.Model {
+			if !encoder.BuiltIn() && tt.model == encoder.Model {
 				tt.model = ""
-				if strings.Count(said.String(), "found by their words only") != 1 {
+				if strings.Contains(said.String(), "found by their words only") != c.backend {
 					t.Errorf("without weights it says %q", said.String())
 				}
 			}
@@ -120,16 +121,22 @@ func TestOpenVectors(t *testing.T) {
 	}
 }
 
-// TestBuiltInEmbedder: what it does not know has no vector.
+// TestBuiltInEmbedder: what it does not know has no vector, and it is let go of
+// when nobody needs it.
 func TestBuiltInEmbedder(t *testing.T) {
-	e, err := encoder.Embedded()
-	if errors.Is(err, encoder.ErrNoWeights) {
+	if !encoder.BuiltIn() {
 		t.Skip("the encoder's weights are not here; `make weights` fetches them")
 	}
-	if err != nil {
-		t.Fatal(err)
+	e := &builtIn{log: slog.New(slog.DiscardHandler), keep: time.Hour}
+	held := func() *encoder.Encoder {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.loaded
 	}
-	vectors, err := builtIn{e}.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
+	if held() != nil {
+		t.Error("it is loaded before it is needed")
+	}
+	vectors, err := e.Embed(t.Context(), []string{"good morning", "早上好，你今天怎么样", "", "good evening"})
 	if err != nil || len(vectors) != 4 {
 		t.Fatalf("%d vectors, %v", len(vectors), err)
 	}
@@ -137,5 +144,22 @@ func TestBuiltInEmbedder(t *testing.T) {
 		if len(vectors[i]) != want {
 			t.Errorf("vector %d has %d numbers, want %d", i, len(vectors[i]), want)
 		}
+	}
+	first := held()
+	again, err := e.Embed(t.Context(), []string{"good morning"})
+	if err != nil || held() != first || first == nil {
+		t.Errorf("it is loaded for each question: %v", err)
+	}
+	e.mu.Lock()
+	e.rest.Reset(0) // the hour is over
+	e.mu.Unlock()
+	for limit := time.Now().Add(time.Minute); held() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("it is never let go of")
+		}
+	}
+	after, err := e.Embed(t.Context(), []string{"good morning"})
+	if err != nil || !slices.Equal(after[0], again[0]) {
+		t.Errorf("loaded once more it makes another vector: %v", err)
 	}
 }

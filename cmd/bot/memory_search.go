@@ -200,9 +200,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 			return err
 		}
 		if h, ok := index.(*memory.Hybrid); ok {
-			if err := h.Complete(ctx, progressOn(c.err, "memories read for their meaning")); err != nil {
-				fmt.Fprintf(c.err, "The memories are imported, but not all are read for their meaning (%v). They are found by their words; the bot goes on with it, or `bot memory reindex` does.\n", err)
-			}
+			b.readImported(ctx, c.err, h, result.Added)
 		}
 		if m.JSON {
 			return printJSON(c.out, result)
@@ -328,6 +326,7 @@ func withIndex(ctx context.Context, c console, path configPath, do func(*bot, fo
 	if vectors == nil {
 		return do(b, words)
 	}
+	b.vectors = vectors
 	return do(b, memory.OpenHybrid(words, vectors))
 }
 

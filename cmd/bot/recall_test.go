@@ -68,13 +68,13 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	}
 }
 
-// TestLocalVectorFindsByMeaning: with memory.backend local_vector the bot reads its
+// TestLocalVectorFindsByMeaning: without being asked for anything the bot reads its
 // memories for their meaning in the background, and finds them by it.
 func TestLocalVectorFindsByMeaning(t *testing.T) {
-	if _, err := encoder.Embedded(); err != nil {
+	if !encoder.BuiltIn() {
 		t.Skip("no weights are built in: make weights")
 	}
-	cfg, err := parse(t, t.TempDir(), small+"memory: {backend: local_vector}\n")
+	cfg, err := parse(t, t.TempDir(), small)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,17 +58,18 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, err
 	}
 	// An index says where to look; who may see what it found is decided here.
-	return slices.DeleteFunc(hits, func(h Hit) bool {
+	hits = slices.DeleteFunc(hits, func(h Hit) bool {
 		if h.Turn != nil {
 			return !slices.Contains(q.Scopes, h.Turn.Scope)
 		}
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
-	}), nil
+	})
+	return s.outdated(ctx, q, hits)
 }
 
 // WorkingSet picks from entries, as Entries returns them, those that a prompt
-// shows whatever is asked: what is pinned, what was added last and what was of
-// use most often, in each scope. Without an index it is all of them.
+// shows whatever is asked: what is pinned, the half that was of use most often,
+// and what was added last, in each scope. Without an index it is all of them.
 func (s *Store) WorkingSet(entries []Entry) []Entry {
 	if !s.recalls || len(entries) <= s.lines {
 		return entries
@@ -79,21 +80,21 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 	}
 	in := make([]bool, len(entries))
 	for _, at := range by {
-		take := func(n int, less func(a, b Entry) int) {
-			sorted := slices.Clone(at)
-			slices.SortStableFunc(sorted, func(i, j int) int { return less(entries[i], entries[j]) })
-			for _, i := range sorted[:min(n, len(sorted))] {
+		newest := func(i, j int) int { return entries[j].CreatedAt.Compare(entries[i].CreatedAt) }
+		slices.SortStableFunc(at, newest)
+		used := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return entries[i].Hits == 0 })
+		slices.SortStableFunc(used, func(i, j int) int { return entries[j].Hits - entries[i].Hits })
+		left := s.lines
+		for _, i := range used[:min(s.lines-s.lines/2, len(used))] {
+			in[i] = true
+			left--
+		}
+		for _, i := range at {
+			if left > 0 && !in[i] {
 				in[i] = true
+				left--
 			}
 		}
-		newest := func(a, b Entry) int { return b.CreatedAt.Compare(a.CreatedAt) }
-		take(s.lines/2, newest)
-		take(s.lines-s.lines/2, func(a, b Entry) int {
-			if a.Hits != b.Hits {
-				return b.Hits - a.Hits
-			}
-			return newest(a, b)
-		})
 	}
 	var out []Entry
 	for i, e := range entries {

@@ -115,6 +115,9 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 			return writeBase(ctx, s.db, f.scope, base{name: f.name})
 		}
 		data, is.hash = f.heading(), ""
+		if s.lines > 0 {
+			data = append(data, "# Shown is what is pinned, new or often used; `bot memory list` shows everything.\n"...)
+		}
 	}
 	out, ids := render(data, is.ids, v)
 	next := base{f.name, sum(out), ids}
@@ -144,15 +147,16 @@ func changedAt(f *os.File) time.Time {
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
 func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
 	v := view{successor: map[string]string{}}
-	order := `ORDER BY n`
-	args := []any{scope}
+	all := `FROM memory WHERE scope = ?1 AND ` + shown
+	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
-		// The working set: what is pinned, what was added last, what is of use.
-		order = `AND (pinned = 1 OR n IN (SELECT n FROM memory WHERE scope = ?1 AND ` + shown + ` ORDER BY n DESC LIMIT ?2 / 2)
-			OR n IN (SELECT n FROM memory WHERE scope = ?1 AND ` + shown + ` ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)) ORDER BY n`
+		// The working set: what is pinned, the half that is of most use, and what was added last.
+		query = `WITH used AS MATERIALIZED (SELECT n ` + all + ` AND hits > 0 ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)
+			SELECT id, text ` + all + ` AND (pinned = 1 OR n IN used
+				OR n IN (SELECT n ` + all + ` AND n NOT IN used ORDER BY n DESC LIMIT ?2 - (SELECT count(*) FROM used))) ORDER BY n`
 		args = append(args, s.lines)
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT id, text FROM memory WHERE scope = ?1 AND `+shown+` `+order, args...)
+	rows, err := s.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
 	}

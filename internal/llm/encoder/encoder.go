@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
 )
 
 // Dims is the length of every vector.
@@ -39,11 +38,16 @@ var files embed.FS
 
 const weightsFile = "weights/use-lite.q8"
 
-// Embedded is the encoder that was built into the program, or ErrNoWeights. It
-// is loaded at the first call (milliseconds, some 8 MB), and then always the same.
-func Embedded() (*Encoder, error) { return once() }
+// BuiltIn reports whether the program was built with weights. It loads nothing.
+func BuiltIn() bool {
+	_, err := fs.Stat(files, weightsFile)
+	return err == nil
+}
 
-var once = sync.OnceValues(func() (*Encoder, error) { return embedded(files) })
+// Embedded loads the encoder that was built into the program, or is ErrNoWeights.
+// That takes milliseconds and some 8 MB, which are free again when nobody holds
+// the encoder any more.
+func Embedded() (*Encoder, error) { return embedded(files) }
 
 func embedded(from fs.FS) (*Encoder, error) {
 	data, err := fs.ReadFile(from, weightsFile)

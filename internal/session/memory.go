@@ -183,6 +183,7 @@ func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope
 			elsewhere = true
 		}
 	}
+	scope.Outside, scope.Agreed = outside(past), agreed(past, in.Sender)
 	scope.Elsewhere, scope.Said = elsewhere || in.Event != "", strings.Join(said[max(0, len(said)-20):], "\n")
 	return scope
 }

@@ -44,6 +44,8 @@ type Scope struct {
 	// nobody's here: a file, a page, what another server said.
 	Elsewhere bool
 	System    bool // a system event is worked on: no person waits for an answer
+	Outside   string // such words in all of the conversation
+	Agreed    string // what was proposed to User, who agreed
 }
 
 // Result answers one call. Content is plain text for the model, never empty,

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/matrix"
@@ -73,6 +75,23 @@ type scopeFlag struct {
 	Scope string `help:"Whose: private:@user:server, room:!id:server or shared." placeholder:"SCOPE"`
 }
 
+// check refuses what is no scope: nothing would be found, and nobody told why.
+func (f scopeFlag) check() error {
+	if f.Scope == "" {
+		return nil
+	}
+	return checkScopes(memory.Scope(f.Scope))
+}
+
+func checkScopes(scopes ...memory.Scope) error {
+	for _, s := range scopes {
+		if err := s.Check(); err != nil {
+			return usageError{fmt.Errorf("--scope: %w", err)}
+		}
+	}
+	return nil
+}
+
 // access is what the flag asks for; without it, everything.
 func (f scopeFlag) access() memory.Access {
 	a := operator()
@@ -100,6 +119,9 @@ type memoryListCommand struct {
 
 // Run lists entries.
 func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	b, err := openMemory(ctx, c, path)
 	if err != nil {
 		return err
@@ -137,6 +159,9 @@ type memoryAddCommand struct {
 
 // Run adds an entry, as if its person had said it.
 func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) error {
+	if err := a.check(); err != nil {
+		return err
+	}
 	b, err := openMemory(ctx, c, path)
 	if err != nil {
 		return err
@@ -172,6 +197,9 @@ type memoryForgetCommand struct {
 
 // Run forgets.
 func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	b, err := openMemory(ctx, c, path)
 	if err != nil {
 		return err
@@ -225,16 +253,43 @@ func (h memoryHistoryCommand) Run(ctx context.Context, c console, path configPat
 		return printJSON(c.out, all)
 	}
 	for _, o := range all {
-		text := ""
-		if o.After != nil {
-			text = string(o.After.Scope) + "  " + o.After.Text
-			if o.Op == "add" && o.After.Like != "" {
-				text += "  (nearly the same as " + o.After.Like + ")"
-			}
-		}
-		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor, o.Op, o.Entry, text)
+		fmt.Fprintf(c.out, "%s  batch %s  %s  %s  %s  %s\n", o.At.In(b.cfg.location()).Format("2006-01-02 15:04:05"), o.Batch, o.Actor, o.Op, o.Entry, happened(o, b.cfg.location()))
 	}
 	return nil
+}
+
+// happened says in words what an operation did, and where an entry comes from.
+func happened(o memory.Op, zone *time.Location) string {
+	e := o.After
+	if e == nil {
+		return ""
+	}
+	text := string(e.Scope) + "  " + e.Text
+	if o.Op != "add" {
+		return text
+	}
+	if e.Like != "" {
+		text += "  (nearly the same as " + e.Like + ")"
+	}
+	text += "\n    source " + string(e.Source) + ", " + string(e.Kind)
+	for _, part := range []struct{ name, value string }{
+		{"about", e.Subject}, {"said", shortTime(e.ObservedAt, zone)}, {"from", shortTime(e.ValidFrom, zone)}, {"until", shortTime(e.ValidTo, zone)}, {"message", e.Event}, {"ref", e.Ref},
+	} {
+		if part.value != "" {
+			text += ", " + part.name + " " + part.value
+		}
+	}
+	if e.Quote != "" {
+		text += "\n    " + strconv.Quote(e.Quote)
+	}
+	return text
+}
+
+func shortTime(t time.Time, zone *time.Location) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.In(zone).Format("2006-01-02 15:04")
 }
 
 type memoryUndoCommand struct {
@@ -268,6 +323,9 @@ type memoryExportCommand struct {
 
 // Run prints the entries, as import reads them.
 func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath) error {
+	if err := x.check(); err != nil {
+		return err
+	}
 	b, err := openMemory(ctx, c, path)
 	if err != nil {
 		return err

@@ -41,6 +41,9 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath
 	case text != "" && s.Batch != "":
 		return usageError{errors.New("give either a question or --batch, not both")}
 	}
+	if err := checkScopes(s.Scope...); err != nil {
+		return err
+	}
 	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
 		scopes := s.Scope
 		if len(scopes) == 0 {
@@ -166,6 +169,12 @@ func readQuestions(name string) ([]batchQuestion, error) {
 			bad = append(bad, fmt.Errorf("%s:%d: the line is no JSON object with id, query and scope: %w", name, n, err))
 			continue
 		}
+		if one.Scope != "" {
+			if err := one.Scope.Check(); err != nil {
+				bad = append(bad, fmt.Errorf("%s:%d: scope: %w", name, n, err))
+				continue
+			}
+		}
 		if len(one.ID) == 0 {
 			one.ID = json.RawMessage(fmt.Sprint(n))
 		}
@@ -175,13 +184,18 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string       `arg:"" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq; - is standard input."`
+	File  string       `arg:"" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
 	Scope memory.Scope `help:"The scope of lines that name none (the first owner's private one)." placeholder:"SCOPE"`
 	JSON  bool         `help:"Print JSON."`
 }
 
 // Run imports the file. It may run beside the bot.
 func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
+	if m.Scope != "" {
+		if err := checkScopes(m.Scope); err != nil {
+			return err
+		}
+	}
 	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
 		in, done, err := m.open(c.in)
 		if err != nil {

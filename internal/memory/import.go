@@ -74,12 +74,19 @@ type record struct {
 	Subject      string          `json:"subject"`
 	Source       Source          `json:"source"`
 	ObservedAt   json.RawMessage `json:"observed_at"`
+	Kind         Kind            `json:"kind"`
+	ValidFrom    json.RawMessage `json:"valid_from"`
+	ValidTo      json.RawMessage `json:"valid_to"`
+	Pinned       bool            `json:"pinned"`
+	Event        string          `json:"event"`
+	Quote        string          `json:"quote"`
 	Ref          string          `json:"ref"`
 	Conversation string          `json:"conversation"`
 	Seq          int             `json:"seq"`
 }
 
-var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq"}
+var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq",
+	"kind", "valid_from", "valid_to", "pinned", "event", "quote"}
 
 // each hands over every line of r as an entry, and notes in ignored, if there is
 // one, the fields that mean nothing. Lines that are none, and those
@@ -184,13 +191,26 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	if !slices.Contains(allSources, source) {
 		return Entry{}, fmt.Errorf("source %q: it is one of %s", source, joinSources())
 	}
-	at, err := m.time(r.ObservedAt, now)
-	if err != nil {
-		return Entry{}, err
+	kind := cmp.Or(r.Kind, Fact)
+	if !slices.Contains(allKinds, kind) {
+		return Entry{}, fmt.Errorf("kind %q: it is fact, preference, event or insight", kind)
 	}
-	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: Fact, Source: source, State: Active,
-		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: at, CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
+	var times [3]time.Time
+	for i, of := range []struct {
+		name string
+		raw  json.RawMessage
+		none time.Time
+	}{{"observed_at", r.ObservedAt, now}, {"valid_from", r.ValidFrom, time.Time{}}, {"valid_to", r.ValidTo, time.Time{}}} {
+		if times[i], err = m.time(of.raw, of.none); err != nil {
+			return Entry{}, fmt.Errorf("%s %w", of.name, err)
+		}
+	}
+	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active,
+		ValidFrom: times[1], ValidTo: times[2], Pinned: r.Pinned, Event: oneLine(r.Event), Quote: cut(r.Quote, maxQuote),
+		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: times[0], CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
 }
+
+var allKinds = []Kind{Fact, Preference, Happening, Insight}
 
 var allSources = []Source{UserExplicit, Assistant, Harvest, DreamingMerge, FromFile, Imported}
 
@@ -280,5 +300,5 @@ func (m *Importer) time(raw json.RawMessage, now time.Time) (time.Time, error) {
 }
 
 func badTime(text string) error {
-	return fmt.Errorf("observed_at %s: write it as 2026-01-31T18:30:00Z or 2026-01-31", text)
+	return fmt.Errorf("%s: write it as 2026-01-31T18:30:00Z or 2026-01-31", text)
 }

@@ -33,6 +33,14 @@ func (s Scope) person() string {
 	return user
 }
 
+// Check is an error that lists what scopes there are, if s is none.
+func (s Scope) Check() error {
+	if !s.valid() {
+		return fmt.Errorf("%q is no scope; there are %s@user:server, %s!id:server and %s", string(s), privatePrefix, roomPrefix, Shared)
+	}
+	return nil
+}
+
 // check refuses what is no scope of ours.
 func (s Scope) check() error {
 	if s == Shared || s.person() != "" || strings.HasPrefix(string(s), roomPrefix) && len(s) > len(roomPrefix) {

@@ -41,6 +41,7 @@ func TestConsent(t *testing.T) {
 		"agreed, in Japanese":     {append(slices.Clip(asked), user("はい")), true, true},
 		"told to remember":        {append(slices.Clip(asked), user("Right. Please remember the code that you have just told me, so that I need not look it up.")), true, true},
 		"agreed, then read more":  {append(slices.Clip(asked), user("ok"), calls("read_file"), result("read_file", "x")), true, true},
+		"agreed before":           {append([]history.Message{user("yes")}, append(slices.Clip(asked), user("thanks"))...), true, false},
 		"thanked":                 {append(slices.Clip(asked), user("Thanks! And now the weather")), true, false},
 		"refused":                 {append(slices.Clip(asked), user("no, do not remember it")), true, false},
 		"told not to":             {append(slices.Clip(asked), user("please do not remember that")), true, false},
@@ -85,6 +86,6 @@ func TestUntrustedWordsNeedConsent(t *testing.T) {
 		}
 	}
 	if asked := w.script.asked(); !strings.Contains(asked[2], "ask whether to remember it") {
-		t.Errorf("the model is not told what to do: %s", asked[2])
+		t.Error("the model is not told what to do")
 	}
 }

@@ -282,16 +282,20 @@ type memoryVerifyCommand struct {
 
 // Run compares the index with the memories, and fails if they differ.
 func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(_ *bot, index foundBy) error {
+	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
 		faults, err := index.Verify(ctx)
 		if err != nil {
 			return err
+		}
+		unread := 0
+		if b.vectors != nil {
+			unread = b.vectors.Status().Total - b.vectors.Status().Done
 		}
 		if m.JSON {
 			if faults == nil {
 				faults = []string{}
 			}
-			if err := printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": faults}); err != nil {
+			if err := printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": faults, "unread": unread}); err != nil {
 				return err
 			}
 		} else {
@@ -304,6 +308,9 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 		}
 		if !m.JSON {
 			fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
+			if unread > 0 {
+				fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: the bot goes on with it, or `bot memory reindex` does.\n", unread)
+			}
 		}
 		return nil
 	})

@@ -98,13 +98,16 @@ func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 	for _, f := range []struct {
 		n    int
 		what string
-	}{{damaged, "vectors are damaged"}, {without, "memories have no vector yet"}, {wrong, "vectors in memory are not those of the database"}, {orphaned, "vectors belong to no memory"}} {
+	}{{damaged, "vectors are damaged"}, {without, noVectorYet}, {wrong, "vectors in memory are not those of the database"}, {orphaned, "vectors belong to no memory"}} {
 		if f.n > 0 {
 			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
 		}
 	}
 	return said, nil
 }
+
+// noVectorYet is what Verify says of work that is still to be done.
+const noVectorYet = "memories have no vector yet"
 
 // holds reports whether l is in memory as the database has it.
 func (v *Vectors) holds(l loaded, code []int8) bool {

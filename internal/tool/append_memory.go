@@ -12,6 +12,8 @@ import (
 
 type appendMemoryArgs struct {
 	Entry  string `json:"entry" rule:"required" doc:"The fact: one sentence that can be understood by itself."`
+	About  string `json:"about" doc:"Whom or what it is about; may be left out."`
+	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out."`
 	Source string `json:"source" doc:"Where it comes from; may be left out."`
 }
 
@@ -27,7 +29,7 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 			"Tell the person the fact and ask whether to remember it; when they have said yes, call append_memory again. They can also write `!remember` and the fact.")
 	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
-		Scope: scope.Memory[0], Text: a.Entry, Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
+		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)
 	if errors.Is(err, memory.ErrForgotten) {
 		return "", refusal("Not remembered: the person had this forgotten. Do not try again; they can take it up again with `!remember` and the fact.")
@@ -48,6 +50,19 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 		where = "this person's private memory"
 	}
 	return strings.Join([]string{"Remembered, in " + where + ":", entry.Text}, "\n"), nil
+}
+
+// maxSubject is how many characters a name may have.
+const maxSubject = 60
+
+// subject is whom the entry is about, if the entry says so: it is a name that is
+// looked for, and no place for more text.
+func subject(about, entry string) string {
+	about = strings.Join(strings.Fields(about), " ")
+	if utf8.RuneCountInString(about) > maxSubject || strings.ContainsFunc(about, unicode.IsControl) || !strings.Contains(strings.ToLower(entry), strings.ToLower(about)) {
+		return ""
+	}
+	return about
 }
 
 // ownWords reports whether the entry is made of what the person said: every

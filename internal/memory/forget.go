@@ -26,7 +26,8 @@ type Erased struct {
 // Forget empties the entries ids for good, with all that they took the place of
 // or that says the same in their scope: the texts leave the entries, the journal,
 // the files, the indexes and the free space of the database. What is left is a
-// hash, so that they are not learned again. It cannot be undone. An id that a
+// hash, so that they are not learned again. It cannot be undone. What an entry was
+// merged into goes with it, and the other parts of that count again. An id that a
 // may not see is ErrNotFound, a shared one that came from somebody else is
 // ErrNotYours, and then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
@@ -94,6 +95,9 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 				return err
 			}
 		}
+		if err := c.release(gone); err != nil {
+			return err
+		}
 		if err := s.silenceFacts(c, gone); err != nil {
 			return err
 		}
@@ -115,7 +119,7 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 	found := map[string]Entry{}
 	var order []string
 	for i := 0; i < len(ids); i++ {
-		related, err := chain(c.ctx, c.tx, ids[i])
+		related, err := tied(c.ctx, c.tx, ids[i])
 		if err != nil {
 			return nil, err
 		}
@@ -146,6 +150,52 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 		all = append(all, found[id])
 	}
 	return all, nil
+}
+
+// tied is the entry id with all that it took the place of, or that took its. What
+// it was merged into comes without its other parts: those are other facts.
+func tied(ctx context.Context, db queryer, id string) ([]string, error) {
+	ids, whole := []string{id}, []bool{true}
+	add := func(whose bool, query string, args ...any) error {
+		more, err := list[string](ctx, db, query, args...)
+		for _, m := range more {
+			if !slices.Contains(ids, m) {
+				ids, whole = append(ids, m), append(whole, whose)
+			}
+		}
+		return err
+	}
+	for i := 0; i < len(ids); i++ {
+		err := add(whole[i], `SELECT id FROM memory WHERE by_id = ? AND (state <> 'merged' OR ?) ORDER BY 1`, ids[i], whole[i])
+		if err == nil {
+			err = add(whole[i], `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state <> 'merged'`, ids[i])
+		}
+		if err == nil {
+			err = add(false, `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state = 'merged'`, ids[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+	}
+	return ids, nil
+}
+
+// release makes those parts of what is gone count again that are not gone with it.
+func (c *change) release(gone []Entry) error {
+	for _, g := range gone {
+		parts, err := entries(c.ctx, c.tx, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, g.ID)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			after := p
+			after.State, after.By = Active, ""
+			if err := c.set(p, after, "restore", 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // empty takes the words out of e and of its journal, and what was made of them.

@@ -65,7 +65,7 @@ func (d *doer) scope() Scope {
 func (d *doer) step() {
 	ctx, s := d.t.Context(), d.s
 	me := Access{Actor: owner, All: true, Owner: true}
-	what := rapid.IntRange(0, 11).Draw(d.rt, "step")
+	what := rapid.IntRange(0, 12).Draw(d.rt, "step")
 	switch what {
 	case 0:
 		d.ok(drop(s.Add(ctx, Entry{Scope: d.scope(), Text: d.fresh(), Source: UserExplicit, Subject: "Anna"}, owner)))
@@ -119,6 +119,17 @@ func (d *doer) step() {
 			if strings.Contains(e.Text, d.word(n)) {
 				d.gone = append(d.gone, d.word(n))
 			}
+		}
+	case 12:
+		ids, text := []string{e.ID}, e.Text
+		for _, o := range all {
+			if o.Scope == e.Scope && o.ID != e.ID && len(ids) < 3 {
+				ids, text = append(ids, o.ID), allWords(text, o.Text)
+			}
+		}
+		_, err := s.Merge(ctx, me, ids, text, owner)
+		if refused := (&TextError{}); !errors.As(err, &refused) || len(ids) > 1 && !strings.Contains(err.Error(), "conversation") && !strings.Contains(err.Error(), "pinned") {
+			d.ok(err)
 		}
 	}
 }

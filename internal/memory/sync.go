@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -146,13 +147,13 @@ func changedAt(f *os.File) time.Time {
 
 // view is what the file of scope is to hold, knowing that it has the lines of ids.
 func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, error) {
-	v := view{successor: map[string]string{}}
+	v := view{again: map[string]bool{}, successor: map[string]string{}}
 	all := `FROM memory WHERE scope = ?1 AND ` + shown
-	query, args := `SELECT id, text `+all+` ORDER BY n`, []any{scope}
+	query, args := `SELECT id, text, rev > 1 `+all+` ORDER BY n`, []any{scope}
 	if s.lines > 0 {
 		// The working set: what is pinned, the half that is of most use, and what was added last.
 		query = `WITH used AS MATERIALIZED (SELECT n ` + all + ` AND hits > 0 ORDER BY hits DESC, n DESC LIMIT ?2 - ?2 / 2)
-			SELECT id, text ` + all + ` AND (pinned = 1 OR n IN used
+			SELECT id, text, rev > 1 ` + all + ` AND (pinned = 1 OR n IN used
 				OR n IN (SELECT n ` + all + ` AND n NOT IN used ORDER BY n DESC LIMIT ?2 - (SELECT count(*) FROM used))) ORDER BY n`
 		args = append(args, s.lines)
 	}
@@ -164,14 +165,25 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	wanted := map[string]bool{}
 	for rows.Next() {
 		var l listed
-		if err := rows.Scan(&l.id, &l.text); err != nil {
+		var again bool
+		if err := rows.Scan(&l.id, &l.text, &again); err != nil {
 			return view{}, fmt.Errorf("read memory: %w", err)
 		}
 		v.want = append(v.want, l)
+		v.again[l.id] = again
 		wanted[l.id] = true
 	}
 	if err := rows.Err(); err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
+	}
+	there := map[string]bool{}
+	for _, id := range ids {
+		there[id] = true
+	}
+	if slices.ContainsFunc(v.want, func(l listed) bool { return v.again[l.id] && !there[l.id] }) {
+		if v.places, err = s.places(ctx, scope, wanted); err != nil {
+			return view{}, err
+		}
 	}
 	for _, id := range ids { // lines that are there no more: what took their place?
 		for range 100 {
@@ -191,6 +203,17 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 	}
 	v.forgotten = s.forgetting
 	return v, nil
+}
+
+// places puts the wanted entries of scope into the order of age.
+func (s *Store) places(ctx context.Context, scope Scope, wanted map[string]bool) ([]string, error) {
+	ids, err := list[string](ctx, s.db, `WITH RECURSIVE part (whole, id, n) AS (SELECT id, id, n FROM memory WHERE scope = ? AND `+shown+`
+		UNION SELECT part.whole, m.id, m.n FROM memory m JOIN part ON m.by_id = part.id AND m.by_id <> '')
+		SELECT whole FROM part GROUP BY whole ORDER BY min(n), whole`, scope)
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return !wanted[id] }), nil
 }
 
 // takeIn makes operations of what a person did to the file, and returns the

@@ -96,7 +96,7 @@ func (w *walker) save(lines []string) {
 func (w *walker) step() {
 	ctx, s := w.t.Context(), w.store()
 	me := Access{Actor: owner, Scopes: []Scope{Private(owner)}}
-	what := rapid.IntRange(0, 10).Draw(w.rt, "step")
+	what := rapid.IntRange(0, 11).Draw(w.rt, "step")
 	if what >= 2 && what <= 4 && w.unseen { // two edits that are looked at together are one change
 		w.look()
 	}
@@ -154,6 +154,13 @@ func (w *walker) step() {
 		w.no(err)
 		w.known, w.past, w.unseen = without(w.known, text), nil, false // nobody steps back behind that
 		w.gone = append(w.gone, text)
+	case what == 11 && len(w.known) > 1:
+		one := w.pick()
+		two := rapid.SampledFrom(without(w.known, one)).Draw(w.rt, "which too")
+		merged, err := s.Merge(ctx, me, []string{w.find(s, one), w.find(s, two)}, allWords(one, two), owner)
+		w.no(err)
+		w.did(append(without(without(w.known, one), two), merged.Text))
+		w.unseen = false
 	case what == 10:
 		i := rapid.IntRange(0, 1).Draw(w.rt, "restarted")
 		_ = w.stores[i].db.Close()

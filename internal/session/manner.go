@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"reverie/internal/history"
@@ -45,11 +46,18 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 
 // offer is the tools that the model is told about.
 func (s *Session) offer(m manner) offer {
-	o := s.offers[m.mode.name]
+	both := s.offers[m.mode.name]
+	o := both[1]
 	if m.tier == 1 {
-		return o[0]
+		o = both[0]
 	}
-	return o[1]
+	if spec, ok := s.cfg.Tools.Chore(s.chore); ok {
+		names := o.names
+		o.specs, o.names = slices.Clip(o.specs), slices.Clip(names)
+		o.add(spec)
+		o.names = names // for the prompt it is not there: what comes and goes must end no epoch
+	}
+	return o
 }
 
 func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) prompt.Turn {

@@ -30,6 +30,7 @@ type Session struct {
 	ready     chan struct{}           // holds a token while the lane may have work
 
 	over  oversize // of the last turn
+	chore string   // a tool that is offered for what the program asks now, besides the others; "" = none
 	taken int64    // up to this message of ours, its markers are known to be taken in
 
 	compaction compaction
@@ -231,7 +232,7 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != ""}
+	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -82,7 +81,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory, or tool; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
+// append_memory, "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -90,10 +89,12 @@ type script struct {
 	refuse   string // a parameter that makes a request a bad one
 	requests []string
 	block    chan struct{} // when set, an answer waits for it
-	tool     string        // that is called
 	dense    int           // when set, a token is so many bytes of the request, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
+	// tool goes before all of these, if it is ok: a call of the tool name with the
+	// arguments answer, or, without a name, words.
+	tool func(body string) (name, answer string, ok bool)
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -105,6 +106,12 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = given
 	} else if len(s.answers) > 0 {
 		answer, s.answers = s.answers[0], s.answers[1:]
+	}
+	called := "append_memory"
+	if s.tool != nil {
+		if name, given, ok := s.tool(string(body)); ok {
+			called, answer = name, given
+		}
 	}
 	block, n := s.block, len(s.requests)
 	s.mu.Unlock()
@@ -132,7 +139,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasPrefix(answer, "{") {
 		delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 			"index": 0, "id": fmt.Sprintf("call_%d", n), "type": "function",
-			"function": map[string]any{"name": cmp.Or(s.tool, "append_memory"), "arguments": answer},
+			"function": map[string]any{"name": called, "arguments": answer},
 		}}}
 		finish = "tool_calls"
 	}

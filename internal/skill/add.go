@@ -72,7 +72,7 @@ func (l *Library) put(name string, text []byte) (rel string, now []byte, replace
 		if bytes.Equal(old, text) {
 			return rel, text, true, nil // as it is already: no version to keep
 		}
-		if err := keep(path, old); err != nil {
+		if _, err := keep(path, old); err != nil {
 			return "", nil, false, err
 		}
 		return rel, text, true, store.WriteFile(path, text)
@@ -116,19 +116,27 @@ func (l *Library) read(rel string) ([]byte, error) {
 }
 
 // keep stores old as the next earlier version of the file at path.
-func keep(path string, old []byte) error {
+func keep(path string, old []byte) (version string, err error) {
+	if version, err = reserve(path); err != nil {
+		return "", err
+	}
+	return version, store.WriteFile(version, old) // the name is ours now
+}
+
+// reserve makes an empty file that is to be the next earlier version of path.
+func reserve(path string) (version string, err error) {
 	for n := 1; ; n++ {
 		version := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), n))
 		f, err := os.OpenFile(version, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue // never over another version
 		}
+		if err == nil {
+			err = f.Close()
+		}
 		if err != nil {
-			return fmt.Errorf("keep the earlier version: %w", err)
+			return "", fmt.Errorf("keep the earlier version: %w", err)
 		}
-		if err := f.Close(); err != nil {
-			return fmt.Errorf("keep the earlier version: %w", err)
-		}
-		return store.WriteFile(version, old) // the name is ours now
+		return version, nil
 	}
 }

@@ -24,6 +24,10 @@ var (
 	addSkillText string
 	//go:embed read_file.md
 	readFileText string
+	//go:embed merge_memories.md
+	mergeMemoriesText string
+	//go:embed tidy_skills.md
+	tidySkillsText string
 )
 
 // catalog is all the tools, in the order in which the model sees them: name,
@@ -36,6 +40,14 @@ var catalog = []entry{
 	define(StaySilent, staySilentText, `{"reason": "Nothing has changed since yesterday."}`, (*Set).staySilent),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
+}
+
+// chores are tools that are offered only where the program itself asks for
+// something: they take no room in a prompt otherwise, and no conversation comes to
+// call them.
+var chores = []entry{
+	define("merge_memories", mergeMemoriesText, `{"ids": "mem_ab12cd34ef56 mem_gh78ij90kl12", "text": "Ada's sister Jana lives in Brno and has two cats."}`, (*Set).mergeMemories),
+	define("tidy_skills", tidySkillsText, `{"skill_name": "weekly-report", "summary": "The weekly report"}`, (*Set).tidySkills),
 }
 
 // entry is one tool of the catalog.

@@ -35,6 +35,7 @@ type Scope struct {
 	Memory []memory.Scope
 	Now    time.Time
 	Policy Policy // what may be used; it holds for calls, whatever was offered
+	Chore  string // the one tool of Chore that may be used besides; "" = none
 
 	Event string    // the message it acts on, as the transport names it
 	Quote string    // what that says
@@ -78,12 +79,17 @@ type Set struct {
 	cfg   Config
 	log   *slog.Logger
 	tools []entry
+	extra []entry // offered one by one, for what the program asks itself
 	limit time.Duration
 }
 
 // New returns the set of all tools in the catalog.
 func New(cfg Config) (*Set, error) {
-	return newSet(cfg, catalog)
+	s, err := newSet(cfg, catalog)
+	if err == nil {
+		s.extra = chores
+	}
+	return s, err
 }
 
 func newSet(cfg Config, tools []entry) (*Set, error) {
@@ -107,6 +113,17 @@ func (s *Set) Specs() []llm.ToolSpec {
 		specs[i] = llm.ToolSpec{Name: t.name, Description: t.description, Parameters: t.schema}
 	}
 	return specs
+}
+
+// Chore describes a tool that is offered only with a request of the program's own;
+// false if there is none of that name.
+func (s *Set) Chore(name string) (llm.ToolSpec, bool) {
+	for _, t := range s.extra {
+		if t.name == name {
+			return llm.ToolSpec{Name: t.name, Description: t.description, Parameters: t.schema}, true
+		}
+	}
+	return llm.ToolSpec{}, false
 }
 
 // Names lists the tools in the catalog's order.
@@ -149,12 +166,17 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 }
 
 func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
-	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
+	tools := s.tools
+	at := slices.IndexFunc(tools, func(t entry) bool { return t.name == call.Name })
+	if at < 0 && call.Name == scope.Chore {
+		tools = s.extra
+		at = slices.IndexFunc(tools, func(t entry) bool { return t.name == call.Name })
+	}
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
 	case at < 0:
 		return "", refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
-	case !scope.Policy.Allows(call.Name):
+	case call.Name != scope.Chore && !scope.Policy.Allows(call.Name):
 		return "", scope.Policy.refuse(call.Name, offered)
 	}
 	defer func() {
@@ -165,7 +187,7 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	}()
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	return s.tools[at].run(s, ctx, scope, call.Arguments)
+	return tools[at].run(s, ctx, scope, call.Arguments)
 }
 
 // refusal is an error whose text is meant for the model as it stands.

@@ -183,6 +183,10 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})
 	}
+	for _, o := range p.Report.Oversize {
+		found = append(found, finding{"prompt", note, fmt.Sprintf("%s take %d characters, and a prompt has room for %d: what is over is left out of it", o.Contributor, o.Size, o.Max),
+			"make them shorter (of tasks, skills and flat_file memories the model is asked to, once a day), or raise context.component_size_limits"})
+	}
 	return append(found, finding{"prompt", well, fmt.Sprintf("the prompt of a new conversation takes %d of %d tokens", p.Report.Total, p.Report.Window), ""})
 }
 

@@ -224,7 +224,7 @@ func (s *Store) move(ctx context.Context, a Access, id string, to func(*change, 
 }
 
 // cameFrom is the person whose private entry it was before it was shared, or who
-// added it; "" if nobody did.
+// added it, or the first of what it was merged from; "" if nobody did.
 func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
 	all, err := ops(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
 	if err != nil {
@@ -238,7 +238,11 @@ func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
 			return o.Actor, nil
 		}
 	}
-	return "", nil
+	parts, err := list[string](ctx, db, `SELECT id FROM memory WHERE by_id = ? AND state = 'merged' ORDER BY n LIMIT 1`, id)
+	if err != nil || len(parts) == 0 {
+		return "", err
+	}
+	return cameFrom(ctx, db, parts[0])
 }
 
 // Filter says which entries to list.

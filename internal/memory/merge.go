@@ -13,9 +13,11 @@ import (
 // mostMerged is how many entries can become one.
 const mostMerged = 50
 
-// Merge puts one new entry with text in the place of the entries ids, on behalf of
-// actor, and returns it. The old ones are Merged, and By names the new one; one
-// Undo takes all of it back. One id is enough: that entry is said in fewer words.
+// Merge puts one new entry with text in the place of the entries ids, as far as a
+// may do that, and returns it. The old ones are Merged, and By names the new one; one
+// Undo takes all of it back. actor is who wants it: a person, or the part of the
+// program that comes to do it by itself, so that the last change of a person stays
+// another one. One id is enough: that entry is said in fewer words.
 //
 // A model writes text, and nobody may look at it, so it is refused with a TextError
 // that says what to change, and nothing is changed, unless
@@ -104,28 +106,29 @@ func whyNot(ctx context.Context, db queryer, a Access, e Entry) (string, error) 
 
 // mergeable reads the entries ids, the oldest first, if they may become one.
 func mergeable(c *change, a Access, ids []string) ([]Entry, error) {
-	var old []Entry
+	old, err := entries(c.ctx, c.tx, `WHERE id IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY n`, anys(ids)...)
+	if err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
-		e, err := entryByID(c.ctx, c.tx, id)
-		if errors.Is(err, ErrNotFound) {
+		if !slices.ContainsFunc(old, func(e Entry) bool { return e.ID == id }) {
 			return nil, noSuch(id)
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	for _, e := range old {
 		why, err := whyNot(c.ctx, c.tx, a, e)
 		if err != nil {
 			return nil, err
 		}
 		if why != "" {
-			return nil, textErrorf("%s: %s", id, why)
+			return nil, textErrorf("%s: %s", e.ID, why)
 		}
-		if len(old) > 0 && e.Scope != old[0].Scope {
-			return nil, textErrorf("%s and %s belong to different people or rooms: they stay apart", old[0].ID, id)
-		}
-		old = append(old, e)
 	}
-	slices.SortStableFunc(old, func(x, y Entry) int { return x.CreatedAt.Compare(y.CreatedAt) })
+	for _, e := range old {
+		if e.Scope != old[0].Scope {
+			return nil, textErrorf("%s and %s belong to different people or rooms: they stay apart", old[0].ID, e.ID)
+		}
+	}
 	return old, nil
 }
 

@@ -189,6 +189,28 @@ func TestMergeRefuses(t *testing.T) {
 	must[Entry](t)(s.Merge(ctx, as(guest), []string{brno, cats}, long, guest))
 }
 
+// TestMergedByItself: what the program put together by itself is not the last change
+// of the person, and stays theirs.
+func TestMergedByItself(t *testing.T) {
+	ctx, s := t.Context(), openAt(t, t.TempDir())
+	e := notedBy(t, s, Assistant, Shared, "the office opens early in the morning")
+	m := must[Entry](t)(s.Merge(ctx, as(guest), []string{e.ID}, "the office opens early", "tidying"))
+	if from, err := cameFrom(ctx, s.db, m.ID); err != nil || from != guest {
+		t.Errorf("it came from %q, %v", from, err)
+	}
+	m = must[Entry](t)(s.Merge(ctx, as(guest), []string{m.ID}, "office opens early", "tidying"))
+	noted(t, s, Private(guest), "tea", guest)
+	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	if got := texts(t, s, Private(guest), Shared); got != "office opens early" {
+		t.Errorf("the last change of the person was another one: %q", got)
+	}
+	must[Undone](t)(s.Undo(ctx, as(guest), must[[]Op](t)(s.History(ctx, as(guest), m.ID))[3].Batch))
+	if got := texts(t, s, Shared); got != "the office opens early" {
+		t.Errorf("taken back by its name: %q", got)
+	}
+	must[Entry](t)(s.Withdraw(ctx, as(guest), must[[]Entry](t)(s.Mergeable(ctx, as(guest)))[0].ID))
+}
+
 // allWords is what each of texts says, in as few words as that can be.
 func allWords(texts ...string) string {
 	var all []string

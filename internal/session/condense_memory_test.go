@@ -28,21 +28,21 @@ type tidier struct {
 }
 
 // reply answers the requests of the program; false to those for people.
-func (m *tidier) reply(body string) (string, string, bool) {
+func (m *tidier) reply(body string) (string, bool) {
 	var req struct {
 		Messages []struct{ Role, Content string }
 		Tools    []struct{ Function struct{ Name string } }
 	}
 	if err := json.Unmarshal([]byte(body), &req); err != nil {
-		return "", "", false
+		return "", false
 	}
 	offered := slices.ContainsFunc(req.Tools, func(t struct{ Function struct{ Name string } }) bool { return t.Function.Name == m.tool })
 	if !offered {
-		return "", "", false
+		return "", false
 	}
 	last := req.Messages[len(req.Messages)-1]
 	if last.Role == "user" {
-		return m.tool, `{}`, true
+		return m.tool + ` {}`, true
 	}
 	if m.seen.Load() == nil {
 		m.seen.Store(&last.Content)
@@ -50,11 +50,19 @@ func (m *tidier) reply(body string) (string, string, bool) {
 	}
 	if len(m.left) == 0 {
 		m.done.Add(1)
-		return "", "tidied", true
+		return "tidied", true
 	}
 	next := m.left[0]
 	m.left = m.left[1:]
-	return m.tool, next, true
+	return m.tool + " " + next, true
+}
+
+// toolCall takes the name of a tool from the front of its arguments.
+func toolCall(answer string) (name, rest string) {
+	if name, rest, ok := strings.Cut(answer, " {"); ok && regexp.MustCompile(`^[a-z_]+$`).MatchString(name) {
+		return name, "{" + rest
+	}
+	return "append_memory", answer
 }
 
 // memoriesOf are the lines of memories in a request.
@@ -76,7 +84,7 @@ func memoriesOf(t *testing.T, body string) string {
 // TestCondenseMemories: memories of 12,000 characters are cut to what a prompt has
 // room for, at once. The model is then asked to put some together, with a tool that
 // no other request has; the next prompt holds all of them again, each number and
-// name, and one !undo takes the last step back. Nobody else's memory is shown.
+// name, and one !undo takes a step back. Nobody else's memory is shown.
 func TestCondenseMemories(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var later atomic.Int64
@@ -104,11 +112,11 @@ func TestCondenseMemories(t *testing.T) {
 		}
 		return calls
 	}}
-	w.script.tool = m.reply
+	w.script.reply, w.cfg.MaxRound = m.reply, 12
 	w.say(t, "$1", "hi")
 	first := memoriesOf(t, w.script.asked()[0])
-	if strings.Contains(first, "Heron0 ") || !strings.Contains(first, "Heron99 ") || !strings.Contains(first, "more line") {
-		t.Errorf("the first prompt is not cut: %s", first)
+	if strings.Contains(first, "Heron0 ") || !strings.Contains(first, "Heron99 ") || !strings.Contains(first, "lines shown; older ones") {
+		t.Errorf("the first prompt is not cut: %.3000s", first)
 	}
 	w.finish(t, m)
 	entries, err := w.cfg.Memory.Entries(t.Context(), memory.Private(owner))
@@ -135,7 +143,14 @@ func TestCondenseMemories(t *testing.T) {
 	if n := w.room.count(); n != 2 {
 		t.Errorf("%d things were said in the room", n)
 	}
-	if got := w.say(t, "$3", "!undo"); !strings.Contains(got.Text, "known again: Heron") {
+	if got := w.say(t, "$3", "!undo"); !strings.Contains(got.Text, "no change of yours") {
+		t.Errorf("what the program did is not the person's last change: %+v", got)
+	}
+	batch := regexp.MustCompile("`(!undo [a-z0-9]+)`").FindStringSubmatch(asked[n-1])
+	if batch == nil {
+		t.Fatalf("the model does not know how to take it back: %s", asked[n-1])
+	}
+	if got := w.say(t, "$4", batch[1]); !strings.Contains(got.Text, "known again: Heron") {
 		t.Errorf("undo: %+v", got)
 	}
 }
@@ -219,10 +234,10 @@ func TestCondenseSkills(t *testing.T) {
 	m := &tidier{tool: "tidy_skills", act: func(list string) (calls []string) {
 		return []string{`{"skill_name": "skill-1", "summary": "The 1. thing"}`, `{"skill_name": "skill-2", "into": "skill-3"}`}
 	}}
-	w.script.tool = m.reply
+	w.script.reply, w.cfg.MaxRound = m.reply, 12
 	w.say(t, "$1", "hi")
 	w.finish(t, m)
-	if got := *m.seen.Load(); strings.Count(got, "very very") != 30 {
+	if got := *m.seen.Load(); strings.Count(got, "How to do the ") != 30 {
 		t.Errorf("the list: %s", got)
 	}
 	all, err := skills.List()

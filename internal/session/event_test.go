@@ -123,10 +123,9 @@ func TestSystemEventKeepsSilent(t *testing.T) {
 	s.unwanted = []string{"job:4"}
 	w.event(t, s, Inbound{ID: "job:4", Text: "Look."})
 	calls := 0
-	w.script.tool = tool.StaySilent
 	w.script.reply = func(string) (string, bool) {
 		calls++
-		return map[int]string{1: `{"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
+		return map[int]string{1: tool.StaySilent + ` {"reason":"nothing new"}`, 2: "quiet"}[calls], calls <= 2
 	}
 	w.event(t, s, Inbound{ID: "job:5", Text: "Look."})
 	if n := w.room.count(); n != 2 {

@@ -81,7 +81,7 @@ func (r *room) count() int {
 
 // script is a model server that gives its answers in order and keeps the
 // requests. An answer that starts with "{" is a tool call's arguments for
-// append_memory, "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
+// append_memory, one like "task {" calls that tool; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
 type script struct {
 	mu       sync.Mutex
 	answers  []string
@@ -92,9 +92,6 @@ type script struct {
 	dense    int           // when set, a token is so many bytes of the request, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
-	// tool goes before all of these, if it is ok: a call of the tool name with the
-	// arguments answer, or, without a name, words.
-	tool func(body string) (name, answer string, ok bool)
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -107,12 +104,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else if len(s.answers) > 0 {
 		answer, s.answers = s.answers[0], s.answers[1:]
 	}
-	called := "append_memory"
-	if s.tool != nil {
-		if name, given, ok := s.tool(string(body)); ok {
-			called, answer = name, given
-		}
-	}
+	called, answer := toolCall(answer)
 	block, n := s.block, len(s.requests)
 	s.mu.Unlock()
 	if s.refuse != "" && strings.Contains(string(body), `"`+s.refuse+`"`) {

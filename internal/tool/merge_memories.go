@@ -21,6 +21,9 @@ type mergeMemoriesArgs struct {
 // windows have to have room for it.
 const mergePage = 6000
 
+// tidying is who did it, in the journal: the last change of the person is another one.
+const tidying = "tidying"
+
 // mergeMemories lists what may be put together here, or does that.
 func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArgs) (string, error) {
 	access := memory.Access{Actor: scope.User, Scopes: scope.Memory}
@@ -33,7 +36,7 @@ func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArg
 	case a.Text == "":
 		return "", faults{"text: is missing; send the memory that is to take their place"}
 	}
-	merged, err := s.cfg.Memory.Merge(ctx, access, ids, a.Text, scope.User)
+	merged, err := s.cfg.Memory.Merge(ctx, access, ids, a.Text, tidying)
 	var reason *memory.TextError
 	switch {
 	case errors.As(err, &reason):
@@ -43,8 +46,13 @@ func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArg
 	case err != nil:
 		return "", err
 	}
-	s.log.Info("memories were put together; `!undo`, or `bot memory undo`, takes it back", "room", scope.Room, "memories", len(ids), "now", merged.ID)
-	return fmt.Sprintf("Put together as %s:\n%s", merged.ID, merged.Text), nil
+	done, err := s.cfg.Memory.History(ctx, access, merged.ID)
+	if err != nil || len(done) == 0 {
+		return "", err
+	}
+	undo := "!undo " + done[len(done)-1].Batch
+	s.log.Info("memories were put together", "room", scope.Room, "memories", len(ids), "now", merged.ID, "undo", undo)
+	return fmt.Sprintf("Put together as %s (the person can take it back with `%s`):\n%s", merged.ID, undo, merged.Text), nil
 }
 
 // listMemories shows a page of what may be put together, the oldest first.

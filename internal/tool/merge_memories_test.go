@@ -74,8 +74,10 @@ func TestMergeMemories(t *testing.T) {
 	if err != nil || len(entries) != 1 || entries[0].Text != "Jana lives in Brno, has 2 cats" {
 		t.Errorf("%+v, %v", entries, err)
 	}
-	if _, err := w.cfg.Memory.Undo(t.Context(), memory.Access{Actor: owner, Scopes: me.Memory}, ""); err != nil {
-		t.Errorf("the person cannot take it back: %v", err)
+	_, batch, _ := strings.Cut(got, "`!undo ")
+	batch, _, _ = strings.Cut(batch, "`")
+	if done, err := w.cfg.Memory.Undo(t.Context(), memory.Access{Actor: owner, Scopes: me.Memory}, batch); err != nil || len(done.Back) != 2 {
+		t.Errorf("the person takes back %q: %+v, %v", batch, done, err)
 	}
 	for i := range 100 {
 		w.notes(t, memory.Private(owner), fmt.Sprintf("Heron %d %s", i, strings.Repeat("x", 120)))

@@ -210,11 +210,12 @@ func TestCondenseMemoriesOnceADay(t *testing.T) {
 func TestCondenseNotWithAnIndex(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 32_000)
 	for i := range 80 {
-		if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Private(owner), fmt.Sprintf("%d: %s", i, strings.Repeat("fact ", 80))); err != nil {
+		if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Private(owner), fmt.Sprintf("%d: %s", i, strings.Repeat("fact ", 150))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	w.say(t, "$1", "hi")
+	time.Sleep(200 * time.Millisecond) // time for one too many to be asked
 	w.say(t, "$2", "hi again")
 	if n := len(w.script.asked()); n != 2 {
 		t.Errorf("asked %d times", n)

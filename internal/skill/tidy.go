@@ -35,7 +35,7 @@ func (l *Library) Shorten(name, summary string) (s Skill, kept string, err error
 	}
 	text := slices.Concat(described(old), []byte("description: "+strconv.Quote(summary)+"\n"+fence+"\n"), bodyOf(old))
 	was, now := readHead(old), readHead(text)
-	if now.summary != summary || !slices.Equal(now.triggers, was.triggers) || now.priority != was.priority || now.turns != was.turns || len(now.faults) > len(was.faults) {
+	if now.summary != summary || len(now.faults) > len(was.faults) {
 		return Skill{}, "", fmt.Errorf("the front matter of %s cannot be changed by a program: leave this skill as it is", name)
 	}
 	path := filepath.Join(l.dir, filepath.FromSlash(rel))

@@ -47,6 +47,8 @@ func TestShortenRefuses(t *testing.T) {
 	put(t, dir, "water.md", "How to water\n")
 	put(t, dir, "odd.md", "---\n{triggers: [a], description: one that is long}\n---\ntext\n")
 	put(t, dir, "odder.md", "---\n{description: one that is long}\n---\ntext\n")
+	put(t, dir, "odd-triggers.md", "---\n{\ntriggers: [a],\ndescription: one that is long}\n---\ntext\n")
+	put(t, dir, "odd-lines.md", "---\n{\npriority: 5,\ndescription: one that is long}\n---\ntext\n")
 	put(t, outside, "secret.md", "A secret that is long\n")
 	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
 		t.Fatal(err)
@@ -54,6 +56,7 @@ func TestShortenRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, summary, want string }{
 		{"water", " # ", "summary is missing"}, {"water", "How to wateR", "in fewer"}, {"no", "x", `no skill "no"`},
 		{"../water", "x", "no skill"}, {".water.md.1", "x", "no skill"}, {"link", "x", "link"}, {"odd", "short", "cannot be changed"}, {"odder", "short", "cannot be changed"},
+		{"odd-triggers", "short", "cannot be changed"}, {"odd-lines", "short", "cannot be changed"},
 	} {
 		if _, _, err := l.Shorten(tt.name, tt.summary); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s, %q: %v", tt.name, tt.summary, err)

@@ -24,7 +24,7 @@ func gatherFile(name string) func(context.Context, *question) (*content, error) 
 }
 
 func (q *question) file(name string) (*content, error) {
-	t := q.a.files.read(name)
+	t := q.a.files.readIn(q.folders.of(name), name)
 	if t.problem != "" && t.problem != missing {
 		q.problem(name, 0, t.problem)
 	}

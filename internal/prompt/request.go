@@ -56,10 +56,12 @@ type looked struct {
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
 	first  int64     // message with which the history begins, unless it must be cut again
+
+	folders *folders
 }
 
 func (r *request) look() *looked {
-	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), course: r.course.clone()} // a contributor may be late, and look at it then
+	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), folders: &folders{dir: r.a.cfg.Dir}, course: r.course.clone()} // a contributor may be late, and look at it then
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
@@ -165,8 +167,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	asking, cancel := context.WithTimeout(ctx, r.a.deadline)
 	defer cancel()
 	replies := make([]reply, len(r.a.contributors))
-	came := make(chan reply, len(sources)) // has room for the late, whom nobody waits for
-	waiting, look := 0, r.look()
+	w := round{r: r, ctx: asking, look: r.look(), queue: make([]int, 0, len(sources))}
 	for _, at := range sources {
 		if r.a.asked[at].Add(1) > maxAsked {
 			r.a.asked[at].Add(-1)
@@ -174,24 +175,11 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 			continue
 		}
 		replies[at].err = errLate
-		waiting++
-		// go: ends with its contributor, which has a deadline; no more than maxAsked of each
-		go func() {
-			defer r.a.asked[at].Add(-1)
-			came <- r.ask(asking, at, look)
-		}()
+		w.queue = append(w.queue, at)
 	}
-	for ; waiting > 0; waiting-- {
-		select {
-		case got := <-came:
-			replies[got.source] = got
-		case <-asking.Done():
-		}
-	}
-	for len(came) > 0 { // in time, though nobody looked
-		got := <-came
-		replies[got.source] = got
-	}
+	slowFirst(w.queue, r.a.contributors)
+	w.came = make(chan reply, len(w.queue)) // has room for the late, whom nobody waits for
+	w.wait(replies)
 	if err := ctx.Err(); err != nil {
 		return nil, err // the caller gave up
 	}

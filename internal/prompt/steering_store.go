@@ -89,6 +89,8 @@ type steeringCache struct {
 	text     *text
 	sections []baseSection
 	problems []Problem
+	tools    string
+	words    map[int]map[string]string // for these tools, by tier; never changed once made
 }
 
 func steeringFile(language string) string {
@@ -99,7 +101,7 @@ func steeringFile(language string) string {
 const maxWords = 300
 
 // steeringWords returns what the rules say to a model of this tier when these tools are there, by rule; none
-// for a rule that says nothing.
+// for a rule that says nothing. The caller must not change it.
 func (q *question) steeringWords() map[string]string {
 	a := q.a
 	t, file := readSteering(a.files, a.cfg.SeedLanguage)
@@ -113,11 +115,19 @@ func (q *question) steeringWords() map[string]string {
 	for _, p := range c.problems {
 		q.problem(p.File, p.Line, p.Text)
 	}
-	words := map[string]string{}
-	for _, s := range c.sections {
-		if s.on(q.turn.Tools) && s.inTier(q.turn.tier()) {
-			words[s.name] = oneLine(strings.ReplaceAll(s.text, "{agent_name}", a.cfg.Name), maxWords)
+	if tools := strings.Join(q.turn.Tools, "\n"); c.words == nil || c.tools != tools {
+		c.tools, c.words = tools, map[int]map[string]string{}
+	}
+	tier := q.turn.tier()
+	words := c.words[tier]
+	if words == nil {
+		words = map[string]string{}
+		for _, s := range c.sections {
+			if s.on(q.turn.Tools) && s.inTier(tier) {
+				words[s.name] = oneLine(strings.ReplaceAll(s.text, "{agent_name}", a.cfg.Name), maxWords)
+			}
 		}
+		c.words[tier] = words
 	}
 	return words
 }

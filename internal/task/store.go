@@ -26,6 +26,7 @@ type Store struct {
 
 	mu   sync.Mutex
 	kept map[string]list // by room: the open tasks
+	seen seen
 }
 
 // list is what List returned, and the Version it holds for.
@@ -212,13 +213,20 @@ func (s *Store) refusal(ctx context.Context, room, id, done string) error {
 //
 // It is a row kept by triggers rather than PRAGMA data_version: that one changes
 // with every commit to the whole database, so each message stored would look
-// like a change of the tasks.
+// like a change of the tasks. The row is read only if something was written to
+// the database since it was read last.
 func (s *Store) Version(ctx context.Context) (int64, error) {
-	var n int64
-	if err := s.db.QueryRowContext(ctx, `SELECT n FROM task_change`).Scan(&n); err != nil {
+	s.mu.Lock()
+	last := s.seen
+	s.mu.Unlock()
+	now, err := last.next(ctx, s.db)
+	if err != nil {
 		return 0, fmt.Errorf("read task version: %w", err)
 	}
-	return n, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = now
+	return now.version, nil
 }
 
 // List returns the tasks of room in one state, or with status "" the open ones

@@ -16,8 +16,9 @@ import (
 // messages. It changes in the transactions of those who change them (update,
 // Hear), so it is never behind. It is safe for concurrent use.
 type FTS struct {
-	db    *sql.DB
-	words analyser
+	db     *sql.DB
+	words  analyser
+	keeper keeper
 }
 
 // OpenFTS returns the index in db, which has the schema of this release.
@@ -65,6 +66,15 @@ type matches struct {
 }
 
 func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
+	if c := f.current(ctx); c != nil {
+		defer f.keeper.mu.RUnlock()
+		return c.matching(q, &f.words), nil
+	}
+	return f.lookedUp(ctx, q)
+}
+
+// lookedUp asks the index itself.
+func (f *FTS) lookedUp(ctx context.Context, q Query) (m matches, err error) {
 	if m.scopes, m.known, err = f.scopes(ctx, q.Scopes); err != nil || len(m.scopes) == 0 {
 		return m, err
 	}

@@ -33,7 +33,7 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	if err := f.hear(ctx, tx, t); err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
-	if err := tx.Commit(); err != nil {
+	if err := f.commit(tx); err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
 	return nil
@@ -71,7 +71,7 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	if err := f.updateTurns(ctx, tx, n); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil {
+	if err := f.commit(tx); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
 	return nil
@@ -89,7 +89,7 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 		}
 		all = append(all, some...)
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
+	if err := f.begins(ctx, tx); err != nil {
 		return fmt.Errorf("index messages: %w", err)
 	}
 	return f.index(ctx, tx, docs, all)

@@ -200,6 +200,7 @@ func (a spot) compare(b spot) int {
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	p := prepare(tx)
 	defer p.close()
+	f.keeper.note(tx, gone, all)
 	return f.indexWith(ctx, p, gone, all)
 }
 

@@ -92,7 +92,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, err
 	}
 	if len(c.rows) > 0 {
-		if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
+		if err := s.index.begins(ctx, tx); err != nil {
 			return nil, fmt.Errorf("memory: %w", err)
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	}
 	c.cramped()
 	s.fault("commit")
-	if err := tx.Commit(); err != nil {
+	if err := s.index.commit(tx); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("committed")

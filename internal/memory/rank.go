@@ -260,6 +260,7 @@ type candidate struct {
 	chars, words             int
 	asks, tells              bool // it is a question; it tells a time
 	past                     bool
+	counted                  *counts   // of the question's terms; nil = body, near and day are to be counted
 	like                     *Likeness // nil = it has no vector, or the question has none
 }
 
@@ -351,9 +352,13 @@ func tally(field string, forms map[string]int, into []int) {
 }
 
 func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
-	tally(s.body, forms, n.body)
-	tally(s.near, forms, n.near)
-	tally(s.day, forms, n.day)
+	if s.counted != nil {
+		n = *s.counted
+	} else {
+		tally(s.body, forms, n.body)
+		tally(s.near, forms, n.near)
+		tally(s.day, forms, n.day)
+	}
 	long := 1.0
 	if c.words > 0 {
 		long = 1 - longTexts + longTexts*float64(s.words)/c.words

@@ -191,3 +191,29 @@ func TestConcordanceIsNeverBehind(t *testing.T) {
 		t.Errorf("after a rebuild: %q", got)
 	}
 }
+
+// What the vectors add is the same, wherever its words come from.
+func TestConcordanceWithVectors(t *testing.T) {
+	f := openIndex(t)
+	for i := range 30 {
+		remember(t, f, fmt.Sprintf(`{"text":"%s number %d","scope":%q,"conversation":"c","seq":%d,"observed_at":"2026-01-02T03:04:05Z"}`,
+			[]string{"a boat on the sea", "tea with milk", "the piano lesson"}[i%3], i, []string{"shared", "private:@a:b.c"}[i%2], i))
+	}
+	x := joined(t, f)
+	for _, q := range []string{"sailing", "a cup of tea", "who plays the piano?", "number 7"} {
+		ask := Query{Text: q, Scopes: []Scope{Shared}, K: 30, Now: today}
+		f.keeper.mu.Lock()
+		f.keeper.forget()
+		f.keeper.asked = -askedAgain
+		f.keeper.mu.Unlock()
+		want, err := x.Search(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm(t, f)
+		got, err := x.Search(t.Context(), ask)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" || len(got) == 0 {
+			t.Errorf("%q: %d hits, %v, %s", q, len(got), err, diff)
+		}
+	}
+}

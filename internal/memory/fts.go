@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -307,15 +306,18 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
+	turns, err := turnsOf(ctx, db, ranked)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
 		h := Hit{Score: round(s.score), Covered: round(s.covered), Why: s.why()}
 		e, there := entries[s.doc]
 		if h.Entry = e; s.doc < 0 {
-			h.Turn, h.Around, err = turnOf(ctx, db, -s.doc)
-			there = err == nil
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
-				return nil, fmt.Errorf("search: %w", err)
+			var t heardTurn
+			if t, there = turns[-s.doc]; there {
+				h.Turn, h.Around = &t.turn, t.around
 			}
 		}
 		if there { // or it is gone since
@@ -333,11 +335,14 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 			numbers = append(numbers, s.doc)
 		}
 	}
+	out := make(map[int64]Entry, len(numbers))
+	if len(numbers) == 0 {
+		return out, nil
+	}
 	list, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[int64]Entry, len(numbers))
 	rows, err := db.QueryContext(ctx, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, string(list))
 	if err != nil {
 		return nil, err
@@ -345,7 +350,7 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 	defer rows.Close()
 	for rows.Next() {
 		var n int64
-		e, err := scanEntry(withNumber{rows, &n})
+		e, err := scanEntry(withMore{rows, []any{&n}})
 		if err != nil {
 			return nil, err
 		}
@@ -353,15 +358,6 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 	}
 	return out, rows.Err()
 }
-
-// withNumber scans one column more than asked for, into n.
-type withNumber struct {
-	rows *sql.Rows
-	n    *int64
-}
-
-// Scan is rows.Scan.
-func (w withNumber) Scan(into ...any) error { return w.rows.Scan(append(into, w.n)...) }
 
 // neighbourGap is how long after each other two messages may be said and still
 // explain each other.

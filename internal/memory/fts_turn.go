@@ -3,8 +3,10 @@ package memory
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text`
@@ -95,26 +97,97 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	return f.index(ctx, tx, docs, all)
 }
 
-// turnOf is the message n, with the one before and the one after it.
-func turnOf(ctx context.Context, db *sql.DB, n int64) (*Turn, []Turn, error) {
-	t, err := scanTurn(db.QueryRowContext(ctx, `SELECT `+turnColumns+` FROM memory_turn WHERE n = ?`, n))
-	if err != nil {
-		return nil, nil, err
+// turnColumnsOf are turnColumns of the table alias.
+func turnColumnsOf(alias string) string {
+	return alias + "." + strings.ReplaceAll(turnColumns, ", ", ", "+alias+".")
+}
+
+// besides is the number of the message next to t on one side, in its conversation.
+func besides(compare, order string) string {
+	return `iif(t.conversation = '', NULL, (SELECT o.n FROM memory_turn AS o WHERE o.scope = t.scope AND o.conversation = t.conversation
+		AND o.text <> '' AND (o.seq, o.n) ` + compare + ` (t.seq, t.n) ORDER BY o.seq ` + order + `, o.n ` + order + ` LIMIT 1))`
+}
+
+var turnsQuery = `SELECT ` + turnColumnsOf("t") + `, t.n, ` + besides("<", "DESC") + `, ` + besides(">", "") + `
+	FROM json_each(?) AS j CROSS JOIN memory_turn AS t ON t.n = j.value`
+
+// heardTurn is a message, with the one before and the one after it.
+type heardTurn struct {
+	turn   Turn
+	around []Turn
+}
+
+// turnsOf reads the messages among ranked, by their numbers.
+func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardTurn, error) {
+	var numbers []int64
+	for _, s := range ranked {
+		if s.doc < 0 {
+			numbers = append(numbers, -s.doc)
+		}
 	}
-	var around []Turn
-	if t.Conversation == "" {
-		return &t, nil, nil
+	if len(numbers) == 0 {
+		return nil, nil
 	}
-	for _, side := range []string{`(seq, n) < (?, ?) ORDER BY seq DESC, n DESC`, `(seq, n) > (?, ?) ORDER BY seq, n`} {
-		other, err := scanTurn(db.QueryRowContext(ctx, `SELECT `+turnColumns+` FROM memory_turn
-			WHERE scope = ? AND conversation = ? AND text <> '' AND `+side+` LIMIT 1`, t.Scope, t.Conversation, t.Seq, n))
-		if errors.Is(err, sql.ErrNoRows) {
+	turns, sides := map[int64]Turn{}, map[int64][2]sql.NullInt64{}
+	read := func(numbers []int64) error {
+		list, err := json.Marshal(numbers)
+		if err != nil {
+			return err
+		}
+		rows, err := db.QueryContext(ctx, turnsQuery, string(list))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var n int64
+			var side [2]sql.NullInt64
+			t, err := scanTurn(withMore{rows, []any{&n, &side[0], &side[1]}})
+			if err != nil {
+				return err
+			}
+			turns[n], sides[n] = t, side
+		}
+		return rows.Err()
+	}
+	if err := read(numbers); err != nil {
+		return nil, err
+	}
+	var others []int64
+	for _, n := range numbers {
+		for _, o := range sides[n] {
+			if _, there := turns[o.Int64]; o.Valid && !there {
+				others = append(others, o.Int64)
+			}
+		}
+	}
+	if len(others) > 0 {
+		if err := read(others); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[int64]heardTurn, len(numbers))
+	for _, n := range numbers {
+		t, there := turns[n]
+		if !there {
 			continue
 		}
-		if err != nil {
-			return nil, nil, err
+		h := heardTurn{turn: t}
+		for _, o := range sides[n] {
+			if other, there := turns[o.Int64]; o.Valid && there {
+				h.around = append(h.around, other)
+			}
 		}
-		around = append(around, other)
+		out[n] = h
 	}
-	return &t, around, nil
+	return out, nil
 }
+
+// withMore scans more columns than asked for.
+type withMore struct {
+	rows *sql.Rows
+	more []any
+}
+
+// Scan is rows.Scan.
+func (w withMore) Scan(into ...any) error { return w.rows.Scan(append(into, w.more...)...) }

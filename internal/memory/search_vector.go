@@ -76,11 +76,7 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 	}
 	found := m.found
 	if len(more) > 0 {
-		rows, err := h.rows(ctx, q, m.scopes, more)
-		if err != nil {
-			return nil, err
-		}
-		added, err := h.load(ctx, rows)
+		added, err := h.added(ctx, q, m, more)
 		if err != nil {
 			return nil, err
 		}
@@ -99,6 +95,19 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 		}
 	}
 	return found, nil
+}
+
+// added are docs as they are ranked, but none that the question does not ask for.
+func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
+	if c := h.current(ctx); c != nil {
+		defer h.keeper.mu.RUnlock()
+		return c.these(q, m, docs), nil
+	}
+	rows, err := h.rows(ctx, q, m.scopes, docs)
+	if err != nil {
+		return nil, err
+	}
+	return h.load(ctx, rows)
 }
 
 // rows are the rows of docs, but of none that the question does not ask for: the

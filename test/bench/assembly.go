@@ -26,12 +26,13 @@ import (
 type size struct {
 	memories, skills, tasks int
 	aim                     float64
+	backend                 memory.Backend
 }
 
 var sizes = []size{
-	{100, 20, 10, 0.053},
-	{1_000, 50, 50, 0.098},
-	{10_000, 200, 200, 0.336},
+	{100, 20, 10, 0.053, memory.FlatFile},
+	{1_000, 50, 50, 0.098, memory.FlatFile},
+	{10_000, 200, 200, 0.336, memory.FlatFile},
 }
 
 // assembly measures the assembler with warm files, in a conversation of 20 messages.
@@ -90,7 +91,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	mem, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner})
+	mem, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner, Backend: of.backend})
 	if err != nil {
 		return fail(err)
 	}

@@ -86,7 +86,12 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 			all = append(all, f...)
 		}
 	}
-	f, err := process(ctx, bot, home)
+	f, err := recalling(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, f...)
+	f, err = process(ctx, bot, home)
 	if err != nil {
 		return nil, err
 	}

@@ -78,20 +78,26 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 		}
 		times = append(times, float64(time.Since(begin).Microseconds())/1000)
 	}
+	var near []figure
+	if n <= 100_000 {
+		if near, err = meaning(ctx, db, index, asked, n); err != nil {
+			return nil, err
+		}
+	}
 	slices.Sort(times)
 	name := fmt.Sprintf("%d memories: ", n)
 	importAim := 0.0
 	if n == 100_000 {
 		importAim = 10
 	}
-	return []figure{
+	return append([]figure{
 		{name + "import", took, "s", importAim},
 		{name + "import, memory", imported, "MB", 0},
 		{name + "question, half are faster", times[len(times)/2], "ms", 0},
 		{name + "question, 99 of 100 are faster", times[len(times)*99/100], "ms", aims[n]},
 		{name + "questions, memory", searched, "MB", 200},
 		{name + "bot.db", float64(info.Size()) / 1e6, "MB", 0},
-	}, nil
+	}, near...), nil
 }
 
 // timed runs the bot and returns the seconds and the megabytes it took.

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"time"
+
+	"reverie/internal/llm/encoder"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+)
+
+// percentiles are figures of how long something took: that half, and that 99 of
+// 100, are faster than.
+func percentiles(name string, took []time.Duration, half, most float64) []figure {
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+	return []figure{
+		{name + "p50", ms(took[len(took)/2]), "ms", half},
+		{name + "p99", ms(took[len(took)*99/100]), "ms", most},
+	}
+}
+
+// recalling measures the assembler where memories are searched for each message,
+// which is another one each time.
+func recalling(ctx context.Context) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "reverie-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	of := size{memories: 10_000, skills: 200, tasks: 200, backend: memory.FTS5}
+	a, turn, err := loaded(ctx, dir, prompt.Stable, of)
+	if err != nil {
+		return nil, err
+	}
+	asks := []string{"Do I like number %d more than number %d?", "What did I say about number %d by the sea?", "And fact %d, was it on a long walk?", "Tell me about fact %d, please, and number %d."}
+	newest := &turn.History[len(turn.History)-1]
+	var took []time.Duration
+	for i := range 900 {
+		newest.Text = fmt.Sprintf(asks[i%len(asks)], 7*(i*37%10_000), 3*(i*37%10_000))
+		began := time.Now()
+		p, err := a.Assemble(ctx, turn)
+		if err != nil {
+			return nil, err
+		}
+		if i == 100 && p.Tail == "" {
+			return nil, errors.New("the message brings nothing to mind")
+		}
+		if i >= 100 {
+			took = append(took, time.Since(began))
+		}
+	}
+	name := fmt.Sprintf("assembly with a search for the message, fts5, %d/%d/%d: ", of.memories, of.skills, of.tasks)
+	return percentiles(name, took, 1, 0), nil
+}
+
+// meaning measures questions to the full-text index joined with vectors of all
+// memories. Those are made up, as real ones would take longer than all the rest; what
+// compares them does not know. How long a real one of a question takes is measured
+// beside it, if the program can make them.
+func meaning(ctx context.Context, db *sql.DB, index *memory.FTS, asked []string, n int) ([]figure, error) {
+	v, err := memory.OpenVectors(ctx, memory.VectorConfig{DB: db, Embedder: madeUp{}, Neutral: .5, Patience: time.Minute})
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Complete(ctx, nil); err != nil {
+		return nil, err
+	}
+	hybrid := memory.OpenHybrid(index, v)
+	var took []time.Duration
+	for _, text := range asked {
+		if v.Question(ctx, text) == nil { // it is kept ready from now on
+			return nil, fmt.Errorf("no vector of %q", text)
+		}
+		began := time.Now()
+		if _, err := hybrid.Search(ctx, memory.Query{Text: text, Scopes: []memory.Scope{memory.Shared}}); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
+	}
+	all := percentiles(fmt.Sprintf("%d memories, made-up vectors: question without its vector, ", n), took, 0, aims[n])
+	e, err := encoder.Embedded()
+	if err != nil || n > 10_000 { // once is enough
+		return all, nil
+	}
+	took = nil
+	for _, text := range asked[:min(len(asked), 100)] {
+		began := time.Now()
+		if _, _, err := e.Encode(ctx, text); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return append(all, percentiles("the vector of a question, "+encoder.Model+": ", took[1:], 0, 0)...), nil // the first reads the weights
+}
+
+// madeUp gives each text a direction by chance, always the same.
+type madeUp struct{}
+
+// Name implements memory.Embedder.
+func (madeUp) Name() string { return "made-up" }
+
+// Embed implements memory.Embedder.
+func (madeUp) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		h := fnv.New64a()
+		h.Write([]byte(text))
+		random := rand.New(rand.NewPCG(h.Sum64(), 1))
+		out[i] = make([]float32, encoder.Dims)
+		for j := range out[i] {
+			out[i][j] = float32(random.NormFloat64())
+		}
+	}
+	return out, nil
+}

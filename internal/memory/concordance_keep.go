@@ -39,7 +39,7 @@ type changed struct {
 const (
 	askedOften = 2       // so many questions in vain, and a concordance is made
 	askedAgain = 1000    // of an index that was too large, it is thought about again
-	maxKept    = 150_000 // texts that there is one of: about 60 MB
+	maxKept    = 50_000  // texts that there is one of: about 20 MB, and as much again for a while
 	maxChanges = 4_000   // documents that it may be behind
 )
 

@@ -37,10 +37,10 @@ type changed struct {
 }
 
 const (
-	askedOften = 2       // so many questions in vain, and a concordance is made
-	askedAgain = 1000    // of an index that was too large, it is thought about again
-	maxKept    = 50_000  // texts that there is one of: about 20 MB, and as much again for a while
-	maxChanges = 4_000   // documents that it may be behind
+	askedOften = 2      // so many questions in vain, and a concordance is made
+	askedAgain = 1000   // of an index that was too large, it is thought about again
+	maxKept    = 50_000 // texts that there is one of: about 20 MB, and as much again for a while
+	maxChanges = 4_000  // documents that it may be behind
 )
 
 // current locks and returns the concordance if it says what the index says now, and nil if

@@ -192,28 +192,46 @@ func TestConcordanceIsNeverBehind(t *testing.T) {
 	}
 }
 
-// What the vectors add is the same, wherever its words come from.
-func TestConcordanceWithVectors(t *testing.T) {
-	f := openIndex(t)
-	for i := range 30 {
-		remember(t, f, fmt.Sprintf(`{"text":"%s number %d","scope":%q,"conversation":"c","seq":%d,"observed_at":"2026-01-02T03:04:05Z"}`,
-			[]string{"a boat on the sea", "tea with milk", "the piano lesson"}[i%3], i, []string{"shared", "private:@a:b.c"}[i%2], i))
+// What vectors add is ranked the same, wherever its words come from.
+func TestConcordanceOfNamedTexts(t *testing.T) {
+	f, set := labelled(t)
+	h := OpenHybrid(f, nil)
+	warm(t, f)
+	docs, err := list[int64](t.Context(), f.db, `SELECT doc FROM index_doc ORDER BY doc % 97, doc LIMIT 300`)
+	if err != nil {
+		t.Fatal(err)
 	}
-	x := joined(t, f)
-	for _, q := range []string{"sailing", "a cup of tea", "who plays the piano?", "number 7"} {
-		ask := Query{Text: q, Scopes: []Scope{Shared}, K: 30, Now: today}
-		f.keeper.mu.Lock()
-		f.keeper.forget()
-		f.keeper.asked = -askedAgain
-		f.keeper.mu.Unlock()
-		want, err := x.Search(t.Context(), ask)
+	added := 0
+	for _, q := range set.Questions[:40] {
+		ask := Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Now: today}
+		m, err := f.lookedUp(t.Context(), ask)
 		if err != nil {
 			t.Fatal(err)
 		}
-		warm(t, f)
-		got, err := x.Search(t.Context(), ask)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" || len(got) == 0 {
-			t.Errorf("%q: %d hits, %v, %s", q, len(got), err, diff)
+		got, err := h.added(t.Context(), ask, m, docs)
+		if err != nil {
+			t.Fatal(err)
 		}
+		rows, err := h.rows(t.Context(), ask, m.scopes, docs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := h.load(t.Context(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := rank(m.question, m.known, want), rank(m.question, m.known, got)
+		if len(a) != len(b) {
+			t.Fatalf("%q: %d texts, want %d", q.Query, len(b), len(a))
+		}
+		for i := range a {
+			if a[i].doc != b[i].doc || a[i].score != b[i].score || a[i].covered != b[i].covered {
+				t.Fatalf("%q: %d. is %d with %v, want %d with %v", q.Query, i, b[i].doc, b[i].score, a[i].doc, a[i].score)
+			}
+		}
+		added += len(b)
+	}
+	if added == 0 {
+		t.Error("nothing was added")
 	}
 }

@@ -26,6 +26,7 @@ type commandLine struct {
 	Doctor  doctorCommand  `cmd:"" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
 	Tier    tierCommand    `cmd:"" help:"Show which prompt tier the model's window makes, and how that was decided."`
 	Memory  memoryCommand  `cmd:"" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
+	Dream   dreamCommand   `cmd:"" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
 	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
 	Verify  verifyCommand  `cmd:"" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version versionCommand `cmd:"" help:"Print the version."`

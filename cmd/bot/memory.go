@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/matrix"
 	"reverie/internal/memory"
@@ -27,7 +28,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 			begun = append(begun, string(r[:listedRunes]))
 		}
 	}
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, begun))
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
 }
 
 // takenBack forgets a message that was taken back in its room, and what was

@@ -27,6 +27,7 @@ type Entry struct {
 	State   State  `json:"state"`
 	By      string `json:"by,omitempty"`   // the entry that took its place
 	Like    string `json:"like,omitempty"` // an earlier entry that says nearly the same
+	Face    string `json:"face,omitempty"` // the active entry that stands for this one where room is short
 	Pinned  bool   `json:"pinned,omitempty"`
 
 	Event        string `json:"event,omitempty"`        // the message it was learned from
@@ -82,7 +83,7 @@ const (
 )
 
 const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
-	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id`
+	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, face`
 
 // scanEntry reads a row of entryColumns.
 func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
@@ -90,7 +91,7 @@ func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
 	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like)
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Face)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -121,10 +122,10 @@ type transaction interface {
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
 func insertEntry(ctx context.Context, tx transaction, e Entry, actor, batch string) (n int64, err error) {
 	result, err := tx.ExecContext(ctx, `INSERT INTO memory (`+entryColumns+`, hash)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Like, textHash(e.Text))
+		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Face, textHash(e.Text))
 	if err == nil {
 		n, err = result.LastInsertId()
 	}

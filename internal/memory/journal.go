@@ -134,10 +134,16 @@ func (c *change) add(e Entry) (Entry, error) {
 // text, and journals it as op. Somebody else's change in between is ErrChanged.
 func (c *change) set(before, after Entry, op string, undoes int64) error {
 	after.UpdatedAt, after.Rev = c.now, before.Rev+1
+	return c.put(before, after, op, undoes)
+}
+
+// put is set with the time and the revision that after has. before must have been
+// read in this transaction: what is counted without a revision is written, too.
+func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, updated_at = ?, rev = ?
-		WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(), milli(after.ValidTo),
-		after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
+	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, face = ?, hits = ?, last_hit = ?,
+		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
+		milli(after.ValidTo), after.Face, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrChanged
 	}

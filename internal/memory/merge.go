@@ -182,7 +182,7 @@ func (s *Store) same(c *change, old []Entry, text string) error {
 	if n := utf8.RuneCountInString(text); n >= size {
 		return textErrorf("the text has %d characters and must have fewer than the %d of what it replaces", n, size)
 	}
-	for _, token := range Protected(text) {
+	for _, token := range tokens(text) {
 		if strings.ContainsFunc(token, func(r rune) bool { return unicode.IsNumber(r) || r == '@' || r == '/' }) && !stands(token, levelled(said)) {
 			return textErrorf("the text says %q, and none of these memories does: leave it out", token)
 		}
@@ -194,7 +194,7 @@ func (s *Store) keepsAll(c *change, old []Entry, text string) error {
 	words := &s.index.words
 	forms := words.everyForm(text)
 	for _, e := range old {
-		if gone := lost(e.Text, text); len(gone) > 0 {
+		if gone := Lost(e.Text, text); len(gone) > 0 {
 			return textErrorf("%s: the text must also say %s", e.ID, quotedList(gone))
 		}
 		if denies(e.Text) && !denies(text) {

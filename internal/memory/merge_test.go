@@ -22,7 +22,7 @@ func notedBy(t testing.TB, s *Store, source Source, scope Scope, text string) En
 	return e
 }
 
-func TestProtected(t *testing.T) {
+func TestTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		"Ada's sister Jana lives in Brno since 3 May 2019.":           "2019|3|ada|brno|jana|may",
 		"The PIN is 4711, code A-12/b, call +49 30 1234-56 at 17:30.": "+49|1234-56|17:30|30|4711|a-12/b|pin",
@@ -36,7 +36,7 @@ func TestProtected(t *testing.T) {
 		"Jana und Jana's Hund":                                        "hund|jana",
 		"2026-11-21 is not 2026-11-22, and v1.2 is not 1.2":           "1.2|2026-11-21|2026-11-22|v1.2",
 	} {
-		if got := strings.Join(Protected(text), "|"); got != want {
+		if got := strings.Join(tokens(text), "|"); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
@@ -50,7 +50,7 @@ func TestLost(t *testing.T) {
 		{"with Ann", "with Anna", "ann"}, {"say “so be it”", "say 'so be it'", ""}, {"「山田」さん", "山田さんです", ""},
 		{"see https://a.example/x", "see https://a.example/xy", "https://a.example/x"},
 	} {
-		if got := strings.Join(lost(tt.old, tt.text), "|"); got != tt.want {
+		if got := strings.Join(Lost(tt.old, tt.text), "|"); got != tt.want {
 			t.Errorf("%q in %q: %q is lost, want %q", tt.old, tt.text, got, tt.want)
 		}
 	}
@@ -366,7 +366,7 @@ func TestMergeProperties(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for _, id := range parts {
-				for _, token := range Protected(must[Entry](t)(s.Get(ctx, everything, id)).Text) {
+				for _, token := range tokens(must[Entry](t)(s.Get(ctx, everything, id)).Text) {
 					if !strings.Contains(levelled(m.Text), token) {
 						rt.Fatalf("%q has no %q", m.Text, token)
 					}

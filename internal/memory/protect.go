@@ -5,139 +5,118 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// What of a text must survive when it is said in other words. A name is what begins
-// with a capital letter: in languages that write more than names so, more survives.
+// forms knows the stems of words that are compared outside of an index.
+var forms analyser
+
+// Word is one word of a text, for comparing texts.
+type Word struct {
+	Text  string   // folded: case and the way letters are composed make no difference
+	Stems []string // what it may be a form of, whatever the language; the first is the likeliest
+	Small bool     // says little by itself: an article, a preposition, is and has
+	Name  bool     // begins with a capital letter, or is a number, and does not only begin a sentence
+}
+
+// Words are the words of text, in their order.
+func Words(text string) []Word {
+	ws := words(text)
+	langs := detect(ws)
+	out := make([]Word, len(ws))
+	for i, w := range ws {
+		small := isStop(w, langs)
+		out[i] = Word{Text: w.text, Stems: forms.forms(w, langs), Small: small,
+			Name: strings.ContainsFunc(w.text, unicode.IsDigit) && !w.ideo || w.capital && !small}
+	}
+	return out
+}
+
+// SameWords reports whether a and b say the same in the same words: case, white space
+// and the punctuation around words make no difference, that inside of them does.
+func SameWords(a, b string) bool { return plainWords(a) == plainWords(b) }
+
+// PlainWords is what SameWords compares.
+func PlainWords(text string) string { return plainWords(text) }
+
 var (
-	address    = regexp.MustCompile(`(?i)(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"'«»]+|[@\p{L}\p{N}._%+-]*[\p{L}\p{N}]?@[\p{L}\p{N}._-]+(?::[\p{L}\p{N}.-]+)?`)
-	quotation  = regexp.MustCompile("\"([^\"]+)\"|«([^»]+)»|「([^」]+)」|『([^』]+)』|`([^`]+)`")
-	inWords    = regexp.MustCompile(`[+-]?[\p{L}\p{M}\p{N}]+(?:[-._:,/'+#][\p{L}\p{M}\p{N}]+)*[+#]*`)
-	endOfNames = regexp.MustCompile(`'s?$`)
+	addresses = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]*://|www\.)[^\s<>"“”„]+|[\p{L}\p{N}._%+-]+@[\p{L}\p{N}.-]+\.\p{L}{2,}|[@!#][\p{L}\p{N}._=/-]+:[\p{L}\p{N}.-]+`)
+	quotes    = regexp.MustCompile(`"([^"]{1,200})"|“([^“”"]{1,200})[”"]|„([^„“”"]{1,200})[“”"]|«([^«»]{1,200})»|»([^«»]{1,200})«|「([^「」]{1,200})」`)
+	amounts   = regexp.MustCompile(`([-−+]?)(\d+(?:[.,:]\d+)*)\s*(°\s?[cf]|[%‰€$£¥]|(?:kg|mg|µg|g|km|cm|mm|m|ml|cl|l|kb|mb|gb|tb|kwh|kw|w|v|ms|s|sec|min|h|am|pm|uhr|euros?|eur|dollars?|usd|chf|days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)\b)`)
+	prices    = regexp.MustCompile(`([€$£¥])\s*(\d+(?:[.,:]\d+)*)`)
+	signed    = regexp.MustCompile(`(?:^|\s)([-−+]\d+(?:[.,:]\d+)*)`)
+	mixed     = regexp.MustCompile(`[\p{L}\p{N}][\p{L}\p{N}_.+#/-]*`)
 )
 
-// Protected lists what of text must not get lost when it is shortened: numbers,
-// dates, codes, web and mail addresses, names, and what stands in quotation marks.
-// Each is there once, folded as levelled folds it, and they are sorted.
+// Protected lists what in text a small difference would make another fact: numbers,
+// with their units and signs, dates and times, codes (in their very case), addresses of
+// mail and web, names, and what stands in quotation marks; normalised, sorted, each once.
+// In languages that write every noun with a capital letter all of them are protected.
 func Protected(text string) []string {
-	text = evenOut(text)
-	var found []string
-	rest := address.ReplaceAllStringFunc(text, func(a string) string {
-		found = append(found, strings.TrimRight(a, ".,;:!?)"))
-		return " "
-	})
-	for _, m := range quotation.FindAllStringSubmatch(rest, -1) {
-		found = append(found, strings.Trim(strings.Join(m[1:], ""), " .,;:!?"))
-	}
-	end := 0
-	for _, at := range inWords.FindAllStringIndex(rest, -1) {
-		w := rest[at[0]:at[1]]
-		if before, _ := utf8.DecodeLastRuneInString(rest[:at[0]]); at[0] > 0 && !unicode.IsSpace(before) && before != '(' {
-			w = strings.TrimLeft(w, "+-") // no sign: something joins it to what stands before
-		}
-		first := end == 0 || strings.ContainsAny(rest[end:at[0]], ".!?\"") // of a sentence
-		end = at[1]
-		if protectedWord(w, first) {
-			found = append(found, endOfNames.ReplaceAllString(w, ""))
+	text = normalise(text)
+	var out []string
+	add := func(s string) {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
 		}
 	}
-	for i, f := range found {
-		found[i] = folded.String(f)
+	for _, a := range addresses.FindAllString(text, -1) {
+		add(folded.String(strings.TrimRight(a, ".,;:!?)")))
 	}
-	slices.Sort(found)
-	return slices.DeleteFunc(slices.Compact(found), func(f string) bool { return f == "" })
-}
-
-// protectedWord tells numbers, codes and names. A small word is no name where a
-// sentence begins, and I never is.
-func protectedWord(w string, first bool) bool {
-	if strings.ContainsFunc(w, unicode.IsNumber) || strings.ContainsAny(w, "_+#") {
-		return true
+	for _, m := range quotes.FindAllStringSubmatch(text, -1) {
+		add(`"` + folded.String(strings.Join(strings.Fields(strings.Join(m[1:], "")), " ")) + `"`)
 	}
-	small := smallWords[foldWord(w)] != 0
-	r, size := utf8.DecodeRuneInString(strings.TrimLeft(w, "-"))
-	inside := strings.ContainsFunc(w[min(len(w), size):], unicode.IsUpper) // iPhone
-	return inside || unicode.IsUpper(r) && !(small && (first || len(w) == size || strings.HasPrefix(w, "I'")))
-}
-
-// levelled is text in which tokens of Protected are looked for.
-func levelled(text string) string { return folded.String(evenOut(text)) }
-
-// evenOut makes one of the ways in which people write the same sign.
-func evenOut(text string) string {
-	text = strings.Join(strings.Fields(normalise(text)), " ")
-	return strings.Map(func(r rune) rune {
-		switch r {
-		case '’', 'ʼ', '‘', '‚':
-			return '\''
-		case '“', '”', '„', '‟':
-			return '"'
-		case '–', '—', '‐', '‑', '−':
-			return '-'
+	low := folded.String(text)
+	for _, m := range amounts.FindAllStringSubmatch(low, -1) {
+		add(m[2] + strings.ReplaceAll(m[3], " ", ""))
+	}
+	for _, m := range prices.FindAllStringSubmatch(low, -1) {
+		add(m[2] + m[1])
+	}
+	for _, m := range signed.FindAllStringSubmatch(low, -1) {
+		add(strings.Replace(m[1], "−", "-", 1))
+	}
+	for _, c := range mixed.FindAllString(text, -1) {
+		if c = strings.TrimRight(c, "./-"); isCode(c) {
+			add(c)
 		}
-		return r
-	}, text)
-}
-
-// lost lists the protected tokens of old that text does not hold.
-func lost(old, text string) []string {
-	text = levelled(text)
-	return slices.DeleteFunc(Protected(old), func(token string) bool {
-		shorter, genitive := strings.CutSuffix(token, "s") // Janas Schwester
-		return stands(token, text) || genitive && utf8.RuneCountInString(shorter) > 2 && !strings.ContainsFunc(token, unicode.IsNumber) && stands(shorter, text)
-	})
-}
-
-// stands reports whether token is in text, and no part of a longer word or number.
-// A name may have an s at its end.
-func stands(token, text string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], token)
-		if i < 0 {
-			return false
+	}
+	for _, w := range Words(text) {
+		if w.Name {
+			add(nameOf(w))
 		}
-		before, after := text[:at+i], text[at+i+len(token):]
-		if !strings.ContainsFunc(token, unicode.IsNumber) {
-			if rest, ok := strings.CutPrefix(after, "s"); ok && !goesOn(token, rest) {
-				after = rest
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// nameOf is w without the ending that says whose.
+func nameOf(w Word) string {
+	s, _ := strings.CutSuffix(w.Text, "'s")
+	return strings.TrimSuffix(s, "'")
+}
+
+// isCode reports whether s is a word whose letters' case or signs matter: Tiger7,
+// AB-12, C#.
+func isCode(s string) bool {
+	letters, digits, upper, signs := false, false, 0, false
+	for i, r := range s {
+		switch {
+		case unicode.IsLetter(r):
+			letters = true
+			if unicode.IsUpper(r) && i > 0 {
+				upper++
 			}
+		case unicode.IsDigit(r):
+			digits = true
+		case strings.ContainsRune("_+#/.", r):
+			signs = true
 		}
-		if !goesOn(token, after) && !comesBefore(token, before) {
-			return true
-		}
-		_, size := utf8.DecodeRuneInString(token)
-		at += i + size
 	}
+	if digits && !letters {
+		return false // a number
+	}
+	if unit := strings.TrimLeft(s, "0123456789"); digits && len(unit) <= 3 && unit != s && !strings.ContainsFunc(unit, unicode.IsDigit) {
+		return false // 5kg, 8th
+	}
+	return digits || upper > 0 || signs && letters
 }
-
-// goesOn reports whether after belongs to the word or number that token ends with.
-func goesOn(token, after string) bool {
-	last, _ := utf8.DecodeLastRuneInString(token)
-	next, size := utf8.DecodeRuneInString(after)
-	switch {
-	case after == "" || spaceless(last) || spaceless(next):
-		return false
-	case ofWords(next):
-		return ofWords(last)
-	}
-	return unicode.IsNumber(last) && strings.ContainsRune(".,:/-", next) && nextIs(after[size:], unicode.IsNumber)
-}
-
-func comesBefore(token, before string) bool {
-	first, _ := utf8.DecodeRuneInString(token)
-	last, size := utf8.DecodeLastRuneInString(before)
-	switch {
-	case before == "" || spaceless(first) || spaceless(last):
-		return false
-	case ofWords(last):
-		return ofWords(first)
-	}
-	earlier, _ := utf8.DecodeLastRuneInString(before[:len(before)-size])
-	if unicode.IsNumber(first) && strings.ContainsRune("+-", last) && (unicode.IsSpace(earlier) || len(before) == size) {
-		return true // another sign
-	}
-	return unicode.IsNumber(first) && strings.ContainsRune(".,:/-", last) && unicode.IsNumber(earlier)
-}
-
-func ofWords(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) }

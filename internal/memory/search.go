@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -86,7 +87,7 @@ func fill(q Query, hits []Hit) []Hit {
 		k = defaultK
 	}
 	out := hits[:0:0]
-	for _, h := range hits {
+	for _, h := range facesFirst(hits) {
 		if k > 0 && len(out) >= k {
 			break
 		}
@@ -100,6 +101,23 @@ func fill(q Query, hits []Hit) []Hit {
 		out = append(out, h)
 	}
 	return out
+}
+
+// facesFirst puts behind all others what says the same as a better hit, as a dream
+// found: where room is short, it gives way.
+func facesFirst(hits []Hit) []Hit {
+	first, later := make([]Hit, 0, len(hits)), []Hit(nil)
+	said := map[string]bool{}
+	for _, h := range hits {
+		same := cmp.Or(h.Entry.Face, h.Entry.ID)
+		if same != "" && said[same] {
+			later = append(later, h)
+			continue
+		}
+		said[same] = true
+		first = append(first, h)
+	}
+	return append(first, later...)
 }
 
 // tokens is about what h costs in a prompt, its date and source included.

@@ -1,0 +1,217 @@
+package dream
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+// validate takes out of the plan what may not be done, and what is too much for one night.
+func (n *night) validate() {
+	merges := 0
+	n.steps = slices.DeleteFunc(n.steps, func(s planned) bool {
+		a, b := n.byID[s.ID], n.byID[s.By]
+		switch {
+		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
+			return true
+		case s.Kind == memory.MergeStep:
+			if lost := memory.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) {
+				return true
+			}
+			if merges++; merges > max(50, n.active/2) {
+				n.more = true
+				return true
+			}
+		case s.Kind == memory.SupersedeStep:
+			return a.Pinned || rank(a.Entry) > rank(b.Entry)
+		}
+		return false
+	})
+}
+
+func (n *night) why(s memory.Step) string {
+	for _, p := range n.steps {
+		if p.Step == s {
+			return p.why
+		}
+	}
+	return ""
+}
+
+// apply does the plan, looks whether everything is still found, and does it again
+// without what is not. It returns what was done.
+func (n *night) apply(ctx context.Context) ([]planned, error) {
+	steps := make([]memory.Step, len(n.steps))
+	for i, s := range n.steps {
+		steps[i] = s.Step
+	}
+	batch := n.report.Run
+	for try := 1; ; try++ {
+		done, err := n.d.cfg.Store.Apply(ctx, batch, steps, n.record)
+		if err != nil {
+			return nil, fmt.Errorf("nothing was changed: %w", err)
+		}
+		n.d.fault("applied")
+		n.more = n.more || len(done.Left) > 0
+		for _, l := range done.Left {
+			n.d.cfg.Log.Info("a step of a dream was left out", "kind", l.Kind, "entry", l.ID, "why", l.Why)
+		}
+		lost, err := n.probe(ctx, done.Done)
+		if err != nil {
+			n.note("it could not be looked whether everything is still found: %v", err)
+		}
+		if len(lost) == 0 {
+			return n.only(done.Done), nil
+		}
+		if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack); err != nil {
+			return n.only(done.Done), fmt.Errorf("%d memories are not found by their own words any more, and could not be brought back: %w", len(lost), err)
+		}
+		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
+		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
+		if len(steps) == 0 || try == 3 {
+			return nil, nil
+		}
+		batch = fmt.Sprintf("%s.%d", n.report.Run, try+1)
+	}
+}
+
+func (n *night) only(steps []memory.Step) []planned {
+	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !contains(steps, p.Step) })
+}
+
+func (n *night) takeBack(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question'`, n.report.Run)
+	}
+	return err
+}
+
+// probe asks for each entry that was put out of use with its own words, and lists those
+// whose place is not found.
+func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
+	next := map[string]string{}
+	for _, s := range steps {
+		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
+			next[s.ID] = s.By
+		}
+	}
+	for _, s := range steps {
+		if next[s.ID] == "" {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := n.byID[s.ID]
+		want := map[string]bool{}
+		for id := s.ID; id != ""; id = next[id] { // what is superseded is found, and names what holds since
+			want[id] = s.Kind == memory.SupersedeStep || id != s.ID
+		}
+		hits, err := n.d.cfg.Store.Search(ctx, memory.Query{Text: e.Text, Scopes: []memory.Scope{e.Scope}, K: 5, Past: s.Kind == memory.SupersedeStep})
+		if err != nil {
+			return nil, err
+		}
+		face := n.byID[s.By].Face
+		if !slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || face != "" && h.Entry.ID == face }) {
+			lost = append(lost, s.ID)
+		}
+	}
+	return lost, nil
+}
+
+// Undo takes back what the dream run did; "" is the newest that did something. What
+// was taken back is not done again by later dreams.
+func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
+	var at int64
+	var batch, state string
+	query, args := `SELECT id, at, batch, state FROM dream_run WHERE state = 'applied' ORDER BY at DESC, rowid DESC LIMIT 1`, []any{}
+	if run != "" {
+		query, args = `SELECT id, at, batch, state FROM dream_run WHERE id = ?`, []any{run}
+	}
+	err := d.cfg.DB.QueryRowContext(ctx, query, args...).Scan(&run, &at, &batch, &state)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && state != "applied" {
+		return Report{}, ErrNothing
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("dream: %w", err)
+	}
+	release, err := d.lease(ctx, "undo "+run)
+	if err != nil {
+		return Report{}, err
+	}
+	defer release()
+	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ? AND kind <> 'question'`, run); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run)
+		return err
+	})
+	if errors.Is(err, memory.ErrNothing) {
+		return Report{}, ErrNothing
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("dream: %w", err)
+	}
+	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
+	for _, e := range undone.Back {
+		r.Back = append(r.Back, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+	}
+	for _, l := range left {
+		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))
+	}
+	r.Ended = d.cfg.Now().UTC()
+	return r, d.write(&r)
+}
+
+// Folder is where copies and reports are, in the data folder.
+const Folder = "dreams"
+
+// copies is how many copies of the database are kept.
+const copies = 7
+
+// snapshot keeps a copy of the database as it is now. A copy that could hold what was
+// forgotten while it was made is none.
+func (d *Dreamer) snapshot(ctx context.Context, run string) error {
+	const forgotten = `SELECT count(*) FROM memory_op WHERE op = 'forget'`
+	var before, after int
+	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&before); err != nil {
+		return err
+	}
+	path := filepath.Join(d.cfg.Dir, Folder, run+".db")
+	if err := store.Snapshot(ctx, d.cfg.DB, path); err != nil {
+		return err
+	}
+	d.fault("snapshot")
+	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&after); err != nil || after != before {
+		return errors.Join(errors.New("something was forgotten meanwhile; the next dream tries again"), err, os.Remove(path))
+	}
+	all, err := filepath.Glob(filepath.Join(d.cfg.Dir, Folder, "*.db"))
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, byTime)
+	for _, old := range all[:max(0, len(all)-copies)] {
+		if err := os.Remove(old); err != nil {
+			d.cfg.Log.Warn("an old copy could not be removed", "file", old, "err", err)
+		}
+	}
+	return nil
+}
+
+func byTime(a, b string) int {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return x.ModTime().Compare(y.ModTime())
+}

@@ -1,0 +1,333 @@
+package dream
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// verdict is what a model says of a pair: one of a closed list.
+type verdict string
+
+const (
+	keepFirst  verdict = "keep_first"
+	keepSecond verdict = "keep_second"
+	update     verdict = "update" // they contradict each other
+	duplicate  verdict = "duplicate"
+	neither    verdict = "neither" // both hold, and say different things
+	unsure     verdict = "unsure"
+	unclear    verdict = "unclear" // the model was asked, and its answer cannot be read
+)
+
+// A model's words for a verdict, for each of the two questions.
+var (
+	ofConflict = map[string]verdict{
+		"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
+		"merge": neither, "neither": neither, "both": neither, "compatible": neither, "different": neither, "duplicate": neither, "unsure": unsure, "unknown": unsure,
+	}
+	ofParaphrase = map[string]verdict{
+		"duplicate": duplicate, "same": duplicate, "merge": duplicate, "compatible": neither, "different": neither, "neither": neither, "both": neither,
+		"keep_first": neither, "keep_second": neither, "update": neither, "contradiction": neither, "unsure": neither,
+	}
+)
+
+func (p *pair) verdicts() map[string]verdict {
+	if p.conflict {
+		return ofConflict
+	}
+	return ofParaphrase
+}
+
+const (
+	perRequest   = 10                  // pairs
+	perTokens    = 1200                // of their texts together, beside the first pair
+	callTime     = 2 * time.Minute     // for one answer
+	failures     = 2                   // in a row, and no model is asked any more tonight
+	unclearUntil = 60 * 24 * time.Hour // then a pair may be asked again
+)
+
+// spent is what was asked of models.
+type spent struct {
+	Calls  int `json:"calls"`
+	Tokens int `json:"tokens"`
+	Pairs  int `json:"pairs"`  // asked
+	Cached int `json:"cached"` // known from before
+}
+
+// ask gives each pair its verdict, as far as there is one: from what is known, or from
+// a model. Whatever goes wrong is a pair without a verdict.
+func (n *night) ask(ctx context.Context, pairs []*pair) {
+	model := n.d.cfg.Model()
+	salt, err := n.d.salt(ctx)
+	if err != nil {
+		n.note("no model was asked: %v", err)
+		return
+	}
+	todo := n.d.known(ctx, pairs, salt, model, n.now.Add(-unclearUntil))
+	n.report.Cost.Cached = len(pairs) - len(todo)
+	if len(todo) == 0 {
+		return
+	}
+	if n.d.cfg.Ask == nil {
+		n.note("%d pairs wait for a model: none was asked", len(todo))
+		n.more = true
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, n.d.cfg.Budget.Time)
+	defer cancel()
+	failed, garbled := 0, 0
+	for batch := range batches(todo) {
+		if why := n.spent(within); why != "" {
+			n.note("%s; the rest waits for the next dream", why)
+			n.more = true
+			return
+		}
+		said, err := n.request(within, batch)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			n.more = true
+			if failed++; failed >= failures {
+				n.note("no model answered, so what needs one waits: %v", err)
+				return
+			}
+			continue
+		}
+		failed = 0
+		if said == 0 {
+			garbled++
+		} else {
+			garbled = 0
+		}
+		if err := n.d.keep(ctx, batch, salt, model, n.now); err != nil {
+			n.note("what the model said could not be kept: %v", err)
+		}
+		if garbled >= failures+1 {
+			n.note("what the model says cannot be read, so it is asked no more tonight")
+			n.more = true
+			return
+		}
+	}
+}
+
+// spent says which part of the budget is used up.
+func (n *night) spent(ctx context.Context) string {
+	b := n.d.cfg.Budget
+	switch {
+	case ctx.Err() != nil:
+		return "the time for questions to the model is used up"
+	case n.report.Cost.Calls >= b.Calls:
+		return fmt.Sprintf("the model was asked %d times", n.report.Cost.Calls)
+	case n.report.Cost.Tokens >= b.Tokens:
+		return fmt.Sprintf("%d tokens are used up", n.report.Cost.Tokens)
+	}
+	return ""
+}
+
+// batches cuts pairs into requests: of one scope and one question each.
+func batches(pairs []*pair) func(func([]*pair) bool) {
+	return func(yield func([]*pair) bool) {
+		for len(pairs) > 0 {
+			end, size := 0, 0
+			for end < len(pairs) && end < perRequest && pairs[end].conflict == pairs[0].conflict && pairs[end].a.Scope == pairs[0].a.Scope {
+				size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
+				if end > 0 && size > perTokens {
+					break
+				}
+				end++
+			}
+			if !yield(pairs[:end]) {
+				return
+			}
+			pairs = pairs[end:]
+		}
+	}
+}
+
+// request asks a model about batch and sets the verdicts: unclear where it says none.
+// It returns how many it gave.
+func (n *night) request(ctx context.Context, batch []*pair) (said int, err error) {
+	if err := n.d.renew(ctx, n.report.Run); err != nil {
+		return 0, err
+	}
+	if n.d.cfg.Quiet != nil {
+		if err := n.d.cfg.Quiet(ctx); err != nil {
+			return 0, err
+		}
+	}
+	prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
+	within, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	n.report.Cost.Calls++
+	n.report.Cost.Pairs += len(batch)
+	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := n.d.cfg.Ask(within, role, prompt)
+	if err != nil {
+		return 0, err
+	}
+	n.report.Cost.Tokens += llm.EstimateTokens(answer)
+	verdicts := readVerdicts(answer, len(batch), batch[0].verdicts())
+	for i, p := range batch {
+		if p.verdict = verdicts[i]; p.verdict != unclear {
+			said++
+		}
+	}
+	return said, nil
+}
+
+// readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
+// not, and reads it as far as it goes. A pair without exactly one verdict of the list is unclear.
+func readVerdicts(answer string, pairs int, list map[string]verdict) []verdict {
+	out := make([]verdict, pairs)
+	for start := len(answer); start > 0; {
+		start = strings.LastIndexByte(answer[:start], '[')
+		if start < 0 {
+			break
+		}
+		if n := readArray(answer[start:], out, list); n > 0 {
+			break
+		}
+	}
+	for i := range out {
+		if out[i] == "" {
+			out[i] = unclear
+		}
+	}
+	return out
+}
+
+func readArray(text string, out []verdict, list map[string]verdict) (n int) {
+	dec := json.NewDecoder(strings.NewReader(text))
+	if _, err := dec.Token(); err != nil {
+		return 0
+	}
+	for dec.More() {
+		var item struct {
+			Pair    json.RawMessage `json:"pair"`
+			Verdict string          `json:"verdict"`
+		}
+		if err := dec.Decode(&item); err != nil {
+			return n
+		}
+		at, err := strconv.Atoi(strings.Trim(string(item.Pair), `" `))
+		word := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(item.Verdict)))
+		v, known := list[word]
+		if err != nil || at < 1 || at > len(out) {
+			continue
+		}
+		n++
+		if !known || out[at-1] != "" && out[at-1] != v {
+			v = unclear
+		}
+		out[at-1] = v
+	}
+	return n
+}
+
+// The templates, relative to the data folder.
+const (
+	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
+	paraphraseFile = "prompts/DREAM_DEDUP.txt"
+	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
+)
+
+// prompt makes the request about batch from its template. The words of memories stand
+// between marks with a nonce, and no brace in them means anything.
+func (d *Dreamer) prompt(batch []*pair, nonce string) string {
+	file := conflictFile
+	switch {
+	case batch[0].conflict:
+	case d.cfg.Store.Recalls():
+		file = paraphraseFile
+	default:
+		file = memoriesFile
+	}
+	return d.fill(d.template(file), batch, nonce)
+}
+
+// fill puts pairs into a template. The part of it, between empty lines, that names
+// {entry_1} or {entry_2} is repeated for each pair; all of them together are {content}.
+// What the template has no place for is appended.
+func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
+	parts := strings.Split(strings.TrimSpace(template), "\n\n")
+	each := "Pair {pair}\n1: {entry_1}\n2: {entry_2}"
+	own := false
+	for _, p := range parts {
+		if strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}") {
+			each, own = p, true
+		}
+	}
+	if !strings.Contains(each, "{pair}") {
+		each = "Pair {pair}\n" + each
+	}
+	blocks := make([]string, len(batch))
+	for i, p := range batch {
+		blocks[i] = strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce)).Replace(each)
+	}
+	content := strings.Join(blocks, "\n\n")
+	placed := false
+	for i, p := range parts {
+		switch {
+		case own && p == each || strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}"):
+			parts[i], placed = content, true
+		case strings.Contains(p, "{content}") && !own:
+			parts[i], placed = strings.NewReplacer("{content}", content, "{nonce}", nonce).Replace(p), true
+		default:
+			parts[i] = strings.NewReplacer("{content}", "", "{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(p)
+		}
+	}
+	if !placed {
+		parts = append(parts, content)
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// quote is an entry's text, word for word, with its date.
+func (d *Dreamer) quote(s *signature, nonce string) string {
+	who := ""
+	if s.Subject != "" {
+		who = ", about " + s.Subject
+	}
+	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
+}
+
+func (d *Dreamer) template(file string) string {
+	for _, from := range []fs.FS{d.cfg.Prompts, d.cfg.Default} {
+		if from == nil {
+			continue
+		}
+		b, err := fs.ReadFile(from, file)
+		if err == nil && strings.TrimSpace(string(b)) != "" {
+			return comment.ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			d.cfg.Log.Warn("a template could not be read; the one that came with the program is used", "file", file, "err", err)
+		}
+	}
+	return ""
+}
+
+// comment is what an owner writes into a template for other owners.
+var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+
+// hash names a pair without telling its words.
+func (p *pair) hash(salt []byte) string {
+	x, y := memory.PlainWords(p.a.Text), memory.PlainWords(p.b.Text)
+	h := sha256.New()
+	h.Write(salt)
+	fmt.Fprintf(h, "%t\x00%s\x00%s", p.conflict, min(x, y), max(x, y))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

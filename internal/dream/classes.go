@@ -1,0 +1,271 @@
+package dream
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// class is a question that has one answer at a time: where somebody lives, what a code
+// is. Only within one class can a text take the place of another.
+type class struct {
+	name  string
+	says  *regexp.Regexp  // in lower case; its group, if it has one, is what the question is about
+	words map[string]bool // that say only which question it is
+	lead  map[string]bool // what the answer follows
+	name1 bool            // the answer is a name or a number
+	most  int             // words the answer may have
+}
+
+// found is a class that a text belongs to, and what it is about there.
+type found struct {
+	class *class
+	key   string
+}
+
+const (
+	copula = ` is ist are sind was lautet heißt called named to auf beträgt now = `
+	number = `number nummer no nr `
+)
+
+// classes is the table of such questions. A text that belongs to none is never
+// superseded, and one of words with many answers at a time (a friend, a hobby, a
+// meeting) must not be in it.
+var classes = []*class{
+	{"residence", anyOf(`lives?|living|resides?|moved|relocated|based|home is|hometown is|residence is|home city is|` +
+		`wohnt|wohne|wohnhaft|lebt|lebe|umgezogen|gezogen|zieht|ziehe|zog|wohnort ist|wohnsitz ist|habite|vive|vivo|abita`),
+		setOf(`live lives living reside resides moved move relocated based home city town residence hometown place flat apartment house over
+wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsitz stadt um habite vive vivo abita`),
+		setOf(`in to nach is ist na en à a`), true, 3},
+	{"employer", anyOf(`works? (?:now )?(?:at|for)|working (?:at|for)|employed (?:at|by)|employer is|job (?:at|with)|hired by|arbeitet (?:jetzt |nun )?(?:bei|für)|arbeite (?:jetzt |nun )?(?:bei|für)|angestellt bei|beschäftigt bei|arbeitgeber ist`),
+		setOf(`work works working employed employer job hired started company arbeitet arbeite angestellt beschäftigt arbeitgeber firma`),
+		setOf(`at for by with is bei für ist`), false, 3},
+	{"job", anyOf(`works? (?:now )?as|working as|job is|occupation is|profession is|job title is|arbeitet (?:jetzt |nun )?als|arbeite (?:jetzt |nun )?als|von beruf|beruf ist`),
+		setOf(`work works working job occupation profession title career arbeitet arbeite beruf`), setOf(`as is als ist to`), false, 3},
+	{"phone", anyOf(`((?:\p{L}+)?(?:phone|telephone|mobile|cell|handy|telefon|festnetz|rufnummer)\p{L}*)`),
+		setOf(`phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), setOf(copula), true, 6},
+	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|schlüssel|kontonummer|nummer|number))`),
+		setOf(number), setOf(copula), false, 4},
+	{"size", anyOf(`(shoe size|height|weight|salary|rent|budget|deadline|blood type|desk|seat|locker|office|room|schuhgröße|größe|gewicht|gehalt|miete|blutgruppe|frist|tisch|platz|schließfach|büro|zimmer)(?:(?: number)? is|(?: nummer)? ist| beträgt| changed| is now| ist jetzt)`),
+		setOf(`shoe size height weight salary rent budget deadline blood type desk seat locker office room schuhgröße größe gewicht gehalt miete blutgruppe frist tisch platz schließfach büro zimmer ` + number),
+		setOf(copula), true, 3},
+	{"birth", anyOf(`birthday|date of birth|birthdate|born|geburtstag|geboren|geburtsdatum`), setOf(`birthday date birth birthdate born geburtstag geboren geburtsdatum`),
+		setOf(`on in is am im ist`), true, 4},
+	{"age", anyOf(`\d+ years? old|\d+ jahre alt|age is|aged|alter ist`), setOf(`year years old age aged jahre jahr alt alter`), setOf(`is ist aged turned`), true, 1},
+	{"spouse", anyOf(`(married to|verheiratet mit|husband|wife|spouse|partner|girlfriend|boyfriend|fiancée?|ehemann|ehefrau|freundin|partnerin|verlobte)`),
+		setOf(`married verheiratet husband wife spouse partner girlfriend boyfriend fiancé fiancée ehemann ehefrau freundin partnerin verlobte`), setOf(copula + `mit`), true, 3},
+	{"zone", anyOf(`time ?zone|zeitzone`), setOf(`time zone timezone zeitzone`), setOf(copula + `in`), false, 3},
+	{"favourite", regexp.MustCompile(`favou?rite (\p{L}+)|(lieblings-?\p{L}+)`), setOf(`favourite favorite`), setOf(copula), false, 3},
+	{"mail", anyOf(`e-?mail|mail address|mailadresse`), setOf(`e email mail address adresse mailadresse`), setOf(copula), true, 8},
+	{"address", anyOf(`address is|adresse ist|lives at|anschrift ist`), setOf(`address adresse anschrift lives live`), setOf(copula + `at`), true, 6},
+	{"study", anyOf(`studies at|attends|enrolled at|studiert an|studiere an`), setOf(`study studies attends enrolled studiert studiere school university schule universität`),
+		setOf(`at an attends in`), true, 3},
+	{"role", anyOf(`(\p{L}+'s|my|mein|meine|\p{L}+s) (boss|manager|supervisor|doctor|dentist|gp|therapist|landlord|hairdresser|accountant|chef|chefin|vermieter|hausarzt|hausärztin|zahnarzt|zahnärztin|steuerberater|bank|gym|insurer|provider|krankenkasse|fitnessstudio) (?:is|ist|heißt)`),
+		setOf(`boss manager supervisor doctor dentist gp therapist landlord hairdresser accountant chef chefin vermieter hausarzt hausärztin zahnarzt zahnärztin steuerberater bank gym insurer provider krankenkasse fitnessstudio dr`),
+		setOf(copula), true, 3},
+}
+
+func classesOf(text string) []found {
+	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(text, "’", "'"))), " ") + " "
+	var out []found
+	for _, c := range classes {
+		m := c.says.FindStringSubmatch(low)
+		if m == nil {
+			continue
+		}
+		key := strings.Join(slices.DeleteFunc(m[min(1, len(m)):], func(s string) bool { return strings.HasSuffix(s, "'s") }), " ")
+		out = append(out, found{c, strings.TrimSpace(key)})
+	}
+	return out
+}
+
+// countries are asked for with the same words as towns, and are true beside them.
+var countries = setOf(`germany france spain italy portugal poland austria switzerland netherlands belgium denmark sweden norway finland england scotland wales ireland
+uk usa america canada mexico brazil argentina china japan korea india australia europe asia africa russia ukraine turkey greece hungary czechia
+deutschland frankreich spanien italien polen österreich schweiz niederlande belgien dänemark schweden norwegen finnland schottland irland kanada mexiko brasilien
+argentinien indien australien europa asien afrika russland türkei griechenland ungarn tschechien bayern sachsen hessen california texas florida bavaria`)
+
+// conflict is how two texts cannot both be true, as far as can be seen from outside.
+type conflict struct {
+	class string
+	about []int32 // stems that both share, and that the answer is about
+	a, b  []token // the answers
+	self  bool    // it is about the person whose memory it is, or the subject that both name
+}
+
+// conflicting reports whether a and b give different answers to one question, or say
+// that the same is so and is not so.
+func conflicting(a, b *signature) (conflict, bool) {
+	if a.compound || b.compound || !together(a, b) {
+		return conflict{}, false
+	}
+	if a.negative != b.negative {
+		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b)
+	}
+	if a.negative || a.hedged || b.hedged {
+		return conflict{}, false
+	}
+	for _, f := range a.classes {
+		if !slices.ContainsFunc(b.classes, func(g found) bool { return g == f }) {
+			continue
+		}
+		if c, ok := f.class.compare(a, b); ok {
+			return c, true
+		}
+	}
+	return conflict{}, false
+}
+
+// sameNames reports whether a and b have the same names and numbers: a stem may be
+// shared by two of them.
+func sameNames(a, b *signature) bool { return a.protectedNames() == b.protectedNames() }
+
+func (s *signature) protectedNames() string {
+	var names []string
+	for _, t := range s.tokens {
+		if t.name && !asides[t.text] {
+			names = append(names, t.text)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
+}
+
+func (c *class) compare(a, b *signature) (conflict, bool) {
+	x, ok := c.answer(a, b)
+	if !ok {
+		return conflict{}, false
+	}
+	y, ok := c.answer(b, a)
+	if !ok || sort(x.words) != sort(y.words) {
+		return conflict{}, false
+	}
+	out := conflict{class: c.name, a: x.words, b: y.words, self: a.Subject != "" || a.self && b.self || x.start == 0 && y.start == 0}
+	for i, t := range a.tokens {
+		if j := b.index(t); i < x.at && j >= 0 && j < y.at && t.name {
+			out.about = append(out.about, t.stem)
+		}
+	}
+	return out, out.self || len(out.about) > 0
+}
+
+type answer struct {
+	words     []token
+	at, start int // of the answer, of what says which question it is
+}
+
+// answer is what a says to the question c that b says otherwise: one run of a few
+// words that follows what an answer follows. ok is false if they differ in anything else.
+func (c *class) answer(a, b *signature) (answer, bool) {
+	out := answer{at: -1, start: -1}
+	last := 0
+	for i, t := range a.tokens {
+		if c.words[t.text] && out.start < 0 {
+			out.start = len(slices.DeleteFunc(slices.Clone(a.tokens[:i]), func(t token) bool { return t.small }))
+		}
+		if t.small || asides[t.text] || c.words[t.text] || b.index(t) >= 0 {
+			continue
+		}
+		if len(out.words) > 0 && (i != last+1 && !joins(a.tokens[last+1:i]) || t.after) {
+			return answer{}, false
+		}
+		if len(out.words) == 0 {
+			out.at = i
+		}
+		out.words, last = append(out.words, t), i
+	}
+	if len(out.words) == 0 || len(out.words) > c.most || c.name1 && sort(out.words) == "word" {
+		return answer{}, false
+	}
+	return out, c.leads(a.tokens, out.at)
+}
+
+// leads reports whether an answer may stand at.
+func (c *class) leads(tokens []token, at int) bool {
+	if tokens[at].after {
+		return true
+	}
+	for i := at - 1; i >= 0; i-- {
+		switch t := tokens[i]; {
+		case c.lead[t.text]:
+			return true
+		case !articles[t.text] && !asides[t.text]:
+			return false
+		}
+	}
+	return false
+}
+
+// index is where s has a word that may be t, or -1.
+func (s *signature) index(t token) int {
+	return slices.IndexFunc(s.tokens, func(u token) bool {
+		if t.text == u.text {
+			return true
+		}
+		if t.name && u.name && (hasDigit(t.text) || hasDigit(u.text)) {
+			return false
+		}
+		return slices.ContainsFunc(t.stems, func(x int32) bool { return slices.Contains(u.stems, x) })
+	})
+}
+
+func joins(between []token) bool {
+	return !slices.ContainsFunc(between, func(t token) bool {
+		return !articles[t.text] && t.text != "of" && t.text != "de" && t.text != "la" && t.text != "von" && t.text != "am"
+	})
+}
+
+func hasDigit(s string) bool { return strings.ContainsFunc(s, unicode.IsDigit) }
+
+// sort says what sort of answer it is: answers of different sorts do not contradict
+// each other.
+func sort(words []token) string {
+	switch {
+	case slices.ContainsFunc(words, func(t token) bool { return hasDigit(t.text) }):
+		return "number"
+	case slices.ContainsFunc(words, func(t token) bool { return countries[t.text] }):
+		return "country"
+	case words[0].name:
+		return "name"
+	}
+	return "word"
+}
+
+// contexts counts for each stem with how many others that are no names it occurs: what
+// is spoken of in many ways is a subject, what is said of many subjects is an answer.
+type contexts map[int32]map[int32]bool
+
+func (c contexts) take(s *signature) {
+	for _, t := range s.tokens {
+		if !t.name {
+			continue
+		}
+		if c[t.stem] == nil {
+			c[t.stem] = map[int32]bool{}
+		}
+		for _, u := range s.tokens {
+			if !u.name && !u.small {
+				c[t.stem][u.stem] = true
+			}
+		}
+	}
+}
+
+// about reports whether what the two texts share is rather their subject than what
+// they differ in.
+func (c contexts) about(k conflict) bool {
+	if k.class == "negation" || k.self {
+		return true
+	}
+	most := 0
+	for _, s := range k.about {
+		most = max(most, len(c[s]))
+	}
+	for _, t := range append(slices.Clip(k.a), k.b...) {
+		if len(c[t.stem]) > most {
+			return false
+		}
+	}
+	return true
+}

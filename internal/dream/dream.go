@@ -1,0 +1,232 @@
+// Package dream puts memory in order while nobody talks: it plans, checks the plan,
+// keeps a copy, does all of it in one transaction, looks whether everything is still
+// found, and says what it did. No text is ever changed or removed; whatever a model
+// says, what holds stays known, and all of it can be taken back.
+package dream
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// Ask puts one prompt to the models of a role and returns what they say. An error
+// costs the verdicts of that prompt, nothing else.
+type Ask func(ctx context.Context, role, prompt string) (answer string, err error)
+
+// role is the role of the models that are asked.
+const role = "dreaming"
+
+// Budget bounds what one dream asks of models.
+type Budget struct {
+	Calls  int           // 0 = 60
+	Tokens int           // of prompts and answers together, about; 0 = 200,000
+	Time   time.Duration // of all that is asked; 0 = 30 minutes
+}
+
+// Config says what a Dreamer works with.
+type Config struct {
+	DB      *sql.DB // with the tables of the migrations; the caller closes it
+	Store   *memory.Store
+	Dir     string        // the data folder; copies and reports go to dreams in it
+	Prompts fs.FS         // what prompts/DREAM_*.txt is read from, anew each time
+	Default fs.FS         // what stands in for a template that cannot be read
+	Ask     Ask           // nil = without a model
+	Model   func() string // names what Ask asks: another one is asked again; nil = ""
+	// Quiet waits until nobody is being answered; it is called before each question to
+	// a model. nil = it is always quiet.
+	Quiet    func(context.Context) error
+	Now      func() time.Time // nil = time.Now
+	Location *time.Location   // of dates in reports; nil = UTC
+	Budget   Budget
+	Log      *slog.Logger // nil = silent
+}
+
+// Dreamer dreams. It is safe for concurrent use, also beside other processes: one of
+// them dreams at a time.
+type Dreamer struct {
+	cfg   Config
+	fault func(point string) // for tests, which die there
+
+	mu sync.Mutex // one dream in this process
+}
+
+// Phase is a part of a dream.
+type Phase string
+
+// The phases.
+const (
+	Dedup         Phase = "dedup"         // what is said twice
+	Contradiction Phase = "contradiction" // what holds no longer
+	Stale         Phase = "stale"         // what nobody needed for long
+)
+
+// Phases lists all phases in their order.
+var Phases = []Phase{Dedup, Contradiction, Stale}
+
+// Options say how to dream.
+type Options struct {
+	DryRun bool    // plan only: nothing is changed but that verdicts are kept
+	Phases []Phase // empty = all
+}
+
+// Check says what is wrong with o.
+func (o Options) Check() error {
+	for _, p := range o.Phases {
+		if !contains(Phases, p) {
+			return fmt.Errorf("there is no phase %q of a dream; there are %s", p, join(Phases))
+		}
+	}
+	return nil
+}
+
+// Errors that callers tell apart.
+var (
+	ErrBusy    = errors.New("a dream is at work already; try again when it has ended")
+	ErrNothing = errors.New("there is no dream to take back")
+)
+
+// Open returns a Dreamer.
+func Open(c Config) (*Dreamer, error) {
+	if c.DB == nil || c.Store == nil || c.Dir == "" {
+		return nil, errors.New("dream: the database, the memory and the data folder are all needed")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Location == nil {
+		c.Location = time.UTC
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Model == nil {
+		c.Model = func() string { return "" }
+	}
+	c.Budget.Calls = cmp.Or(c.Budget.Calls, 60)
+	c.Budget.Tokens = cmp.Or(c.Budget.Tokens, 200_000)
+	c.Budget.Time = cmp.Or(c.Budget.Time, 30*time.Minute)
+	return &Dreamer{cfg: c, fault: func(string) {}}, nil
+}
+
+// Dream puts memory in order once. The report says what was done even when the
+// error says why not all of it was. Another dream at work is ErrBusy.
+func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
+	if err := o.Check(); err != nil {
+		return Report{}, err
+	}
+	if !d.mu.TryLock() {
+		return Report{}, ErrBusy
+	}
+	defer d.mu.Unlock()
+	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
+	n := &night{d: d, o: o, now: now, report: Report{
+		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun,
+	}}
+	release, err := d.lease(ctx, n.report.Run)
+	if err != nil {
+		return Report{}, err
+	}
+	defer release()
+	err = n.dream(ctx)
+	if err != nil && n.report.State == "" {
+		n.report.State, n.report.Reason = Failed, err.Error()
+	}
+	n.report.Ended = d.cfg.Now().UTC().Truncate(time.Millisecond)
+	if o.DryRun {
+		return n.report, err
+	}
+	return n.report, errors.Join(err, d.finish(context.WithoutCancel(ctx), n))
+}
+
+// night is one dream.
+type night struct {
+	d      *Dreamer
+	o      Options
+	now    time.Time
+	report Report
+
+	since    time.Time // what was changed before it has been compared with all already
+	names    namer
+	contexts contexts
+	active   int                   // entries that count, of all scopes
+	byID     map[string]*signature // what may be touched
+	gone     map[string]bool       // retired by this plan
+	refused  map[[2]string]bool    // pairs that somebody parted again
+	asked    map[[2]string]bool    // questions that were put already
+	steps    []planned
+	labelled int // of the steps, how many rest on what a model said
+	more     bool
+	cost     spent
+}
+
+// planned is a step with what speaks for it.
+type planned struct {
+	memory.Step
+	phase Phase
+	why   string
+}
+
+func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.Phases, p) }
+
+func (n *night) dream(ctx context.Context) error {
+	if !n.o.DryRun {
+		if err := n.d.begin(ctx, n.report.Run, n.now); err != nil {
+			return err
+		}
+	}
+	if err := n.plan(ctx); err != nil {
+		return err
+	}
+	n.validate()
+	if n.o.DryRun {
+		n.report.State = Planned
+		n.tell(n.steps)
+		return nil
+	}
+	if len(n.steps) == 0 {
+		n.report.State = Nothing
+		return nil
+	}
+	if err := n.d.snapshot(ctx, n.report.Run); err != nil {
+		return fmt.Errorf("nothing was changed, because no copy could be kept: %w", err)
+	}
+	before := n.d.ownersFile()
+	done, err := n.apply(ctx)
+	if err != nil {
+		return err
+	}
+	if n.report.State = AppliedState; len(done) == 0 {
+		n.report.State = Nothing
+	}
+	n.tell(done)
+	n.report.Diff = diff(before, n.d.ownersFile())
+	return nil
+}
+
+func contains[T comparable](list []T, x T) bool {
+	for _, y := range list {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
+
+func join[T ~string](list []T) string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = string(x)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,163 @@
+package dream
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// leaseTime is how long a dream that was cut off keeps others from dreaming.
+const leaseTime = 5 * time.Minute
+
+// lease makes run the one dream at work.
+func (d *Dreamer) lease(ctx context.Context, run string) (release func(), err error) {
+	now := d.cfg.Now()
+	done, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_lease (one, holder, until) VALUES (1, ?1, ?2)
+		ON CONFLICT (one) DO UPDATE SET holder = ?1, until = ?2 WHERE until <= ?3`, run, now.Add(leaseTime).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return nil, fmt.Errorf("dream: %w", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return nil, errors.Join(err, ErrBusy)
+	}
+	return func() {
+		if _, err := d.cfg.DB.ExecContext(context.WithoutCancel(ctx), `DELETE FROM dream_lease WHERE holder = ?`, run); err != nil {
+			d.cfg.Log.Warn("a dream has ended, and others have to wait some minutes all the same", "err", err)
+		}
+	}, nil
+}
+
+var errLost = errors.New("the dream took too long, and another one has begun")
+
+// renew keeps the lease; it fails if it is another's by now.
+func (d *Dreamer) renew(ctx context.Context, run string) error {
+	done, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_lease SET until = ? WHERE holder = ?`, d.cfg.Now().Add(leaseTime).UnixMilli(), run)
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, errLost)
+	}
+	return nil
+}
+
+// begin notes that run is at work, and that those before it which did not end were cut off.
+func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
+	if _, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = 'it was cut off' WHERE state = 'planning'`, now.UnixMilli()); err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli()); err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	return nil
+}
+
+// finish notes how run ended, what it asks, and writes the report.
+func (d *Dreamer) finish(ctx context.Context, n *night) error {
+	r := &n.report
+	mark := int64(0) // what was not compared yet is compared next time
+	if len(n.o.Phases) == 0 && !n.more && (r.State == AppliedState || r.State == Nothing) {
+		mark = n.now.Add(-settled).UnixMilli()
+	}
+	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END, mark = ?, calls = ?, tokens = ?, reason = ? WHERE id = ?`,
+		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Tokens, r.Reason, r.Run)
+	if err != nil {
+		err = fmt.Errorf("dream: %w", err)
+	}
+	for _, q := range r.Questions {
+		_, failed := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, 'question', ?, ?, ?)`, r.Run, q.First, q.Second, q.Why)
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, d.write(r))
+}
+
+// remember reads what earlier dreams left to know.
+func (n *night) remember(ctx context.Context) error {
+	var mark int64
+	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(mark), 0) FROM dream_run`).Scan(&mark); err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	n.since = time.UnixMilli(mark)
+	n.refused, n.asked = map[[2]string]bool{}, map[[2]string]bool{}
+	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT entry, by_id, undone, kind FROM dream_op WHERE undone = 1 OR kind = 'question'`)
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a, b, kind string
+		var undone bool
+		if err := rows.Scan(&a, &b, &undone, &kind); err != nil {
+			return fmt.Errorf("dream: %w", err)
+		}
+		if kind == "question" {
+			n.asked[pairOf(a, b)] = true
+		} else {
+			n.refused[pairOf(a, b)] = true
+		}
+	}
+	return rows.Err()
+}
+
+func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {
+	err = d.cfg.DB.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt)
+	return salt, err
+}
+
+// known gives pairs the verdicts that model gave before, and returns the others.
+func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model string, fresh time.Time) []*pair {
+	var todo []*pair
+	for _, p := range pairs {
+		var v string
+		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
+			p.hash(salt), model, fresh.UnixMilli()).Scan(&v)
+		if p.verdict = verdict(v); err != nil {
+			if !errors.Is(err, sql.ErrNoRows) {
+				d.cfg.Log.Warn("what was said of a pair could not be read", "err", err)
+			}
+			todo = append(todo, p)
+		}
+	}
+	return todo
+}
+
+// keep stores what model said of batch.
+func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
+	tx, err := d.cfg.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // nothing after Commit
+	for _, p := range batch {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// record writes, within the transaction that does them, what was done.
+func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) error {
+	var held int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM dream_lease WHERE holder = ?`, n.report.Run).Scan(&held); err != nil {
+		return err
+	}
+	if held == 0 {
+		return errLost
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+		return err
+	}
+	for _, s := range done.Done {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
+			return err
+		}
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, n.report.Run)
+	return err
+}

@@ -1,0 +1,431 @@
+package dream
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+const (
+	settled    = 10 * time.Minute     // what is newer is left alone: it may be part of a talk
+	staleAfter = 180 * 24 * time.Hour // without having been of use
+	longList   = 400                  // a stem that more entries have says nothing
+	maxGroup   = 6                    // entries with one face
+)
+
+// everything is what the dreamer may see; scopes are kept apart by the plan.
+var everything = memory.Access{Actor: "dreaming", All: true}
+
+// plan reads everything and decides what is to be done. It writes nothing.
+func (n *night) plan(ctx context.Context) error {
+	scopes, err := n.load(ctx)
+	if err != nil {
+		return err
+	}
+	var pairs []*pair
+	for _, all := range scopes {
+		if n.has(Dedup) {
+			n.exact(all)
+			n.subsumed(all)
+		}
+		pairs = append(pairs, n.candidates(all)...)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	n.ask(ctx, pairs)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if n.has(Contradiction) {
+		n.supersede(pairs)
+	}
+	if n.has(Dedup) {
+		for _, all := range scopes {
+			n.group(all, pairs)
+		}
+	}
+	if n.has(Stale) {
+		n.stale(scopes)
+	}
+	return nil
+}
+
+// load reads what counts, scope by scope, each in the order of its age.
+func (n *night) load(ctx context.Context) ([][]*signature, error) {
+	if err := n.remember(ctx); err != nil {
+		return nil, err
+	}
+	all, err := n.d.cfg.Store.List(ctx, everything, memory.Filter{})
+	if err != nil {
+		return nil, err
+	}
+	n.names.numbers, n.byID, n.gone = map[string]int32{}, map[string]*signature{}, map[string]bool{}
+	n.contexts = contexts{}
+	at := map[memory.Scope]int{}
+	var scopes [][]*signature
+	for _, e := range all {
+		if e.Conversation != "" {
+			continue // a line of a talk is no fact
+		}
+		n.active++
+		s := n.names.sign(e)
+		n.contexts.take(&s)
+		if n.now.Sub(e.UpdatedAt) < settled || n.now.Sub(e.CreatedAt) < settled {
+			continue
+		}
+		i, there := at[e.Scope]
+		if !there {
+			i = len(scopes)
+			at[e.Scope] = i
+			scopes = append(scopes, nil)
+		}
+		scopes[i] = append(scopes[i], &s)
+		n.byID[e.ID] = &s
+	}
+	n.report.Active = n.active
+	return scopes, nil
+}
+
+// better orders entries: the one whose word counts more first, then the one that says
+// more, then the older.
+func better(a, b *signature) int {
+	return cmp.Or(cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)),
+		a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+}
+
+func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
+
+// merge plans that b takes the place of a.
+func (n *night) merge(a, b *signature, why string) {
+	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, Dedup, why})
+	n.gone[a.ID] = true
+	if a.ObservedAt.After(b.ObservedAt) {
+		b.ObservedAt = a.ObservedAt
+	}
+}
+
+func (n *night) mayMerge(a, b *signature) bool {
+	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && together(a, b) && covers(b, a)
+}
+
+// exact merges what says the same in the same words.
+func (n *night) exact(all []*signature) {
+	byCore := map[string][]*signature{}
+	var order []string
+	for _, s := range all {
+		if byCore[s.core] == nil {
+			order = append(order, s.core)
+		}
+		byCore[s.core] = append(byCore[s.core], s)
+	}
+	for _, core := range order {
+		same := byCore[core]
+		slices.SortFunc(same, better)
+		for i, a := range same {
+			for _, b := range same[:i] {
+				if n.mayMerge(a, b) {
+					n.merge(a, b, "the same words")
+					break
+				}
+			}
+		}
+	}
+}
+
+// subsumed merges what another one says too, beside more: sorted by their words, that
+// one comes later, among those that begin the same.
+func (n *night) subsumed(all []*signature) {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b *signature) int { return cmp.Or(strings.Compare(a.core, b.core), better(a, b)) })
+	for i, a := range sorted {
+		for _, b := range sorted[i+1:] {
+			if !strings.HasPrefix(b.core, a.core) || n.gone[a.ID] {
+				break
+			}
+			if n.mayMerge(a, b) {
+				n.merge(a, b, "the other says it too")
+			}
+		}
+	}
+}
+
+// pair is two entries that a model is asked about, the older first.
+type pair struct {
+	a, b     *signature
+	conflict bool
+	class    string
+	verdict  verdict // "" = not known
+}
+
+// candidates finds pairs that may say the same or contradict each other, at least one
+// of each changed since the last dream. It compares an entry with those that share its
+// words or its question, never all with all.
+func (n *night) candidates(all []*signature) []*pair {
+	index, blocks := n.index(all)
+	seen := make([]int32, len(all)) // i+1 of the entry that all[j] was compared with last
+	shared := make([]int32, len(all))
+	var pairs []*pair
+	for i, a := range all {
+		if n.gone[a.ID] || a.UpdatedAt.Before(n.since) {
+			continue
+		}
+		var near []int32
+		visit := func(list []int32, counts bool) {
+			if len(list) > longList {
+				return
+			}
+			for _, j := range list {
+				if seen[j] != int32(i)+1 {
+					seen[j], shared[j] = int32(i)+1, 0
+					near = append(near, j)
+				}
+				if counts {
+					shared[j]++
+				}
+			}
+		}
+		for _, stem := range a.stems {
+			visit(index[stem], true)
+		}
+		enough := len(near)
+		for _, b := range a.blocks() {
+			visit(blocks[b], false)
+		}
+		for k, j := range near {
+			b := all[j]
+			if int(j) == i || n.gone[b.ID] || int(j) < i && !b.UpdatedAt.Before(n.since) {
+				continue // that pair was or will be found from the other side
+			}
+			if k < enough && shared[j] < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
+				continue
+			}
+			if p := n.compare(a, b); p != nil {
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(p, q *pair) int {
+		return cmp.Or(flag(q.conflict)-flag(p.conflict), cmp.Compare(p.a.ID, q.a.ID), cmp.Compare(p.b.ID, q.b.ID))
+	})
+	return pairs
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// block is a question about somebody.
+type block struct {
+	class string
+	about int32 // 0 = the person whose memory it is
+}
+
+func (s *signature) blocks() []block {
+	var out []block
+	for _, f := range s.classes {
+		out = append(out, block{f.class.name, 0})
+		for _, t := range s.tokens {
+			if t.name {
+				out = append(out, block{f.class.name, t.stem})
+			}
+		}
+	}
+	return out
+}
+
+func (n *night) index(all []*signature) (map[int32][]int32, map[block][]int32) {
+	index, blocks := map[int32][]int32{}, map[block][]int32{}
+	for i, s := range all {
+		if n.gone[s.ID] {
+			continue
+		}
+		for _, stem := range s.stems {
+			index[stem] = append(index[stem], int32(i))
+		}
+		for _, b := range s.blocks() {
+			blocks[b] = append(blocks[b], int32(i))
+		}
+	}
+	return index, blocks
+}
+
+// compare makes a pair of what a model should look at, or nil.
+func (n *night) compare(a, b *signature) *pair {
+	if n.refused[pairOf(a.ID, b.ID)] {
+		return nil
+	}
+	if b.Since().Before(a.Since()) || b.Since().Equal(a.Since()) && b.ID < a.ID {
+		a, b = b, a
+	}
+	if k, ok := conflicting(a, b); ok && n.contexts.about(k) {
+		if !n.has(Contradiction) {
+			return nil
+		}
+		return &pair{a: a, b: b, conflict: true, class: k.class}
+	}
+	if n.has(Dedup) && paraphrase(a, b) && (a.Face == "" || a.Face != b.Face && a.Face != b.ID) && (b.Face == "" || b.Face != a.ID) {
+		return &pair{a: a, b: b}
+	}
+	return nil
+}
+
+// paraphrase reports whether a and b may say the same in other words: numbers and
+// names are the same, and most of the words, or their question.
+func paraphrase(a, b *signature) bool {
+	if a.negative != b.negative || a.compound || b.compound || a.protected != b.protected || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) {
+		return false
+	}
+	if share(a.stems, b.stems) >= .5 {
+		return true
+	}
+	return a.protected != "" && slices.ContainsFunc(a.classes, func(f found) bool { return contains(b.classes, f) })
+}
+
+// supersede plans that the newer of two that contradict each other holds from its
+// date on. What dates cannot decide is asked.
+func (n *night) supersede(pairs []*pair) {
+	next := map[string]*pair{}
+	for _, p := range pairs {
+		if !p.conflict || n.gone[p.a.ID] || n.gone[p.b.ID] {
+			continue
+		}
+		switch why := p.doubt(); {
+		case p.verdict != keepFirst && p.verdict != keepSecond && p.verdict != update && p.verdict != unsure:
+		case why != "":
+			n.question(p, why)
+		case next[p.a.ID] == nil || p.b.Since().Before(next[p.a.ID].b.Since()):
+			next[p.a.ID] = p // the first that corrects it; that one may be corrected in turn
+		}
+	}
+	sure := make([]*pair, 0, len(next))
+	for _, p := range next {
+		sure = append(sure, p)
+	}
+	slices.SortFunc(sure, func(p, q *pair) int { return cmp.Or(p.a.Since().Compare(q.a.Since()), cmp.Compare(p.a.ID, q.a.ID)) })
+	for _, p := range sure {
+		if n.labelled >= n.most() {
+			n.more = true
+			return
+		}
+		n.labelled++
+		n.gone[p.a.ID] = true
+		n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: p.a.ID, Rev: p.a.Rev, By: p.b.ID, ByRev: p.b.Rev}, Contradiction, p.class})
+	}
+}
+
+// doubt says why the newer entry may not simply take the place of the older.
+func (p *pair) doubt() string {
+	switch {
+	case p.verdict == unsure:
+		return "it cannot be told which of the two holds"
+	case p.a.Pinned:
+		return "the older one is pinned"
+	case rank(p.a.Entry) > rank(p.b.Entry):
+		return "a person said the older one, and the newer one was only heard"
+	case p.b.Since().Sub(p.a.Since()) < time.Second:
+		return "both are of the same time"
+	case p.verdict == keepFirst:
+		return "the older one looks right"
+	}
+	return ""
+}
+
+// most is how many steps of a night may rest on what a model says.
+func (n *night) most() int { return max(5, n.active/5) }
+
+// maxQuestions is how many questions a person is put at once.
+const maxQuestions = 10
+
+func (n *night) question(p *pair, why string) {
+	key := pairOf(p.a.ID, p.b.ID)
+	if n.asked[key] {
+		return
+	}
+	if len(n.report.Questions) >= maxQuestions {
+		n.more = true
+		return
+	}
+	n.asked[key] = true
+	n.report.Questions = append(n.report.Questions, Question{
+		Scope: p.a.Scope, First: p.a.ID, FirstText: p.a.Text, FirstAt: p.a.Since(), Second: p.b.ID, SecondText: p.b.Text, SecondAt: p.b.Since(), Why: why,
+	})
+}
+
+// group puts under one face what says the same in other words. Each of a group is
+// the same as its face.
+func (n *night) group(all []*signature, pairs []*pair) {
+	same := map[string]map[string]bool{}
+	for _, p := range pairs {
+		if p.conflict || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] {
+			continue
+		}
+		for _, x := range [][2]string{{p.a.ID, p.b.ID}, {p.b.ID, p.a.ID}} {
+			if same[x[0]] == nil {
+				same[x[0]] = map[string]bool{}
+			}
+			same[x[0]][x[1]] = true
+		}
+	}
+	members := map[string]int{}
+	grouped := func(s *signature) bool {
+		return s.Face != "" && n.byID[s.Face] != nil && !n.gone[s.Face]
+	}
+	for _, s := range all {
+		if grouped(s) && !n.gone[s.ID] {
+			members[s.Face]++
+		}
+	}
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b *signature) int { // there may be a face already
+		return cmp.Or(members[b.ID]-members[a.ID], len(same[b.ID])-len(same[a.ID]), better(a, b))
+	})
+	for _, face := range sorted {
+		if n.gone[face.ID] || grouped(face) || len(same[face.ID]) == 0 {
+			continue
+		}
+		for _, s := range sorted {
+			if !same[face.ID][s.ID] || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
+				continue
+			}
+			if n.labelled >= n.most() {
+				n.more = true
+				return
+			}
+			n.labelled++
+			members[face.ID]++
+			s.Face = face.ID
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.GroupStep, ID: s.ID, Rev: s.Rev, By: face.ID, ByRev: face.Rev}, Dedup, "the same in other words"})
+		}
+	}
+}
+
+// stale puts away what happened or was concluded long ago and was of no use since.
+// What a person wrote or pinned stays.
+func (n *night) stale(scopes [][]*signature) {
+	most := max(1, n.active/50)
+	for _, all := range scopes {
+		for _, s := range all {
+			used := s.LastHit
+			if used.IsZero() || used.Before(s.ObservedAt) {
+				used = s.ObservedAt
+			}
+			if n.gone[s.ID] || s.Kind != memory.Happening && s.Kind != memory.Insight || s.Pinned || rank(s.Entry) > 2 ||
+				n.now.Sub(used) < staleAfter || n.now.Sub(s.CreatedAt) < staleAfter || s.ValidTo.After(n.now) || s.ValidFrom.After(n.now) || n.refused[pairOf(s.ID, "")] {
+				continue
+			}
+			if most--; most < 0 {
+				return
+			}
+			n.gone[s.ID] = true
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.ArchiveStep, ID: s.ID, Rev: s.Rev}, Stale, "of no use for half a year"})
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package dream
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+// State is how a dream ended.
+type State string
+
+// The ends of a dream.
+const (
+	AppliedState State = "applied"
+	Nothing      State = "nothing" // there was nothing to do
+	Failed       State = "failed"  // nothing was changed; Reason says why
+	Planned      State = "planned" // a dry run
+	Undone       State = "undone"
+)
+
+// Report is what a dream did, for people.
+type Report struct {
+	Run        string     `json:"run"`
+	At         time.Time  `json:"at"`
+	Ended      time.Time  `json:"ended"`
+	State      State      `json:"state"`
+	DryRun     bool       `json:"dry_run,omitempty"`
+	Reason     string     `json:"reason,omitempty"`
+	Active     int        `json:"active"` // entries that counted before
+	Merged     []Change   `json:"merged,omitempty"`
+	Grouped    []Change   `json:"grouped,omitempty"`
+	Superseded []Change   `json:"superseded,omitempty"`
+	Archived   []Change   `json:"archived,omitempty"`
+	Back       []Line     `json:"back,omitempty"` // what counts again, after Undo
+	Questions  []Question `json:"questions,omitempty"`
+	Notes      []string   `json:"notes,omitempty"` // what did not go as it should
+	Cost       spent      `json:"cost"`
+	Diff       []string   `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
+}
+
+// Line is an entry.
+type Line struct {
+	Scope memory.Scope `json:"scope"`
+	ID    string       `json:"id"`
+	Text  string       `json:"text"`
+}
+
+// Change is what was done to an entry.
+type Change struct {
+	Line
+	By     string `json:"by,omitempty"`
+	ByText string `json:"by_text,omitempty"`
+	Why    string `json:"why"`
+}
+
+// Question is what only a person can decide. Nothing was done about it.
+type Question struct {
+	Scope      memory.Scope `json:"scope"`
+	First      string       `json:"first"`
+	FirstText  string       `json:"first_text"`
+	FirstAt    time.Time    `json:"first_at"`
+	Second     string       `json:"second"`
+	SecondText string       `json:"second_text"`
+	SecondAt   time.Time    `json:"second_at"`
+	Why        string       `json:"why"`
+}
+
+func (n *night) note(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	n.report.Notes = append(n.report.Notes, text)
+	n.d.cfg.Log.Info("dream: " + text)
+}
+
+// tell puts steps into the report.
+func (n *night) tell(steps []planned) {
+	for _, s := range steps {
+		e := n.byID[s.ID]
+		c := Change{Line: Line{e.Scope, e.ID, e.Text}, By: s.By, Why: s.why}
+		if by := n.byID[s.By]; by != nil {
+			c.ByText = by.Text
+		}
+		to := &n.report.Archived
+		switch s.Kind {
+		case memory.MergeStep:
+			to = &n.report.Merged
+		case memory.GroupStep:
+			to = &n.report.Grouped
+		case memory.SupersedeStep:
+			to = &n.report.Superseded
+		}
+		*to = append(*to, c)
+	}
+}
+
+// Summary is the report in one line.
+func (r Report) Summary() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		what string
+	}{
+		{len(r.Merged), "merged"}, {len(r.Grouped), "put together"}, {len(r.Superseded), "superseded"}, {len(r.Archived), "put away"},
+		{len(r.Back), "brought back"}, {len(r.Questions), "questions"},
+	} {
+		switch {
+		case p.n == 1 && p.what == "questions":
+			parts = append(parts, "1 question")
+		case p.n > 0:
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing to do"}
+	}
+	text := strings.Join(parts, ", ")
+	if r.Reason != "" {
+		text = "nothing was changed: " + r.Reason
+	}
+	return text
+}
+
+// Text is the report as it is shown and written. Texts of memories stand in it word for
+// word, each on a line, so that what is forgotten can be taken out again.
+func (r Report) Text(zone *time.Location) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary()))
+	changes := func(title, word string, list []Change) {
+		if len(list) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "\n### %s\n", title)
+		for _, c := range list {
+			fmt.Fprintf(&b, "- %s (%s, %s)\n", c.Text, c.Scope, c.ID)
+			if c.ByText != "" {
+				fmt.Fprintf(&b, "  %s: %s (%s)\n", word, c.ByText, c.By)
+			}
+		}
+	}
+	changes("Merged", "said by", r.Merged)
+	changes("The same in other words", "stands for both", r.Grouped)
+	changes("Superseded", "holds since", r.Superseded)
+	changes("Put away", "", r.Archived)
+	if len(r.Questions) > 0 {
+		b.WriteString("\n### Questions\n")
+		for _, q := range r.Questions {
+			fmt.Fprintf(&b, "- Which of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s\n", q.Scope, q.Why,
+				q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
+		}
+	}
+	if len(r.Back) > 0 {
+		b.WriteString("\n### Counts again\n")
+		for _, l := range r.Back {
+			fmt.Fprintf(&b, "- %s (%s, %s)\n", l.Text, l.Scope, l.ID)
+		}
+	}
+	if len(r.Diff) > 0 {
+		fmt.Fprintf(&b, "\n### MEMORIES.txt\n%s\n", strings.Join(r.Diff, "\n"))
+	}
+	if len(r.Notes) > 0 {
+		fmt.Fprintf(&b, "\n### Notes\n- %s\n", strings.Join(r.Notes, "\n- "))
+	}
+	if r.State != Undone {
+		fmt.Fprintf(&b, "\nThe model was asked %d times about %d pairs (about %d tokens); %d pairs were known.\n", r.Cost.Calls, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached)
+	}
+	if r.State == AppliedState {
+		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
+	}
+	return b.String()
+}
+
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// write adds r to the report of its day.
+func (d *Dreamer) write(r *Report) error {
+	path := filepath.Join(d.cfg.Dir, Folder, r.At.In(d.cfg.Location).Format(time.DateOnly)+".md")
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("dream report: %w", err)
+	}
+	text := string(old)
+	if text != "" {
+		text = strings.TrimRight(text, "\n") + "\n\n"
+	}
+	if err := store.WriteFile(path, []byte(text+r.Text(d.cfg.Location))); err != nil {
+		return fmt.Errorf("dream report: %w", err)
+	}
+	return nil
+}
+
+// ownersFile are the lines of MEMORIES.txt.
+func (d *Dreamer) ownersFile() []string {
+	b, err := os.ReadFile(filepath.Join(d.cfg.Dir, "MEMORIES.txt"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(b), "\n"), "\n")
+}
+
+// diff lists the lines that only one of the two has.
+func diff(before, after []string) []string {
+	var out []string
+	for _, side := range []struct {
+		mark       string
+		here, away []string
+	}{{"- ", before, after}, {"+ ", after, before}} {
+		for _, line := range side.here {
+			if !slices.Contains(side.away, line) {
+				out = append(out, side.mark+line)
+			}
+		}
+	}
+	return out
+}
+
+// forgottenLine stands in reports where a text stood.
+const forgottenLine = "(forgotten)"
+
+// Forget takes texts out of what dreams left in the data folder dir: out of reports
+// their lines, and copies of the database as a whole, because they hold what the
+// database held.
+func Forget(dir string, texts []string) error {
+	var failed []error
+	found, err := filepath.Glob(filepath.Join(dir, Folder, "*.db*"))
+	failed = append(failed, err)
+	for _, path := range found {
+		failed = append(failed, os.Remove(path))
+	}
+	reports, err := filepath.Glob(filepath.Join(dir, Folder, "*.md"))
+	failed = append(failed, err)
+	for _, path := range reports {
+		failed = append(failed, silence(path, texts))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("forget what dreams left: %w", err)
+	}
+	return nil
+}
+
+func silence(path string, texts []string) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(b), "\n")
+	changed := false
+	for i, line := range lines {
+		if slices.ContainsFunc(texts, func(t string) bool { return t != "" && strings.Contains(line, t) }) {
+			lines[i], changed = forgottenLine, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return store.WriteFile(path, []byte(strings.Join(lines, "\n")))
+}

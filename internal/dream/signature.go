@@ -1,0 +1,215 @@
+package dream
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"reverie/internal/memory"
+)
+
+// signature is what an entry is compared by.
+type signature struct {
+	memory.Entry
+	plain     string // memory.PlainWords
+	core      string // plain without words that never make a difference
+	protected string // memory.Protected, in one
+	tokens    []token
+	stems     []int32 // of what it says, sorted, each once
+	content   []int32 // stems without what only says that it holds or not, since when, or how sure
+	negative  bool
+	compound  bool // says more than one thing
+	hedged    bool // says that something may be, or depends
+	changed   bool // says that something is not as it was
+	classes   []found
+	self      bool // is about the person whose memory it is
+}
+
+// token is a word in its place.
+type token struct {
+	text  string
+	stem  int32   // the likeliest
+	stems []int32 // all that it may be
+	small bool
+	name  bool
+	after bool // a comma, a colon or the like stands before it
+}
+
+// namer numbers stems, so that they are compared quickly.
+type namer struct{ numbers map[string]int32 }
+
+func (n *namer) number(s string) int32 {
+	i, there := n.numbers[s]
+	if !there {
+		i = int32(len(n.numbers)) + 1
+		n.numbers[s] = i
+	}
+	return i
+}
+
+func (n *namer) sign(e memory.Entry) signature {
+	s := signature{Entry: e, plain: memory.PlainWords(e.Text)}
+	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
+	s.core = core(s.plain)
+	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
+	s.negative = negations(low)%2 == 1
+	s.hedged = hedges.MatchString(low)
+	s.changed = changes.MatchString(low)
+	s.compound = isCompound(e.Text, low)
+	s.classes = classesOf(e.Text)
+	s.self = selfWords.MatchString(low)
+	s.tokens = n.tokens(e.Text)
+	for _, t := range s.tokens {
+		if t.small {
+			continue
+		}
+		s.stems = append(s.stems, t.stem)
+		if !asides[t.text] {
+			s.content = append(s.content, t.stem)
+		}
+	}
+	s.stems, s.content = unique(s.stems), unique(s.content)
+	return s
+}
+
+func unique(list []int32) []int32 {
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// tokens are the words of text, each with what parts it from the one before.
+func (n *namer) tokens(text string) []token {
+	var out []token
+	parted := false
+	for i, piece := range pieces(text) {
+		parted = parted || i > 0
+		for _, w := range memory.Words(piece) {
+			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small, name: w.Name, after: parted}
+			parted = false
+			for _, s := range w.Stems {
+				t.stems = append(t.stems, n.number(likeness(s)))
+			}
+			if len(t.stems) == 0 {
+				continue
+			}
+			t.stem = t.stems[0]
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// pieces cuts text where its signs part it, but not inside of numbers.
+func pieces(text string) []string {
+	var out []string
+	start := 0
+	runes := []rune(text)
+	for i, r := range runes {
+		if !strings.ContainsRune(",;:()=–—!?\"“”„«».", r) {
+			continue
+		}
+		if i > 0 && i+1 < len(runes) && !unicode.IsSpace(runes[i+1]) && !unicode.IsSpace(runes[i-1]) && strings.ContainsRune(",.:", r) {
+			continue // 17:30, example.org
+		}
+		out = append(out, string(runes[start:i]))
+		start = i + 1
+	}
+	return append(out, string(runes[start:]))
+}
+
+// core is plain without what never makes a difference: articles, what a note begins
+// with, and short forms.
+func core(plain string) string {
+	plain = shortForms.Replace(plain)
+	fields := strings.Fields(notePrefix.ReplaceAllString(plain, ""))
+	return strings.Join(slices.DeleteFunc(fields, func(w string) bool { return articles[w] }), " ")
+}
+
+func has(list []int32, x int32) bool {
+	_, there := slices.BinarySearch(list, x)
+	return there
+}
+
+// share is how much of the stems of a and b together both have, 0 to 1.
+func share(a, b []int32) float64 {
+	both := 0
+	for _, x := range a {
+		if has(b, x) {
+			both++
+		}
+	}
+	if both == 0 {
+		return 0
+	}
+	return float64(both) / float64(len(a)+len(b)-both)
+}
+
+// rank says whose word counts more: what a person pinned or wrote, before what was
+// noted or read out of a conversation, before what was concluded.
+func rank(e memory.Entry) int {
+	r := 2
+	switch e.Source {
+	case memory.UserExplicit, memory.FromFile:
+		r = 3
+	case memory.DreamingMerge:
+		r = 1
+	}
+	if e.Kind == memory.Insight {
+		r = 0
+	}
+	if e.Pinned {
+		r += 10
+	}
+	return r
+}
+
+// together reports whether the two may be about the same at all: one scope, one
+// validity, and nobody else as subject. What says I in a place of several people
+// without saying who is nobody's.
+func together(a, b *signature) bool {
+	if a.Scope != b.Scope || a.Conversation != "" || b.Conversation != "" {
+		return false
+	}
+	if !strings.EqualFold(a.Subject, b.Subject) {
+		for _, s := range []*signature{a, b} {
+			if s.Subject != "" && (!strings.Contains(strings.ToLower(a.Text), strings.ToLower(s.Subject)) || !strings.Contains(strings.ToLower(b.Text), strings.ToLower(s.Subject))) {
+				return false
+			}
+		}
+	}
+	return a.Subject != "" || strings.HasPrefix(string(a.Scope), "private:") || !a.self && !b.self
+}
+
+// covers reports whether b says all that a says, as can be seen without
+// understanding either: in the same words, or in the same words and, parted from
+// them by a sign, a few more that take nothing back.
+func covers(b, a *signature) bool {
+	if a.negative != b.negative || !a.ValidTo.Equal(b.ValidTo) || !a.ValidFrom.Equal(b.ValidFrom) || a.core == "" {
+		return false
+	}
+	if a.core == b.core {
+		return a.protected == b.protected
+	}
+	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra {
+		return false
+	}
+	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")
+	return ok && rest != "" && b.partedAfter(a) && len(memory.Lost(a.Text, b.Text)) == 0
+}
+
+// maxExtra is how many words more one that covers another may say.
+const maxExtra = 6
+
+// partedAfter reports whether a sign stands in s where the words of a end.
+func (s *signature) partedAfter(a *signature) bool {
+	n := len(a.tokens)
+	if n == 0 || n >= len(s.tokens) {
+		return false
+	}
+	for i := range a.tokens {
+		if s.tokens[i].text != a.tokens[i].text || i > 0 && s.tokens[i].after != a.tokens[i].after {
+			return false
+		}
+	}
+	return s.tokens[n].after
+}

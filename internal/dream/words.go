@@ -1,0 +1,97 @@
+package dream
+
+import (
+	"regexp"
+	"strings"
+)
+
+// The words that tell how two texts differ, in English and German, and where it is
+// cheap in the other languages that the program greets in.
+
+func setOf(list string) map[string]bool {
+	out := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		out[w] = true
+	}
+	return out
+}
+
+func anyOf(list string) *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^\p{L}\p{N}'])(?:` + list + `)(?:$|[^\p{L}\p{N}'])`)
+}
+
+var (
+	articles   = setOf(`a an the der die das den dem des ein eine einen einem einer eines`)
+	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ", "there's ", "there is ", "’s", "'s", "’", "'")
+	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
+
+	// A text that has an odd number of them says that something is not so.
+	negation = anyOf(`not|no|never|none|nobody|nothing|without|cannot|neither|nor|hardly|stopped|quit|gave up|dislikes?|hates?|hated|detests?|` +
+		`[a-z]+n't|no longer|not any ?more|` +
+		`nicht|kein|keine|keinen|keinem|keiner|keines|nie|niemals|niemand|nichts|ohne|kaum|hasst|hasse|aufgehört|` +
+		`pas|jamais|sans|nunca|sin|ningún|ninguna|tampoco|non|mai|senza|niente|не|нет|без|никогда`)
+	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし`)
+
+	// What may be, was once, or depends on something.
+	hedges = anyOf(`or|if|unless|except|but|only|until|till|maybe|perhaps|might|may|could|would|should|seems?|probably|possibly|almost|nearly|think|thinks|thought|believes?|` +
+		`says|said|formerly|once|used to|ex|when|while|before|after|instead|wants?|wanted|plans?|planned|hopes?|wishes|considers?|considering|used|anymore|rather|` +
+		`oder|wenn|falls|außer|aber|nur|bis|vielleicht|eventuell|möglicherweise|könnte|würde|sollte|scheint|wohl|wahrscheinlich|fast|beinahe|glaubt|meint|sagt|früher|` +
+		`ehemals|einst|bevor|nachdem|statt|sondern|will|möchte|wollte|plant|hofft|überlegt|damals|während|als ob|` +
+		`ou|si|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se|или|если|но|только|возможно`)
+
+	// What says that something is not as it was. Also adds, and changes nothing.
+	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
+		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neue|neuer|neues|neuen|aktuell|stattdessen`)
+
+	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|mia|я|мой|моя|мне|我|私`)
+
+	// Two things at once.
+	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
+
+	// What can be left out of a text and it says the same of the same.
+	asides = setOf(`now currently recently lately anymore longer instead again still already since new latest updated actually really also just today finally meanwhile always usually
+changed change switched stopped quit become became got get gone time times day days week weeks month months year years last ago these
+jetzt nun neuerdings inzwischen mittlerweile seit neue neuer neues neuen neu aktuell stattdessen wieder noch schon eigentlich wirklich auch heute endlich immer meist meistens mehr
+gewechselt umgestellt geändert aufgehört geworden tag tage tagen woche wochen monat monate monaten jahr jahre jahren letzten letzter letztes letzte
+not never none without cannot no nicht kein keine keinen nie niemals ohne nichts`)
+)
+
+// alike are words that mean the same when it is asked whether something is so or not.
+var alike = alikes(`like:love,lov,enjoy,likes,prefer,hate,hat,dislik,dislike,detest,ador mögen:mag,liebt,lieb,lieben,hasst,hass,hassen,gern
+live:resid,reside,dwell work:employ,employed call:name,named car:vehicl,auto phone:telephon,telephone,mobil,mobile,cellphon cell:cellphon`)
+
+func alikes(list string) map[string]string {
+	out := map[string]string{}
+	for entry := range strings.FieldsSeq(list) {
+		base, others, _ := strings.Cut(entry, ":")
+		for o := range strings.SplitSeq(others, ",") {
+			out[o] = base
+		}
+	}
+	return out
+}
+
+func likeness(stem string) string {
+	if base := alike[stem]; base != "" {
+		return base
+	}
+	return stem
+}
+
+// negations counts in low, lower-case with spaces around, what turns it to the contrary.
+func negations(low string) int {
+	n := len(spaceless.FindAllString(low, -1))
+	for rest := low; ; n++ {
+		at := negation.FindStringIndex(rest)
+		if at == nil {
+			return n
+		}
+		rest = " " + strings.TrimLeft(rest[at[1]-1:], " ")
+	}
+}
+
+// isCompound reports whether text says more than one thing.
+func isCompound(text, low string) bool {
+	return both.MatchString(low) || sentences.MatchString(text)
+}

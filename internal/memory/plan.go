@@ -1,0 +1,292 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// byDream is the actor of what a dream does.
+const byDream = "dreaming"
+
+// StepKind is what is done to an entry while nobody talks. None changes a text or
+// removes a row.
+type StepKind string
+
+// The kinds of steps.
+const (
+	MergeStep     StepKind = "merge"     // By says it too, and takes its place
+	SupersedeStep StepKind = "supersede" // By is what holds since By was said
+	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
+	GroupStep     StepKind = "group"     // both stay active, By stands for both where room is short
+)
+
+// Step is one change of a plan, with what the plan was made for: if the entries
+// have changed since, the step is left out.
+type Step struct {
+	Kind  StepKind `json:"kind"`
+	ID    string   `json:"id"`
+	Rev   int      `json:"rev"`
+	By    string   `json:"by,omitempty"`
+	ByRev int      `json:"by_rev,omitempty"`
+}
+
+// Left is a step that was not done, and why.
+type Left struct {
+	Step
+	Why string `json:"why"`
+}
+
+// Applied is what Apply did.
+type Applied struct {
+	Batch string `json:"batch"`
+	Done  []Step `json:"done"`
+	Left  []Left `json:"left"`
+}
+
+// Apply does steps in their order, all in one transaction and as the one batch, whose
+// name must be new; also, unless nil, is called at the end of the transaction, so that
+// what it writes holds if and only if the steps do. Each step is checked again
+// first: one that does not fit the entries as they are now is left out.
+func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func(context.Context, *sql.Tx, Applied) error) (Applied, error) {
+	if batch == "" {
+		return Applied{}, errors.New("memory: a plan needs a name")
+	}
+	scopes, err := s.scopesOfSteps(ctx, steps)
+	if err != nil {
+		return Applied{}, err
+	}
+	var done Applied
+	_, err = s.write(ctx, byDream, scopes, func(c *change) error {
+		done, c.batch = Applied{Batch: batch}, batch
+		var there int
+		if err := c.tx.QueryRowContext(ctx, `SELECT count(*) FROM memory_op WHERE batch = ?`, batch).Scan(&there); err != nil || there > 0 {
+			return errors.Join(err, fmt.Errorf("memory: %d operations are called %s already", there, batch))
+		}
+		mine := map[string]int{}
+		for _, step := range steps {
+			why, err := c.step(step, mine)
+			switch {
+			case err != nil:
+				return err
+			case why != "":
+				done.Left = append(done.Left, Left{step, why})
+			default:
+				done.Done = append(done.Done, step)
+			}
+			s.fault("step")
+		}
+		if also == nil {
+			return nil
+		}
+		return also(ctx, c.tx, done)
+	})
+	if err != nil {
+		return Applied{}, err
+	}
+	return done, nil
+}
+
+func (s *Store) scopesOfSteps(ctx context.Context, steps []Step) ([]Scope, error) {
+	var scopes []Scope
+	for _, step := range steps {
+		var scope Scope
+		err := s.db.QueryRowContext(ctx, `SELECT scope FROM memory WHERE id = ?`, step.ID).Scan(&scope)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("read memory: %w", err)
+		}
+		if err == nil && !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
+	}
+	slices.Sort(scopes)
+	return scopes, nil
+}
+
+// step does one step, or says why not. mine holds the revisions that earlier steps
+// of the same plan made.
+func (c *change) step(s Step, mine map[string]int) (why string, err error) {
+	e, why, err := c.planned(s.ID, s.Rev, mine)
+	if why != "" || err != nil {
+		return why, err
+	}
+	var by Entry
+	if s.Kind != ArchiveStep {
+		if by, why, err = c.planned(s.By, s.ByRev, mine); why != "" || err != nil {
+			return why, err
+		}
+		if by.ID == e.ID || by.Scope != e.Scope || by.Conversation != e.Conversation {
+			return "the two do not belong together", nil
+		}
+	}
+	switch s.Kind {
+	case MergeStep:
+		return c.mergeInto(e, by, mine)
+	case SupersedeStep:
+		if e.Pinned || !by.Since().After(e.Since()) {
+			return "it is pinned, or not older", nil
+		}
+		after := e
+		after.State, after.By = Superseded, by.ID
+		if after.ValidTo.IsZero() {
+			after.ValidTo = by.Since()
+		}
+		return "", c.set(e, after, "supersede", 0)
+	case ArchiveStep:
+		if e.Pinned || e.Source == UserExplicit || e.Source == FromFile {
+			return "a person wanted it to be known", nil
+		}
+		after := e
+		after.State = Archived
+		return "", c.set(e, after, "archive", 0)
+	case GroupStep:
+		return c.group(e, by, mine)
+	}
+	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
+}
+
+// planned reads an active entry that is as the plan has it.
+func (c *change) planned(id string, rev int, mine map[string]int) (Entry, string, error) {
+	e, err := entryByID(c.ctx, c.p, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Entry{}, "it is not there", nil
+	case err != nil:
+		return Entry{}, "", err
+	case e.State != Active:
+		return Entry{}, "it does not count any more", nil
+	case e.Rev != rev && (mine[id] == 0 || e.Rev != mine[id]):
+		return Entry{}, "it was changed meanwhile", nil
+	}
+	return e, "", nil
+}
+
+func (c *change) mergeInto(e, by Entry, mine map[string]int) (string, error) {
+	if e.Pinned && !by.Pinned {
+		return "it is pinned", nil
+	}
+	if lost := Lost(e.Text, by.Text); len(lost) > 0 {
+		return "the other does not say all of it", nil
+	}
+	after := e
+	after.State, after.By = Merged, by.ID
+	if err := c.set(e, after, "merge", 0); err != nil {
+		return "", err
+	}
+	next := by
+	next.Hits += e.Hits
+	if e.LastHit.After(next.LastHit) {
+		next.LastHit = e.LastHit
+	}
+	if e.ObservedAt.After(next.ObservedAt) {
+		next.ObservedAt = e.ObservedAt
+	}
+	if next == by {
+		return "", nil
+	}
+	mine[by.ID] = by.Rev + 1
+	return "", c.set(by, next, "note", 0)
+}
+
+func (c *change) group(e, by Entry, mine map[string]int) (string, error) {
+	var faces, members int
+	err := c.p.QueryRowContext(c.ctx, `SELECT (SELECT count(*) FROM memory WHERE id IN (?1, ?2) AND state = 'active'),
+		(SELECT count(*) FROM memory WHERE face = ?3 AND state = 'active')`, e.Face, by.Face, e.ID).Scan(&faces, &members)
+	if err != nil {
+		return "", fmt.Errorf("change a memory: %w", err)
+	}
+	if faces > 0 || members > 0 {
+		return "it stands with others already", nil
+	}
+	after := e
+	after.Face = by.ID
+	mine[e.ID] = e.Rev + 1
+	return "", c.set(e, after, "note", 0)
+}
+
+// Since is from when on e is known to hold: what it says itself, or when it was said.
+func (e Entry) Since() time.Time {
+	if !e.ValidFrom.IsZero() {
+		return e.ValidFrom
+	}
+	return e.ObservedAt
+}
+
+// UndoRun takes back what Apply did as batch, the newest first: rows are as they were
+// before, to the byte, but for what was counted since. An entry that was changed
+// otherwise since gets back only what the batch changed; one whose state is another
+// by now is left as it is, and named with the reason. also is as for Apply. A batch that
+// did nothing, or was taken back already, is ErrNothing.
+func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Context, *sql.Tx) error) (Undone, []Left, error) {
+	scopes, err := s.scopesOf(ctx, batch)
+	if err != nil {
+		return Undone{}, nil, err
+	}
+	var u Undone
+	var left []Left
+	c, err := s.write(ctx, byDream, scopes, func(c *change) error {
+		u, left = Undone{Of: batch}, nil
+		all, err := ops(ctx, c.tx, `o WHERE batch = ? AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0) ORDER BY seq DESC`, batch)
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return ErrNothing
+		}
+		for _, o := range all {
+			why, err := c.giveBack(o, &u)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				left = append(left, Left{Step{ID: o.Entry}, why})
+			}
+			s.fault("given back")
+		}
+		if also == nil {
+			return nil
+		}
+		return also(ctx, c.tx)
+	})
+	if err != nil {
+		return Undone{}, nil, err
+	}
+	u.Batch = c.batch
+	return u, left, nil
+}
+
+// giveBack makes the entry of o what it was before o, or says why not.
+func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
+	now, err := entryByID(c.ctx, c.p, o.Entry)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "it is not there", nil
+	case err != nil:
+		return "", err
+	case now.State == Forgotten || o.Before == nil || o.After == nil:
+		return "it was forgotten", nil
+	case now.State != o.After.State || now.By != o.After.By || now.Face != o.After.Face || now.Scope != o.After.Scope:
+		return "it was changed since", nil
+	}
+	back := *o.Before
+	if more := now.Hits - o.After.Hits; more > 0 { // counted since, without a revision
+		back.Hits += more
+		back.LastHit = now.LastHit
+	}
+	if now.Rev != o.After.Rev { // somebody's later change stays
+		back.Pinned, back.UpdatedAt, back.Rev = now.Pinned, c.now, now.Rev+1
+		if !now.ObservedAt.Equal(o.After.ObservedAt) {
+			back.ObservedAt = now.ObservedAt
+		}
+	}
+	switch {
+	case now.State != Active && back.State == Active:
+		u.Back = append(u.Back, back)
+	default:
+		u.Changed = append(u.Changed, back)
+	}
+	return "", c.put(now, back, "restore", o.Seq)
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Snapshot writes a copy of db, as it is at one moment, to path (0600, folders 0700),
+// checks that it is whole, and makes it durable; a file that is there is replaced. Others go on reading and writing
+// meanwhile. On an error there is no copy.
+func Snapshot(ctx context.Context, db *sql.DB, path string) (err error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	if err := makeDir(filepath.Dir(abs)); err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	part := abs + ".part"
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("copy the database: %w", err)
+			_ = os.Remove(part) // it may not be there
+		}
+	}()
+	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // SQLite takes an empty file, and its mode
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+		return err
+	}
+	if err := checkWhole(ctx, part); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(part, abs); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(abs))
+}
+
+func checkWhole(ctx context.Context, path string) error {
+	copied, err := sql.Open("sqlite", dsn(path)+"&mode=ro")
+	if err != nil {
+		return err
+	}
+	defer copied.Close()
+	var said string
+	if err := copied.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
+		return err
+	}
+	if said != "ok" {
+		return fmt.Errorf("the copy is damaged: %s", said)
+	}
+	return nil
+}

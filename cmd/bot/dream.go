@@ -41,12 +41,13 @@ type dreamCommand struct {
 type dreamNowCommand struct {
 	DryRun bool     `help:"Only show what would be done."`
 	Phase  []string `help:"Only this part: dedup, contradiction or stale. May be given several times."`
+	Now    bool     `help:"Look at what was learned in the last ten minutes, too."`
 	JSON   bool     `help:"Print JSON."`
 }
 
 // Run dreams once.
 func (n dreamNowCommand) Run(ctx context.Context, c console, path configPath) error {
-	o := dream.Options{DryRun: n.DryRun}
+	o := dream.Options{DryRun: n.DryRun, Now: n.Now}
 	for _, p := range n.Phase {
 		o.Phases = append(o.Phases, dream.Phase(p))
 	}

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -95,7 +96,8 @@ func (n *night) takeBack(ctx context.Context, tx *sql.Tx) error {
 }
 
 // probe asks for each entry that was put out of use with its own words, and lists those
-// whose place is not found.
+// whose place is not found: neither what took it, nor what says the same as that. What is
+// superseded is still found itself, and names what holds since.
 func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
 	next := map[string]string{}
 	for _, s := range steps {
@@ -110,22 +112,33 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := n.byID[s.ID]
+		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
 		want := map[string]bool{}
-		for id := s.ID; id != ""; id = next[id] { // what is superseded is found, and names what holds since
-			want[id] = s.Kind == memory.SupersedeStep || id != s.ID
+		for id := next[s.ID]; id != ""; id = next[id] {
+			want[face(n.byID[id].Entry)] = true
 		}
-		hits, err := n.d.cfg.Store.Search(ctx, memory.Query{Text: e.Text, Scopes: []memory.Scope{e.Scope}, K: 5, Past: s.Kind == memory.SupersedeStep})
+		found, err := n.finds(ctx, q, want)
+		if err == nil && !found && s.Kind == memory.SupersedeStep {
+			q.Past, q.K = true, 20
+			found, err = n.finds(ctx, q, map[string]bool{face(n.byID[s.ID].Entry): true})
+		}
 		if err != nil {
 			return nil, err
 		}
-		face := n.byID[s.By].Face
-		if !slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || face != "" && h.Entry.ID == face }) {
+		if !found {
 			lost = append(lost, s.ID)
 		}
 	}
 	return lost, nil
 }
+
+func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool) (bool, error) {
+	hits, err := n.d.cfg.Store.Search(ctx, q)
+	return slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[face(h.Entry)] }), err
+}
+
+// face is what stands for e where room is short.
+func face(e memory.Entry) string { return cmp.Or(e.Face, e.ID) }
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.

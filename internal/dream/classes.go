@@ -14,7 +14,7 @@ type class struct {
 	says  *regexp.Regexp  // in lower case; its group, if it has one, is what the question is about
 	words map[string]bool // that say only which question it is
 	lead  map[string]bool // what the answer follows
-	name1 bool            // the answer is a name or a number
+	named bool            // the answer is a name or a number
 	most  int             // words the answer may have
 }
 
@@ -65,6 +65,9 @@ wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsit
 		setOf(`boss manager supervisor doctor dentist gp therapist landlord hairdresser accountant chef chefin vermieter hausarzt hausärztin zahnarzt zahnärztin steuerberater bank gym insurer provider krankenkasse fitnessstudio dr`),
 		setOf(copula), true, 3},
 }
+
+// ofThings are the classes that ask of a thing as well as of a person.
+var ofThings = setOf(`phone code size address mail`)
 
 func classesOf(text string) []found {
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(text, "’", "'"))), " ") + " "
@@ -142,11 +145,16 @@ func (c *class) compare(a, b *signature) (conflict, bool) {
 		return conflict{}, false
 	}
 	out := conflict{class: c.name, a: x.words, b: y.words, self: a.Subject != "" || a.self && b.self || x.start == 0 && y.start == 0}
+	words := 0
 	for i, t := range a.tokens {
-		if j := b.index(t); i < x.at && j >= 0 && j < y.at && t.name {
+		if j := b.index(t); i >= x.at || j < 0 || j >= y.at || t.small || asides[t.text] || c.words[t.text] {
+			continue
+		}
+		if words++; t.name {
 			out.about = append(out.about, t.stem)
 		}
 	}
+	out.self = out.self || ofThings[c.name] && len(out.about) == 0 && words > 1 // the garage door's code
 	return out, out.self || len(out.about) > 0
 }
 
@@ -164,7 +172,7 @@ func (c *class) answer(a, b *signature) (answer, bool) {
 		if c.words[t.text] && out.start < 0 {
 			out.start = len(slices.DeleteFunc(slices.Clone(a.tokens[:i]), func(t token) bool { return t.small }))
 		}
-		if t.small || asides[t.text] || c.words[t.text] || b.index(t) >= 0 {
+		if t.small || asides[t.text] || c.words[t.text] || c.lead[t.text] || b.index(t) >= 0 {
 			continue
 		}
 		if len(out.words) > 0 && (i != last+1 && !joins(a.tokens[last+1:i]) || t.after) {
@@ -175,7 +183,7 @@ func (c *class) answer(a, b *signature) (answer, bool) {
 		}
 		out.words, last = append(out.words, t), i
 	}
-	if len(out.words) == 0 || len(out.words) > c.most || c.name1 && sort(out.words) == "word" {
+	if len(out.words) == 0 || len(out.words) > c.most || c.named && sort(out.words) == "word" {
 		return answer{}, false
 	}
 	return out, c.leads(a.tokens, out.at)
@@ -203,8 +211,8 @@ func (s *signature) index(t token) int {
 		if t.text == u.text {
 			return true
 		}
-		if t.name && u.name && (hasDigit(t.text) || hasDigit(u.text)) {
-			return false
+		if t.name || u.name { // which are not inflected, but for whose something is
+			return strings.TrimSuffix(t.text, "s") == strings.TrimSuffix(u.text, "s") && !hasDigit(t.text)
 		}
 		return slices.ContainsFunc(t.stems, func(x int32) bool { return slices.Contains(u.stems, x) })
 	})

@@ -78,6 +78,7 @@ var Phases = []Phase{Dedup, Contradiction, Stale}
 type Options struct {
 	DryRun bool    // plan only: nothing is changed but that verdicts are kept
 	Phases []Phase // empty = all
+	Now    bool    // what was learned in the last ten minutes too, which else may be part of a talk
 }
 
 // Check says what is wrong with o.

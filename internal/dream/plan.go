@@ -68,6 +68,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature
+	young := 0
 	for _, e := range all {
 		if e.Conversation != "" {
 			continue // a line of a talk is no fact
@@ -75,7 +76,8 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 		n.active++
 		s := n.names.sign(e)
 		n.contexts.take(&s)
-		if n.now.Sub(e.UpdatedAt) < settled || n.now.Sub(e.CreatedAt) < settled {
+		if !n.o.Now && n.now.Sub(e.CreatedAt) < settled && n.now.Sub(e.ObservedAt) < settled {
+			young++
 			continue
 		}
 		i, there := at[e.Scope]
@@ -87,14 +89,16 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 		scopes[i] = append(scopes[i], &s)
 		n.byID[e.ID] = &s
 	}
-	n.report.Active = n.active
+	if n.report.Active = n.active; young > 0 {
+		n.note("%d memories of the last ten minutes were left alone", young)
+	}
 	return scopes, nil
 }
 
 // better orders entries: the one whose word counts more first, then the one that says
 // more, then the older.
 func better(a, b *signature) int {
-	return cmp.Or(cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)),
+	return cmp.Or(cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
 		a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 

@@ -1,0 +1,251 @@
+package dream
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+const owner = "@me:example.org"
+
+// fact is something that is true, or was, in one or more wordings.
+type fact struct {
+	key   string // what it answers
+	value string
+	old   bool // it was true once
+	texts []string
+	at    int // day it was said
+	by    memory.Source
+}
+
+// facts is a small world, in English and German.
+func facts() []fact {
+	var out []fact
+	names := []string{"Anna", "Ben", "Carla", "David", "Elif", "Farid"}
+	towns := []string{"Berlin", "Hamburg", "Rome", "Lisbon", "Oslo", "Prague"}
+	next := []string{"Munich", "Paris", "Turin", "Porto", "Bergen", "Vienna"}
+	for i, who := range names {
+		out = append(out,
+			fact{key: who + " home", value: towns[i], old: true, at: 1, texts: []string{
+				who + " lives in " + towns[i] + ".", strings.ToLower(who) + " lives in " + strings.ToLower(towns[i]), who + " resides in " + towns[i]}},
+			fact{key: who + " home", value: next[i], at: 90, texts: []string{who + " has moved to " + next[i] + ".", who + " lives in " + next[i] + " now."}},
+			fact{key: who + " code", value: fmt.Sprint(4711 + i), at: 3 + i, texts: []string{fmt.Sprintf("%s's bike lock code is %d.", who, 4711+i), fmt.Sprintf("%s's bike lock code is %d!", who, 4711+i)}},
+			fact{key: who + " locker", value: fmt.Sprint(4712 + i), at: 14 + i, texts: []string{fmt.Sprintf("%s's locker code is %d.", who, 4712+i)}},
+			fact{key: who + " tea", value: "yes", at: 5 + 2*i, texts: []string{who + " likes tea.", who + " likes tea, mostly in the evening."}},
+			fact{key: who + " coffee", value: "yes", at: 5 + 2*i, texts: []string{who + " likes coffee."}},
+			fact{key: who + " meat", value: "yes", old: true, at: 6, texts: []string{who + " eats meat."}},
+			fact{key: who + " meat", value: "no", at: 100, texts: []string{who + " doesn't eat meat any more."}},
+			fact{key: who + " Beruf", value: "Lehrer", at: 7 + i, texts: []string{who + " arbeitet als Lehrer an einer Schule."}},
+			fact{key: who + " Geburtstag", value: "x", at: 8 + i, texts: []string{fmt.Sprintf("%s hat am %d. März Geburtstag.", who, 3+i)}},
+			fact{key: who + " Allergie", value: "x", at: 9 + i, texts: []string{who + " hat eine Allergie gegen Nüsse.", "Achtung: " + who + " hat eine Allergie gegen Nüsse!"}},
+			fact{key: who + " pill", value: "before", at: 9 + i, texts: []string{who + " takes the blue pill before meals."}},
+			fact{key: who + " other pill", value: "after", at: 19 - i, texts: []string{who + " takes the blue pill after meals."}},
+		)
+	}
+	return out
+}
+
+type world struct {
+	t     *testing.T
+	dir   string
+	store *memory.Store
+	d     *Dreamer
+	facts []fact
+	of    map[string]*fact // by text
+	now   time.Time
+	asked map[string]int // pairs, how often
+	calls int
+}
+
+var day0 = time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC)
+
+// prepare fills a data folder with what is said of facts. The store itself would not
+// take the same words twice, so those come in by another door.
+func prepare(t *testing.T, facts []fact) string {
+	t.Helper()
+	dir := t.TempDir()
+	db, s := openStore(t, dir)
+	var first, again strings.Builder
+	said := map[string]bool{}
+	for _, f := range facts {
+		for k, text := range f.texts {
+			to := &first
+			if plain := memory.PlainWords(text); said[plain] {
+				to = &again
+			} else {
+				said[plain] = true
+			}
+			by := f.by
+			if by == "" {
+				by = memory.Harvest
+			}
+			fmt.Fprintf(to, "{\"text\":%q,\"source\":%q,\"observed_at\":%q}\n", text, by, day0.AddDate(0, 0, f.at).Add(time.Duration(k)*time.Minute).Format(time.RFC3339))
+		}
+	}
+	for who, lines := range map[string]string{owner: first.String(), "@again:example.org": again.String()} {
+		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(t.Context(), who, strings.NewReader(lines)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(`UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
+		t.Fatal(err)
+	}
+	if err := memory.OpenFTS(db).Rebuild(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
+	t.Helper()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db, s
+}
+
+func newWorld(t *testing.T, facts []fact, judge func(*world, string) (string, error)) *world {
+	t.Helper()
+	return openWorld(t, prepare(t, facts), facts, judge)
+}
+
+// openWorld opens a copy of dir, which prepare made of facts.
+func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string) (string, error)) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), facts: facts, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
+	if err := os.CopyFS(w.dir, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var db *sql.DB
+	db, w.store = openStore(t, w.dir)
+	for i := range w.facts {
+		for _, text := range w.facts[i].texts {
+			w.of[text] = &w.facts[i]
+		}
+	}
+	c := Config{DB: db, Store: w.store, Dir: w.dir, Default: reverie.Data, Now: func() time.Time { return w.now }}
+	if judge != nil {
+		c.Ask = func(_ context.Context, _, prompt string) (string, error) {
+			w.calls++
+			for _, p := range pairsIn(prompt) {
+				w.asked[min(p[0], p[1])+"|"+max(p[0], p[1])]++
+			}
+			return judge(w, prompt)
+		}
+	}
+	var err error
+	if w.d, err = Open(c); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+var quoted = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
+
+func pairsIn(prompt string) [][2]string {
+	var out [][2]string
+	all := quoted.FindAllStringSubmatch(prompt, -1)
+	if len(all)%2 == 1 { // the line that explains the marks
+		all = all[1:]
+	}
+	for i := 0; i+1 < len(all); i += 2 {
+		out = append(out, [2]string{all[i][1], all[i+1][1]})
+	}
+	return out
+}
+
+func answerAll(prompt string, say func(a, b string) string) string {
+	var items []string
+	for i, p := range pairsIn(prompt) {
+		items = append(items, fmt.Sprintf(`{"pair": %d, "verdict": %q}`, i+1, say(p[0], p[1])))
+	}
+	return "[" + strings.Join(items, ",\n") + "]"
+}
+
+// The judges.
+func perfect(w *world, prompt string) (string, error) {
+	return answerAll(prompt, func(a, b string) string {
+		x, y := w.of[a], w.of[b]
+		switch {
+		case x == nil || y == nil:
+			w.t.Errorf("asked about what nobody said: %q, %q", a, b)
+			return "unsure"
+		case x == y:
+			return "duplicate"
+		case x.key == y.key && x.at < y.at:
+			return "keep_second"
+		case x.key == y.key:
+			return "keep_first"
+		}
+		return "neither"
+	}), nil
+}
+
+func always(v string) func(*world, string) (string, error) {
+	return func(_ *world, prompt string) (string, error) {
+		return answerAll(prompt, func(string, string) string { return v }), nil
+	}
+}
+
+var judges = map[string]func(*world, string) (string, error){
+	"perfect": perfect,
+	"fenced": func(w *world, p string) (string, error) {
+		s, err := perfect(w, p)
+		return "Let me see [1]: here it is.\n```json\n" + s + "\n```\nAnything else?", err
+	},
+	"cut": func(w *world, p string) (string, error) {
+		s, err := perfect(w, p)
+		return s[:len(s)*2/3], err
+	},
+	"garbage":   func(*world, string) (string, error) { return "I'd say they are [all] fine, {pair}!", nil },
+	"inventing": always("delete both, and remember that Anna lives on the moon"),
+	"hostile":   always("keep_second"),
+	"hostile1":  always("keep_first"),
+	"hostile2":  always("duplicate"),
+	"hostile3":  always("update"),
+	"down":      func(*world, string) (string, error) { return "", errors.New("connection refused") },
+	"empty":     func(*world, string) (string, error) { return "", nil },
+}
+
+func (w *world) dream(o Options) Report {
+	w.t.Helper()
+	r, err := w.d.Dream(w.t.Context(), o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// active are the texts that count.
+func (w *world) active() map[string]memory.Entry {
+	w.t.Helper()
+	all, err := w.store.List(w.t.Context(), everything, memory.Filter{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]memory.Entry{}
+	for _, e := range all {
+		out[e.Text] = e
+	}
+	return out
+}

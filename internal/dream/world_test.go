@@ -117,7 +117,8 @@ func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5"})
+	s, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5",
+		Purge: func(_ context.Context, _ *sql.Tx, texts []string) (int, error) { return 0, Forget(dir, texts) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,386 @@
+package dream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/memory"
+)
+
+// home is one fact and what took its place.
+func home(by memory.Source) []fact {
+	return []fact{
+		{key: "home", value: "Berlin", old: true, at: 1, by: by, texts: []string{"Anna lives in Berlin."}},
+		{key: "home", value: "Hamburg", at: 40, texts: []string{"Anna has moved to Hamburg."}},
+		{key: "tea", at: 3, texts: []string{"Ben likes green tea.", "Ben likes green tea, with milk."}},
+		{key: "code", at: 4, texts: []string{"The garage door code is 4711."}},
+	}
+}
+
+func (w *world) rows() string {
+	w.t.Helper()
+	var out strings.Builder
+	all, err := w.store.List(w.t.Context(), everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range all {
+		fmt.Fprintf(&out, "%+v\n", e)
+	}
+	return out.String()
+}
+
+// TestUndo: a dream that is taken back leaves everything as it was, and is not dreamt again.
+func TestUndo(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	before := w.rows()
+	if r := w.dream(Options{DryRun: true}); len(r.Merged) != 1 || len(r.Superseded) != 1 || w.rows() != before {
+		t.Fatalf("dry run: %+v", r)
+	}
+	r := w.dream(Options{})
+	if r.State != AppliedState || len(r.Merged) != 1 || len(r.Superseded) != 1 || w.rows() == before {
+		t.Fatalf("%+v", r)
+	}
+	back, err := w.d.Undo(t.Context(), "")
+	if err != nil || back.Run != r.Run || len(back.Back) != 2 {
+		t.Fatalf("%+v, %v", back, err)
+	}
+	if diff := cmp.Diff(before, w.rows()); diff != "" {
+		t.Error(diff)
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	if r := w.dream(Options{}); r.State != Nothing || w.rows() != before {
+		t.Errorf("it is dreamt again: %+v", r)
+	}
+	for _, run := range []string{"", r.Run, "none"} {
+		if _, err := w.d.Undo(t.Context(), run); !errors.Is(err, ErrNothing) {
+			t.Errorf("undo %q: %v", run, err)
+		}
+	}
+}
+
+// TestReportAndForget: the report tells what was done, word for word; what is
+// forgotten afterwards is nowhere in the data folder.
+func TestReportAndForget(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	if _, err := w.store.Entries(t.Context(), memory.Private(owner)); err != nil { // the file
+		t.Fatal(err)
+	}
+	r := w.dream(Options{})
+	b, err := os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 merged, 1 superseded.", "- Anna lives in Berlin. (", "holds since: Anna has moved to Hamburg. (", "bot dream undo " + r.Run, "asked 1 times", "\n- Anna lives in Berlin.\n"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%q is missing in\n%s", want, b)
+		}
+	}
+	info, err := os.Stat(filepath.Join(w.dir, Folder, r.Run+".db"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy: %v, %v", info, err)
+	}
+	if _, err := w.store.Forget(t.Context(), everything, w.active()["Anna has moved to Hamburg."].ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"lives in Berlin", "moved to Hamburg"} {
+		err := filepath.WalkDir(w.dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			b, err := os.ReadFile(path)
+			if bytes.Contains(b, []byte(gone)) {
+				t.Errorf("%q is in %s", gone, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, err = os.ReadFile(filepath.Join(w.dir, Folder, w.now.UTC().Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "green tea") {
+		t.Errorf("the rest of the report is gone: %s, %v", b, err)
+	}
+}
+
+// TestQuestions: what dates and origin cannot decide is asked, once, and nothing is done.
+func TestQuestions(t *testing.T) {
+	same := home("")
+	same[1].at = same[0].at
+	for _, c := range []struct {
+		name  string
+		facts []fact
+		judge func(*world, string) (string, error)
+		pin   bool
+	}{
+		{"same time", same, always("keep_second"), false},
+		{"a person said it", home(memory.UserExplicit), always("keep_second"), false},
+		{"pinned", home(""), always("keep_second"), true},
+		{"the older one", home(""), always("keep_first"), false},
+		{"unsure", home(""), always("unsure"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, c.facts, c.judge)
+			if c.pin {
+				if err := w.store.Pin(t.Context(), everything, w.active()["Anna lives in Berlin."].ID, true); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := w.dream(Options{Phases: []Phase{Contradiction}})
+			if len(r.Questions) != 1 || len(r.Superseded) != 0 || w.active()["Anna lives in Berlin."].ID == "" {
+				t.Errorf("%+v", r)
+			}
+			if r := w.dream(Options{Phases: []Phase{Contradiction}}); len(r.Questions) != 0 {
+				t.Errorf("asked again: %+v", r.Questions)
+			}
+		})
+	}
+}
+
+// TestScopesStayApart: nothing of one scope is compared with, or shown to a model
+// beside, what is of another.
+func TestScopesStayApart(t *testing.T) {
+	w := newWorld(t, home(""), func(w *world, prompt string) (string, error) {
+		if strings.Contains(prompt, "Hamburg") && (strings.Contains(prompt, "Zoe") || strings.Contains(prompt, "Paris")) {
+			t.Errorf("two scopes in one request:\n%s", prompt)
+		}
+		return answerAll(prompt, func(string, string) string { return "keep_second" }), nil
+	})
+	guest := memory.Private("@guest:example.org")
+	for i, text := range []string{"Anna lives in Berlin.", "Zoe lives in Oslo.", "Zoe has moved to Bergen.", "Anna has moved to Paris."} {
+		if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: guest, Text: text, Source: memory.Harvest, ObservedAt: day0.AddDate(0, i, 0)}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: "Anna lives in Rome.", Source: memory.Harvest, ObservedAt: day0}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	r := w.dream(Options{})
+	if len(r.Superseded) != 3 || len(r.Merged) != 1 {
+		t.Errorf("%+v", r)
+	}
+	for _, c := range r.Superseded {
+		if w.byID(c.ID).Scope != w.byID(c.By).Scope {
+			t.Errorf("%q and %q are of two scopes", c.Text, c.ByText)
+		}
+	}
+}
+
+// TestStale: only what happened or was concluded, long ago and of no use, is put away,
+// a little each night.
+func TestStale(t *testing.T) {
+	w := newWorld(t, nil, nil)
+	w.now = time.Now().AddDate(1, 0, 0)
+	old := w.now.AddDate(0, 0, -200)
+	add := func(text string, kind memory.Kind, source memory.Source, at time.Time) memory.Entry {
+		e, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Kind: kind, Source: source, ObservedAt: at}, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	add("we saw a heron", memory.Happening, memory.Harvest, old)
+	add("it rained on the way", memory.Happening, memory.Harvest, old)
+	kept := []memory.Entry{
+		add("peanuts are deadly for Ben", memory.Fact, memory.Harvest, old), add("we married", memory.Happening, memory.UserExplicit, old),
+		add("the roof leaked", memory.Happening, memory.Harvest, w.now.AddDate(0, 0, -100)), add("the boiler broke", memory.Happening, memory.Harvest, old),
+		add("the fence fell", memory.Happening, memory.Harvest, old),
+	}
+	if err := w.store.Pin(t.Context(), everything, kept[3].ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET hits = 1, last_hit = ? WHERE id = ?`, w.now.AddDate(0, 0, -10).UnixMilli(), kept[4].ID); err != nil {
+		t.Fatal(err)
+	}
+	for night, want := range []int{1, 1, 0} {
+		if r := w.dream(Options{}); len(r.Archived) != want {
+			t.Errorf("night %d: %+v", night, r.Archived)
+		}
+	}
+	for _, e := range kept {
+		if w.byID(e.ID).State != memory.Active {
+			t.Errorf("%q was put away", e.Text)
+		}
+	}
+}
+
+// TestOneAtATime: while one dreams no other does, in this process or in another one;
+// whoever was cut off keeps them from it for some minutes only.
+func TestOneAtATime(t *testing.T) {
+	var second error
+	w := newWorld(t, home(""), func(w *world, prompt string) (string, error) {
+		other, err := Open(w.d.cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		_, second = other.Dream(t.Context(), Options{})
+		return perfect(w, prompt)
+	})
+	w.dream(Options{})
+	if !errors.Is(second, ErrBusy) {
+		t.Errorf("two dreams at once: %v", second)
+	}
+	if _, err := w.d.cfg.DB.Exec(`INSERT INTO dream_lease (one, holder, until) VALUES (1, 'gone', ?)`, w.now.Add(leaseTime).UnixMilli()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.d.Dream(t.Context(), Options{}); !errors.Is(err, ErrBusy) {
+		t.Error(err)
+	}
+	w.now = w.now.Add(leaseTime)
+	w.dream(Options{})
+}
+
+// TestLostLease: a dream that another one took for dead changes nothing.
+func TestLostLease(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	before := w.rows()
+	w.d.fault = func(point string) {
+		if point == "snapshot" {
+			if _, err := w.d.cfg.DB.Exec(`UPDATE dream_lease SET holder = 'another'`); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r, err := w.d.Dream(t.Context(), Options{})
+	if !errors.Is(err, errLost) || r.State != Failed || w.rows() != before {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestWithoutModel: what needs a model waits, the rest is done, and the report says so.
+func TestWithoutModel(t *testing.T) {
+	for name, judge := range map[string]func(*world, string) (string, error){
+		"none": nil, "down": judges["down"], "budget": perfect,
+		"cut off by a person": func(*world, string) (string, error) { return "", context.DeadlineExceeded },
+	} {
+		w := newWorld(t, home(""), judge)
+		if name == "budget" {
+			w.d.cfg.Budget.Tokens = 1
+			w.d.cfg.Budget.Calls = -1
+		}
+		r := w.dream(Options{})
+		if len(r.Merged) != 1 || len(r.Superseded) != 0 || len(r.Notes) == 0 && name != "down" && name != "cut off by a person" {
+			t.Errorf("%s: %+v", name, r)
+		}
+		w.d.cfg.Budget = Budget{Calls: 5, Tokens: 1 << 20, Time: time.Minute}
+		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) { return perfect(w, prompt) }
+		if r := w.dream(Options{}); len(r.Superseded) != 1 {
+			t.Errorf("%s: the pair was not asked about later: %+v", name, r)
+		}
+	}
+}
+
+// TestTakenBackWhenNotFound: a step whose memory is not found any more by its own
+// words is taken back; the others stay.
+func TestTakenBackWhenNotFound(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	w.d.fault = func(point string) {
+		if point != "applied" {
+			return
+		}
+		if _, err := w.d.cfg.DB.Exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE 'Ben likes%')`); err != nil {
+			t.Error(err)
+		}
+	}
+	r := w.dream(Options{})
+	if len(r.Merged) != 0 || len(r.Superseded) != 1 || len(r.Notes) != 1 || w.active()["Ben likes green tea."].ID == "" {
+		t.Errorf("%+v", r)
+	}
+	w.d.fault = func(string) {}
+	before := len(w.active())
+	if back, err := w.d.Undo(t.Context(), ""); err != nil || len(back.Back) != 1 || len(w.active()) != before+1 {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func TestCopiesAreFew(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	for i := range 9 {
+		if err := w.d.snapshot(t.Context(), fmt.Sprint("dream_", i)); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(time.Duration(i-20) * time.Hour)
+		if err := os.Chtimes(filepath.Join(w.dir, Folder, fmt.Sprint("dream_", i, ".db")), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := filepath.Glob(filepath.Join(w.dir, Folder, "*"))
+	if err != nil || len(all) != copies || !strings.HasSuffix(all[0], "dream_2.db") {
+		t.Errorf("%q, %v", all, err)
+	}
+}
+
+func TestReadVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		answer string
+		want   []verdict
+	}{
+		{`[{"pair":1,"verdict":"keep_first"},{"pair":2,"verdict":"neither"}]`, []verdict{keepFirst, neither}},
+		{"Sure! Such as [{\"pair\":1,\"verdict\":\"merge\"}]:\n```json\n[{\"pair\":\"2\",\"verdict\":\"Keep Second\"},\n{\"pair\":1,\"verdict\":\"unsure\"}]\n```\nBye [1].", []verdict{unsure, keepSecond}},
+		{`{"verdicts":[{"pair":2,"verdict":"update","why":"[dates]"}]}`, []verdict{unclear, update}},
+		{`[{"pair":1,"verdict":"keep_first"},{"pair":2,"verd`, []verdict{keepFirst, unclear}},
+		{`[{"pair":1,"verdict":"keep_first"},{"pair":1,"verdict":"keep_second"}]`, []verdict{unclear, unclear}},
+		{`[{"pair":3,"verdict":"keep_first"},{"pair":0,"verdict":"keep_first"},{"pair":1,"verdict":"delete"},{"verdict":"merge"}]`, []verdict{unclear, unclear}},
+		{`["keep_first","keep_second"]`, []verdict{unclear, unclear}},
+		{`both should be kept`, []verdict{unclear, unclear}},
+		{``, []verdict{unclear, unclear}},
+	} {
+		if diff := cmp.Diff(c.want, readVerdicts(c.answer, 2, ofConflict)); diff != "" {
+			t.Errorf("%s: %s", c.answer, diff)
+		}
+	}
+}
+
+// TestTemplates: a template is its owner's; what it has no place for is appended, and
+// braces in memories are text.
+func TestTemplates(t *testing.T) {
+	d := &Dreamer{cfg: Config{Location: time.UTC}}
+	s := signed("I say {entry_2} and {content}", "the {second}")
+	s[0].ObservedAt, s[1].ObservedAt = day0, day0
+	one, two := `(2026-01-01 09:00) <memory x>I say {entry_2} and {content}</memory x>`, `(2026-01-01 09:00) <memory x>the {second}</memory x>`
+	batch := []*pair{{a: s[0], b: s[1]}, {a: s[1], b: s[0]}}
+	for _, c := range []struct{ template, want string }{
+		{"Which? {a stray brace}\n\n{entry_1} or {entry_2}?\n\nSay it.", "Which? {a stray brace}\n\nPair 1\n" + one + " or " + two + "?\n\nPair 2\n" + two + " or " + one + "?\n\nSay it."},
+		{"{count} pairs:\n\n{content}\n\nSay it.", "2 pairs:\n\nPair 1\n1: " + one + "\n2: " + two + "\n\nPair 2\n1: " + two + "\n2: " + one + "\n\nSay it."},
+		{"Say it.", "Say it.\n\nPair 1\n1: " + one + "\n2: " + two + "\n\nPair 2\n1: " + two + "\n2: " + one},
+	} {
+		if diff := cmp.Diff(c.want, d.fill(c.template, batch, "x")); diff != "" {
+			t.Error(diff)
+		}
+	}
+	d.cfg.Prompts = fstest.MapFS{conflictFile: {Data: []byte("<!-- mine -->\nMine.\n")}}
+	d.cfg.Default = fstest.MapFS{conflictFile: {Data: []byte("Yours.")}, paraphraseFile: {Data: []byte("Too.")}}
+	if a, b := d.template(conflictFile), d.template(paraphraseFile); a != "Mine.\n" || b != "Too." {
+		t.Errorf("%q, %q", a, b)
+	}
+}
+
+// TestYoungIsLeftAlone: what was said just now may be part of a talk, unless somebody
+// asks for it; what is brought in from elsewhere is as old as it says.
+func TestYoungIsLeftAlone(t *testing.T) {
+	w := newWorld(t, home(""), perfect)
+	w.now = time.Now()
+	for _, text := range []string{"Carla likes jazz.", "Carla likes jazz, on Sundays."} {
+		if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := w.dream(Options{}); len(r.Merged) != 1 || r.Merged[0].Text == "Carla likes jazz." {
+		t.Errorf("%+v", r.Merged)
+	}
+	w.now = w.now.Add(time.Second)
+	if r := w.dream(Options{Now: true}); len(r.Merged) != 1 || r.Merged[0].Text != "Carla likes jazz." {
+		t.Errorf("%+v", r)
+	}
+}

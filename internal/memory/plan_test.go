@@ -1,0 +1,310 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rowsOf is everything that the database holds of entries, to the byte.
+func rowsOf(t testing.TB, s *Store) string {
+	t.Helper()
+	rows, err := s.db.Query(`SELECT * FROM memory ORDER BY n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			fmt.Fprintf(&out, "%s=%v ", columns[i], *v.(*any))
+		}
+		out.WriteByte('\n')
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// planOf fills s and plans one step of each kind.
+func planOf(t testing.TB, s *Store) []Step {
+	t.Helper()
+	scope, day := Private(owner), time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	add := func(text string, kind Kind, days int) Entry {
+		e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Kind: kind, Source: Harvest, ObservedAt: day.AddDate(0, 0, days)}, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	a, b := add("Anna lives in Berlin", Fact, 9), add("Anna lives in Berlin, near the park", Fact, 1)
+	c, d := add("the code is 4711", Fact, 1), add("the code is now 4713", Fact, 5)
+	e, f := add("Ben likes tea", Fact, 1), add("tea is what Ben likes", Fact, 2)
+	g := add("a party took place", Happening, 1)
+	if _, err := s.db.Exec(`UPDATE memory SET hits = 3, last_hit = 1700000000000 WHERE id = ?`, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	return []Step{
+		{MergeStep, a.ID, a.Rev, b.ID, b.Rev}, {SupersedeStep, c.ID, c.Rev, d.ID, d.Rev}, {GroupStep, f.ID, f.Rev, e.ID, e.Rev}, {Kind: ArchiveStep, ID: g.ID, Rev: g.Rev},
+	}
+}
+
+// TestApplyAndUndo: a plan is done as a whole, what took a place knows what the other
+// knew, and taking it back leaves every row as it was, to the byte.
+func TestApplyAndUndo(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	steps := planOf(t, s)
+	before := rowsOf(t, s)
+	done, err := s.Apply(t.Context(), "night", steps, nil)
+	if err != nil || len(done.Done) != 4 || len(done.Left) != 0 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	get := func(id string) Entry {
+		e, err := s.Get(t.Context(), everything, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	a, b, c, f, g := get(steps[0].ID), get(steps[0].By), get(steps[1].ID), get(steps[2].ID), get(steps[3].ID)
+	if a.State != Merged || a.By != b.ID || b.Hits != 3 || b.LastHit.UnixMilli() != 1700000000000 || !b.ObservedAt.Equal(a.ObservedAt) {
+		t.Errorf("merged: %+v into %+v", a, b)
+	}
+	if c.State != Superseded || !c.ValidTo.Equal(get(steps[1].By).ObservedAt) || f.State != Active || f.Face != steps[2].By || g.State != Archived {
+		t.Errorf("%+v\n%+v\n%+v", c, f, g)
+	}
+	if file := onDisk(t, s, Private(owner)); strings.Contains(file, "4711") || !strings.Contains(file, "near the park") {
+		t.Errorf("the file: %s", file)
+	}
+	if _, err := s.Apply(t.Context(), "night", nil, nil); err == nil {
+		t.Error("two plans have one name")
+	}
+	undone, left, err := s.UndoRun(t.Context(), "night", nil)
+	if err != nil || len(left) != 0 || len(undone.Back) != 3 {
+		t.Fatalf("%+v, %+v, %v", undone, left, err)
+	}
+	if diff := cmp.Diff(before, rowsOf(t, s)); diff != "" {
+		t.Error(diff)
+	}
+	if faults, err := s.index.Verify(t.Context()); err != nil || len(faults) > 0 {
+		t.Errorf("the index: %q, %v", faults, err)
+	}
+	if _, _, err := s.UndoRun(t.Context(), "night", nil); !errors.Is(err, ErrNothing) {
+		t.Errorf("taken back twice: %v", err)
+	}
+}
+
+// TestUndoKeepsWhatCameLater: what a person did, and what was counted, since a dream
+// stays when it is taken back.
+func TestUndoKeepsWhatCameLater(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	steps := planOf(t, s)
+	if _, err := s.Apply(t.Context(), "night", steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pin(t.Context(), everything, steps[0].By, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`UPDATE memory SET hits = hits + 2, last_hit = 1800000000000 WHERE id = ?`, steps[0].By); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Forget(t.Context(), everything, steps[3].ID); err != nil {
+		t.Fatal(err)
+	}
+	_, left, err := s.UndoRun(t.Context(), "night", nil)
+	if err != nil || len(left) != 1 || left[0].ID != steps[3].ID {
+		t.Fatalf("%+v, %v", left, err)
+	}
+	b, err := s.Get(t.Context(), everything, steps[0].By)
+	if err != nil || !b.Pinned || b.Hits != 2 || b.LastHit.UnixMilli() != 1800000000000 || b.ObservedAt.Day() != 2 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+// TestApplyLeavesOut: a step that does not fit the entries any more, or would lose
+// something, is left out, and the others are done.
+func TestApplyLeavesOut(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	steps := planOf(t, s)
+	scope := Private(owner)
+	add := func(e Entry) Entry {
+		if e.Source == "" {
+			e.Source = Harvest
+		}
+		got, _, err := s.Add(t.Context(), e, "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	late := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	x, y := add(Entry{Scope: scope, Text: "number 4711 it is"}), add(Entry{Scope: scope, Text: "number 4712 it is"})
+	other := add(Entry{Scope: Room(room), Text: "Anna lives in Berlin, of all places"})
+	said := add(Entry{Scope: scope, Text: "we met in May", Source: UserExplicit, Kind: Happening})
+	pinned := add(Entry{Scope: scope, Text: "never forget", ObservedAt: late})
+	if err := s.Pin(t.Context(), everything, pinned.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	pinned.Rev++
+	if err := s.Pin(t.Context(), everything, steps[1].ID, true); err != nil { // since it was planned
+		t.Fatal(err)
+	}
+	wrong := []Step{
+		{MergeStep, x.ID, x.Rev, y.ID, y.Rev},
+		{MergeStep, steps[0].ID, steps[0].Rev, other.ID, other.Rev},
+		{SupersedeStep, steps[0].ID, steps[0].Rev, steps[0].By, steps[0].ByRev}, // the older one
+		{SupersedeStep, pinned.ID, pinned.Rev, x.ID, x.Rev},
+		{Kind: ArchiveStep, ID: said.ID, Rev: said.Rev},
+		{MergeStep, "mem_none", 1, y.ID, y.Rev},
+		{MergeStep, y.ID, y.Rev, y.ID, y.Rev},
+	}
+	done, err := s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []Step
+	for _, l := range done.Left {
+		left = append(left, l.Step)
+	}
+	if diff := cmp.Diff(append(wrong, steps[1]), left); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Step{steps[0], steps[2], steps[3]}, done.Done); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
+// nothing is done.
+func TestApplyIsOne(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	steps := planOf(t, s)
+	before := rowsOf(t, s)
+	_, err := s.Apply(t.Context(), "night", steps, func(context.Context, *sql.Tx, Applied) error { return errors.New("disk full") })
+	if err == nil || rowsOf(t, s) != before {
+		t.Errorf("%v; %s", err, rowsOf(t, s))
+	}
+}
+
+const planDiesAt = "REVERIE_TEST_PLAN_DIES_AT"
+
+// TestPlanKilled kills a process at each moment of doing and of taking back a plan:
+// afterwards all of it is done or nothing.
+func TestPlanKilled(t *testing.T) {
+	if at := os.Getenv(planDiesAt); at != "" {
+		dieWhilePlanning(t, at)
+		return
+	}
+	states := map[string]int{}
+	finished := false
+	for at := 1; !finished; at++ {
+		if at > 100 {
+			t.Fatal("it never ends")
+		}
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPlanKilled$", "-test.v")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), planDiesAt+"="+strconv.Itoa(at))
+		out, err := cmd.CombinedOutput()
+		if finished = err == nil; err != nil && !strings.Contains(err.Error(), "killed") {
+			t.Fatalf("moment %d: %v\n%s", at, err, out)
+		}
+		s := openAt(t, dir)
+		all, err := s.List(t.Context(), everything, Filter{States: []State{Active, Merged, Superseded, Archived}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var digest []string
+		for _, e := range all {
+			digest = append(digest, fmt.Sprint(e.State, e.By != "", e.Face != "", e.Rev, e.Hits))
+		}
+		states[strings.Join(digest, "|")]++
+		entries := texts(t, s, Private(owner)) // the file is made up for when somebody looks
+		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != entries {
+			t.Errorf("moment %d: the file shows %q, the entries are %q", at, file, entries)
+		}
+		_ = s.db.Close()
+	}
+	if len(states) != 2 {
+		t.Errorf("there are %d states, before and after would be 2: %v", len(states), states)
+	}
+}
+
+func dieWhilePlanning(t *testing.T, at string) {
+	n, err := strconv.Atoi(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, dir)
+	steps := planOf(t, s)
+	s.fault = func(string) {
+		if n--; n <= 0 {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+	}
+	if _, err := s.Apply(t.Context(), "night", steps, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.UndoRun(t.Context(), "night", nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFacesFirst: what says the same as a better hit gives way to the others.
+func TestFacesFirst(t *testing.T) {
+	hit := func(id, face string) Hit { return Hit{Entry: Entry{ID: id, Face: face}} }
+	var got []string
+	for _, h := range facesFirst([]Hit{hit("b", "a"), hit("a", ""), hit("c", ""), hit("d", "a"), {Turn: &Turn{}}, {Turn: &Turn{}}}) {
+		got = append(got, h.Entry.ID)
+	}
+	if diff := cmp.Diff([]string{"b", "c", "", "", "a", "d"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProtected(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		lost     bool
+	}{
+		{"code 4711", "the code is 4711", false}, {"code 4711", "the code is 4712", true}, {"code 4711", "code 47110", true},
+		{"it weighs 5 kg", "it weighs 5kg", false}, {"it weighs 5 kg", "it weighs 5 g", true}, {"-5 degrees", "5 degrees", true},
+		{"$5", "€5", true}, {"5 %", "5%", false}, {"at 17:30", "at 17:31", true}, {"on 2026-05-08", "on 2026-05-09", true},
+		{"see https://a.example/x", "see https://a.example/y", true}, {"write to anna@a.example", "write to anna@b.example", true},
+		{"Anna came", "anna came", false}, {"Anna came", "Ben came", true}, {"Anna's car", "the car of Anna", false},
+		{`she said "never mind"`, `she said “never mind”`, false}, {`she said "never mind"`, `she said "mind"`, true},
+		{"password Tiger7", "password tiger7", true}, {"likes C#", "likes C", true}, {"das Haus in Köln", "das haus in köln", false},
+	} {
+		if lost := Lost(c.from, c.to); len(lost) > 0 != c.lost {
+			t.Errorf("%q to %q loses %q", c.from, c.to, lost)
+		}
+	}
+}

@@ -178,6 +178,9 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	for _, e := range undone.Back {
 		r.Back = append(r.Back, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}
+	for _, e := range undone.Changed {
+		r.Restored = append(r.Restored, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+	}
 	for _, l := range left {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))
 	}

@@ -87,7 +87,12 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 	}
 	within, cancel := context.WithTimeout(ctx, n.d.cfg.Budget.Time)
 	defer cancel()
-	failed, garbled := 0, 0
+	failed, garbled, lost := 0, 0, 0
+	defer func() {
+		if lost > 0 {
+			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
+		}
+	}()
 	for batch := range batches(todo) {
 		if why := n.spent(within); why != "" {
 			n.note("%s; the rest waits for the next dream", why)
@@ -100,13 +105,16 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 		}
 		if err != nil {
 			n.more = true
-			if failed++; failed >= failures {
-				n.note("no model answered, so what needs one waits: %v", err)
+			if failed++; failed == 1 {
+				n.note("a model did not answer, so what it was asked waits: %v", err)
+			}
+			if failed >= failures {
 				return
 			}
 			continue
 		}
 		failed = 0
+		lost += len(batch) - said
 		if said == 0 {
 			garbled++
 		} else {
@@ -116,7 +124,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 			n.note("what the model said could not be kept: %v", err)
 		}
 		if garbled >= failures+1 {
-			n.note("what the model says cannot be read, so it is asked no more tonight")
+			n.note("the model is asked no more tonight")
 			n.more = true
 			return
 		}

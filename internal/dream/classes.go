@@ -66,6 +66,9 @@ wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsit
 		setOf(copula), true, 3},
 }
 
+// appendices begin what adds to an answer, and goes with it.
+var appendices = setOf(`near close next since because together nahe seit weil zusammen`)
+
 // ofThings are the classes that ask of a thing as well as of a person.
 var ofThings = setOf(`phone code size address mail`)
 
@@ -169,6 +172,9 @@ func (c *class) answer(a, b *signature) (answer, bool) {
 	out := answer{at: -1, start: -1}
 	last := 0
 	for i, t := range a.tokens {
+		if t.after && len(out.words) > 0 && appendices[t.text] {
+			break // in Berlin, near the park
+		}
 		if c.words[t.text] && out.start < 0 {
 			out.start = len(slices.DeleteFunc(slices.Clone(a.tokens[:i]), func(t token) bool { return t.small }))
 		}

@@ -168,7 +168,6 @@ type night struct {
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said
 	more     bool
-	cost     spent
 }
 
 // planned is a step with what speaks for it.

@@ -26,16 +26,9 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var pairs []*pair
-	for _, all := range scopes {
-		if n.has(Dedup) {
-			n.exact(all)
-			n.subsumed(all)
-		}
-		pairs = append(pairs, n.candidates(all)...)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	pairs := n.find(scopes)
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	n.ask(ctx, pairs)
 	if err := ctx.Err(); err != nil {
@@ -55,7 +48,19 @@ func (n *night) plan(ctx context.Context) error {
 	return nil
 }
 
-// load reads what counts, scope by scope, each in the order of its age.
+// find plans what needs no model, and lists the pairs that one is to be asked about.
+func (n *night) find(scopes [][]*signature) (pairs []*pair) {
+	for _, all := range scopes {
+		if n.has(Dedup) {
+			n.exact(all)
+			n.subsumed(all)
+		}
+		pairs = append(pairs, n.candidates(all)...)
+	}
+	return pairs
+}
+
+// load reads what counts.
 func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	if err := n.remember(ctx); err != nil {
 		return nil, err
@@ -64,6 +69,11 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	if err != nil {
 		return nil, err
 	}
+	return n.arrange(all), nil
+}
+
+// arrange divides entries into their scopes, each in the order of its age.
+func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names.numbers, n.byID, n.gone = map[string]int32{}, map[string]*signature{}, map[string]bool{}
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
@@ -92,7 +102,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	if n.report.Active = n.active; young > 0 {
 		n.note("%d memories of the last ten minutes were left alone", young)
 	}
-	return scopes, nil
+	return scopes
 }
 
 // better orders entries: the one whose word counts more first, then the one that says

@@ -38,7 +38,8 @@ type Report struct {
 	Grouped    []Change   `json:"grouped,omitempty"`
 	Superseded []Change   `json:"superseded,omitempty"`
 	Archived   []Change   `json:"archived,omitempty"`
-	Back       []Line     `json:"back,omitempty"` // what counts again, after Undo
+	Back       []Line     `json:"back,omitempty"`     // what counts again, after Undo
+	Restored   []Line     `json:"restored,omitempty"` // what counted all the time, and is as it was
 	Questions  []Question `json:"questions,omitempty"`
 	Notes      []string   `json:"notes,omitempty"` // what did not go as it should
 	Cost       spent      `json:"cost"`
@@ -115,6 +116,9 @@ func (r Report) Summary() string {
 		case p.n > 0:
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
 		}
+	}
+	if r.State == Undone {
+		parts = []string{fmt.Sprintf("taken back: %d memories are as they were", len(r.Back)+len(r.Restored))}
 	}
 	if len(parts) == 0 {
 		parts = []string{"nothing to do"}

@@ -79,6 +79,9 @@ func TestConflicting(t *testing.T) {
 		{"Anna mag Kaffee", "Anna mag keinen Kaffee mehr", true},
 		{"Anna loves coffee", "Anna hates coffee now", true},
 
+		{"Anna lives in Berlin, near the park", "Anna has moved to Hamburg", true},
+
+		{"Anna lives in Berlin, drives a Volvo", "Anna has moved to Hamburg", false},
 		{"Anna lives in Berlin", "Ben lives in Hamburg", false},
 		{"Anna's bike lock code is 4711", "Ben's bike lock code is 4712", false},
 		{"Anna's bike lock code is 4711", "Anna's locker code is 4712", false},

@@ -81,9 +81,9 @@ func evenOut(text string) string {
 	}, text)
 }
 
-// Lost lists what of old is to be kept and text does not hold: sorted, empty if nothing
-// is lost.
-func Lost(old, text string) []string {
+// unkept lists the tokens of old that text does not say, whatever their case. Unlike
+// Lost it looks for them in the text: 10 is not in 100 or at 10:30, nor 5 in -5.
+func unkept(old, text string) []string {
 	text = levelled(text)
 	return slices.DeleteFunc(tokens(old), func(token string) bool {
 		shorter, genitive := strings.CutSuffix(token, "s") // Janas Schwester

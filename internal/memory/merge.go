@@ -194,8 +194,8 @@ func (s *Store) keepsAll(c *change, old []Entry, text string) error {
 	words := &s.index.words
 	forms := words.everyForm(text)
 	for _, e := range old {
-		if gone := Lost(e.Text, text); len(gone) > 0 {
-			return textErrorf("%s: the text must also say %s", e.ID, quotedList(gone))
+		if gone := slices.Concat(unkept(e.Text, text), Lost(e.Text, text)); len(gone) > 0 {
+			return textErrorf("%s: the text must also say %s", e.ID, quotedList(slices.Compact(slices.Sorted(slices.Values(gone)))))
 		}
 		if denies(e.Text) && !denies(text) {
 			return textErrorf("%s says that something is not so: the text must say that, too", e.ID)

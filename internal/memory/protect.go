@@ -120,3 +120,16 @@ func isCode(s string) bool {
 	}
 	return digits || upper > 0 || signs && letters
 }
+
+// Lost lists what of from is protected and is not said by to.
+func Lost(from, to string) []string {
+	there := map[string]bool{}
+	for _, p := range Protected(to) {
+		there[p] = true
+		there[strings.TrimRightFunc(p, func(r rune) bool { return !unicode.IsDigit(r) })] = true // the 5 of 5kg
+	}
+	for _, w := range Words(to) {
+		there[w.Text], there[nameOf(w)] = true, true
+	}
+	return slices.DeleteFunc(Protected(from), func(p string) bool { return there[p] })
+}

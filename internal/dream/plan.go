@@ -359,15 +359,13 @@ func (n *night) most() int { return max(5, n.active/5) }
 const maxQuestions = 10
 
 func (n *night) question(p *pair, why string) {
-	key := pairOf(p.a.ID, p.b.ID)
-	if n.asked[key] {
+	if n.asked[pairOf(p.a.ID, p.b.ID)] {
 		return
 	}
 	if len(n.report.Questions) >= maxQuestions {
 		n.more = true
 		return
 	}
-	n.asked[key] = true
 	n.report.Questions = append(n.report.Questions, Question{
 		Scope: p.a.Scope, First: p.a.ID, FirstText: p.a.Text, FirstAt: p.a.Since(), Second: p.b.ID, SecondText: p.b.Text, SecondAt: p.b.Since(), Why: why,
 	})

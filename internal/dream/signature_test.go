@@ -83,6 +83,8 @@ func TestConflicting(t *testing.T) {
 
 		{"Anna lives in Berlin, drives a Volvo", "Anna has moved to Hamburg", false},
 		{"Anna lives in Berlin", "Ben lives in Hamburg", false},
+		{"Maria lives in Berlin", "Mario lives in Hamburg", false},
+		{"Anna lives in Berlin", "Anna might live in Hamburg", false},
 		{"Anna's bike lock code is 4711", "Ben's bike lock code is 4712", false},
 		{"Anna's bike lock code is 4711", "Anna's locker code is 4712", false},
 		{"Annas Türcode ist 4711", "Annas Garagencode ist 4712", false},

@@ -169,8 +169,10 @@ func TestApplyLeavesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	pinned.Rev++
-	if err := s.Pin(t.Context(), everything, steps[1].ID, true); err != nil { // since it was planned
-		t.Fatal(err)
+	for _, pinned := range []bool{true, false} { // changed since it was planned
+		if err := s.Pin(t.Context(), everything, steps[1].ID, pinned); err != nil {
+			t.Fatal(err)
+		}
 	}
 	wrong := []Step{
 		{MergeStep, x.ID, x.Rev, y.ID, y.Rev},

@@ -110,6 +110,9 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		return Erased{}, err
 	}
 	done.Entries = len(gone)
+	if s.points != nil {
+		s.points.leave(ctx)
+	}
 	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 	FileLines int
 	Backend   Backend  // "" = FlatFile; with another, FileLines is 40 if it is not set
 	Vectors   *Vectors // of LocalVector, of the same database; nil = words alone decide
+	Points    *Points  // of Qdrant, of the same database; nil = likewise
 	// Purge takes texts that are to be forgotten out of whatever else in the
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
@@ -49,6 +50,7 @@ type Store struct {
 	index      *FTS
 	finder     index                                         // what Search asks
 	vectors    *Vectors                                      // woken by changes; nil = the finder has none
+	points     *Points                                       // where else vectors are; nil = nowhere
 	recalls    bool                                          // prompts show the working set only
 	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
 	now        func() time.Time
@@ -98,7 +100,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if err := s.choose(c.Backend, c.Vectors); err != nil {
+	if err := s.choose(c.Backend, c.Vectors, c.Points); err != nil {
 		return nil, err
 	}
 	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {

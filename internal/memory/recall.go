@@ -25,7 +25,7 @@ const (
 const workingSet = 40
 
 // choose sets up how s finds what it is asked for.
-func (s *Store) choose(b Backend, v *Vectors) error {
+func (s *Store) choose(b Backend, v *Vectors, p *Points) error {
 	switch b {
 	case "", FlatFile:
 		s.finder = OpenFlat(s.db)
@@ -33,6 +33,12 @@ func (s *Store) choose(b Backend, v *Vectors) error {
 		s.finder, s.recalls = s.index, true
 		if b == LocalVector && v != nil {
 			s.finder, s.vectors = OpenHybrid(s.index, v), v
+		}
+		if b == Qdrant {
+			s.points = p
+			if p != nil && p.vectors != nil {
+				s.finder, s.vectors = OpenQdrant(s.index, p), p.vectors
+			}
 		}
 		if s.lines == 0 {
 			s.lines = workingSet

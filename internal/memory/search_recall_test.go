@@ -20,6 +20,7 @@ var table = []struct {
 	{"fts5", func(_ testing.TB, f *FTS) index { return f }, 83},
 	{"flat_file", func(_ testing.TB, f *FTS) index { return OpenFlat(f.db) }, 83},
 	{"local_vector", joined, 0}, // of a model that knows no meaning; TestMeaningLosesNothing measures one that does
+	{"qdrant", served, 0},       // likewise; TestQdrantFindsAsMuch
 }
 
 // labelled imports the set that the indexes are measured with.

@@ -110,7 +110,9 @@ func each(t *testing.T, test func(t *testing.T, f *FTS, x index)) {
 			test(t, f, x)
 			for _, i := range []index{f, x} {
 				if c, ok := i.(read); ok {
-					complete(t, c.vectors)
+					if err := c.Complete(t.Context(), nil); err != nil {
+						t.Fatal(err)
+					}
 				}
 				if faults, err := i.Verify(t.Context()); err != nil || len(faults) > 0 {
 					t.Errorf("afterwards: %v, %q", err, faults)

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,10 +17,27 @@ import (
 type Hybrid struct {
 	*FTS
 	vectors *Vectors
+	near    nearer
+	points  *Points // nil = the vectors are compared here
+}
+
+// nearer compares the vectors of entries with that of a question.
+type nearer interface {
+	// nearest finds the k entries of w that are nearest to q, nearest first. It is
+	// errAway if nobody can look for them at the moment.
+	nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error)
+	// compare says how near to q those of the entries are that have a vector.
+	compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error)
 }
 
 // OpenHybrid joins f and v, which are of the same database.
-func OpenHybrid(f *FTS, v *Vectors) *Hybrid { return &Hybrid{f, v} }
+func OpenHybrid(f *FTS, v *Vectors) *Hybrid { return &Hybrid{FTS: f, vectors: v, near: v} }
+
+// OpenQdrant is OpenHybrid with a server that finds the nearest vectors. While it
+// cannot, words do.
+func OpenQdrant(f *FTS, p *Points) *Hybrid {
+	return &Hybrid{FTS: f, vectors: p.vectors, near: p, points: p}
+}
 
 // maxNearest is how many candidates the vectors hand over.
 const maxNearest = 100
@@ -46,6 +64,9 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, err
 	}
 	found, err := h.join(ctx, q, vector, m)
+	if errors.Is(err, errAway) {
+		return h.FTS.Search(ctx, q)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -60,7 +81,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
 func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches) ([]candidate, error) {
-	near, err := h.vectors.nearest(ctx, vector, wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}, maxNearest)
+	near, err := h.near.nearest(ctx, vector, wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}, maxNearest)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +109,10 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 			docs = append(docs, c.doc)
 		}
 	}
-	like := h.vectors.likeness(vector, docs)
+	like, err := h.near.compare(ctx, vector, docs)
+	if err != nil {
+		return nil, err
+	}
 	for i := range found {
 		if l, ok := like[found[i].doc]; ok {
 			found[i].like = &l
@@ -190,6 +214,12 @@ func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) er
 	if err := h.vectors.Rebuild(ctx, progress); err != nil {
 		return fmt.Errorf("the words are indexed anew, not all vectors are: %w", err)
 	}
+	if h.points == nil {
+		return nil
+	}
+	if err := h.points.Rebuild(ctx, progress); err != nil {
+		return fmt.Errorf("the words and vectors here are made anew, those on the server are not: %w", err)
+	}
 	return nil
 }
 
@@ -202,10 +232,17 @@ func (h *Hybrid) Verify(ctx context.Context) ([]string, error) {
 	}
 	meaning, err := h.vectors.Verify(ctx)
 	meaning = slices.DeleteFunc(meaning, func(fault string) bool { return strings.HasSuffix(fault, noVectorYet) })
-	return slices.Concat(words, meaning), err
+	if err != nil || h.points == nil {
+		return slices.Concat(words, meaning), err
+	}
+	there, err := h.points.Verify(ctx)
+	return slices.Concat(words, meaning, there), err
 }
 
-// Complete makes the vectors that are missing; progress may be nil.
+// Complete makes the vectors that are missing, and sends them; progress may be nil.
 func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
-	return h.vectors.Complete(ctx, progress)
+	if err := h.vectors.Complete(ctx, progress); err != nil || h.points == nil {
+		return err
+	}
+	return h.points.Complete(ctx)
 }

@@ -35,24 +35,27 @@ type VectorConfig struct {
 	// alone say then whether anything is relevant. 0 = it is not known: then meaning may
 	// bring up what words do not, from a high cosine on, but never keeps back what they do.
 	Neutral float64
-	Log     *slog.Logger // nil = silent
-	Now     func() time.Time
+	// Elsewhere leaves the comparing to Points: vectors are made, and none is kept in memory.
+	Elsewhere bool
+	Log       *slog.Logger // nil = silent
+	Now       func() time.Time
 }
 
 // Vectors keeps the vectors of entries: in the database, which is the truth, and in
 // memory, where they are compared. It follows the journal of the entries by itself,
 // whoever changes them. It is safe for concurrent use, also beside other processes.
 type Vectors struct {
-	db       *sql.DB
-	embedder Embedder
-	patience time.Duration
-	neutral  float64
-	measured bool // neutral is the model's own
-	log      *slog.Logger
-	now      func() time.Time
-	sleep    func(context.Context, time.Duration) error
-	nap      func(context.Context, time.Duration) // Run's, until Wake
-	wake     chan struct{}
+	db        *sql.DB
+	embedder  Embedder
+	patience  time.Duration
+	neutral   float64
+	measured  bool // neutral is the model's own
+	elsewhere bool
+	log       *slog.Logger
+	now       func() time.Time
+	sleep     func(context.Context, time.Duration) error
+	nap       func(context.Context, time.Duration) // Run's, until Wake
+	wake      chan struct{}
 
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
@@ -96,7 +99,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
+	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
 	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
@@ -209,7 +212,9 @@ func (v *Vectors) replace(some []loaded) {
 		code, err := decodeVector(l.vec, v.dim)
 		switch {
 		case err == nil && code != nil:
-			v.shelf(l.scope).put(l.vectorRow, code)
+			if !v.elsewhere {
+				v.shelf(l.scope).put(l.vectorRow, code)
+			}
 			v.scopes[l.n] = l.scope
 		case err == nil && l.read:
 			v.empty[l.n] = true
@@ -221,7 +226,9 @@ func (v *Vectors) replace(some []loaded) {
 
 func (v *Vectors) drop(n int64) {
 	if scope, there := v.scopes[n]; there {
-		v.shelves[scope].drop(n)
+		if s := v.shelves[scope]; s != nil {
+			s.drop(n)
+		}
 		delete(v.scopes, n)
 	}
 	delete(v.empty, n)
@@ -272,7 +279,7 @@ func (v *Vectors) likeness(q []float32, entries []int64) map[int64]Likeness {
 	looks := map[Scope]*look{}
 	for _, n := range entries {
 		scope, there := v.scopes[n]
-		if !there {
+		if !there || v.shelves[scope] == nil {
 			continue
 		}
 		if looks[scope] == nil {
@@ -281,6 +288,19 @@ func (v *Vectors) likeness(q []float32, entries []int64) map[int64]Likeness {
 		out[n] = looks[scope].compare(looks[scope].at[n])
 	}
 	return out
+}
+
+// compare implements nearer.
+func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error) {
+	return v.likeness(q, entries), ctx.Err()
+}
+
+// current is the present memory_space.no, and how many numbers its vectors have; 0
+// = no vector was ever made.
+func (v *Vectors) current() (space int64, dim int) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.space, v.dim
 }
 
 // forgetVectors takes the vectors of texts out of every space, unless an entry

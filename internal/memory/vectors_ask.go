@@ -79,6 +79,13 @@ func (h *health) up() bool {
 	return again
 }
 
+// well reports whether it works, as far as is known.
+func (h *health) well() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.since.IsZero()
+}
+
 // resting reports whether it failed just now.
 func (h *health) resting(now time.Time) bool {
 	h.mu.Lock()

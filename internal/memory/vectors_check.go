@@ -119,6 +119,9 @@ func (v *Vectors) holds(l loaded, code []int8) bool {
 	if v.scopes[l.n] != l.scope {
 		return false
 	}
+	if v.elsewhere {
+		return true
+	}
 	s := v.shelves[l.scope]
 	i := s.at[l.n]
 	r := s.rows[i]

@@ -78,12 +78,14 @@ func (v *Vectors) Run(ctx context.Context) error {
 }
 
 // pause waits for d, or less if there is something to do.
-func (v *Vectors) pause(ctx context.Context, d time.Duration) {
+func (v *Vectors) pause(ctx context.Context, d time.Duration) { pauseFor(ctx, d, v.wake) }
+
+func pauseFor(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	select {
 	case <-ctx.Done():
-	case <-v.wake:
+	case <-wake:
 	}
 }
 

@@ -1,0 +1,347 @@
+package memory
+
+import (
+	"context"
+	"crypto/sha1"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// PointsConfig says which server finds vectors.
+type PointsConfig struct {
+	DB *sql.DB // with the tables of the migrations; the caller closes it
+	// Vectors are those that the server gets, of the same database and opened with
+	// Elsewhere. nil = nothing is sent or searched; what is forgotten leaves the
+	// server all the same.
+	Vectors    *Vectors
+	URL        string        // of the server's REST interface
+	Key        string        // "" = the server asks for none
+	Collection string        // the name that is searched by; those of the collections begin with it
+	Patience   time.Duration // how long a question waits for the server; 0 = 500 ms
+	Log        *slog.Logger  // nil = silent
+	Now        func() time.Time
+}
+
+// Points finds the nearest vectors with a Qdrant server. The database stays the
+// truth: a table of it, the outbox, remembers what the server has still to be told,
+// and what the server says is only where to look. It never gets a word of an
+// entry. It is safe for concurrent use, also beside other processes.
+type Points struct {
+	db       *sql.DB
+	vectors  *Vectors
+	server   *qdrant
+	alias    string
+	patience time.Duration
+	log      *slog.Logger
+	now      func() time.Time
+	nap      func(context.Context, time.Duration) // Run's, until Wake
+	wake     chan struct{}
+
+	feeding  sync.Mutex // one at a time tells the server something
+	ready    int64      // memory_space.no for which all is prepared there; 0 = none
+	compared time.Time  // when all points were, last
+
+	lost atomic.Bool // a question found no collection
+
+	health health
+}
+
+// errAway says that the server is of no use at the moment.
+var errAway = errors.New("the Qdrant server cannot be searched")
+
+// OpenPoints asks the server for nothing yet.
+func OpenPoints(c PointsConfig) (*Points, error) {
+	if c.DB == nil || c.URL == "" || c.Collection == "" {
+		return nil, errors.New("points: the database, a server's address and a collection are needed")
+	}
+	if c.Vectors != nil && !c.Vectors.elsewhere {
+		return nil, errors.New("points: the vectors are to be opened with Elsewhere")
+	}
+	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), alias: c.Collection, patience: c.Patience, log: c.Log, now: c.Now, wake: make(chan struct{}, 1)}
+	p.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, p.wake) }
+	if p.patience <= 0 {
+		p.patience = 500 * time.Millisecond
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	return p, nil
+}
+
+// Wake tells Run that there may be something to do. It never blocks.
+func (p *Points) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pointID is what the server calls an entry: a UUID of version 5, the same whenever it is made.
+func pointID(entry string) string {
+	space := [16]byte{0x5e, 0x1d, 0x0c, 0x8a, 0x70, 0x2b, 0x4f, 0x39, 0x9c, 0x44, 0xb3, 0x6e, 0x21, 0xd7, 0x58, 0x0f}
+	u := sha1.Sum(append(space[:], entry...))
+	u[6], u[8] = u[6]&0x0f|0x50, u[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+// collectionName is that of the vectors of model with dim numbers.
+func collectionName(alias, model string, dim int) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '-'
+	}, model)
+	if plain != model || len(plain) > 100 { // two models must not share one
+		sum := sha1.Sum([]byte(model))
+		plain = fmt.Sprintf("%s-%x", plain[:min(len(plain), 100)], sum[:4])
+	}
+	return fmt.Sprintf("%s_%s_%d", alias, plain, dim)
+}
+
+// more is how many points are asked for, for each that is wanted: what stands
+// beside a near one in its conversation may be nearer together with it.
+const more = 2
+
+// nearest implements nearer. The server proposes; how near an entry is, whose it
+// is and whether it counts is said by the database.
+func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error) {
+	if err := p.vectors.follow(ctx); err != nil {
+		return nil, err
+	}
+	space, dim := p.vectors.current()
+	if len(q) == 0 || k <= 0 || len(w.scopes) == 0 || len(q) != dim || newProbe(q) == nil {
+		return nil, nil
+	}
+	found, err := p.ask(ctx, q, w, more*k)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := p.known(ctx, found[:min(len(found), more*k)], w)
+	if err != nil || len(entries) == 0 {
+		return nil, err
+	}
+	beside, err := p.beside(ctx, space, entries)
+	if err != nil {
+		return nil, err
+	}
+	all, err := p.likeness(ctx, q, slices.Concat(entries, beside), &w)
+	if err != nil {
+		return nil, err
+	}
+	near := make([]Likeness, 0, len(all))
+	for _, l := range all {
+		near = append(near, l)
+	}
+	return best(near, k), nil
+}
+
+// ask has the server search. A server that failed just now is not waited for.
+func (p *Points) ask(ctx context.Context, q []float32, w wanted, limit int) ([]held, error) {
+	if p.health.resting(p.now()) {
+		return nil, errAway
+	}
+	within, cancel := context.WithTimeoutCause(ctx, p.patience, fmt.Errorf("no answer within %s", p.patience))
+	defer cancel()
+	found, err := p.server.query(within, p.alias, q, w, limit)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case isNotThere(err): // there is none yet, or none any more
+		p.lost.Store(true)
+		p.Wake()
+		return nil, errAway
+	case err != nil:
+		p.failed(ctx, err)
+		p.Wake() // to find out what is wrong, and mend it
+		return nil, errAway
+	}
+	p.works(ctx)
+	return found, nil
+}
+
+// known are the entries that points stand for. A point that says it is of
+// another scope than was asked for is not looked at any further.
+func (p *Points) known(ctx context.Context, found []held, w wanted) ([]int64, error) {
+	ids := make([]string, 0, len(found))
+	for _, f := range found {
+		if slices.Contains(w.scopes, f.Payload.Scope) {
+			ids = append(ids, f.Payload.Entry)
+		}
+	}
+	return p.numbers(ctx, `SELECT m.n FROM json_each(?) AS j JOIN memory AS m ON m.id = j.value`, ids)
+}
+
+// beside are the entries that stand before and after entries in their
+// conversations and have a vector.
+func (p *Points) beside(ctx context.Context, space int64, entries []int64) ([]int64, error) {
+	next := func(compare, order string) string {
+		return `SELECT (SELECT m.n FROM memory AS m INDEXED BY memory_by_conversation WHERE m.conversation = h.conversation AND m.conversation <> '' AND m.scope = h.scope
+			AND (m.seq, m.n) ` + compare + ` (h.seq, h.n) AND ` + indexed + ` AND EXISTS (SELECT 1 FROM memory_vector AS v WHERE v.space = ` + fmt.Sprint(space) + ` AND v.hash = m.hash AND length(v.vec) > 0)
+			ORDER BY m.seq ` + order + `, m.n ` + order + ` LIMIT 1) AS n FROM here AS h`
+	}
+	return p.numbers(ctx, `WITH here AS MATERIALIZED (SELECT m.n, m.scope, m.conversation, m.seq FROM json_each(?) AS j CROSS JOIN memory AS m ON m.n = j.value WHERE m.conversation <> '')
+		SELECT n FROM (`+next("<", "DESC")+` UNION `+next(">", "ASC")+`) WHERE n IS NOT NULL`, entries)
+}
+
+func (p *Points) numbers(ctx context.Context, query string, list any) ([]int64, error) {
+	in, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.db.QueryContext(ctx, query, string(in))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	defer rows.Close()
+	var out []int64
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, fmt.Errorf("read vectors: %w", err)
+		}
+		out = append(out, n)
+	}
+	return out, rows.Err()
+}
+
+// compare implements nearer.
+func (p *Points) compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error) {
+	if _, dim := p.vectors.current(); len(q) != dim || len(entries) == 0 {
+		return nil, nil
+	}
+	return p.likeness(ctx, q, entries, nil)
+}
+
+// likeness says how near to q those of the entries are that have a vector and, if
+// it is said, are wanted.
+func (p *Points) likeness(ctx context.Context, q []float32, entries []int64, w *wanted) (map[int64]Likeness, error) {
+	space, dim := p.vectors.current()
+	probe := newProbe(q)
+	if probe == nil {
+		return nil, nil
+	}
+	beside, err := p.beside(ctx, space, entries)
+	if err != nil {
+		return nil, err
+	}
+	shelves, err := p.shelves(ctx, space, dim, slices.Concat(entries, beside))
+	if err != nil {
+		return nil, err
+	}
+	asked := make(map[int64]bool, len(entries))
+	for _, n := range entries {
+		asked[n] = true
+	}
+	out := make(map[int64]Likeness, len(entries))
+	for scope, s := range shelves {
+		if w != nil && !slices.Contains(w.scopes, scope) {
+			continue
+		}
+		look := s.look(probe)
+		for i := range s.rows {
+			if r := &s.rows[i]; asked[r.n] && (w == nil || w.takes(r)) {
+				out[r.n] = look.compare(int32(i))
+			}
+		}
+	}
+	return out, nil
+}
+
+// shelves are the vectors of entries, as the database has them.
+func (p *Points) shelves(ctx context.Context, space int64, dim int, entries []int64) (map[Scope]*shelf, error) {
+	in, err := json.Marshal(entries)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := p.db.QueryContext(ctx, vectorColumns+`WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed, space, string(in))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	defer rows.Close()
+	out := map[Scope]*shelf{}
+	for rows.Next() {
+		var l loaded
+		if err := rows.Scan(&l.n, &l.scope, &l.there, &l.past, &l.talk, &l.seq, &l.observed, &l.read, &l.vec); err != nil {
+			return nil, fmt.Errorf("read vectors: %w", err)
+		}
+		code, err := decodeVector(l.vec, dim)
+		if err != nil || code == nil || !l.there {
+			continue // it has none yet, or a damaged one: its words have to do
+		}
+		if out[l.scope] == nil {
+			out[l.scope] = newShelf(dim)
+		}
+		out[l.scope].put(l.vectorRow, code)
+	}
+	return out, rows.Err()
+}
+
+func (p *Points) failed(ctx context.Context, err error) {
+	if p.health.down(p.now(), err) {
+		p.log.LogAttrs(ctx, slog.LevelWarn, "the Qdrant server cannot be used; memory is searched by words until it can", slog.String("err", err.Error()))
+	}
+}
+
+func (p *Points) works(ctx context.Context) {
+	if p.health.up() {
+		p.log.LogAttrs(ctx, slog.LevelInfo, "the Qdrant server can be used again")
+		p.Wake()
+	}
+}
+
+// PointsStatus says how the server does.
+type PointsStatus struct {
+	Server      string    `json:"server"`
+	Waiting     int       `json:"waiting"`              // changes that it has still to be told
+	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
+	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+}
+
+// Status says how the server does. It does not ask it.
+func (p *Points) Status(ctx context.Context) (PointsStatus, error) {
+	s := PointsStatus{Server: p.server.base}
+	if err := p.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_outbox`).Scan(&s.Waiting); err != nil {
+		return s, fmt.Errorf("read the outbox: %w", err)
+	}
+	p.health.mu.Lock()
+	s.Unreachable, s.Reason = p.health.since, p.health.reason
+	p.health.mu.Unlock()
+	return s, nil
+}
+
+// Line is the status in one line for people, with times in their zone.
+func (s PointsStatus) Line(zone *time.Location) string {
+	waiting := ""
+	if s.Waiting > 0 {
+		waiting = fmt.Sprintf("; %d changes wait to be sent", s.Waiting)
+	}
+	if !s.Unreachable.IsZero() {
+		return fmt.Sprintf("qdrant: of no use since %s, searching by words%s", s.Unreachable.In(zone).Format("2006-01-02 15:04"), waiting)
+	}
+	return "qdrant: in use" + waiting
+}
+
+// Probe asks the server whether it can be used, and how many points it holds
+// for us; that is 0 while there is no collection.
+func (p *Points) Probe(ctx context.Context) (int, error) {
+	if _, err := p.server.aliased(ctx, p.alias); err != nil {
+		return 0, err
+	}
+	info, err := p.server.collection(ctx, p.alias)
+	if isNotThere(err) {
+		return 0, nil
+	}
+	return info.Points, err
+}

@@ -1,0 +1,630 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/memory/standin"
+)
+
+// stand is a Qdrant server for a test.
+func stand(t testing.TB) (*standin.Server, string) {
+	t.Helper()
+	s := &standin.Server{Key: "hunter9"}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, h.URL
+}
+
+// openPoints is what db's vectors, made by e, are found with on the server at url.
+func openPoints(t testing.TB, db *sql.DB, e Embedder, url string) *Points {
+	t.Helper()
+	return openPointsWith(t, db, e, PointsConfig{URL: url, Key: "hunter9"})
+}
+
+func openPointsWith(t testing.TB, db *sql.DB, e Embedder, c PointsConfig) *Points {
+	t.Helper()
+	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute, Elsewhere: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.DB, c.Vectors, c.Collection = db, v, "mem"
+	if c.Patience == 0 {
+		c.Patience = time.Minute
+	}
+	p, err := OpenPoints(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// served is f with a Qdrant server, of a model that knows words and nothing of their meaning.
+func served(t testing.TB, f *FTS) index {
+	_, url := stand(t)
+	return read{OpenQdrant(f, openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url))}
+}
+
+// fed sends all there is.
+func fed(t testing.TB, p *Points) {
+	t.Helper()
+	complete(t, p.vectors)
+	if err := p.Complete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func verified(t testing.TB, p *Points, want ...string) {
+	t.Helper()
+	if said, err := p.Verify(t.Context()); err != nil || !slices.Equal(said, want) {
+		t.Errorf("verify says %q, %v; want %q", said, err, want)
+	}
+}
+
+// onServer lists the entries of which the server holds points in any collection of
+// db's, by their texts.
+func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
+	t.Helper()
+	texts := []string{}
+	names, _ := s.Collections()
+	for _, name := range names {
+		for id, p := range s.Points(name) {
+			var text string
+			entry, _ := p.Payload["entry"].(string)
+			if err := db.QueryRow(`SELECT text FROM memory WHERE id = ?`, entry).Scan(&text); err != nil || pointID(entry) != id {
+				text = fmt.Sprintf("a stranger, %s: %v", id, err)
+			}
+			texts = append(texts, text)
+		}
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func waiting(t testing.TB, p *Points) int {
+	t.Helper()
+	s, err := p.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Waiting
+}
+
+// TestPointID: made by others in the same way, so that ids stay what they are.
+func TestPointID(t *testing.T) {
+	if got := pointID("mem_abc"); got != pointID("mem_abc") || got == pointID("mem_abd") || len(got) != 36 || got[14] != '5' || !strings.ContainsRune("89ab", rune(got[19])) {
+		t.Errorf("%s is no UUID of version 5", got)
+	}
+	if got := pointID("mem_000000000001"); got != "POINTID" {
+		t.Errorf("an entry's id on the server is now %s; all that is there would be sent again", got)
+	}
+	for model, want := range map[string]string{"words": "mem_words_300", "a/b": "mem_a-b-", "a:b": "mem_a-b-", strings.Repeat("x", 500): "mem_xxx"} {
+		if got := collectionName("mem", model, 300); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "_300") || len(got) > 130 {
+			t.Errorf("collection of %.10s: %s", model, got)
+		}
+	}
+	if collectionName("mem", "a/b", 3) == collectionName("mem", "a:b", 3) {
+		t.Error("two models share a collection")
+	}
+}
+
+// TestPointsAreFed: what is on the server is what the entries are, after whatever
+// change, and of their words there is nothing.
+func TestPointsAreFed(t *testing.T) {
+	s, url := stand(t)
+	store, db := openAt(t, t.TempDir()), (*sql.DB)(nil)
+	db = store.db
+	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	ctx, me := t.Context(), as(owner)
+	old := noted(t, store, Private(owner), "cats purr", owner)
+	fed(t, p)
+	if names, aliases := s.Collections(); fmt.Sprint(names, aliases) != "[mem_words_300] map[mem:mem_words_300]" {
+		t.Errorf("collections %v, aliases %v", names, aliases)
+	}
+	if got := s.Indexes("mem"); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
+		t.Errorf("indexes %v", got)
+	}
+	noted(t, store, Shared, "...", owner) // has no vector
+	room := noted(t, store, Room(room), "dogs bark", owner)
+	new := must[Entry](t)(store.Supersede(ctx, me, old.ID, "cats bite"))
+	if n := waiting(t, p); n != 4 {
+		t.Errorf("%d changes wait", n)
+	}
+	fed(t, p)
+	verified(t, p)
+	if n := waiting(t, p); n != 0 {
+		t.Errorf("%d changes still wait", n)
+	}
+	for id, want := range map[string]pointPayload{
+		old.ID:  {old.ID, 2, Private(owner), Superseded, old.ObservedAt.UnixMilli()},
+		new.ID:  {new.ID, 1, Private(owner), Active, new.ObservedAt.UnixMilli()},
+		room.ID: {room.ID, 1, room.Scope, Active, room.ObservedAt.UnixMilli()},
+	} {
+		got, _ := json.Marshal(s.Points("mem")[pointID(id)].Payload)
+		var have pointPayload
+		if err := json.Unmarshal(got, &have); err != nil || have != want {
+			t.Errorf("the server has %s, want %+v", got, want)
+		}
+		if len(s.Points("mem")[pointID(id)].Payload) != 5 {
+			t.Errorf("the server is told more: %s", got)
+		}
+	}
+	if err := store.Retire(ctx, me, room.ID); err == nil {
+		t.Error("another's") // not visible in a direct chat
+	}
+	must[Entry](t)(store.Share(ctx, me, new.ID))
+	must[Undone](t)(store.Undo(ctx, me, ""))
+	must[Erased](t)(store.Forget(ctx, me, new.ID))
+	fed(t, p)
+	verified(t, p)
+	if got := onServer(t, s, db); !slices.Equal(got, []string{"dogs bark"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	before := len(s.Calls())
+	fed(t, p)
+	if more := s.Calls()[before:]; len(more) > 0 {
+		t.Errorf("nothing changed, and the server is asked %q", more)
+	}
+}
+
+// TestQdrantFindsAsMuch: with a server nothing else is found than with vectors at
+// hand, neighbours in conversations included.
+func TestQdrantFindsAsMuch(t *testing.T) {
+	f, set := labelled(t)
+	here := trained(t, f)
+	_, url := stand(t)
+	p := openPoints(t, f.db, here.vectors.embedder, url)
+	p.vectors.neutral, p.vectors.measured = here.vectors.neutral, here.vectors.measured
+	fed(t, p)
+	there := OpenQdrant(f, p)
+	differ := 0
+	for _, q := range set.Questions {
+		query := Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10, Floor: DefaultFloor}
+		a, b := refs(t, here, query), refs(t, there, query)
+		if !slices.Equal(a, b) {
+			differ++
+		}
+	}
+	t.Logf("%d of %d answers differ", differ, len(set.Questions))
+	if differ > len(set.Questions)/50 {
+		t.Errorf("%d of %d answers differ", differ, len(set.Questions))
+	}
+}
+
+// TestQdrantOutage: while the server is of no use, in whatever way, answers are those
+// of the words alone, it is told so, and afterwards everything is there.
+func TestQdrantOutage(t *testing.T) {
+	dim := 300
+	faults := map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"500": standin.Refuse(500), "503": standin.Refuse(503), "401": standin.Refuse(401),
+		"slow": func(_ http.ResponseWriter, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body) // only then is it seen that nobody waits
+			<-r.Context().Done()
+			return true
+		},
+		"cut off":  func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) },
+		"no JSON":  func(w http.ResponseWriter, _ *http.Request) bool { io.WriteString(w, "<html>"); return true },
+		"too long": func(w http.ResponseWriter, _ *http.Request) bool { w.Write(make([]byte, maxAnswer+2)); return true },
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+			return true
+		},
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			f := openIndex(t)
+			remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark at cats","ref":"b"}`)
+			s, url := stand(t)
+			var log strings.Builder
+			p := openPointsWith(t, f.db, &wordEmbedder{name: "words", dim: dim}, PointsConfig{URL: url, Key: "hunter9", Patience: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			now := time.Now()
+			p.now = func() time.Time { return now }
+			p.server.http.Timeout = time.Second // for feeding; nothing is measured by it
+			fed(t, p)
+			h := OpenQdrant(f, p)
+			s.Break(fault)
+			q := Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
+			for range 2 {
+				got, err := h.Search(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				words, err := f.Search(t.Context(), q)
+				if err != nil || fmt.Sprint(got) != fmt.Sprint(words) {
+					t.Errorf("found %v, words alone find %v, %v", got, words, err)
+				}
+			}
+			remember(t, f, `{"text":"birds sing","ref":"c"}`)
+			complete(t, p.vectors)
+			if err := p.Complete(t.Context()); err == nil {
+				t.Error("it was sent to a server that is of no use")
+			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
+				t.Errorf("error %q", err)
+			}
+			status, err := p.Status(t.Context())
+			if err != nil || status.Unreachable.IsZero() || status.Waiting != 1 || !strings.Contains(status.Line(time.UTC), "searching by words; 1 changes wait") {
+				t.Errorf("status %+v, %v: %s", status, err, status.Line(time.UTC))
+			}
+			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
+				t.Errorf("the log says %q", log.String())
+			}
+			s.Break(nil)
+			now = now.Add(shyness)
+			fed(t, p)
+			verified(t, p)
+			if status, _ := p.Status(t.Context()); !status.Unreachable.IsZero() || status.Waiting != 0 {
+				t.Errorf("afterwards %+v", status)
+			}
+			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
+				t.Errorf("afterwards it finds %q", got)
+			}
+			if !strings.Contains(log.String(), "can be used again") {
+				t.Errorf("the log says %q", log.String())
+			}
+		})
+	}
+}
+
+// TestQdrantRests: a server that failed just now is not waited for by every question.
+func TestQdrantRests(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"cats purr","ref":"a"}`)
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	now := time.Now()
+	p.now = func() time.Time { return now }
+	fed(t, p)
+	h := OpenQdrant(f, p)
+	s.Break(standin.Refuse(500))
+	asked := func() int {
+		return len(slices.DeleteFunc(s.Calls(), func(c string) bool { return !strings.HasSuffix(c, "/query") }))
+	}
+	for range 5 {
+		refs(t, h, Query{Text: "cats"})
+	}
+	if n := asked(); n != 1 {
+		t.Errorf("it was asked %d times", n)
+	}
+	now = now.Add(shyness)
+	s.Break(nil)
+	refs(t, h, Query{Text: "cats"})
+	if n := asked(); n != 2 {
+		t.Errorf("it was asked %d times after a rest", n)
+	}
+}
+
+// TestQdrantLoses: a collection that was lost, emptied or is of another kind is
+// made good, by itself.
+func TestQdrantLoses(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, s *standin.Server, url string){
+		"collection": func(_ *testing.T, s *standin.Server, _ string) { s.Drop("mem_words_300") },
+		"wrong dimension": func(t *testing.T, s *standin.Server, url string) {
+			s.Drop("mem_words_300")
+			if err := newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 7); err != nil {
+				t.Fatal(err)
+			}
+			if err := newQdrant(url, "hunter9").aim(t.Context(), "mem", "mem_words_300"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"alias": func(t *testing.T, _ *standin.Server, url string) {
+			q := newQdrant(url, "hunter9")
+			if err := q.create(t.Context(), "other", 3); err != nil {
+				t.Fatal(err)
+			}
+			if err := q.aim(t.Context(), "mem", "other"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := openIndex(t)
+			remember(t, f, `{"text":"cats purr","ref":"a"}`, `{"text":"dogs bark","ref":"b"}`)
+			s, url := stand(t)
+			p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+			now := time.Now()
+			p.now = func() time.Time { return now }
+			fed(t, p)
+			h := OpenQdrant(f, p)
+			lose(t, s, url)
+			if got := refs(t, h, Query{Text: "cats"}); !slices.Equal(got, []string{"a"}) {
+				t.Errorf("meanwhile it finds %q", got)
+			}
+			fed(t, p)
+			verified(t, p)
+			now = now.Add(shyness)
+			if near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
+				t.Errorf("afterwards the server finds %v, %v", near, err)
+			}
+			if got := onServer(t, s, f.db); !slices.Equal(got, []string{"cats purr", "dogs bark"}) {
+				t.Errorf("the server holds %q", got)
+			}
+		})
+	}
+}
+
+// TestStrangersCollection: a collection that this bot did not make is left alone.
+func TestStrangersCollection(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"cats purr","ref":"a"}`)
+	s, url := stand(t)
+	if err := newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 4); err != nil {
+		t.Fatal(err)
+	}
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	complete(t, p.vectors)
+	if err := p.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "memory.qdrant.collection") {
+		t.Errorf("error %v", err)
+	}
+	if err := p.Rebuild(t.Context(), nil); err == nil {
+		t.Error("it was made anew")
+	}
+	if info, err := newQdrant(url, "hunter9").collection(t.Context(), "mem_words_300"); err != nil || info.Config.Params.Vectors.Size != 4 {
+		t.Errorf("it is now %+v, %v", info, err)
+	}
+	if names, aliases := s.Collections(); len(names) != 1 || len(aliases) != 0 {
+		t.Errorf("%v %v", names, aliases)
+	}
+}
+
+// TestComparing: what is on the server and should not be goes, what changed or is
+// missing comes, over as many pages as there are.
+func TestComparing(t *testing.T) {
+	f := openIndex(t)
+	var lines []string
+	for i := range scrollAtOnce + 500 {
+		lines = append(lines, fmt.Sprintf(`{"text":"fact number%d","ref":"r%d"}`, i, i))
+	}
+	remember(t, f, lines...)
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 8}, url)
+	fed(t, p)
+	verified(t, p)
+	var ids []string
+	for id := range s.Points("mem") {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	if err := p.server.remove(t.Context(), "mem", ids[len(ids)-3:]); err != nil {
+		t.Fatal(err)
+	}
+	one := s.Points("mem")[ids[0]].Payload
+	one["rev"], one["state"] = 7., "archived"
+	s.Put("mem", ids[0], make([]float64, 8), one)
+	s.Put("mem", pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
+	s.Put("mem", pointID("x"), make([]float64, 8), map[string]any{"title": "a film", "rev": "one"})
+	verified(t, p, "3 memories are not on the Qdrant server", "1 memories changed, and the Qdrant server does not know it", "2 points on the Qdrant server belong to no memory")
+	if n := waiting(t, p); n != 0 {
+		t.Errorf("looking alone noted %d", n)
+	}
+	if err := p.keepUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := waiting(t, p); n != 4 {
+		t.Errorf("%d changes wait", n)
+	}
+	fed(t, p)
+	verified(t, p)
+	before := len(s.Calls())
+	if err := p.keepUp(t.Context()); err != nil || len(s.Calls()) != before {
+		t.Errorf("it compares again at once: %v", err)
+	}
+	p.now = func() time.Time { return time.Now().Add(compareEvery) }
+	if err := p.keepUp(t.Context()); err != nil || len(s.Calls()) == before {
+		t.Errorf("it does not compare again the next day: %v", err)
+	}
+	s.Break(func(w http.ResponseWriter, _ *http.Request) bool {
+		io.WriteString(w, `{"result":{"points":[],"next_page_offset":"again"}}`)
+		return true
+	})
+	if said, err := p.Verify(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "never ends") {
+		t.Errorf("of an endless list it says %q, %v", said, err)
+	}
+}
+
+// TestLyingServer: whatever the server says, nothing of another scope or state is shown.
+func TestLyingServer(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"apple pie","ref":"mine","scope":"private:@a:x"}`, `{"text":"apple cake","ref":"theirs","scope":"private:@b:x"}`,
+		`{"text":"apple juice","ref":"past","scope":"private:@a:x"}`, `{"text":"apple tart","ref":"gone","scope":"private:@a:x"}`, `{"text":"apple jam","ref":"early","scope":"private:@a:x","observed_at":"2020-01-01"}`)
+	alter(t, f, `state = 'superseded'`, "past")
+	var gone string
+	if err := f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone); err != nil {
+		t.Fatal(err)
+	}
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "gone") // and the server was not told
+	h := OpenQdrant(f, p)
+	lies := func(scope any) {
+		var points []map[string]any
+		for id, point := range s.Points("mem") {
+			point.Payload["scope"], point.Payload["state"] = scope, "active"
+			points = append(points, map[string]any{"id": id, "score": 1, "payload": point.Payload})
+		}
+		points = append(points, map[string]any{"id": 7, "payload": map[string]any{"entry": 7}}, map[string]any{"id": pointID("x"), "payload": map[string]any{"entry": "x", "scope": scope}}, map[string]any{})
+		s.Break(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/query") {
+				return false
+			}
+			json.NewEncoder(w).Encode(map[string]any{"result": map[string]any{"points": points}})
+			return true
+		})
+	}
+	if len(s.Points("mem")) != 5 {
+		t.Fatalf("the server holds %v", s.Points("mem"))
+	}
+	day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, scope := range []any{"private:@a:x", "private:@b:x"} {
+		lies(scope)
+		for name, tt := range map[string]struct {
+			q    Query
+			w    wanted
+			want []string
+		}{
+			"mine":    {Query{Text: "apple", After: day}, wanted{after: day}, []string{"mine"}},
+			"always":  {Query{Text: "apple"}, wanted{}, []string{"early", "mine"}},
+			"earlier": {Query{Text: "apple", Before: day}, wanted{before: day}, []string{"early"}},
+			"past":    {Query{Text: "apple", Past: true, After: day}, wanted{past: true, after: day}, []string{"mine", "past"}},
+		} {
+			tt.q.Scopes, tt.w.scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
+			got := refs(t, h, tt.q)
+			slices.Sort(got)
+			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
+			// Nor do they get as far as the full-text index, which would decide.
+			near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var there []string
+			for _, l := range near {
+				var ref string
+				if err := f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref); err != nil {
+					t.Fatal(err)
+				}
+				there = append(there, ref)
+			}
+			slices.Sort(there)
+			if scope == "private:@b:x" {
+				tt.want = nil // the points say themselves that they are another's
+			}
+			want(t, fmt.Sprint(scope, ", ", name, ", nearest"), there, tt.want...)
+		}
+	}
+}
+
+// TestForgottenWhileDown: it is not found, the outbox remembers, and when the server
+// is back it leaves before anything else is sent.
+func TestForgottenWhileDown(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s, url := stand(t)
+	p := openPoints(t, openAt(t, dir).db, &wordEmbedder{name: "words", dim: 300}, url)
+	store := openWith(t, Config{DB: p.db, Dir: dir, Owner: owner, Backend: Qdrant, Points: p})
+	me := as(owner)
+	gone, kept := noted(t, store, Private(owner), "the code is 4711", owner), noted(t, store, Private(owner), "we keep bees", owner)
+	fed(t, p)
+	if got := onServer(t, s, p.db); len(got) != 2 {
+		t.Fatalf("the server holds %q", got)
+	}
+	s.Break(standin.Refuse(503))
+	must[Erased](t)(store.Forget(ctx, me, gone.ID))
+	noted(t, store, Private(owner), "and cats", owner)
+	complete(t, p.vectors)
+	s.Break(nil)
+	if got := search(t, store, "code 4711", Private(owner)); len(got) != 0 {
+		t.Errorf("forgotten, and found: %q", got)
+	}
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
+		t.Fatalf("the server holds %q", got)
+	}
+	if n := waiting(t, p); n != 2 {
+		t.Errorf("%d changes wait", n)
+	}
+	// Another process, after a restart, that has no vectors.
+	away, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Complete(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	fed(t, p)
+	verified(t, p)
+	// While it is up, it leaves at once.
+	must[Erased](t)(store.Forget(ctx, me, kept.ID))
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
+		t.Errorf("the server holds %q", got)
+	}
+}
+
+// TestForgottenWhileSent: what is forgotten by another process while it is on its
+// way to the server does not stay there.
+func TestForgottenWhileSent(t *testing.T) {
+	dir := t.TempDir()
+	s, url := stand(t)
+	store := openAt(t, dir)
+	p := openPoints(t, store.db, &wordEmbedder{name: "words", dim: 300}, url)
+	noted(t, store, Shared, "we keep bees", owner)
+	fed(t, p)
+	gone := noted(t, store, Shared, "the code is 4711", owner)
+	complete(t, p.vectors)
+	other, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
+			s.Break(nil)
+			must[Erased](t)(store.Forget(context.Background(), everything, gone.ID))
+			if err := other.Complete(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	})
+	fed(t, p)
+	if got := onServer(t, s, store.db); !slices.Equal(got, []string{"we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	verified(t, p)
+}
+
+// TestQdrantModelChanges: another model's vectors get a collection of their own, the
+// alias goes there, what is forgotten meanwhile leaves both, and the old one goes
+// when all is read anew.
+func TestQdrantModelChanges(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s, url := stand(t)
+	store := openAt(t, dir)
+	for i := range 5 {
+		noted(t, store, Shared, fmt.Sprintf("cat number%d", i), owner)
+	}
+	gone := noted(t, store, Shared, "the code is 4711", owner)
+	fed(t, openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url))
+	p := openPoints(t, store.db, &wordEmbedder{name: "new/model", dim: 200}, url)
+	name := collectionName("mem", "new/model", 200)
+	if _, err := p.vectors.step(ctx, 2); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Complete(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.keepUp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if names, aliases := s.Collections(); !slices.Equal(names, []string{name, "mem_old_100"}) || aliases["mem"] != name {
+		t.Errorf("collections %v, aliases %v", names, aliases)
+	}
+	if a, b := len(s.Points("mem_old_100")), len(s.Points("mem")); a != 6 || b != 2 {
+		t.Errorf("%d points of the old model and %d of the new", a, b)
+	}
+	must[Erased](t)(store.Forget(ctx, everything, gone.ID))
+	fed(t, p)
+	if a, b := len(s.Points("mem_old_100")), len(s.Points("mem")); a != 5 || b != 5 {
+		t.Errorf("%d points of the old model and %d of the new", a, b)
+	}
+	if err := p.keepUp(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := s.Collections(); !slices.Equal(names, []string{name}) {
+		t.Errorf("collections %v", names)
+	}
+	verified(t, p)
+	if near, err := p.nearest(ctx, p.vectors.Question(ctx, "cat number3"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
+		t.Errorf("found %v, %v", near, err)
+	}
+}

@@ -103,6 +103,8 @@ type ComponentLimits struct {
 type MemoryConfig struct {
 	Backend   string `yaml:"backend"`
 	Isolation string `yaml:"isolation"` // strict or shared: where new memories go
+
+	Qdrant *QdrantConfig `yaml:"qdrant"` // nil = none
 }
 
 // DreamingConfig says when memory is consolidated.
@@ -234,9 +236,6 @@ func (c *Config) warn(format string, args ...any) {
 // that this release does not act on yet, and secrets that others can read.
 func (c *Config) Warnings() []string {
 	w := slices.Clone(c.warnings)
-	if b := c.Memory.Backend; b == "qdrant" {
-		w = append(w, "memory.backend: "+b+" is not in this release yet; memories are found by their words, as with fts5")
-	}
 	if c.Dreaming.Schedule != "" {
 		w = append(w, "dreaming.schedule: dreaming is not in this release yet; nothing runs at that time")
 	}

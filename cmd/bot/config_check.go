@@ -47,6 +47,7 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeModels(r, dir)
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
+	c.completeQdrant(r, dir)
 	oneOf(r, "prompt.layout", c.Prompt.Layout, layouts)
 	if n := utf8.RuneCountInString(string(c.Prompt.Instructions)); n > maxInstructions {
 		r.fault("prompt.instructions", "write at most %d characters here; longer texts belong into files such as data/AGENTS.md", maxInstructions)

@@ -67,7 +67,7 @@ func TestConfigSample(t *testing.T) {
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
-		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Memory: MemoryConfig{"fts5", "strict"}, Dreaming: DreamingConfig{"0 3 * * *"}, Harvest: HarvestConfig{true, 20, 15 * time.Minute}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
+		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Memory: MemoryConfig{"fts5", "strict", nil}, Dreaming: DreamingConfig{"0 3 * * *"}, Harvest: HarvestConfig{true, 20, 15 * time.Minute}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
@@ -515,13 +515,13 @@ func TestEveryKeyIsRead(t *testing.T) {
 
 // TestConfigWarnings: what is accepted and has no effect yet is said.
 func TestConfigWarnings(t *testing.T) {
-	text := strings.Replace(small, "/v1", "", 1) + "web: {listen: \"127.0.0.1:8080\"}\nmemory: {backend: qdrant}\ndreaming: {schedule: \"@daily\"}\n"
+	text := strings.Replace(small, "/v1", "", 1) + "web: {listen: \"127.0.0.1:8080\"}\ndreaming: {schedule: \"@daily\"}\n"
 	c, err := parse(t, "/x", text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	warnings := c.Warnings()
-	for i, key := range []string{"llm.models[0].base_url: ", "memory.backend: qdrant ", "dreaming.schedule: ", "web.listen: "} {
+	for i, key := range []string{"llm.models[0].base_url: ", "dreaming.schedule: ", "web.listen: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], key) {
 			t.Errorf("no warning about %s in %q", key, warnings)
 		}

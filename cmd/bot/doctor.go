@@ -115,6 +115,7 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 	r.add(b.examineModels(ctx)...)
 	r.add(b.examineTier(ctx)...)
 	r.add(b.examineEmbedding(ctx)...)
+	r.add(b.examineQdrant(ctx)...)
 	b.examineMatrix(ctx, r)
 }
 

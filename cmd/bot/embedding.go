@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
@@ -60,10 +62,10 @@ func (c *Config) embedding(log *slog.Logger) (*llm.Embedding, error) {
 // the backend has none or nothing can make them; the log says which. patience is
 // how long a question waits for its vector; 0 = not longer than an answer may.
 func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.Vectors, error) {
-	if b.cfg.Memory.Backend != "local_vector" {
+	if !b.cfg.byMeaning() {
 		return nil, nil
 	}
-	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log, Now: time.Now}
+	c := memory.VectorConfig{DB: b.db, Patience: patience, Elsewhere: b.cfg.Memory.Backend == "qdrant", Log: b.log, Now: time.Now}
 	configured, err := b.cfg.embedding(b.log)
 	switch {
 	case err != nil:
@@ -99,17 +101,22 @@ func (b *bot) readImported(ctx context.Context, w io.Writer, h *memory.Hybrid, a
 	}
 }
 
-// runVectors reads memories for their meaning until ctx ends.
+// runVectors reads memories for their meaning until ctx ends, and sends what it
+// reads to where it is searched.
 func (b *bot) runVectors(ctx context.Context) error {
-	if b.vectors == nil {
-		return nil
+	g, ctx := errgroup.WithContext(ctx)
+	if b.vectors != nil {
+		g.Go(func() error { return b.vectors.Run(ctx) })
 	}
-	return b.vectors.Run(ctx)
+	if b.points != nil {
+		g.Go(func() error { return b.points.Run(ctx) })
+	}
+	return g.Wait()
 }
 
 // withVectors adds to a status how far memories are read for their meaning.
 func (b *bot) withVectors(status func(context.Context) []string) func(context.Context) []string {
-	if b.cfg.Memory.Backend != "local_vector" {
+	if !b.cfg.byMeaning() {
 		return status
 	}
 	return func(ctx context.Context) (lines []string) {
@@ -119,7 +126,7 @@ func (b *bot) withVectors(status func(context.Context) []string) func(context.Co
 		if b.vectors == nil {
 			return append(lines, "embeddings: none, searching by words")
 		}
-		return append(lines, b.vectors.Status().Line(b.cfg.location()))
+		return append(append(lines, b.vectors.Status().Line(b.cfg.location())), b.pointsLines(ctx)...)
 	}
 }
 

@@ -348,6 +348,13 @@ func withIndex(ctx context.Context, c console, path configPath, do func(*bot, fo
 		return do(b, words)
 	}
 	b.vectors = vectors
+	points, err := b.openPoints(vectors, patient)
+	if err != nil {
+		return err
+	}
+	if points != nil {
+		return do(b, memory.OpenQdrant(words, points))
+	}
 	return do(b, memory.OpenHybrid(words, vectors))
 }
 

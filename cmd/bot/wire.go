@@ -38,6 +38,7 @@ type bot struct {
 	models  *llm.Models
 	memory  *memory.Store
 	vectors *memory.Vectors // nil = memories are found by their words alone
+	points  *memory.Points  // nil = vectors are nowhere but here
 	tasks   *task.Store
 	skills  *skill.Library
 	history *history.Store
@@ -87,8 +88,11 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 			return nil, err
 		}
 	}
+	if b.points, err = b.openPoints(b.vectors, 0); err != nil {
+		return nil, err
+	}
 	if b.memory, err = memory.Open(ctx, memory.Config{
-		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors,
+		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
 	}); err != nil {
 		return nil, err
 	}

@@ -110,12 +110,9 @@ func collectionName(alias, model string, dim int) string {
 	return fmt.Sprintf("%s_%s_%d", alias, plain, dim)
 }
 
-// more is how many points are asked for, for each that is wanted: what stands
-// beside a near one in its conversation may be nearer together with it.
-const more = 2
-
 // nearest implements nearer. The server proposes; how near an entry is, whose it
-// is and whether it counts is said by the database.
+// is and whether it counts is said by the database. What stands beside a near one in its
+// conversation may be nearer together with it, and is looked at too.
 func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error) {
 	if err := p.vectors.follow(ctx); err != nil {
 		return nil, err
@@ -124,11 +121,11 @@ func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]L
 	if len(q) == 0 || k <= 0 || len(w.scopes) == 0 || len(q) != dim || newProbe(q) == nil {
 		return nil, nil
 	}
-	found, err := p.ask(ctx, q, w, more*k)
+	found, err := p.ask(ctx, q, w, k)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := p.known(ctx, found[:min(len(found), more*k)], w)
+	entries, err := p.known(ctx, found[:min(len(found), k)], w)
 	if err != nil || len(entries) == 0 {
 		return nil, err
 	}

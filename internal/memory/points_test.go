@@ -100,12 +100,12 @@ func waiting(t testing.TB, p *Points) int {
 	return s.Waiting
 }
 
-// TestPointID: made by others in the same way, so that ids stay what they are.
+// TestPointID: ids are UUIDs and stay what they are.
 func TestPointID(t *testing.T) {
 	if got := pointID("mem_abc"); got != pointID("mem_abc") || got == pointID("mem_abd") || len(got) != 36 || got[14] != '5' || !strings.ContainsRune("89ab", rune(got[19])) {
 		t.Errorf("%s is no UUID of version 5", got)
 	}
-	if got := pointID("mem_000000000001"); got != "POINTID" {
+	if got := pointID("mem_000000000001"); got != "69550910-c5b7-5b4a-a14f-2f3b39636bdd" {
 		t.Errorf("an entry's id on the server is now %s; all that is there would be sent again", got)
 	}
 	for model, want := range map[string]string{"words": "mem_words_300", "a/b": "mem_a-b-", "a:b": "mem_a-b-", strings.Repeat("x", 500): "mem_xxx"} {
@@ -122,8 +122,8 @@ func TestPointID(t *testing.T) {
 // change, and of their words there is nothing.
 func TestPointsAreFed(t *testing.T) {
 	s, url := stand(t)
-	store, db := openAt(t, t.TempDir()), (*sql.DB)(nil)
-	db = store.db
+	store := openAt(t, t.TempDir())
+	db := store.db
 	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
@@ -181,23 +181,25 @@ func TestPointsAreFed(t *testing.T) {
 // hand, neighbours in conversations included.
 func TestQdrantFindsAsMuch(t *testing.T) {
 	f, set := labelled(t)
-	here := trained(t, f)
-	_, url := stand(t)
-	p := openPoints(t, f.db, here.vectors.embedder, url)
-	p.vectors.neutral, p.vectors.measured = here.vectors.neutral, here.vectors.measured
-	fed(t, p)
-	there := OpenQdrant(f, p)
+	here, there := joined(t, f).(read), served(t, f).(read)
+	for _, x := range []read{here, there} {
+		if err := x.Complete(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	differ := 0
-	for _, q := range set.Questions {
+	for i, q := range set.Questions {
+		if i%6 > 0 {
+			continue
+		}
 		query := Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10, Floor: DefaultFloor}
-		a, b := refs(t, here, query), refs(t, there, query)
+		a, b := refs(t, here.Hybrid, query), refs(t, there.Hybrid, query)
 		if !slices.Equal(a, b) {
 			differ++
 		}
 	}
-	t.Logf("%d of %d answers differ", differ, len(set.Questions))
-	if differ > len(set.Questions)/50 {
-		t.Errorf("%d of %d answers differ", differ, len(set.Questions))
+	if differ > 0 {
+		t.Errorf("%d of %d answers differ", differ, len(set.Questions)/6)
 	}
 }
 

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// QdrantConfig is the server that finds vectors with memory.backend qdrant. After
+// loading, APIKey holds what its file said.
+type QdrantConfig struct {
+	URL        string `yaml:"url"` // of its REST interface
+	APIKey     secret `yaml:"api_key"`
+	APIKeyFile string `yaml:"api_key_file"`
+	Collection string `yaml:"collection"` // "" = reverie
+}
+
+var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+func (c *Config) completeQdrant(r *reader, dir string) {
+	q := c.Memory.Qdrant
+	if q == nil {
+		if c.Memory.Backend == "qdrant" {
+			r.fault("memory.backend", "qdrant needs a server; add qdrant: {url: \"http://127.0.0.1:6333\"} below memory:")
+		}
+		return
+	}
+	const key = "memory.qdrant."
+	u := checkURL(r, key+"url", q.URL, "http://127.0.0.1:6333")
+	if u != nil && u.Port() == "6334" {
+		c.warn("%surl: 6334 is mostly the port of the other protocol; REST is at 6333", key)
+	}
+	if q.Collection == "" {
+		q.Collection = "reverie"
+	}
+	if !collectionWord.MatchString(q.Collection) {
+		r.fault(key+"collection", "write letters, digits, - and _, 63 at most; every bot needs a name of its own")
+	}
+	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
+	if u != nil && u.Scheme == "http" && q.APIKey != "" && !thisMachine(u.Hostname()) {
+		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, or reach the server through a tunnel", key)
+	}
+}
+
+// thisMachine reports whether host is this one, whatever listens there.
+func thisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.Unmap().IsLoopback()
+}
+
+// byMeaning reports whether memories are read for their meaning.
+func (c *Config) byMeaning() bool {
+	return c.Memory.Backend == "local_vector" || c.Memory.Backend == "qdrant"
+}
+
+// openPoints opens the server that memory.backend asks for; nil if it asks for
+// none. Without vectors, what is forgotten leaves it all the same. patience is how long a
+// question waits for it; 0 = not longer than an answer may.
+func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Points, error) {
+	q := b.cfg.Memory.Qdrant
+	if q == nil || b.cfg.Memory.Backend != "qdrant" {
+		return nil, nil
+	}
+	return memory.OpenPoints(memory.PointsConfig{
+		DB: b.db, Vectors: v, URL: q.URL, Key: string(q.APIKey), Collection: q.Collection, Patience: patience, Log: b.log, Now: time.Now,
+	})
+}
+
+// pointsLines is what a status says of the server.
+func (b *bot) pointsLines(ctx context.Context) []string {
+	if b.points == nil {
+		return nil
+	}
+	s, err := b.points.Status(ctx)
+	if err != nil {
+		b.log.Warn("the Qdrant server's state is not known", "err", err)
+		return nil
+	}
+	return []string{s.Line(b.cfg.location())}
+}
+
+func (b *bot) examineQdrant(ctx context.Context) []finding {
+	const area = "qdrant"
+	points, err := b.openPoints(nil, 0)
+	if err != nil {
+		return []finding{{area, ill, err.Error(), "mend memory.qdrant in the configuration"}}
+	}
+	if points == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	began := time.Now()
+	n, err := points.Probe(ctx)
+	if err != nil {
+		return []finding{{area, ill, err.Error(), "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"}}
+	}
+	found := []finding{{area, well, fmt.Sprintf("%s answers (%s) and holds the vectors of %d memories", b.cfg.Memory.Qdrant.URL, time.Since(began).Round(time.Millisecond), n), ""}}
+	if s, err := points.Status(ctx); err == nil && s.Waiting > 0 {
+		found = append(found, finding{area, note, fmt.Sprintf("%d changes of memories wait to be sent", s.Waiting), "a running bot does that; `bot memory reindex` does it without one"})
+	}
+	return found
+}

@@ -1,0 +1,165 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/memory/standin"
+)
+
+// TestLyingServer: whatever the server says, nothing of another scope or state is shown.
+func TestLyingServer(t *testing.T) {
+	f := openIndex(t)
+	remember(t, f, `{"text":"apple pie","ref":"mine","scope":"private:@a:x"}`, `{"text":"apple cake","ref":"theirs","scope":"private:@b:x"}`,
+		`{"text":"apple juice","ref":"past","scope":"private:@a:x"}`, `{"text":"apple tart","ref":"gone","scope":"private:@a:x"}`, `{"text":"apple jam","ref":"early","scope":"private:@a:x","observed_at":"2020-01-01"}`)
+	alter(t, f, `state = 'superseded'`, "past")
+	var gone string
+	if err := f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone); err != nil {
+		t.Fatal(err)
+	}
+	s, url := stand(t)
+	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	alter(t, f, `text = '', hash = '', ref = '', state = 'forgotten'`, "gone") // and the server was not told
+	h := OpenQdrant(f, p)
+	lies := func(scope any) {
+		var points []map[string]any
+		for id, point := range s.Points("mem") {
+			point.Payload["scope"], point.Payload["state"] = scope, "active"
+			points = append(points, map[string]any{"id": id, "score": 1, "payload": point.Payload})
+		}
+		points = append(points, map[string]any{"id": 7, "payload": map[string]any{"entry": 7}}, map[string]any{"id": pointID("x"), "payload": map[string]any{"entry": "x", "scope": scope}}, map[string]any{})
+		s.Break(func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.HasSuffix(r.URL.Path, "/query") {
+				return false
+			}
+			json.NewEncoder(w).Encode(map[string]any{"result": map[string]any{"points": points}})
+			return true
+		})
+	}
+	if len(s.Points("mem")) != 5 {
+		t.Fatalf("the server holds %v", s.Points("mem"))
+	}
+	day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, scope := range []any{"private:@a:x", "private:@b:x"} {
+		lies(scope)
+		for name, tt := range map[string]struct {
+			q    Query
+			w    wanted
+			want []string
+		}{
+			"mine":    {Query{Text: "apple", After: day}, wanted{after: day}, []string{"mine"}},
+			"always":  {Query{Text: "apple"}, wanted{}, []string{"early", "mine"}},
+			"earlier": {Query{Text: "apple", Before: day}, wanted{before: day}, []string{"early"}},
+			"past":    {Query{Text: "apple", Past: true, After: day}, wanted{past: true, after: day}, []string{"mine", "past"}},
+		} {
+			tt.q.Scopes, tt.w.scopes = []Scope{"private:@a:x"}, []Scope{"private:@a:x"}
+			got := refs(t, h, tt.q)
+			slices.Sort(got)
+			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
+			// Nor do they get as far as the full-text index, which would decide.
+			near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var there []string
+			for _, l := range near {
+				var ref string
+				if err := f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref); err != nil {
+					t.Fatal(err)
+				}
+				there = append(there, ref)
+			}
+			slices.Sort(there)
+			if scope == "private:@b:x" {
+				tt.want = nil // the points say themselves that they are another's
+			}
+			want(t, fmt.Sprint(scope, ", ", name, ", nearest"), there, tt.want...)
+		}
+	}
+}
+
+// TestForgottenWhileDown: it is not found, the outbox remembers, and when the server
+// is back it leaves before anything else is sent.
+func TestForgottenWhileDown(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s, url := stand(t)
+	p := openPoints(t, openAt(t, dir).db, &wordEmbedder{name: "words", dim: 300}, url)
+	store := openWith(t, Config{DB: p.db, Dir: dir, Owner: owner, Backend: Qdrant, Points: p})
+	me := as(owner)
+	gone, kept := noted(t, store, Private(owner), "the code is 4711", owner), noted(t, store, Private(owner), "we keep bees", owner)
+	fed(t, p)
+	if got := onServer(t, s, p.db); len(got) != 2 {
+		t.Fatalf("the server holds %q", got)
+	}
+	s.Break(standin.Refuse(503))
+	must[Erased](t)(store.Forget(ctx, me, gone.ID))
+	noted(t, store, Private(owner), "and cats", owner)
+	complete(t, p.vectors)
+	s.Break(nil)
+	if got := search(t, store, "code 4711", Private(owner)); len(got) != 0 {
+		t.Errorf("forgotten, and found: %q", got)
+	}
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
+		t.Fatalf("the server holds %q", got)
+	}
+	if n := waiting(t, p); n != 2 {
+		t.Errorf("%d changes wait", n)
+	}
+	// Another process, after a restart, that has no vectors.
+	away, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Complete(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	fed(t, p)
+	verified(t, p)
+	// While it is up, it leaves at once.
+	must[Erased](t)(store.Forget(ctx, me, kept.ID))
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
+		t.Errorf("the server holds %q", got)
+	}
+}
+
+// TestForgottenWhileSent: what is forgotten by another process while it is on its
+// way to the server does not stay there.
+func TestForgottenWhileSent(t *testing.T) {
+	dir := t.TempDir()
+	s, url := stand(t)
+	store := openAt(t, dir)
+	p := openPoints(t, store.db, &wordEmbedder{name: "words", dim: 300}, url)
+	noted(t, store, Shared, "we keep bees", owner)
+	fed(t, p)
+	gone := noted(t, store, Shared, "the code is 4711", owner)
+	complete(t, p.vectors)
+	other, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
+			s.Break(nil)
+			must[Erased](t)(store.Forget(context.Background(), everything, gone.ID))
+			if err := other.Complete(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+		return false
+	})
+	fed(t, p)
+	if got := onServer(t, s, store.db); !slices.Equal(got, []string{"we keep bees"}) {
+		t.Errorf("the server holds %q", got)
+	}
+	verified(t, p)
+}

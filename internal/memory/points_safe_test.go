@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -162,4 +163,55 @@ func TestForgottenWhileSent(t *testing.T) {
 		t.Errorf("the server holds %q", got)
 	}
 	verified(t, p)
+}
+
+// TestServerFilters: what is somebody else's, past or of another time does not take the
+// places of what is asked for.
+func TestServerFilters(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	var all []Entry
+	for i := range 20 {
+		all = append(all, Entry{Scope: Private("@b:x"), Text: fmt.Sprintf("cats %d", i)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), State: Archived},
+			Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(-1, 0, 0)}, Entry{Scope: Room("!r:x"), Text: fmt.Sprintf("cats %d", i), ObservedAt: firstDay.AddDate(1, 0, 0)})
+	}
+	n := entered(t, db, append(all, Entry{Scope: Room("!r:x"), Text: "cats and many other animals"})...)
+	_, url := stand(t)
+	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	w := wanted{scopes: []Scope{Room("!r:x"), Shared}, after: firstDay, before: firstDay.AddDate(0, 0, 1)}
+	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), w, 5)
+	if err != nil || len(near) != 1 || near[0].N != n[len(n)-1] {
+		t.Errorf("found %v, %v", near, err)
+	}
+}
+
+// TestBesideIsNear: what stands between two that are near is found, though the server
+// sees no likeness.
+func TestBesideIsNear(t *testing.T) {
+	db := vectorDB(t, t.TempDir())
+	n := entered(t, db, Entry{Text: "cats", Conversation: "c", Seq: 1}, Entry{Text: "yes", Conversation: "c", Seq: 2}, Entry{Text: "cats", Conversation: "c", Seq: 3},
+		Entry{Text: "cats a b c d e f g h i j k l m n o p", Conversation: "other", Seq: 2})
+	_, url := stand(t)
+	p := openPoints(t, db, &wordEmbedder{name: "words", dim: 300}, url)
+	fed(t, p)
+	near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "cats"), inScope(Shared), 3)
+	if err != nil || len(near) != 3 || near[2].N != n[1] {
+		t.Errorf("found %v, %v; want %v", near, err, n[:3])
+	}
+}
+
+// TestKeyStays: a server that sends elsewhere does not get the key carried there.
+func TestKeyStays(t *testing.T) {
+	asked := false
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer other.Close()
+	s, url := stand(t)
+	s.Break(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		return true
+	})
+	_, err := newQdrant(url, "hunter9").aliased(t.Context(), "mem")
+	if asked || err == nil || !strings.Contains(err.Error(), "sends elsewhere") {
+		t.Errorf("asked elsewhere: %v; %v", asked, err)
+	}
 }

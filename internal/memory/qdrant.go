@@ -272,18 +272,18 @@ func (q *qdrant) query(ctx context.Context, name string, vector []float32, w wan
 	return found.Points, err
 }
 
-// page is a part of all points.
-type page struct {
+// pointPage is a part of all points.
+type pointPage struct {
 	Points []held          `json:"points"`
 	Next   json.RawMessage `json:"next_page_offset"` // null = this was the last
 }
 
-func (q *qdrant) scroll(ctx context.Context, name string, from json.RawMessage, limit int) (page, error) {
+func (q *qdrant) scroll(ctx context.Context, name string, from json.RawMessage, limit int) (pointPage, error) {
 	in := map[string]any{"limit": limit, "with_payload": true, "with_vector": false}
 	if from != nil {
 		in["offset"] = from
 	}
-	var p page
+	var p pointPage
 	err := q.call(ctx, http.MethodPost, collectionPath(name)+"/points/scroll", in, &p)
 	return p, err
 }

@@ -312,7 +312,7 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	}
 	hits := make([]Hit, 0, len(ranked))
 	for _, s := range ranked {
-		h := Hit{Score: round(s.score), Covered: round(s.covered), Why: s.why()}
+		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone, Why: s.why()}
 		e, there := entries[s.doc]
 		if h.Entry = e; s.doc < 0 {
 			var t heardTurn

@@ -71,6 +71,7 @@ type term struct {
 	weight float64
 	date   bool
 	ideo   bool
+	idle   bool // what a message is about does not show in it
 	narrow bool // its neighbours are not looked at for candidates
 	df     int  // documents with it
 	idf    float64
@@ -83,9 +84,9 @@ type asked struct {
 	when  bool
 }
 
-// own reports whether t is a word of the question itself, which an answer should
-// have something of.
-func (t *term) own() bool { return !t.date && t.weight == 1 }
+// own reports whether t is a word of the question itself that tells what it is
+// about, so that an answer should have something of it.
+func (t *term) own() bool { return !t.date && !t.idle && t.weight == 1 }
 
 // contextWeight is what words of the context count.
 const contextWeight = .3
@@ -136,7 +137,7 @@ func (a *analyser) addTerms(out *asked, ws []word, weight float64) {
 	for _, strict := range []bool{true, false} {
 		for _, w := range ws {
 			if !strict || !isStop(w, langs) {
-				add(term{forms: a.forms(w, langs), ideo: w.ideo})
+				add(term{forms: a.forms(w, langs), ideo: w.ideo, idle: isIdle(w, langs)})
 			}
 		}
 		if len(out.terms) > before || weight < 1 {
@@ -271,6 +272,7 @@ type scored struct {
 	score   float64
 	covered float64
 	joined  bool // the second column of weights counts
+	alone   bool // its meaning is so near that it needs no word of the question
 }
 
 // points are what f adds to the score.
@@ -332,9 +334,11 @@ func formIndex(terms []term) map[string]int {
 }
 
 // counts are how often each term of the question stands in the fields.
-type counts struct{ body, near, day []int }
+type counts struct{ body, near, day, who []int }
 
-func newCounts(n int) counts { return counts{make([]int, n), make([]int, n), make([]int, n)} }
+func newCounts(n int) counts {
+	return counts{make([]int, n), make([]int, n), make([]int, n), make([]int, n)}
+}
 
 func tally(field string, forms map[string]int, into []int) {
 	clear(into)
@@ -352,13 +356,15 @@ func tally(field string, forms map[string]int, into []int) {
 }
 
 func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
-	if s.counted != nil {
+	if who := n.who; s.counted != nil {
 		n = *s.counted
+		n.who = who
 	} else {
 		tally(s.body, forms, n.body)
 		tally(s.near, forms, n.near)
 		tally(s.day, forms, n.day)
 	}
+	tally(s.subject, forms, n.who)
 	long := 1.0
 	if c.words > 0 {
 		long = 1 - longTexts + longTexts*float64(s.words)/c.words
@@ -374,8 +380,8 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 			v[date] += t.idf
 		}
 		switch {
-		case b+e+d == 0:
-		case t.weight == 1:
+		case b+e+d == 0 && n.who[i] == 0 || t.idle:
+		case t.own():
 			own += t.idf
 		default:
 			beside += t.idf
@@ -383,8 +389,11 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 	}
 	// A date asked for counts where it is met, and words of what was said before where
 	// the question is; that they are missing says nothing.
-	if own > 0 && total > 0 {
+	switch {
+	case own > 0 && total > 0:
 		s.covered = min(1, (own+beside)/total)
+	case total == 0 && v[date] > 0: // it asks for nothing but what was that day
+		s.covered = 1
 	}
 	v[speaker] = flag(names(s.subject, q.names))
 	v[when] = flag(q.when && s.tells)

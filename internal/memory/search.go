@@ -25,9 +25,9 @@ type Query struct {
 	Past  bool // entries that no longer hold (superseded, archived) are found too, further down
 }
 
-// DefaultFloor keeps small talk from bringing up memories: below it, what was
-// found shares hardly more than common words with the question.
-const DefaultFloor = .35
+// DefaultFloor keeps small talk from bringing up memories: below it, what was found
+// has next to nothing of what the message is about. It costs one answer in a hundred.
+const DefaultFloor = .2
 
 // Hit is something found.
 type Hit struct {
@@ -35,7 +35,8 @@ type Hit struct {
 	Turn    *Turn   `json:"turn,omitempty"`   // set for a past message; Entry is zero then
 	Around  []Turn  `json:"around,omitempty"` // the messages before and after Turn
 	Score   float64 `json:"score"`            // comparable within one answer only
-	Covered float64 `json:"covered"`          // share of the question that it and its neighbours cover
+	Covered float64 `json:"covered"`          // share of what the question is about that it and its neighbours cover
+	Near    bool    `json:"near,omitempty"`   // its meaning is so near that it needs no word of the question
 	Why     []Why   `json:"why,omitempty"`    // what the score consists of, most important first
 }
 

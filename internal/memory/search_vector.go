@@ -12,8 +12,7 @@ import (
 // Hybrid is the full-text index with vectors: what has the question's words, and
 // what is near to it in meaning, ranked together. Without a vector of the question,
 // because none can be had in time or the model makes nothing of it, it is the
-// full-text index and nothing else. Past messages have no vectors. It is safe for
-// concurrent use.
+// full-text index and nothing else. It is safe for concurrent use.
 type Hybrid struct {
 	*FTS
 	vectors *Vectors
@@ -47,6 +46,7 @@ const (
 	aside       = .17 // how far below neutral what has no word of the question may be
 	slope       = .93 // a cosine counts so much of what a share counts
 	amplyMore   = .25 // so far above the floor, words need no support of their meaning
+	doubt       = .05 // and so far below it may be what has some words and meaning
 	leastCosine = .1  // below it no cosine says anything, whatever the best is
 )
 
@@ -71,6 +71,10 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	ranked := rank(m.question, m.known, found)
+	near := h.outlier(q, vector, m.question)
+	for i := range ranked {
+		ranked[i].alone = ranked[i].like != nil && ranked[i].like.Cosine >= near
+	}
 	if len(ranked) == 0 || q.Floor > 0 && !h.relevant(q, ranked) {
 		return nil, nil
 	}
@@ -81,7 +85,7 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
 func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches) ([]candidate, error) {
-	near, err := h.near.nearest(ctx, vector, wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}, maxNearest)
+	near, err := h.nearest(ctx, q, vector)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +109,7 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 	}
 	docs := make([]int64, 0, len(found))
 	for _, c := range found {
-		if c.doc > 0 {
-			docs = append(docs, c.doc)
-		}
+		docs = append(docs, c.doc)
 	}
 	like, err := h.near.compare(ctx, vector, docs)
 	if err != nil {
@@ -134,6 +136,18 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 	return h.load(ctx, rows)
 }
 
+// nearest are the entries nearest to vector, and the past messages if q asks for them.
+func (h *Hybrid) nearest(ctx context.Context, q Query, vector []float32) ([]Likeness, error) {
+	w := wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}
+	near, err := h.near.nearest(ctx, vector, w, maxNearest)
+	if err != nil || !q.Turns || h.points != nil { // a server has the entries only
+		return near, err
+	}
+	w.turns = true
+	said, err := h.vectors.nearest(ctx, vector, w, maxNearest)
+	return slices.Concat(near, said), err
+}
+
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
 func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
@@ -153,7 +167,7 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 			return nil, err
 		}
 		class := classOf(row)
-		if slices.Contains(scopes, scopeOf(row)) && (class == classActive || class == classPast && q.Past) {
+		if slices.Contains(scopes, scopeOf(row)) && (class == classActive || class == classPast && q.Past || class == classTurn && q.Turns) {
 			out = append(out, row)
 		}
 	}
@@ -161,23 +175,55 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 }
 
 // relevant reports whether what was found has to do with the question: enough of
-// its words, or their meaning together with fewer of them.
+// its words, their meaning together with fewer of them, or a meaning that stands out.
 func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 	covered, cosine, read := 0.0, -1.0, false
 	for _, s := range ranked {
+		if s.alone {
+			return true
+		}
 		covered = max(covered, s.covered)
 		if s.like != nil {
 			cosine, read = max(cosine, s.like.Cosine), true
 		}
 	}
-	enough := q.Floor
-	switch measured := h.vectors.measured; {
-	case !read || measured && !slices.Contains(detect(words(clip(q.Text))), en):
-		return covered >= enough
-	case measured:
-		enough += amplyMore
+	switch alike := covered + slope*(cosine-h.vectors.neutral); {
+	case !read || h.vectors.measured && !slices.Contains(detect(words(clip(q.Text))), en):
+		return covered >= q.Floor
+	case h.vectors.measured:
+		return covered >= q.Floor+amplyMore || covered >= q.Floor && alike >= q.Floor-doubt
+	default:
+		return covered >= q.Floor || alike >= q.Floor
 	}
-	return covered >= enough || covered+slope*(cosine-h.vectors.neutral) >= q.Floor
+}
+
+// A text that has no word of a question is near to it in meaning if it stands out of
+// what lies around: its cosine is so many standard deviations above those of texts taken
+// anywhere from the same scopes. That needs no knowledge of the model, nor of the
+// language: where a model sees likeness everywhere, nothing stands out.
+const (
+	standsOut = 5
+	sampled   = 512 // texts looked at, of all scopes together
+	fewest    = 50  // with fewer it cannot be told
+	aloneNear = .12 // of a measured model, how far below neutral may be what stands out
+)
+
+// outlier is the cosine from which on something stands out of the scopes of q; none
+// does of a message that is about nothing.
+func (h *Hybrid) outlier(q Query, vector []float32, question asked) float64 {
+	const never = 2
+	if !slices.ContainsFunc(question.terms, func(t term) bool { return t.own() }) {
+		return never
+	}
+	n, mean, deviation := h.vectors.background(vector, q.Scopes)
+	if n < fewest {
+		return never
+	}
+	least := leastCosine
+	if h.vectors.measured {
+		least = h.vectors.neutral - aloneNear
+	}
+	return max(mean+standsOut*deviation, least)
 }
 
 // addMeaning fills in how near the candidates are, the nearest as 1, and reports

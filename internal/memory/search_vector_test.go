@@ -64,7 +64,7 @@ func (e encoding) Embed(ctx context.Context, texts []string) ([][]float32, error
 }
 
 // TestMeaningLosesNothing: with vectors, no less is found than by words alone, in
-// any language.
+// any language, and small talk still brings nothing up.
 func TestMeaningLosesNothing(t *testing.T) {
 	f, set := labelled(t)
 	h := trained(t, f)
@@ -72,9 +72,15 @@ func TestMeaningLosesNothing(t *testing.T) {
 	words, wordsBy := recall(t, f, set.Questions, group)
 	both, bothBy := recall(t, h, set.Questions, group)
 	t.Logf("recall@10 by words %.1f %v, with vectors %.1f %v", words, wordsBy, both, bothBy)
-	if both < words {
-		t.Errorf("recall@10 is %.1f with vectors and %.1f without", both, words)
+	for language, by := range wordsBy {
+		if bothBy[language] < by {
+			t.Errorf("%q: recall@10 is %.1f with vectors and %.1f without", language, bothBy[language], by)
+		}
 	}
+	if both < 87 { // measured: 89.2
+		t.Errorf("recall@10 is %.1f", both)
+	}
+	quiet(t, h, set)
 }
 
 // TestFoundByMeaning: without a word of the question, in the scopes asked for and

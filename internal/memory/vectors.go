@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -59,37 +61,42 @@ type Vectors struct {
 
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
+	heard     int64      // memory_turn_change.seq, likewise
+	firstTurn int64      // memory_turn.n of the oldest message that has a vector
+	turnLimit int        // messages that have one
 
 	mu      sync.RWMutex
 	space   int64 // memory_space.no; 0 = no vector was ever made
 	dim     int
 	shelves map[Scope]*shelf
-	scopes  map[int64]Scope // of the entries that have a vector
-	empty   map[int64]bool  // entries that the model makes nothing of
-	missing map[int64]bool  // entries without a vector
+	scopes  map[int64]Scope // of what has a vector: entries, and messages by minus their number
+	empty   map[int64]bool  // what the model makes nothing of
+	missing map[int64]bool  // what has no vector
 	aside   map[int64]bool  // of these, those whose text the model refuses
 
-	working sync.Mutex // one at a time makes vectors
+	working sync.Mutex  // one at a time makes vectors
+	spoken  atomic.Bool // the last were of messages
 	asked   questions
 	health  health
 }
 
-// Likeness is how near an entry is to a question, from -1 to 1.
+// Likeness is how near an entry or a message is to a question, from -1 to 1.
 type Likeness struct {
-	N      int64   // memory.n
+	N      int64   // memory.n, or minus memory_turn.n
 	Cosine float64 // of the entry's own vector
 	Window float64 // of what it says together with its neighbours in the conversation; = Cosine without any
 }
 
-// wanted says which entries are looked for.
+// wanted says which entries are looked for, or which messages.
 type wanted struct {
+	turns         bool      // messages and no entries
 	scopes        []Scope   // no scope finds nothing
 	past          bool      // those that no longer hold, too
 	after, before time.Time // only what was said in this time; zero = no bound
 }
 
 func (w wanted) takes(r *vectorRow) bool {
-	return (w.past || !r.past) &&
+	return w.turns == (r.n < 0) && (w.past || !r.past) &&
 		(w.after.IsZero() || r.observed >= w.after.UnixMilli()) && (w.before.IsZero() || r.observed < w.before.UnixMilli())
 }
 
@@ -99,7 +106,10 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
+	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1), turnLimit: maxTurns}
+	if c.Elsewhere {
+		v.turnLimit = 0 // messages are compared in memory
+	}
 	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
@@ -127,7 +137,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 func (v *Vectors) clear() {
 	v.shelves, v.scopes = map[Scope]*shelf{}, map[int64]Scope{}
 	v.empty, v.missing, v.aside = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-	v.seen = -1
+	v.seen, v.heard, v.firstTurn = -1, -1, 0
 }
 
 // indexed are the states in which an entry can be found.
@@ -149,8 +159,8 @@ func (v *Vectors) catchUp(ctx context.Context) error {
 	if err := v.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_op`).Scan(&last); err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
-	if last == v.seen {
-		return nil
+	if err := v.followTurns(ctx); err != nil || last == v.seen {
+		return err
 	}
 	var err error
 	if v.seen < 0 { // neighbours in their order are added fastest
@@ -204,9 +214,13 @@ func (v *Vectors) replace(some []loaded) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, l := range some {
+		_, known := v.scopes[l.n]
+		known = known || v.empty[l.n] || v.missing[l.n] || l.n > 0
 		v.drop(l.n)
 		if !l.there {
-			v.asked.clear() // a question may say the same as what was forgotten
+			if known {
+				v.asked.clear() // a question may say the same as what was forgotten
+			}
 			continue
 		}
 		code, err := decodeVector(l.vec, v.dim)
@@ -267,7 +281,7 @@ func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]
 	return best(found, k), ctx.Err()
 }
 
-// likeness says how near to q those of the entries are that have a vector.
+// likeness says how near to q those of the entries and messages are that have a vector.
 func (v *Vectors) likeness(q []float32, entries []int64) map[int64]Likeness {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -301,6 +315,39 @@ func (v *Vectors) current() (space int64, dim int) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.space, v.dim
+}
+
+// background is how near to q texts are that were taken from anywhere in scopes.
+func (v *Vectors) background(q []float32, scopes []Scope) (n int, mean, deviation float64) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	p := newProbe(q)
+	if p == nil || len(q) != v.dim {
+		return 0, 0, 0
+	}
+	all := 0
+	for _, scope := range scopes {
+		if s := v.shelves[scope]; s != nil {
+			all += len(s.rows)
+		}
+	}
+	step := max(1, all/sampled)
+	var sum, squares float64
+	for _, scope := range scopes {
+		s := v.shelves[scope]
+		if s == nil {
+			continue
+		}
+		for i := 0; i < len(s.rows); i += step {
+			c := p.cosine(s, int32(i))
+			sum, squares, n = sum+c, squares+c*c, n+1
+		}
+	}
+	if n == 0 {
+		return 0, 0, 0
+	}
+	mean = sum / float64(n)
+	return n, mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))
 }
 
 // forgetVectors takes the vectors of texts out of every space, unless an entry

@@ -146,6 +146,8 @@ type VectorStatus struct {
 	Dimension   int       `json:"dimension"` // 0 = not known yet
 	Done        int       `json:"done"`      // entries that are read
 	Total       int       `json:"total"`
+	Turns       int       `json:"messages,omitempty"` // past messages that are read
+	TurnsTotal  int       `json:"messages_total,omitempty"`
 	Refused     int       `json:"refused,omitempty"`    // entries whose text the model does not take
 	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
 	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
@@ -154,8 +156,9 @@ type VectorStatus struct {
 // Status says how far the vectors are. It asks nobody.
 func (v *Vectors) Status() VectorStatus {
 	v.mu.RLock()
-	s := VectorStatus{Model: v.embedder.Name(), Dimension: v.dim, Done: len(v.scopes) + len(v.empty), Refused: len(v.aside)}
-	s.Total = s.Done + len(v.missing)
+	s := VectorStatus{Model: v.embedder.Name(), Dimension: v.dim, Refused: len(v.aside)}
+	s.Done, s.Total = v.counts(func(n int64) bool { return n > 0 })
+	s.Turns, s.TurnsTotal = v.counts(func(n int64) bool { return n < 0 })
 	v.mu.RUnlock()
 	v.health.mu.Lock()
 	s.Unreachable, s.Reason = v.health.since, v.health.reason
@@ -173,6 +176,6 @@ func (s VectorStatus) Line(zone *time.Location) string {
 	case left > 0:
 		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); it does not take %d, which are found by their words", s.Done, s.Total, s.Model, left)
 	default:
-		return fmt.Sprintf("embeddings: all %d memories are read (%s)", s.Total, s.Model)
+		return fmt.Sprintf("embeddings: all %d memories are read (%s)%s", s.Total, s.Model, s.spoken())
 	}
 }

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -61,7 +62,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 				told = 0
 				v.tell(ctx)
 			}
-			_ = v.sleep(ctx, min(v.now().Sub(begin), longestRest))
+			_ = v.sleep(ctx, v.restAfter(v.now().Sub(begin)))
 		default:
 			pause = firstPause
 			if told > 0 {
@@ -109,9 +110,9 @@ func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) 
 	}
 }
 
-// unread is an entry that has no vector.
+// unread is an entry that has no vector, or a message.
 type unread struct {
-	n          int64
+	n          int64 // of a message minus its number
 	hash, text string
 }
 
@@ -141,6 +142,7 @@ func (v *Vectors) step(ctx context.Context, n int) (int, error) {
 		return 0, err
 	}
 	v.works(ctx)
+	v.spoken.Store(todo[0].n < 0)
 	return len(todo), v.keep(ctx, todo, vectors, refused)
 }
 
@@ -153,7 +155,7 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 		return nil, err
 	}
 	for {
-		chosen := v.newestMissing(n)
+		chosen := together(v.newestMissing(n), n == batch)
 		if len(chosen) == 0 {
 			return nil, nil
 		}
@@ -165,22 +167,16 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 
 // unread lists those of chosen that still have no vector, of equal texts the first.
 func (v *Vectors) unread(ctx context.Context, chosen []int64) ([]unread, error) {
-	in, args := list64(chosen)
-	if err := v.load(ctx, vectorColumns+`WHERE m.n IN `+in, append([]any{v.space}, args...)...); err != nil {
+	if err := v.reload(ctx, chosen); err != nil {
 		return nil, err
 	}
-	rows, err := v.db.QueryContext(ctx, `SELECT n, hash, text FROM memory m WHERE `+indexed+` AND n IN `+in, args...)
+	all, err := v.texts(ctx, chosen)
 	if err != nil {
-		return nil, fmt.Errorf("embed memories: %w", err)
+		return nil, err
 	}
-	defer rows.Close()
 	var todo []unread
 	seen := map[string]bool{}
-	for rows.Next() {
-		var u unread
-		if err := rows.Scan(&u.n, &u.hash, &u.text); err != nil {
-			return nil, fmt.Errorf("embed memories: %w", err)
-		}
+	for _, u := range all {
 		v.mu.RLock()
 		missing := v.missing[u.n]
 		v.mu.RUnlock()
@@ -192,10 +188,10 @@ func (v *Vectors) unread(ctx context.Context, chosen []int64) ([]unread, error) 
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, n := range chosen { // an entry that is no longer there at all
+	for _, n := range chosen { // what is no longer there at all
 		delete(v.missing, n)
 	}
-	return todo, rows.Err()
+	return todo, nil
 }
 
 func (v *Vectors) newestMissing(n int) []int64 {
@@ -203,10 +199,10 @@ func (v *Vectors) newestMissing(n int) []int64 {
 	defer v.mu.RUnlock()
 	var chosen []int64
 	for m := range v.missing {
-		if v.aside[m] || len(chosen) == n && m < chosen[0] {
+		if v.aside[m] || len(chosen) == n && urgency(m) < urgency(chosen[0]) {
 			continue
 		}
-		p, _ := slices.BinarySearch(chosen, m)
+		p, _ := slices.BinarySearchFunc(chosen, m, func(a, b int64) int { return cmp.Compare(urgency(a), urgency(b)) })
 		chosen = slices.Insert(chosen, p, m)
 		if len(chosen) > n {
 			chosen = chosen[1:]
@@ -343,12 +339,11 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32, 
 	for i, u := range todo {
 		numbers[i] = u.n
 	}
-	in, args := list64(numbers)
 	if v.space != 0 {
 		if err := v.write(ctx, todo, vectors, refused); err != nil {
 			return fmt.Errorf("store vectors: %w", err)
 		}
-		if err := v.load(ctx, vectorColumns+`WHERE m.n IN `+in, append([]any{v.space}, args...)...); err != nil {
+		if err := v.reload(ctx, numbers); err != nil {
 			return err
 		}
 	}
@@ -380,6 +375,12 @@ func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32,
 		code, err := encodeVector(vectors[i])
 		if err != nil {
 			return err
+		}
+		if u.n < 0 {
+			if err := v.writeTurn(ctx, tx, u, code); err != nil {
+				return err
+			}
+			continue
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
 			ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.space, code, u.n, u.hash); err != nil {

@@ -228,9 +228,14 @@ func (s *shelf) look(p *probe) *look {
 	return l
 }
 
+// cosine compares p with row i of s.
+func (p *probe) cosine(s *shelf, i int32) float64 {
+	return float64(dot(p.code, s.code(i))) * float64(s.rows[i].scale) * p.scale
+}
+
 func (l *look) cosine(i int32) float64 {
 	if l.cosines[i] == unknown {
-		l.cosines[i] = float32(float64(dot(l.probe.code, l.shelf.code(i))) * float64(l.rows[i].scale) * l.scale)
+		l.cosines[i] = float32(l.probe.cosine(l.shelf, i))
 	}
 	return float64(l.cosines[i])
 }

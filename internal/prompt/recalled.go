@@ -87,7 +87,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
 	said := map[string]bool{} // events
 	for _, h := range hits {
-		if h.Covered < memory.DefaultFloor/2 || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] { // hardly more than a common word, or said already
+		if h.Covered < memory.DefaultFloor/2 && !h.Near || h.Turn != nil && h.Turn.Event != "" && said[h.Turn.Event] { // hardly more than a common word, or said already
 			continue
 		}
 		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
@@ -99,7 +99,9 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 		}
 		room[kind], left[kind] = room[kind]-cost, left[kind]-1
 		if kind == 0 {
-			best = max(best, h.Covered)
+			if best = max(best, h.Covered); h.Near {
+				best = 1
+			}
 			marks(said, h)
 		}
 		taken = append(taken, h)

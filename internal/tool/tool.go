@@ -44,7 +44,7 @@ type Scope struct {
 	// Elsewhere tells that since the person's message words were read that are
 	// nobody's here: a file, a page, what another server said.
 	Elsewhere bool
-	System    bool // a system event is worked on: no person waits for an answer
+	System    bool   // a system event is worked on: no person waits for an answer
 	Outside   string // such words in all of the conversation
 	Agreed    string // what was proposed to User, who agreed
 }

@@ -30,13 +30,14 @@ type Question struct {
 	Scope    string   `json:"scope"`
 	Language string   `json:"language"`
 	Kind     string   `json:"kind"`
-	Evidence []string `json:"evidence"` // refs of the messages that answer it
+	Evidence []string `json:"evidence"` // refs of the messages that answer it; none = nothing does
 }
 
 // Set is what Make makes.
 type Set struct {
 	Lines     []Line
 	Questions []Question
+	SmallTalk []Question // what is said to a bot and has no answer in any chat
 }
 
 const (
@@ -54,6 +55,10 @@ func Make(seed uint64) Set {
 		for c := range chats {
 			m := &maker{set: &s, l: l, random: rand.New(rand.NewPCG(seed, uint64(i*chats+c))), id: fmt.Sprintf("%s%d", l.code, c)}
 			m.chat(c)
+		}
+		for j, text := range smallTalk[l.code] {
+			s.SmallTalk = append(s.SmallTalk, Question{ID: fmt.Sprintf("s%d", len(s.SmallTalk)), Query: text,
+				Scope: fmt.Sprintf("room:!%s%d:test", l.code, j%chats), Language: l.code, Kind: "small talk"})
 		}
 	}
 	return s

@@ -225,9 +225,12 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath
 		return err
 	}
 	if f.JSON {
-		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept})
+		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept, "unfound": done.Unfound})
 	}
 	fmt.Fprintf(c.out, "Forgotten for good: %d memories, earlier wordings included.\n", done.Entries)
+	if done.Unfound > 0 {
+		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unfound)
+	}
 	if done.Kept > 0 {
 		fmt.Fprintf(c.out, "%d messages that people wrote in conversations still say it.\n", done.Kept)
 	}

@@ -21,6 +21,7 @@ import (
 type Erased struct {
 	Entries int // that are gone, earlier wordings of the same included
 	Kept    int // messages of people that still hold one of the texts
+	Unfound int // messages that say the same in other words, which no search finds any more
 }
 
 // Forget empties the entries ids for good, with all that they took the place of
@@ -98,8 +99,13 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		if err := c.release(gone); err != nil {
 			return err
 		}
-		if err := s.silenceFacts(c, gone); err != nil {
+		said, unfound, err := s.silenceFacts(c, gone)
+		if err != nil {
 			return err
+		}
+		done.Unfound = unfound
+		for _, text := range said { // as it was quoted to the model
+			texts = append(texts, Turn{Text: text}.Quotes()...)
 		}
 		if s.purge != nil {
 			done.Kept, err = s.purge(ctx, c.tx, texts)

@@ -50,7 +50,7 @@ func (s *Store) Merge(ctx context.Context, a Access, ids []string, text, actor s
 		if err := s.same(c, old, text); err != nil {
 			return err
 		}
-		merged, err = c.add(joined(old, text))
+		merged, err = c.add(asOne(old, text))
 		for i := 0; err == nil && i < len(old); i++ {
 			after := old[i]
 			after.State, after.By = Merged, merged.ID
@@ -132,9 +132,9 @@ func mergeable(c *change, a Access, ids []string) ([]Entry, error) {
 	return old, nil
 }
 
-// joined is the entry that takes the place of old: what all of them have in
+// asOne is the entry that takes the place of old: what all of them have in
 // common, as old as the newest.
-func joined(old []Entry, text string) Entry {
+func asOne(old []Entry, text string) Entry {
 	e := Entry{Scope: old[0].Scope, Text: text, Source: DreamingMerge, Subject: old[0].Subject, Kind: old[0].Kind,
 		ValidFrom: old[0].ValidFrom, ValidTo: old[0].ValidTo}
 	for _, o := range old {

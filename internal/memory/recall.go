@@ -185,24 +185,41 @@ func (s *Store) silence(c *change, condition string, args ...any) (texts []strin
 }
 
 // silenceFacts takes back the messages that an entry which is to be forgotten was
-// learned from, and those in its scope that repeat it.
-func (s *Store) silenceFacts(c *change, gone []Entry) error {
+// learned from, and those in its scope that repeat it or, as so many of reworded, say
+// it in other words. It returns what they said.
+func (s *Store) silenceFacts(c *change, gone []Entry) (texts []string, reworded int, err error) {
+	silence := func(condition string, args ...any) error {
+		some, err := s.silence(c, condition, args...)
+		texts = append(texts, some...)
+		return err
+	}
 	for _, e := range gone {
 		if e.Event != "" {
-			if _, err := s.silence(c, `event = ?`, e.Event); err != nil {
-				return err
+			if err := silence(`event = ?`, e.Event); err != nil {
+				return nil, 0, err
 			}
 		}
 		for _, words := range []string{e.Text, e.Quote} {
 			if strings.TrimSpace(words) == "" {
 				continue
 			}
-			if _, err := s.silence(c, `scope = ? AND instr(text, ?) > 0`, e.Scope, words); err != nil {
-				return err
+			if err := silence(`scope = ? AND instr(text, ?) > 0`, e.Scope, words); err != nil {
+				return nil, 0, err
 			}
 		}
+		others, err := s.reworded(c, e)
+		if err != nil {
+			return nil, 0, err
+		}
+		for part := range slices.Chunk(others, 500) {
+			in, args := list64(part)
+			if err := silence(`n IN `+in, args...); err != nil {
+				return nil, 0, err
+			}
+		}
+		reworded += len(others)
 	}
-	return nil
+	return texts, reworded, nil
 }
 
 // heardAlready is the error of a message that is known and was taken back.

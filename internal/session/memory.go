@@ -143,6 +143,9 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 		text = fmt.Sprintf("Forgotten for good, with %d earlier wordings of it.", done.Entries-1)
 	}
 	text += " I will not note it again unless you ask me to with `!remember`."
+	if done.Unfound > 0 {
+		text += fmt.Sprintf(" %d past messages say it in other words; I no longer find them.", done.Unfound)
+	}
 	return text + " The messages in which you told me stay in this room, and in my transcript, until you delete them here; then they are forgotten as well.", nil
 }
 

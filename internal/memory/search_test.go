@@ -275,7 +275,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 		want(t, "without turns", refs(t, x, Query{Text: "boat"}), "fact")
-		q := Query{Text: "how large is the boat of Ben, the mast", Scopes: []Scope{Shared}, Turns: true, K: 1}
+		q := Query{Text: "how many metres is the boat of Ben, with the mast", Scopes: []Scope{Shared}, Turns: true, K: 1}
 		hits, err := x.Search(t.Context(), q)
 		if err != nil || len(hits) != 1 || hits[0].Turn == nil || hits[0].Turn.Event != "$2" {
 			t.Fatalf("%+v, %v", hits, err)

@@ -58,7 +58,7 @@ func (v *Vectors) followTurns(ctx context.Context) error {
 		}
 	}
 	v.heard = last
-	if v.countTurns() > maxTurns+maxTurns/20 {
+	if v.countTurns() > v.turnLimit+v.turnLimit/20 {
 		return v.oldest(ctx)
 	}
 	return nil

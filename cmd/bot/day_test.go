@@ -390,7 +390,7 @@ const (
 // at most. What was said can be found again: it stands in memory_turn and in the index; harvest
 // says of each message whether it was read for what is worth remembering.
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "prompt_event", "harvest",
-	"memory_turn", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
+	"memory_turn", "memory_turn_change", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

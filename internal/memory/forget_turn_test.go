@@ -17,6 +17,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 	}{
 		{"the door code is HERON-4711", []string{"press heron and then 4711 to get in", "was it 4711, heron?"}, []string{"the door is green", "the code of the shed is 4712", "a heron sat there"}},
 		{"Anna is allergic to peanuts", []string{"peanuts again! you know how allergic Anna is"}, []string{"Anna sells peanuts", "Ben is allergic to peanuts", "Anna sings"}},
+		{"my sister Clara collects old stamps", []string{"stamps, old ones: Clara collects them"}, []string{"Clara sings in the choir", "the post sells stamps"}},
 		{"ich habe Diabetes und spritze Insulin", []string{"Insulin spritzen muss ich wegen der Diabetes"}, []string{"Diabetes ist häufig", "das Insulin ist teuer"}},
 	} {
 		dir := t.TempDir()

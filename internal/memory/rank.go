@@ -381,7 +381,7 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 		}
 		switch {
 		case b+e+d == 0 && n.who[i] == 0 || t.idle:
-		case t.own():
+		case t.weight == 1:
 			own += t.idf
 		default:
 			beside += t.idf
@@ -392,7 +392,7 @@ func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, tota
 	switch {
 	case own > 0 && total > 0:
 		s.covered = min(1, (own+beside)/total)
-	case total == 0 && v[date] > 0: // it asks for nothing but what was that day
+	case own > 0: // it asks for nothing but what was that day
 		s.covered = 1
 	}
 	v[speaker] = flag(names(s.subject, q.names))

@@ -26,8 +26,8 @@ type Query struct {
 }
 
 // DefaultFloor keeps small talk from bringing up memories: below it, what was found
-// has next to nothing of what the message is about. It costs one answer in a hundred.
-const DefaultFloor = .2
+// has next to nothing of what the message is about: of four rare words one is not enough.
+const DefaultFloor = .22
 
 // Hit is something found.
 type Hit struct {

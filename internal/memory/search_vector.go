@@ -46,7 +46,7 @@ const (
 	aside       = .17 // how far below neutral what has no word of the question may be
 	slope       = .93 // a cosine counts so much of what a share counts
 	amplyMore   = .25 // so far above the floor, words need no support of their meaning
-	doubt       = .05 // and so far below it may be what has some words and meaning
+	doubt       = .1  // and so far below it may be what has some words and meaning
 	leastCosine = .1  // below it no cosine says anything, whatever the best is
 )
 
@@ -204,7 +204,7 @@ func (h *Hybrid) relevant(q Query, ranked []scored) bool {
 const (
 	standsOut = 5
 	sampled   = 512 // texts looked at, of all scopes together
-	fewest    = 50  // with fewer it cannot be told
+	fewest    = 50  // of fewer it cannot be told; then a measured model's neutral has to do, in its language
 	aloneNear = .12 // of a measured model, how far below neutral may be what stands out
 )
 
@@ -217,6 +217,9 @@ func (h *Hybrid) outlier(q Query, vector []float32, question asked) float64 {
 	}
 	n, mean, deviation := h.vectors.background(vector, q.Scopes)
 	if n < fewest {
+		if h.vectors.measured && slices.Contains(detect(words(clip(q.Text))), en) {
+			return h.vectors.neutral
+		}
 		return never
 	}
 	least := leastCosine

@@ -81,6 +81,7 @@ func TestMeaningLosesNothing(t *testing.T) {
 		t.Errorf("recall@10 is %.1f", both)
 	}
 	quiet(t, h, set)
+	passes(t, f, h)
 }
 
 // TestFoundByMeaning: without a word of the question, in the scopes asked for and
@@ -102,6 +103,9 @@ func TestFoundByMeaning(t *testing.T) {
 	want(t, "one's own", refs(t, h, Query{Text: "how much money do I earn?", Scopes: []Scope{"private:@a:x"}}), "pay")
 	for _, question := range []string{"good morning!", "thank you so much", "haha, that is funny", "what do you think of quantum physics?", "ok", "谢谢", "Wie geht es dir heute?", "Hast du eine Idee?", "Wie geht es deinem Bruder heute?"} {
 		want(t, question, refs(t, h, Query{Text: question, Floor: DefaultFloor}))
+	}
+	if got := refs(t, h, Query{Text: "did the mechanic fix my vehicle?", Floor: DefaultFloor}); len(got) == 0 || got[0] != "car" {
+		t.Errorf("without a word of it, above the floor: %q", got)
 	}
 	if got := refs(t, h, Query{Text: "is Anna allergic to peanuts?", Floor: DefaultFloor}); len(got) == 0 || got[0] != "nuts" {
 		t.Errorf("a question with all its words finds %q", got)

@@ -53,7 +53,16 @@ func TestTurnsFoundByMeaning(t *testing.T) {
 	if got := refs(t, h, question); slices.Contains(got, "$a2") {
 		t.Errorf("taken back, and found: %q", got)
 	}
+	if s := h.vectors.Status(); s.Turns != 2 || s.TurnsTotal != 2 {
+		t.Errorf("taken back: status %+v", s)
+	}
 	verified(t, h.vectors, "taken back")
+	for _, turns := range []bool{false, true} {
+		near, err := h.vectors.nearest(t.Context(), h.vectors.Question(t.Context(), question.Text), wanted{scopes: []Scope{Shared}, turns: turns}, 10)
+		if err != nil || len(near) == 0 || slices.ContainsFunc(near, func(l Likeness) bool { return (l.N < 0) != turns }) {
+			t.Errorf("messages %v: nearest are %v, %v", turns, near, err)
+		}
+	}
 }
 
 // TestTurnVectorsFollow what happens to the messages, in the database and in memory.

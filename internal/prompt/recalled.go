@@ -83,7 +83,7 @@ type recalled struct {
 // history is cut, so such hits are kept, with the message that says them.
 func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 	var taken []memory.Hit
-	var best float64
+	var best, shown float64 // how much of the question is covered: by what is new to the model, and by what the history shows
 	room, left := [2]int{tokens, tokens}, [2]int{most, most}
 	said := map[string]bool{} // events
 	for _, h := range hits {
@@ -92,7 +92,7 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 		}
 		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
 		if v.in(h) != 0 {
-			kind = 1
+			kind, shown = 1, max(shown, h.Covered)
 		}
 		if left[kind] == 0 || cost > room[kind] {
 			continue
@@ -106,7 +106,8 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 		}
 		taken = append(taken, h)
 	}
-	if len(taken) == 0 || best < memory.DefaultFloor { // what the history shows is above the floor, but nothing else is
+	// What the history shows is above the floor, but nothing else is, or next to it.
+	if len(taken) == 0 || best < max(memory.DefaultFloor, shown/2) {
 		return nil
 	}
 	return v.inOrder(taken)

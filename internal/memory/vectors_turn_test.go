@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// spoken are messages of one conversation in scope, the first with seq 1.
-func spoken(t *testing.T, f *FTS, scope Scope, talk string, texts ...string) {
+// spokenTurn are messages of one conversation in scope, the first with seq 1.
+func spokenTurn(t *testing.T, f *FTS, scope Scope, talk string, texts ...string) {
 	t.Helper()
 	for i, text := range texts {
 		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", talk, i+1), Sender: "@x:example.org", At: today.Add(time.Duration(i) * time.Minute), Conversation: talk, Seq: i + 1, Text: text}
@@ -20,7 +20,7 @@ func spoken(t *testing.T, f *FTS, scope Scope, talk string, texts ...string) {
 	}
 }
 
-func verified(t *testing.T, v *Vectors, when string) {
+func soundVectors(t *testing.T, v *Vectors, when string) {
 	t.Helper()
 	if said, err := v.Verify(t.Context()); err != nil || len(said) > 0 {
 		t.Errorf("%s: verify says %q, %v", when, said, err)
@@ -32,8 +32,8 @@ func verified(t *testing.T, v *Vectors, when string) {
 func TestTurnsFoundByMeaning(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"Tea is in the cupboard","ref":"tea"}`)
-	spoken(t, f, Shared, "a", "Good morning to you!", "The car is in the garage for repairs", "I see.")
-	spoken(t, f, "private:@b:x", "b", "The car broke down and a workshop has it")
+	spokenTurn(t, f, Shared, "a", "Good morning to you!", "The car is in the garage for repairs", "I see.")
+	spokenTurn(t, f, "private:@b:x", "b", "The car broke down and a workshop has it")
 	h := trained(t, f)
 	question := Query{Text: "did the mechanic fix my vehicle?", Turns: true, K: 3}
 	if words := refs(t, f, question); len(words) > 0 {
@@ -56,7 +56,7 @@ func TestTurnsFoundByMeaning(t *testing.T) {
 	if s := h.vectors.Status(); s.Turns != 2 || s.TurnsTotal != 2 {
 		t.Errorf("taken back: status %+v", s)
 	}
-	verified(t, h.vectors, "taken back")
+	soundVectors(t, h.vectors, "taken back")
 	for _, turns := range []bool{false, true} {
 		near, err := h.vectors.nearest(t.Context(), h.vectors.Question(t.Context(), question.Text), wanted{scopes: []Scope{Shared}, turns: turns}, 10)
 		if err != nil || len(near) == 0 || slices.ContainsFunc(near, func(l Likeness) bool { return (l.N < 0) != turns }) {
@@ -69,9 +69,9 @@ func TestTurnsFoundByMeaning(t *testing.T) {
 func TestTurnVectorsFollow(t *testing.T) {
 	f := openIndex(t)
 	v := openVectors(t, f.db, &wordEmbedder{name: "words", dim: 50})
-	spoken(t, f, Shared, "a", "apples and pears here", "bananas and grapes there", "cherries and plums again")
+	spokenTurn(t, f, Shared, "a", "apples and pears here", "bananas and grapes there", "cherries and plums again")
 	complete(t, v)
-	verified(t, v, "read")
+	soundVectors(t, v, "read")
 	near := func(text string) (n int64) {
 		t.Helper()
 		found, err := v.nearest(t.Context(), v.Question(t.Context(), text), wanted{scopes: []Scope{Shared}, turns: true}, 1)
@@ -114,8 +114,8 @@ func TestTurnVectorsFollow(t *testing.T) {
 		t.Errorf("in memory: %+v", s.rows)
 	}
 	v.mu.RUnlock()
-	verified(t, v, "taken back")
-	verified(t, openVectors(t, f.db, &wordEmbedder{name: "words", dim: 50}), "opened again")
+	soundVectors(t, v, "taken back")
+	soundVectors(t, openVectors(t, f.db, &wordEmbedder{name: "words", dim: 50}), "opened again")
 	if n := countRows(t, f.db, `SELECT count(*) FROM memory_turn_change`); n != 3 {
 		t.Errorf("%d changes of 3 messages are kept", n)
 	}
@@ -130,7 +130,7 @@ func TestTurnTakenBackMeanwhile(t *testing.T) {
 	v := openVectors(t, f.db, e)
 	remember(t, f, `{"text":"apples and pears"}`)
 	complete(t, v) // the space is known
-	spoken(t, f, Shared, "a", "bananas and grapes there")
+	spokenTurn(t, f, Shared, "a", "bananas and grapes there")
 	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
 	done := make(chan error)
 	go func() { done <- v.Complete(t.Context(), nil) }() // go: ends with done
@@ -145,7 +145,7 @@ func TestTurnTakenBackMeanwhile(t *testing.T) {
 	if n := countRows(t, f.db, `SELECT count(*) FROM memory_turn_vector`); n != 0 {
 		t.Error("a vector is kept of a message that was taken back")
 	}
-	verified(t, v, "afterwards")
+	soundVectors(t, v, "afterwards")
 }
 
 // TestTurnVectorsBounded: the newest messages have vectors, entries come first, and
@@ -156,7 +156,7 @@ func TestTurnVectorsBounded(t *testing.T) {
 	v := openVectors(t, f.db, e)
 	v.turnLimit = 10
 	for i := range 25 {
-		spoken(t, f, Scope(fmt.Sprint("room:!", i, ":x")), "a", fmt.Sprint("message number ", i+1))
+		spokenTurn(t, f, Scope(fmt.Sprint("room:!", i, ":x")), "a", fmt.Sprint("message number ", i+1))
 	}
 	remember(t, f, `{"text":"an entry"}`)
 	v.mu.Lock()
@@ -189,9 +189,9 @@ func TestTurnVectorsBounded(t *testing.T) {
 	if s := v.Status(); s.Turns != 10 || s.TurnsTotal != 10 {
 		t.Errorf("status %+v", s)
 	}
-	verified(t, v, "full")
+	soundVectors(t, v, "full")
 	for i := range 4 {
-		spoken(t, f, Shared, "b", slices.Repeat([]string{"yet another message"}, i+1)...)
+		spokenTurn(t, f, Shared, "b", slices.Repeat([]string{"yet another message"}, i+1)...)
 	}
 	complete(t, v)
 	if !v.tidy(t.Context()) {
@@ -200,7 +200,7 @@ func TestTurnVectorsBounded(t *testing.T) {
 	if got := stored(); len(got) != 10 || got[0] != 20 {
 		t.Errorf("after four more, vectors of %v", got)
 	}
-	verified(t, v, "after four more")
+	soundVectors(t, v, "after four more")
 	var n int
 	if err := f.db.QueryRow(`SELECT n FROM memory_turn_vector WHERE n = 16`).Scan(&n); !errors.Is(err, sql.ErrNoRows) {
 		t.Error("an old one is still stored")

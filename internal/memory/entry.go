@@ -121,7 +121,7 @@ type transaction interface {
 // insertEntry stores e as a new row, with the operation that says so, and
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
 func insertEntry(ctx context.Context, tx transaction, e Entry, actor, batch string) (n int64, err error) {
-	result, err := tx.ExecContext(ctx, `INSERT INTO memory (`+entryColumns+`, hash)
+	result, err := tx.ExecContext(ctx, `INSERT OR FAIL INTO memory (`+entryColumns+`, hash)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),

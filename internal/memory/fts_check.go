@@ -54,7 +54,7 @@ func (f *FTS) rebuild(ctx context.Context, tx *sql.Tx, progress func(done, total
 		return err
 	}
 	for _, s := range []string{
-		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1)`,
+		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1), ('hashsize', 16777216)`,
 		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
 		`UPDATE memory_change SET n = n + 1`, // who has a list of what is in it makes another
 	} {

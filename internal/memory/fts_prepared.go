@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 )
@@ -17,10 +18,11 @@ func prepare(tx *sql.Tx) *prepared { return &prepared{tx: tx, stmts: map[string]
 // ExecContext implements transaction.
 func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s, err := p.stmt(ctx, query)
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return s.ExecContext(ctx, args...)
+	// Each is short, and one that can be interrupted costs a goroutine.
+	return s.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
 // QueryContext implements transaction.

@@ -22,7 +22,7 @@ const (
 	importHold  = 1500 * time.Millisecond
 	importPause = 110 * time.Millisecond
 
-	firstPart, smallestPart, largestPart = 2000, 200, 8000 // lines
+	firstPart, smallestPart, largestPart = 2000, 200, 12_000 // lines
 )
 
 // Import adds the lines of r, which people know as name. It reads r twice, and

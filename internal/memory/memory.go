@@ -317,6 +317,9 @@ func (v *joint) madeOf(parts [maxScopes][]Entry) bool {
 	return true
 }
 
+// changesOf is how often what is shown of scope ?1 was changed, or its order.
+const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0) + coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
+
 // changes says how often the entries of each scope were changed so far, by
 // anybody. It asks the database only if something was written to it.
 func (s *Store) changes(ctx context.Context, scopes []Scope) ([]int64, error) {
@@ -335,7 +338,7 @@ func (s *Store) changes(ctx context.Context, scopes []Scope) ([]int64, error) {
 	for i, scope := range scopes {
 		n, known := s.counts[scope]
 		if !known {
-			if err := s.db.QueryRowContext(ctx, `SELECT coalesce((SELECT changes FROM memory_file WHERE scope = ?), 0)`, scope).Scan(&n); err != nil {
+			if err := s.db.QueryRowContext(ctx, `SELECT `+changesOf, scope).Scan(&n); err != nil {
 				return nil, fmt.Errorf("memory: %w", err)
 			}
 			s.counts[scope] = n
@@ -394,12 +397,9 @@ func (s *Store) load(ctx context.Context, f *file, changes int64) error {
 	}
 	var lines string
 	hash := ""
-	err := s.db.QueryRowContext(ctx, `SELECT changes, hash, lines FROM memory_file WHERE scope = ?`, f.scope).Scan(&changes, &hash, &lines)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	err := s.db.QueryRowContext(ctx, `SELECT `+changesOf+`, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`, f.scope).Scan(&changes, &hash, &lines)
+	if err != nil {
 		return fmt.Errorf("memory: %w", err)
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		changes = 0
 	}
 	if hash != f.hash {
 		f.hash, f.settled = hash, false

@@ -1,0 +1,37 @@
+-- +goose Up
+-- How often the entries of a scope that stand in files and prompts changed. It
+-- is apart from memory_file, whose rows are as long as the files: each change
+-- would write such a row anew. The sum of both counts is what readers compare.
+CREATE TABLE memory_changes (
+    scope TEXT    PRIMARY KEY,
+    n     INTEGER NOT NULL
+) STRICT;
+
+-- The lines of an imported conversation stand in no file and no prompt.
+DROP TRIGGER memory_added;
+DROP TRIGGER memory_changed;
+DROP TRIGGER memory_removed;
+-- +goose StatementBegin
+CREATE TRIGGER memory_added AFTER INSERT ON memory WHEN NEW.conversation = '' BEGIN
+    UPDATE memory_changes SET n = n + 1 WHERE scope = NEW.scope;
+    INSERT INTO memory_changes (scope, n) SELECT NEW.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = NEW.scope);
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER memory_changed AFTER UPDATE OF scope, text, subject, kind, source, state, by_id, pinned, observed_at, valid_from, valid_to, rev ON memory
+WHEN OLD.conversation = '' BEGIN
+    UPDATE memory_changes SET n = n + 1 WHERE scope IN (OLD.scope, NEW.scope);
+    INSERT INTO memory_changes (scope, n) SELECT NEW.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = NEW.scope);
+    INSERT INTO memory_changes (scope, n) SELECT OLD.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = OLD.scope);
+END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER memory_removed AFTER DELETE ON memory WHEN OLD.conversation = '' BEGIN
+    UPDATE memory_changes SET n = n + 1 WHERE scope = OLD.scope;
+    INSERT INTO memory_changes (scope, n) SELECT OLD.scope, 1 WHERE NOT EXISTS (SELECT 1 FROM memory_changes WHERE scope = OLD.scope);
+END;
+-- +goose StatementEnd
+
+-- Room for what one transaction adds, so that it makes one segment of it: those
+-- that are made have to be merged.
+INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216);

@@ -2,17 +2,15 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"reverie/internal/store"
 )
 
 // An import takes the write lock for about importHold at a time, so that the bot
@@ -32,11 +30,14 @@ const (
 // cut off is completed by importing the file again; that is a batch of its own.
 // What was to be forgotten is left out. Two imports at once wait for each other.
 func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
-	free, err := store.Guard(filepath.Join(m.Store.dir, "memories", ".import"))
+	free, err := m.Store.guardLarge()
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	defer free()
+	if err := m.Store.tidy(ctx, nil); err != nil {
+		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
+	}
 	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, batch: newBatch(), size: firstPart, known: newKnown()}
 	if m.atOnce > 0 {
 		run.size = m.atOnce
@@ -48,6 +49,12 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	run.known = newKnown()
+	conn, done, err := m.Store.roomy(ctx)
+	if err != nil {
+		return ImportResult{}, run.explain(name, err)
+	}
+	defer done()
+	run.conn = conn
 	err = run.addAll(name, r)
 	result := ImportResult{Lines: run.lines, Added: run.added, Known: run.there, Forgotten: run.forgotten, Ignored: slices.Sorted(maps.Keys(run.ignored))}
 	if run.added > 0 {
@@ -64,6 +71,8 @@ type importing struct {
 	scopes  map[Scope]bool // that the file names
 	ignored map[string]bool
 	batch   string
+
+	conn *sql.Conn // roomy
 
 	lines, read, added, there, forgotten int
 
@@ -163,11 +172,8 @@ func (i *importing) store() error {
 	}
 	defer unlock()
 	var added, there, forgotten int
-	_, err = i.Store.commit(i.ctx, "import", func(c *change) error {
+	_, err = i.Store.commitOn(i.ctx, i.conn, "import", func(c *change) error {
 		c.batch = i.batch
-		if err := c.roomy(); err != nil {
-			return err
-		}
 		if err := i.refresh(c); err != nil {
 			return err
 		}
@@ -308,22 +314,23 @@ func (t tombstones) has(scope Scope, text string) bool {
 	return len(t.hashes) > 0 && t.hashes[tombstone(t.salt, scope, text)]
 }
 
-// roomy gives the connection room for the trees that rows go to random places
-// of: without it, pages are written and read again all the time. cramped gives
-// it its own again.
-func (c *change) roomy() error {
-	if err := c.tx.QueryRowContext(c.ctx, `PRAGMA cache_size`).Scan(&c.cache); err != nil {
-		return err
+// roomy is a connection with room for the trees that rows go to random places
+// of: without it, and if each part begins with an empty cache, pages are written
+// and read again all the time. done gives it back as it was.
+func (s *Store) roomy(ctx context.Context) (conn *sql.Conn, done func(), err error) {
+	if conn, err = s.db.Conn(ctx); err != nil {
+		return nil, nil, fmt.Errorf("memory: %w", err)
 	}
-	_, err := c.tx.ExecContext(c.ctx, `PRAGMA cache_size = -65536`)
-	return err
-}
-
-func (c *change) cramped() {
-	if c.cache == 0 {
-		return
+	var was int
+	if err = conn.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&was); err == nil {
+		_, err = conn.ExecContext(ctx, `PRAGMA cache_size = -32768`)
 	}
-	// Best effort: more room than asked for harms nobody.
-	_, _ = c.tx.ExecContext(context.WithoutCancel(c.ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, c.cache))
-	c.cache = 0
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("memory: %w", err), conn.Close())
+	}
+	return conn, func() {
+		// Best effort: more room than asked for harms nobody.
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, was))
+		_ = conn.Close()
+	}, nil
 }

@@ -36,7 +36,6 @@ type change struct {
 	rows    []int64 // the numbers of the changed entries, each once
 	touched map[int64]bool
 	scopes  []Scope
-	cache   int // of the connection, before roomy; 0 = as it is
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
@@ -80,14 +79,23 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 
 // commit is the one transaction every change goes through. The lock is held.
 func (s *Store) commit(ctx context.Context, actor string, f func(*change) error) (*change, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	return s.commitOn(ctx, s.db, actor, f)
+}
+
+// beginner is a database or a connection to it.
+type beginner interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}
+
+// commitOn is commit, on one connection if on is one.
+func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(*change) error) (*change, error) {
+	tx, err := on.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
 	c := &change{ctx: ctx, tx: tx, p: prepare(tx), now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}}
 	defer c.p.close()
-	defer c.cramped()
 	if err := f(c); err != nil {
 		return nil, err
 	}
@@ -99,7 +107,6 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	if err := s.indexer(ctx, tx, c.rows); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	c.cramped()
 	s.fault("commit")
 	if err := s.index.commit(tx); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)

@@ -93,6 +93,25 @@ func Guard(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil // closing is what releases; nothing was written
 }
 
+// TryGuard is Guard that does not wait: held is true if another process, or
+// another part of this one, has the lock.
+func TryGuard(path string) (unlock func(), held bool, err error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, false, fmt.Errorf("guard: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("guard: %w", err)
+	}
+	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if held = errors.Is(err, unix.EWOULDBLOCK); held {
+			err = nil
+		}
+		return nil, held, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, false, nil
+}
+
 func flock(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)

@@ -35,3 +35,13 @@ END;
 -- Room for what one transaction adds, so that it makes one segment of it: those
 -- that are made have to be merged.
 INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216);
+
+-- A large change that is being taken back, part by part. From the moment that
+-- this row is there nothing shows what it takes away.
+CREATE TABLE memory_undo (
+    batch TEXT    PRIMARY KEY,   -- what is taken back
+    by    TEXT    NOT NULL,      -- the batch of the operations that do so
+    actor TEXT    NOT NULL,
+    total INTEGER NOT NULL,      -- operations
+    next  INTEGER NOT NULL       -- those before this one are still to be taken back
+) STRICT;

@@ -78,39 +78,31 @@ const indexedAtOnce = 4000
 
 // eachSource hands over all texts that are to be indexed, many at a time.
 func eachSource(ctx context.Context, db querier, do func(all []source, done, total int) error) error {
-	type key struct {
-		query string
-		n     int64
-	}
-	var keys []key
-	for _, query := range []string{entrySource, turnSource} {
-		numbers, err := list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+sourceOrder+`)`)
-		if err != nil {
+	queries := []string{entrySource, turnSource}
+	left, total := make([][]int64, len(queries)), 0
+	for i, query := range queries {
+		var err error
+		if left[i], err = list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+sourceOrder+`)`); err != nil {
 			return err
 		}
-		for _, n := range numbers {
-			keys = append(keys, key{query, n})
-		}
+		total += len(left[i])
 	}
 	done := 0
-	for len(keys) > 0 {
-		n := 0
-		for n < min(len(keys), indexedAtOnce) && keys[n].query == keys[0].query {
-			n++
+	for i, query := range queries {
+		for part := range slices.Chunk(left[i], indexedAtOnce) {
+			var in strings.Builder
+			for _, n := range part {
+				fmt.Fprintf(&in, ",%d", n)
+			}
+			all, err := sources(ctx, db, query+` AND n IN (`+in.String()[1:]+`)`+sourceOrder)
+			if err != nil {
+				return err
+			}
+			done += len(part)
+			if err := do(all, done, total); err != nil {
+				return err
+			}
 		}
-		var in strings.Builder
-		for i := range n {
-			fmt.Fprintf(&in, ",%d", keys[i].n)
-		}
-		all, err := sources(ctx, db, keys[0].query+` AND n IN (`+in.String()[1:]+`)`+sourceOrder)
-		if err != nil {
-			return err
-		}
-		done += n
-		if err := do(all, done, done+len(keys)-n); err != nil {
-			return err
-		}
-		keys = keys[n:]
 	}
 	return nil
 }
@@ -134,31 +126,61 @@ func list[T any](ctx context.Context, db querier, query string, args ...any) ([]
 }
 
 // Verify implements index. It makes the terms of every text again and compares.
-func (f *FTS) Verify(ctx context.Context) ([]string, error) {
-	tx, err := f.db.BeginTx(ctx, nil) // nobody writes meanwhile
+func (f *FTS) Verify(ctx context.Context) ([]string, error) { return f.VerifyWatched(ctx, nil) }
+
+// VerifyWatched is Verify that tells how far it has come; progress may be nil. It
+// sees everything as it was when it began, and keeps nobody from writing.
+func (f *FTS) VerifyWatched(ctx context.Context, progress func(done, total int)) ([]string, error) {
+	conn, err := f.db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify the index: %w", err)
 	}
-	defer tx.Rollback()
-	var faults []string
-	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('integrity-check')`); err != nil {
-		faults = append(faults, "the full-text table is damaged: "+err.Error())
-		return faults, nil // what it holds says nothing
+	defer conn.Close()
+	// A transaction of the driver would take the right to write.
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
+		return nil, fmt.Errorf("verify the index: %w", err)
 	}
-	v := &verifier{f: f, df: map[int64]map[string]int{}, docs: map[int64][2]int{}, seen: map[int64]bool{}}
-	if v.scopes, err = scopeNumbers(ctx, tx); err == nil {
-		err = eachSource(ctx, tx, func(all []source, _, _ int) error { return v.compare(ctx, tx, all) })
-	}
-	if err == nil {
-		err = v.leftovers(ctx, tx)
-	}
-	if err == nil {
-		err = v.statistics(ctx, tx)
-	}
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) }() // nothing was changed
+	faults, err := f.verify(ctx, conn, progress)
 	if err != nil {
 		return nil, fmt.Errorf("verify the index: %w", err)
 	}
-	return append(faults, v.faults...), nil
+	return faults, nil
+}
+
+func (f *FTS) verify(ctx context.Context, db queryer, progress func(done, total int)) ([]string, error) {
+	// The check goes by what the connection knows of the table from before, which a
+	// query brings up to date: else what others wrote looks like damage.
+	if _, err := list[int64](ctx, db, `SELECT rowid FROM index_fts LIMIT 1`); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return []string{"the full-text table is damaged: " + err.Error()}, nil
+	}
+	said, err := list[string](ctx, db, `PRAGMA integrity_check(index_fts)`)
+	if err != nil {
+		return nil, err
+	}
+	if len(said) != 1 || said[0] != "ok" { // what it holds says nothing
+		return []string{"the full-text table is damaged: " + strings.Join(said[:min(len(said), 3)], "; ")}, nil
+	}
+	v := &verifier{f: f, df: map[int64]map[string]int{}, docs: map[int64][2]int{}}
+	if v.scopes, err = scopeNumbers(ctx, db); err != nil {
+		return nil, err
+	}
+	err = eachSource(ctx, db, func(all []source, done, total int) error {
+		if progress != nil {
+			progress(done, total)
+		}
+		return v.compare(ctx, db, all)
+	})
+	if err == nil {
+		err = v.leftovers(ctx, db)
+	}
+	if err == nil {
+		err = v.statistics(ctx, db)
+	}
+	return v.faults, err
 }
 
 func scopeNumbers(ctx context.Context, db querier) (map[Scope]int64, error) {
@@ -185,7 +207,6 @@ type verifier struct {
 	scopes map[Scope]int64
 	df     map[int64]map[string]int
 	docs   map[int64][2]int
-	seen   map[int64]bool
 	faults []string
 	tail   []made // the end of the texts before: neighbours of the next
 }
@@ -211,7 +232,7 @@ type stored struct {
 
 // compare checks all. The neighbours of the last ones come with the next call,
 // so they are checked there; leftovers checks the very last.
-func (v *verifier) compare(ctx context.Context, tx *sql.Tx, all []source) error {
+func (v *verifier) compare(ctx context.Context, tx queryer, all []source) error {
 	texts := v.tail
 	known := len(texts)
 	for _, s := range all {
@@ -220,7 +241,6 @@ func (v *verifier) compare(ctx context.Context, tx *sql.Tx, all []source) error 
 	for i := known; i < len(texts); i++ {
 		m := &texts[i]
 		m.row = rowOf(m.class, v.scopes[m.scope], m.doc)
-		v.seen[m.row] = true
 		terms := distinct(m.body, m.day, m.names)
 		df := v.df[scopeOf(m.row)]
 		if df == nil {
@@ -242,7 +262,7 @@ func (v *verifier) compare(ctx context.Context, tx *sql.Tx, all []source) error 
 	return nil
 }
 
-func (v *verifier) one(ctx context.Context, tx *sql.Tx, texts []made, i int) error {
+func (v *verifier) one(ctx context.Context, tx queryer, texts []made, i int) error {
 	m := texts[i]
 	var s stored
 	err := tx.QueryRowContext(ctx, `SELECT d.row, d.rev, t.body, t.near, t.day, t.subject FROM index_doc AS d LEFT JOIN index_fts AS t ON t.rowid = d.row
@@ -308,34 +328,30 @@ func nearOf(texts []made, i int) string {
 	return strings.Join(out, " ")
 }
 
-func (v *verifier) leftovers(ctx context.Context, tx *sql.Tx) error {
+func (v *verifier) leftovers(ctx context.Context, tx queryer) error {
 	for i := max(0, len(v.tail)-nearby); i < len(v.tail); i++ {
 		if err := v.one(ctx, tx, v.tail, i); err != nil {
 			return err
 		}
 	}
-	for _, table := range []string{`SELECT row FROM index_doc`, `SELECT rowid FROM index_fts`} {
-		rows, err := list[int64](ctx, tx, table)
-		if err != nil {
+	for _, check := range []struct{ says, query string }{
+		{"%d texts are indexed that are not, or no longer, to be found", `SELECT count(*) FROM index_doc AS d
+			WHERE NOT EXISTS (SELECT 1 FROM (` + entrySource + `) WHERE n = d.doc) AND NOT EXISTS (SELECT 1 FROM memory_turn AS t WHERE t.n = -d.doc AND t.text <> '')`},
+		{"%d texts stand in the full-text table alone", `SELECT count(*) FROM index_fts_docsize WHERE id NOT IN (SELECT row FROM index_doc)`},
+		{"%d texts are missing from the full-text table", `SELECT count(*) FROM index_doc WHERE row NOT IN (SELECT id FROM index_fts_docsize)`},
+	} {
+		var n int
+		if err := tx.QueryRowContext(ctx, check.query).Scan(&n); err != nil {
 			return err
 		}
-		extra := 0
-		for _, row := range rows {
-			if !v.seen[row] {
-				extra++
-			}
-		}
-		if extra > 0 {
-			v.say("%d texts are indexed that are not, or no longer, to be found", extra)
-		}
-		if missing := len(v.seen) - (len(rows) - extra); missing > 0 && table == `SELECT rowid FROM index_fts` {
-			v.say("%d texts are missing from the full-text table", missing)
+		if n > 0 {
+			v.say(check.says, n)
 		}
 	}
 	return nil
 }
 
-func (v *verifier) statistics(ctx context.Context, tx *sql.Tx) error {
+func (v *verifier) statistics(ctx context.Context, tx queryer) error {
 	for _, name := range slices.Sorted(maps.Keys(v.scopes)) {
 		no := v.scopes[name]
 		var have [2]int

@@ -45,6 +45,11 @@ func main() {
 	}
 	ctx := context.Background()
 	figures, err := memories(ctx, *bot, counts)
+	if err == nil {
+		var more []figure
+		more, err = scale(ctx, *bot, counts[1:])
+		figures = append(figures, more...)
+	}
 	if err == nil && !*only {
 		var rest []figure
 		rest, err = measure(ctx, *bot, *home)

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+// scale measures what is done with very many memories at once, and how long
+// somebody who writes beside it has to wait.
+func scale(ctx context.Context, bot string, sizes []int) ([]figure, error) {
+	var all []figure
+	for _, n := range sizes {
+		f, err := scaleOf(ctx, bot, n)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f...)
+	}
+	return all, nil
+}
+
+func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "reverie-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	config, lines := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "memories.jsonl")
+	if err := store.WriteFile(config, []byte("data: ./data\nmemory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")); err != nil {
+		return nil, err
+	}
+	if _, err := writeMemories(lines, filepath.Join(dir, "questions.jsonl"), n); err != nil {
+		return nil, err
+	}
+	var imported struct{ Batch string }
+	var out []figure
+	for _, step := range []struct {
+		what    string
+		aim     float64 // seconds, of a hundred thousand
+		waiting bool
+		args    func() []string
+	}{
+		{"import", 10, true, func() []string { return []string{"import", "--json", lines} }},
+		{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
+		{"verify", 0, false, func() []string { return []string{"verify", "--json"} }},
+		{"reindex", 0, false, func() []string { return []string{"reindex", "--json"} }},
+		{"undo of the import", 0, true, func() []string { return []string{"undo", "--json", imported.Batch} }},
+		{"verify, after it", 0, false, func() []string { return []string{"verify", "--json"} }},
+	} {
+		r, err := beside(ctx, filepath.Join(dir, "data"), exec.CommandContext(ctx, bot, append([]string{"-c", config, "memory"}, step.args()...)...))
+		if err != nil {
+			return nil, err
+		}
+		if imported.Batch == "" {
+			if err := json.Unmarshal(r.out, &imported); err != nil {
+				return nil, fmt.Errorf("bench: %s: %w", step.what, err)
+			}
+		}
+		name := fmt.Sprintf("%d memories: %s", n, step.what)
+		if n != 100_000 {
+			step.aim = 0
+		}
+		out = append(out, figure{name, r.took.Seconds(), "s", step.aim}, figure{name + ", CPU", r.cpu.Seconds(), "s", 0}, figure{name + ", memory", r.megabytes, "MB", 200})
+		if step.waiting {
+			out = append(out, figure{name + ", longest wait of a writer", float64(r.wait.Milliseconds()), "ms", 5000})
+		}
+	}
+	return out, nil
+}
+
+// ran is what a command took.
+type ran struct {
+	out             []byte
+	took, cpu, wait time.Duration
+	megabytes       float64
+}
+
+// beside runs cmd, and meanwhile asks for the right to write into the database
+// of the data folder, again and again.
+func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
+	db, err := store.Open(ctx, filepath.Join(data, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return ran{}, err
+	}
+	defer db.Close()
+	var stderr, stdout strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return ran{}, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }() // go: ends with the command
+	var r ran
+	for {
+		asked := time.Now()
+		tx, err := db.BeginTx(ctx, nil)
+		r.wait = max(r.wait, time.Since(asked))
+		if err == nil { // if not, it is a wait of more than five seconds, which the figure tells
+			_ = tx.Rollback()
+		}
+		select {
+		case failed := <-ended:
+			usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+			if failed != nil {
+				return r, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), failed, stderr.String())
+			}
+			if !ok {
+				return r, errors.New("this system does not tell how much memory a process took")
+			}
+			r.out, r.took, r.megabytes = []byte(stdout.String()), time.Since(begin), float64(usage.Maxrss)/1000
+			r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+			return r, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}

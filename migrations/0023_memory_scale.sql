@@ -43,5 +43,10 @@ CREATE TABLE memory_undo (
     by    TEXT    NOT NULL,      -- the batch of the operations that do so
     actor TEXT    NOT NULL,
     total INTEGER NOT NULL,      -- operations
-    next  INTEGER NOT NULL       -- those before this one are still to be taken back
+    next  INTEGER NOT NULL       -- those before this one are still to be taken back; 0: the index is still to be merged
 ) STRICT;
+
+-- The same rows as before, under columns that SQLite prefers to memory_by_scope,
+-- by which it goes through all the lines of conversations too.
+DROP INDEX memory_shown;
+CREATE INDEX memory_shown ON memory (scope, state, conversation, n) WHERE state = 'active' AND conversation = '';

@@ -214,6 +214,8 @@ func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []s
 }
 
 func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) error {
+	// Rows that do not follow each other are written out one by one.
+	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
 		if err := w.remove(ctx, doc); err != nil {
 			return err

@@ -36,6 +36,7 @@ type change struct {
 	rows    []int64 // the numbers of the changed entries, each once
 	touched map[int64]bool
 	scopes  []Scope
+	loose   bool // what the index no longer holds may stay hidden in it until it is merged
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
@@ -104,7 +105,7 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 			return nil, fmt.Errorf("memory: %w", err)
 		}
 	}
-	if err := s.indexer(ctx, tx, c.rows); err != nil {
+	if err := s.indexChange(c); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("commit")

@@ -24,9 +24,10 @@ const manyOps = 2000
 var errMany = errors.New("too many operations for one transaction")
 
 // standing leaves out the entries that a large undoing takes away and has not
-// come to yet. It belongs to a query FROM memory.
+// come to yet. It belongs to a query FROM memory. The plus keeps SQLite from going
+// through the whole batch for each entry.
 const standing = `(NOT EXISTS (SELECT 1 FROM memory_undo) OR NOT EXISTS (SELECT 1 FROM memory_undo AS u CROSS JOIN memory_op AS o
-	WHERE o.entry = memory.id AND o.seq < u.next AND o.batch = u.batch AND o.op IN ('add', 'restore')))`
+	WHERE o.entry = memory.id AND o.seq < u.next AND +o.batch = u.batch AND o.op IN ('add', 'restore')))`
 
 // stands reports whether no large undoing is about to take the active entry id away.
 func stands(ctx context.Context, db queryer, id string) (bool, error) {
@@ -251,6 +252,11 @@ const (
 	undoHold                                   = 700 * time.Millisecond
 )
 
+// grown is how many operations take about undoHold, if size took that long.
+func grown(size int, took time.Duration) int {
+	return min(max(int(float64(size)*min(2, float64(undoHold)/float64(took))), smallestUndone), largestUndone)
+}
+
 // tidy takes back, part by part, what is still to be taken back of the undoings
 // under way. Imports and other undoings wait.
 func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error {
@@ -279,17 +285,82 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 			continue
 		}
 		took := max(time.Since(begin), time.Millisecond)
-		size = min(max(int(float64(size)*min(2, float64(undoHold)/float64(took))), smallestUndone), largestUndone)
+		if n > 0 {
+			size = grown(size, took)
+		}
 		if err := rest(ctx, importPause); err != nil {
 			return err
 		}
 	}
 }
 
-// tidyPart takes back up to size operations; nil = there were none.
+// indexChange tells the index what c changed.
+func (s *Store) indexChange(c *change) error {
+	if !c.loose {
+		return s.indexer(c.ctx, c.tx, c.rows)
+	}
+	// To take a text out for good the index looks through all texts that have one of
+	// its words: for thousands of them that takes hours. Merging does it for all.
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 0)`); err != nil {
+		return err
+	}
+	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil {
+		return err
+	}
+	_, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1)`)
+	return err
+}
+
+// purgeIndex takes out of the index what a large undoing left hidden in it.
+func (c *change) purgeIndex() error {
+	if u, err := undoingNow(c.ctx, c.tx); err != nil || u == nil {
+		return err
+	}
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
+	return nil
+}
+
+// mergedPages is how much of the index is merged in one transaction.
+const mergedPages = 2000
+
+// mergePart merges some of the index, so that nothing is left hidden in it, and
+// ends the undoing of batch when there is nothing to merge.
+func (s *Store) mergePart(ctx context.Context, on beginner, batch string) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = s.commitOn(ctx, on, "", func(c *change) error {
+		var before, after int
+		if err := c.tx.QueryRowContext(ctx, `SELECT total_changes()`).Scan(&before); err != nil {
+			return err
+		}
+		if _, err := c.tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts, rank) VALUES ('merge', ?)`, -mergedPages); err != nil {
+			return err
+		}
+		if err := c.tx.QueryRowContext(ctx, `SELECT total_changes()`).Scan(&after); err != nil || after-before >= 2 {
+			return err
+		}
+		_, err := c.tx.ExecContext(ctx, `DELETE FROM memory_undo WHERE batch = ?`, batch)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("take back: %w", err)
+	}
+	return nil
+}
+
+// tidyPart takes back up to size operations, or merges some of the index; nil =
+// there was nothing to do.
 func (s *Store) tidyPart(ctx context.Context, on beginner, size int) (u *undoing, n int, err error) {
 	if u, err = undoingNow(ctx, s.db); err != nil || u == nil {
 		return nil, 0, err
+	}
+	if u.next == 0 {
+		return u, 0, s.mergePart(ctx, on, u.batch)
 	}
 	unlock, err := s.lock()
 	if err != nil {
@@ -297,7 +368,7 @@ func (s *Store) tidyPart(ctx context.Context, on beginner, size int) (u *undoing
 	}
 	defer unlock()
 	c, err := s.commitOn(ctx, on, u.actor, func(c *change) error {
-		c.batch = u.by
+		c.batch, c.loose = u.by, true
 		all, err := ops(ctx, c.tx, `WHERE batch = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, u.batch, u.next, size)
 		if err != nil {
 			return err
@@ -310,12 +381,11 @@ func (s *Store) tidyPart(ctx context.Context, on beginner, size int) (u *undoing
 				return err
 			}
 		}
-		n = len(all)
-		if n < size {
-			_, err = c.tx.ExecContext(ctx, `DELETE FROM memory_undo WHERE batch = ?`, u.batch)
-		} else {
-			_, err = c.tx.ExecContext(ctx, `UPDATE memory_undo SET next = ? WHERE batch = ?`, all[n-1].Seq, u.batch)
+		next := int64(0)
+		if n = len(all); n == size {
+			next = all[n-1].Seq
 		}
+		_, err = c.tx.ExecContext(ctx, `UPDATE memory_undo SET next = ? WHERE batch = ?`, next, u.batch)
 		return err
 	})
 	if err != nil {

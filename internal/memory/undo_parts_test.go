@@ -250,6 +250,31 @@ func TestUndoKilled(t *testing.T) {
 	}
 }
 
+// What is read all the time is read by its index, and not by going through the
+// lines of conversations or all that is taken back.
+func TestShownIsReadByItsIndex(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	rows, err := s.db.Query(`EXPLAIN QUERY PLAN SELECT id FROM memory WHERE scope = ? AND `+shown+` ORDER BY n`, Shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	plan := ""
+	for rows.Next() {
+		var id, parent, other int
+		var detail string
+		if err := rows.Scan(&id, &parent, &other, &detail); err != nil {
+			t.Fatal(err)
+		}
+		plan += detail + "\n"
+	}
+	for _, want := range []string{"memory_shown (scope=? AND state=? AND conversation=?)", "memory_op_by_entry (entry=? AND seq<?)"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("%s\nwant %s", plan, want)
+		}
+	}
+}
+
 // A wish to stop while it is tidied up takes nothing back of what was done.
 func TestUndoInPartsIsInterrupted(t *testing.T) {
 	s := inParts(openAt(t, t.TempDir()))
@@ -298,5 +323,50 @@ func TestUndoInPartsOfAWorkingSet(t *testing.T) {
 	}
 	if _, err := s.Undo(t.Context(), everything, got.Batch); err != nil || first {
 		t.Fatal(first, err)
+	}
+}
+
+// What is forgotten of that which was taken back leaves no trace in the index,
+// neither while it is tidied up nor afterwards.
+func TestUndoInPartsAndForget(t *testing.T) {
+	for _, cut := range []bool{true, false} {
+		dir := t.TempDir()
+		s := inParts(openAt(t, dir))
+		got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(importLines(10)+`{"text":"the safe code is zyzzyva","conversation":"c","seq":100}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cut {
+			s.partly = 100 // one part alone gives the index no reason to merge anything by itself
+		}
+		hits, err := s.index.Search(t.Context(), Query{Text: "zyzzyva", Scopes: []Scope{Private(owner)}})
+		if err != nil || len(hits) == 0 || !strings.Contains(hits[0].Entry.Text, "zyzzyva") {
+			t.Fatal(len(hits), err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if _, err := s.UndoWatched(ctx, everything, got.Batch, func(done, _ int) {
+			if cut && done > 4 {
+				cancel()
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := undoingNow(t.Context(), s.db); err != nil || (now != nil) != cut {
+			t.Fatalf("%+v, %v", now, err)
+		}
+		if len(traces(t, dir, "zyzzyva")) == 0 {
+			t.Fatal("it is nowhere to begin with")
+		}
+		if _, err := s.Forget(t.Context(), everything, hits[0].Entry.ID); err != nil {
+			t.Fatal(err)
+		}
+		if left := traces(t, dir, "zyzzyva"); len(left) > 0 {
+			t.Errorf("cut off: %v: traces in %v", cut, left)
+		}
+		if err := s.Tidy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sound(t, s)
 	}
 }

@@ -87,13 +87,13 @@ func unkept(old, text string) []string {
 	text = levelled(text)
 	return slices.DeleteFunc(tokens(old), func(token string) bool {
 		shorter, genitive := strings.CutSuffix(token, "s") // Janas Schwester
-		return stands(token, text) || genitive && utf8.RuneCountInString(shorter) > 2 && !strings.ContainsFunc(token, unicode.IsNumber) && stands(shorter, text)
+		return within(token, text) || genitive && utf8.RuneCountInString(shorter) > 2 && !strings.ContainsFunc(token, unicode.IsNumber) && within(shorter, text)
 	})
 }
 
-// stands reports whether token is in text, and no part of a longer word or number.
+// within reports whether token is in text, and no part of a longer word or number.
 // A name may have an s at its end.
-func stands(token, text string) bool {
+func within(token, text string) bool {
 	for at := 0; ; {
 		i := strings.Index(text[at:], token)
 		if i < 0 {

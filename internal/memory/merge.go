@@ -183,7 +183,7 @@ func (s *Store) same(c *change, old []Entry, text string) error {
 		return textErrorf("the text has %d characters and must have fewer than the %d of what it replaces", n, size)
 	}
 	for _, token := range tokens(text) {
-		if strings.ContainsFunc(token, func(r rune) bool { return unicode.IsNumber(r) || r == '@' || r == '/' }) && !stands(token, levelled(said)) {
+		if strings.ContainsFunc(token, func(r rune) bool { return unicode.IsNumber(r) || r == '@' || r == '/' }) && !within(token, levelled(said)) {
 			return textErrorf("the text says %q, and none of these memories does: leave it out", token)
 		}
 	}

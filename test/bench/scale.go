@@ -101,7 +101,8 @@ func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
 		return ran{}, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }() // go: ends with the command
+	// go: it ends with the command
+	go func() { ended <- cmd.Wait() }()
 	var r ran
 	for {
 		asked := time.Now()

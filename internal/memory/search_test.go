@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -306,9 +307,21 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`PRAGMA secure_delete = ON`); err != nil {
-		t.Fatal(err)
+	db.SetMaxOpenConns(2) // an import keeps one for itself
+	db.SetMaxIdleConns(2)
+	var both [2]*sql.Conn
+	for i := range both {
+		if both[i], err = db.Conn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := both[i].ExecContext(t.Context(), `PRAGMA secure_delete = ON`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range both {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	f := OpenFTS(db)
 	remember(t, f, `{"text":"good morning","ref":"1","conversation":"c","seq":1}`, `{"text":"my sekretwort is zanzibarium","ref":"2","conversation":"c","seq":2}`,

@@ -49,6 +49,7 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	go func() { ended <- b.watchGPU(work) }()
 	go func() { ended <- b.runVectors(work) }()
 	go func() { ended <- b.runHarvest(work) }()
+	go func() { ended <- b.scheduler.Run(work) }()
 	if t.live {
 		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
 	}

@@ -44,6 +44,8 @@ type bot struct {
 	history *history.Store
 	prompt  *prompt.Assembler
 	tools   *tool.Set
+
+	scheduler *task.Scheduler // nil until sessions
 	gpu     *vram.Prober
 	place   *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
 	fits    *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
@@ -97,6 +99,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.tasks = task.NewStore(b.db, time.Now)
+	b.tasks.Location = cfg.location()
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
@@ -168,14 +171,19 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
 	}
 	m, isMatrix := t.(*matrix.Client)
+	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify = m.Verify
+		c.Verify, c.Private = m.Verify, m.Private
+		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
 		c.Leaving = b.harvester.Wake
 	}
+	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
+	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}}
 	sessions := session.New(c)
 	b.background = sessions.Background
+	b.deliverJobs(sessions, c.Private)
 	if isMatrix {
 		m.OnUpgrade(sessions.Move)
 		m.OnRedaction(b.takenBack)

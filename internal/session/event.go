@@ -214,3 +214,6 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 	}
 	return private, nil
 }
+
+// Stopped reports whether failed says that a person stopped the work on an event.
+func Stopped(failed error) bool { return errors.Is(failed, errStopped) }

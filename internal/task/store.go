@@ -21,8 +21,12 @@ var ErrNotFound = errors.New("no such task")
 // Store keeps tasks in the database. It is safe for concurrent use, also by
 // several processes.
 type Store struct {
-	db  *sql.DB
-	now func() time.Time
+	// Location is the zone of times that name none; nil = UTC. To be set before use.
+	Location *time.Location
+
+	db   *sql.DB
+	now  func() time.Time
+	wake chan struct{} // holds a token when something has changed that may be due
 
 	mu   sync.Mutex
 	kept map[string]list // by room: the open tasks
@@ -44,10 +48,11 @@ func NewStore(db *sql.DB, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{db: db, now: now, kept: map[string]list{}}
+	return &Store{db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
 }
 
-const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed`
+const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
+	catch_up, next_due, scheduled, last_run, run_count, failures, last_result`
 
 // Add stores t as a new active task and returns it as stored, with its ID. Room
 // and Content are required; a Schedule must come out of Validate. The ID,
@@ -73,16 +78,23 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if err := checkSchedule(t.Schedule, now); err != nil {
 		return Task{}, err
 	}
+	if t.CatchUp == "" {
+		t.CatchUp = CatchOnce
+	}
+	if err := checkCatchUp(t.CatchUp); err != nil {
+		return Task{}, err
+	}
 	schedule, err := encode(t.Schedule)
 	if err != nil {
 		return Task{}, err
 	}
+	scheduled, due := s.plan(t.Schedule, now)
 	for range 5 { // an ID that is taken is as good as impossible; five are
 		row := s.db.QueryRowContext(ctx, `
-			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated)
-			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?)
+			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated, catch_up, scheduled, next_due)
+			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli())
+			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due)
 		added, err := scan(row)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -90,6 +102,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		if err != nil {
 			return Task{}, fmt.Errorf("add task: %w", err)
 		}
+		s.poke()
 		return added, nil
 	}
 	return Task{}, errors.New("add task: found no free id")
@@ -105,7 +118,7 @@ func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, err
 		return Task{}, errors.New("update task: a schedule cannot be set and cleared at once")
 	}
 	now := s.now()
-	var content, prompt, schedule any // nil leaves the column as it is
+	var content, prompt, schedule, scheduled, due any // nil leaves the column as it is
 	if p.Content != nil {
 		text, err := checkContent(*p.Content)
 		if err != nil {
@@ -134,12 +147,20 @@ func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, err
 			return Task{}, err
 		}
 		schedule = text
+		scheduled, due = s.plan(p.Schedule, now)
 	}
-	// A new schedule begins anew: when it is due next is for the scheduler.
-	return s.change(ctx, now, room, id, "updated", []Status{Active, Paused}, `
-		content = coalesce(?, content), priority = coalesce(?, priority), prompt = coalesce(?, prompt),
-		background = coalesce(?, background), next_due = CASE WHEN ? IS NULL THEN next_due END, schedule = coalesce(?, schedule)`,
-		content, p.Priority, prompt, p.Background, schedule, schedule)
+	if p.CatchUp != nil {
+		if err := checkCatchUp(*p.CatchUp); err != nil {
+			return Task{}, err
+		}
+	}
+	// A new schedule begins anew, with no failures of the old one.
+	return s.change(ctx, s.db, now, room, id, "updated", []Status{Active, Paused}, `
+		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
+		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
+		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
+		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END`,
+		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due)
 }
 
 // Complete marks an open task as done. reason says what was achieved and is
@@ -153,29 +174,24 @@ func (s *Store) Complete(ctx context.Context, room, id, reason string) (Task, er
 		return Task{}, fmt.Errorf(`a task is completed with a reason: say in a sentence what was done, for example "The user says the plants are watered"`)
 	}
 	now := s.now()
-	return s.change(ctx, now, room, id, "completed", []Status{Active, Paused},
+	return s.change(ctx, s.db, now, room, id, "completed", []Status{Active, Paused},
 		`status = 'completed', reason = ?, completed = ?, next_due = NULL`, reason, now.UnixMilli())
 }
 
 // Pause keeps an active task from falling due.
 func (s *Store) Pause(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', next_due = NULL`)
-}
-
-// Resume makes a paused task active again.
-func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.now(), room, id, "resumed", []Status{Paused}, `status = 'active'`)
+	return s.change(ctx, s.db, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', next_due = NULL`)
 }
 
 // Delete takes a task away. Its row stays, for those who look into the database.
 func (s *Store) Delete(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.now(), room, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
+	return s.change(ctx, s.db, s.now(), room, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
 }
 
 // change applies set to the task id of room if its status is one of from. Room
 // and status are conditions of the one statement that changes it, so no race
 // and no forgotten check can touch another room's task.
-func (s *Store) change(ctx context.Context, now time.Time, room, id, done string, from []Status, set string, args ...any) (Task, error) {
+func (s *Store) change(ctx context.Context, db querier, now time.Time, room, id, done string, from []Status, set string, args ...any) (Task, error) {
 	id = bareID(id)
 	allowed := make([]string, len(from))
 	args = append(args, now.UnixMilli(), id, room)
@@ -183,25 +199,24 @@ func (s *Store) change(ctx context.Context, now time.Time, room, id, done string
 		allowed[i] = "?"
 		args = append(args, status)
 	}
-	t, err := scan(s.db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND room = ? AND status IN (`+
+	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND room = ? AND status IN (`+
 		strings.Join(allowed, ", ")+`) RETURNING `+columns, args...))
 	switch {
 	case err == nil:
+		s.poke()
 		return t, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
 	}
-	return Task{}, s.refusal(ctx, room, id, done)
+	return Task{}, s.refusal(ctx, db, room, id, done)
 }
 
 // refusal says why the task could not be changed.
-func (s *Store) refusal(ctx context.Context, room, id, done string) error {
-	t, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status <> 'deleted'`, id, room))
+func (s *Store) refusal(ctx context.Context, db querier, room, id, done string) error {
+	t, err := get(ctx, db, room, id)
 	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
 	case err != nil:
-		return fmt.Errorf("find task #%s: %w", id, err)
+		return err
 	case t.Status == Completed:
 		return fmt.Errorf("task #%s cannot be %s, it is completed already (%s): add a new task instead", id, done, t.Reason)
 	}
@@ -291,20 +306,18 @@ func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, e
 	return tasks, nil
 }
 
-func scan(row interface{ Scan(...any) error }) (Task, error) {
+func scan(row interface{ Scan(...any) error }, more ...any) (Task, error) {
 	var t Task
 	var schedule string
 	var created, updated int64
-	var completed sql.NullInt64
-	err := row.Scan(&t.ID, &t.Room, &t.User, &t.Content, &t.Priority, &t.Status, &schedule, &t.Prompt, &t.Background,
-		&t.Reason, &created, &updated, &completed)
+	var completed, due, scheduled, last sql.NullInt64
+	err := row.Scan(append([]any{&t.ID, &t.Room, &t.User, &t.Content, &t.Priority, &t.Status, &schedule, &t.Prompt, &t.Background,
+		&t.Reason, &created, &updated, &completed, &t.CatchUp, &due, &scheduled, &last, &t.Runs, &t.Failures, &t.LastResult}, more...)...)
 	if err != nil {
 		return Task{}, err
 	}
 	t.Created, t.Updated = time.UnixMilli(created).UTC(), time.UnixMilli(updated).UTC()
-	if completed.Valid {
-		t.Completed = time.UnixMilli(completed.Int64).UTC()
-	}
+	t.Completed, t.NextDue, t.Scheduled, t.LastRun = moment64(completed), moment64(due), moment64(scheduled), moment64(last)
 	if schedule != "" {
 		t.Schedule = &Schedule{}
 		if err := json.Unmarshal([]byte(schedule), t.Schedule); err != nil {
@@ -312,6 +325,14 @@ func scan(row interface{ Scan(...any) error }) (Task, error) {
 		}
 	}
 	return t, nil
+}
+
+// moment64 is a stored time; zero for NULL.
+func moment64(ms sql.NullInt64) time.Time {
+	if !ms.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms.Int64).UTC()
 }
 
 func encode(s *Schedule) (string, error) {

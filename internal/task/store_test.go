@@ -66,7 +66,8 @@ func TestAdd(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
 	want := Task{ID: got.ID, Room: here, User: "@me:x", Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
-		Prompt: "Look\nat it", Background: true, Created: now, Updated: now}
+		Prompt: "Look\nat it", Background: true, CatchUp: CatchOnce, Created: now, Updated: now,
+		Scheduled: now, NextDue: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

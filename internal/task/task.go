@@ -46,11 +46,59 @@ type Task struct {
 	Status     Status
 	Schedule   *Schedule // nil: none. Not to be changed in place
 	Prompt     string    // what the model is asked when it falls due; may be empty
-	Background bool      // when due, work on it out of sight
+	Background bool      // with a Prompt: nothing is said in the room
+	CatchUp    CatchUp   // what becomes of times that were missed; Add reads "" as once
 	Reason     string    // why it was completed
 
 	Created, Updated time.Time // UTC, to the millisecond
 	Completed        time.Time // zero until completed
+
+	NextDue    time.Time // zero: not scheduled, paused, or over
+	Scheduled  time.Time // when the schedule was made; zero without one
+	LastRun    time.Time // when the last run ended; zero before the first
+	Runs       int       // that ended well
+	Failures   int       // in a row
+	LastResult string    // of the last run
+}
+
+// CatchUp says what becomes of the times at which a task fell due while nothing
+// ran.
+type CatchUp string
+
+// The policies. However many times were missed, no more than maxCatchUp run.
+const (
+	CatchOnce CatchUp = "once" // the latest of them runs, late
+	CatchSkip CatchUp = "skip" // none
+	CatchAll  CatchUp = "all"  // all, the oldest first
+)
+
+func checkCatchUp(c CatchUp) error {
+	switch c {
+	case CatchOnce, CatchSkip, CatchAll:
+		return nil
+	}
+	return fmt.Errorf("catch_up %q is not known: use once (run late), skip or all", c)
+}
+
+// Mode says what happens when a task falls due.
+type Mode string
+
+// The modes, as the column run_mode makes them.
+const (
+	Reminder Mode = "reminder"          // the person is reminded; no model is asked
+	Notify   Mode = "autonomous_notify" // the model does what Prompt says, and tells the room
+	Silent   Mode = "autonomous_silent" // … and tells nobody
+)
+
+// Mode is what happens when t falls due.
+func (t Task) Mode() Mode {
+	switch {
+	case t.Prompt == "":
+		return Reminder
+	case t.Background:
+		return Silent
+	}
+	return Notify
 }
 
 // Line is the task as prompts and lists show it:
@@ -79,6 +127,7 @@ type Patch struct {
 	ClearSchedule bool      // removes the schedule; Schedule must be nil then
 	Prompt        *string
 	Background    *bool
+	CatchUp       *CatchUp
 }
 
 // oneLine folds white space and checks the length of the named text.

@@ -13,27 +13,30 @@ type taskArgs struct {
 	Action          string `json:"action" rule:"required" enum:"add,update,complete,pause,resume,delete,list" doc:"What to do."`
 	Content         string `json:"content" doc:"What is to be done."`
 	TaskID          string `json:"task_id" doc:"Which task, such as task_ab12cd34."`
-	Reason          string `json:"reason" doc:"complete: how it ended."`
+	Reason          string `json:"reason" doc:"complete: what shows that it is done."`
 	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out."`
 	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out."`
-	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,none" doc:"When; none removes a schedule."`
+	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule."`
 	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00, tomorrow 09:00, in 20 minutes."`
 	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun."`
 	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31."`
-	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Seconds between two times."`
-	WindowStart     string `json:"window_start" doc:"interval: not before, HH:MM."`
-	WindowEnd       string `json:"window_end" doc:"interval: not after, HH:MM."`
-	Prompt          string `json:"ai_prompt" doc:"What you are to do at that time; without it, the person is reminded."`
-	Background      *bool  `json:"background" doc:"Do it without showing the steps."`
+	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Between two times."`
+	WindowStart     string `json:"window_start" doc:"Not before, HH:MM."`
+	WindowEnd       string `json:"window_end" doc:"Not after, HH:MM."`
+	Cron            string `json:"cron" doc:"Such as 30 7 * * mon-fri."`
+	Zone            string `json:"zone" doc:"Such as Asia/Tokyo."`
+	CatchUp         string `json:"catch_up" enum:"once,skip,all" doc:"Of times missed while I was down run one late (default), none or all."`
+	Prompt          string `json:"ai_prompt" doc:"What you are to do then; without it, the person is reminded."`
+	Background      *bool  `json:"background" doc:"With ai_prompt: say nothing in the room."`
 }
 
 // scheduleArgs are the arguments that make up a schedule.
-var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds", "window_start", "window_end"}
+var scheduleArgs = []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds", "window_start", "window_end", "cron", "zone"}
 
 // taskUses says which arguments an action uses, besides action itself.
 var taskUses = map[string][]string{
-	"add":      append([]string{"content", "priority", "ai_prompt", "background"}, scheduleArgs...),
-	"update":   append([]string{"task_id", "content", "priority", "ai_prompt", "background"}, scheduleArgs...),
+	"add":      append([]string{"content", "priority", "ai_prompt", "background", "catch_up"}, scheduleArgs...),
+	"update":   append([]string{"task_id", "content", "priority", "ai_prompt", "background", "catch_up"}, scheduleArgs...),
 	"complete": {"task_id", "reason"},
 	"pause":    {"task_id"},
 	"resume":   {"task_id"},
@@ -100,6 +103,7 @@ func (a taskArgs) schedule() task.Schedule {
 	return task.Schedule{
 		Type: a.ScheduleType, At: a.At, DayOfWeek: a.DayOfWeek, DayOfMonth: a.DayOfMonth,
 		IntervalSeconds: a.IntervalSeconds, WindowStart: a.WindowStart, WindowEnd: a.WindowEnd,
+		Expression: a.Cron, Zone: a.Zone,
 	}
 }
 
@@ -112,7 +116,7 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt}
+		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp)}
 		if t.Priority == 0 {
 			t.Priority = 5
 		}
@@ -123,7 +127,12 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		t, err = s.cfg.Tasks.Update(ctx, scope.Room, a.TaskID, a.patch(schedule))
 	case "complete":
 		done = "Completed"
-		t, err = s.cfg.Tasks.Complete(ctx, scope.Room, a.TaskID, a.Reason)
+		if t, err = s.cfg.Tasks.Get(ctx, scope.Room, a.TaskID); err == nil {
+			err = task.Evidence(a.Reason, t.Content)
+		}
+		if err == nil {
+			t, err = s.cfg.Tasks.Complete(ctx, scope.Room, a.TaskID, a.Reason)
+		}
 	case "pause":
 		done = "Paused"
 		t, err = s.cfg.Tasks.Pause(ctx, scope.Room, a.TaskID)
@@ -138,14 +147,11 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return "", err
 	}
 	text := done + ": " + t.Line()
-	if schedule != nil {
-		text += "\n" + notYet
+	if !t.NextDue.IsZero() && a.Action != "pause" {
+		text += "\nDue next: " + s.cfg.Tasks.When(t, t.NextDue)
 	}
 	return text, nil
 }
-
-// notYet keeps the model from promising what this release does not do.
-const notYet = "The schedule is kept and shown, but nothing starts by itself at that time yet. Tell the person so."
 
 func (a taskArgs) patch(schedule *task.Schedule) task.Patch {
 	p := task.Patch{Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
@@ -157,6 +163,9 @@ func (a taskArgs) patch(schedule *task.Schedule) task.Patch {
 	}
 	if a.Prompt != "" {
 		p.Prompt = &a.Prompt
+	}
+	if c := task.CatchUp(a.CatchUp); c != "" {
+		p.CatchUp = &c
 	}
 	return p
 }

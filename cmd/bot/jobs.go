@@ -1,0 +1,40 @@
+package main
+
+import (
+	"cmp"
+	"context"
+
+	"reverie/internal/session"
+	"reverie/internal/task"
+)
+
+// jobs ties the scheduler to the sessions: what falls due enters by the door of
+// messages, and what came of it goes back.
+type jobs struct{ *task.Scheduler }
+
+// Done tells what a person stopped from what failed.
+func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
+	if session.Stopped(failed) {
+		failed = task.ErrStopped
+	}
+	return j.Scheduler.Done(ctx, id, answer, failed)
+}
+
+// deliverJobs has what is due worked on by m. private is as in session.Config; nil
+// means that every room is private.
+func (b *bot) deliverJobs(m *session.Manager, private func(ctx context.Context, room string) (bool, error)) {
+	b.scheduler.Deliver = func(ctx context.Context, r task.Run) error {
+		alone := true
+		if private != nil {
+			var err error
+			if alone, err = private(ctx, r.Task.Room); err != nil {
+				return err
+			}
+		}
+		mode := r.Task.Mode()
+		return m.Deliver(ctx, session.Inbound{
+			ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.User, b.cfg.owner()), Text: b.tasks.Text(r, alone), At: r.Due,
+			Event: session.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
+		})
+	}
+}

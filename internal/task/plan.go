@@ -1,0 +1,128 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// poke lets the scheduler look again.
+func (s *Store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// In is the zone in which t is to be told of times: its schedule's, or the usual one.
+func (s *Store) In(t Task) *time.Location {
+	if t.Schedule == nil {
+		return s.location()
+	}
+	return t.Schedule.in(s.location())
+}
+
+func (s *Store) location() *time.Location {
+	if s.Location == nil {
+		return time.UTC
+	}
+	return s.Location
+}
+
+// Get returns a task of room that is not deleted.
+func (s *Store) Get(ctx context.Context, room, id string) (Task, error) {
+	return get(ctx, s.db, room, bareID(id))
+}
+
+func get(ctx context.Context, db querier, room, id string) (Task, error) {
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status <> 'deleted'`, id, room))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Task{}, fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
+	}
+	return t, nil
+}
+
+// plan is what the columns scheduled and next_due hold for a schedule that is made
+// now; nil where there is none.
+func (s *Store) plan(schedule *Schedule, now time.Time) (scheduled, due any) {
+	if schedule == nil {
+		return nil, nil
+	}
+	return now.UnixMilli(), s.due(*schedule, now, now)
+}
+
+// due is the column next_due, looked at after now.
+func (s *Store) due(schedule Schedule, now, since time.Time) any {
+	next, ok := schedule.Next(now, time.UnixMilli(since.UnixMilli()), s.location())
+	if !ok {
+		return nil
+	}
+	return next.UnixMilli()
+}
+
+// Resume makes a paused task active again. It goes on with the next time of its
+// schedule: what it missed while it was paused is not made up for.
+func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
+	id = bareID(id)
+	now := s.now()
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return Task{}, fmt.Errorf("resume task: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status = 'paused'`, id, room))
+	if err != nil { // none, or none that is paused: told from the others by what follows
+		t = Task{}
+	}
+	var due any
+	if t.Schedule != nil {
+		if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
+			return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
+		}
+	}
+	if t, err = s.change(ctx, tx, now, room, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, next_due = ?`, due); err != nil {
+		return Task{}, err
+	}
+	if err := tx.Commit(); err != nil {
+		return Task{}, fmt.Errorf("resume task: %w", err)
+	}
+	s.poke()
+	return t, nil
+}
+
+// maxCatchUp is how many missed times of a task run at most.
+const maxCatchUp = 24
+
+// missed lists the last n times of t from its next due one until now, the oldest
+// first. It looks back from now, in steps that grow: a task of every minute
+// may have missed a year.
+func (s *Store) missed(t Task, now time.Time, n int) []time.Time {
+	first := t.NextDue
+	for back := time.Minute; ; back *= 2 {
+		from := now.Add(-back)
+		whole := !from.After(first)
+		if whole {
+			from = first
+		}
+		var times []time.Time
+		for at := from.Add(-1); ; {
+			next, ok := t.Schedule.Next(at, t.Scheduled, s.location())
+			if !ok || next.After(now) {
+				break
+			}
+			times = append(times, next)
+			at = next
+		}
+		if len(times) == 0 && whole { // the schedule has other ideas now, of a zone that has changed: what was promised counts
+			return []time.Time{first}
+		}
+		if len(times) >= n || whole {
+			return times[max(0, len(times)-n):]
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+func (s *Scheduler) first() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.planned
+}
+
+func (s *Scheduler) started() {
+	s.mu.Lock()
+	s.planned = true
+	s.mu.Unlock()
+}
+
+// replan works out anew when each task is due next that waits for its time: the
+// configured zone may be another one, the rules of a zone may have changed, and a
+// clock that was far ahead left times that are far ahead. What is due already stays,
+// and what has run does not run again: its run is there.
+func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
+	rows, err := s.store.db.QueryContext(ctx, `SELECT `+columns+` FROM task t WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
+		s.room, s.without, now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("plan tasks: %w", err)
+	}
+	defer rows.Close()
+	moved := map[string]any{}
+	for rows.Next() {
+		t, err := scan(rows)
+		if err != nil {
+			return fmt.Errorf("plan tasks: %w", err)
+		}
+		if t.Schedule.Type == once { // its moment is the same everywhere, and without one it is under way
+			continue
+		}
+		due := s.store.due(*t.Schedule, now, t.Scheduled)
+		if ms, ok := due.(int64); !ok || !time.UnixMilli(ms).Equal(t.NextDue) {
+			moved[t.ID] = due
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("plan tasks: %w", err)
+	}
+	if len(moved) == 0 {
+		return nil
+	}
+	tx, err := s.store.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("plan tasks: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	for id, due := range moved {
+		if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
+			return fmt.Errorf("plan task #%s: %w", id, err)
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,265 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Run is one time at which a task fell due.
+type Run struct {
+	ID      string // of this attempt: the same after a restart, another after a failure
+	Task    Task
+	Due     time.Time
+	State   RunState
+	Attempt int       // from 1
+	Claimed time.Time // when it was found to be due
+	Retry   time.Time // when the next attempt begins; zero = it is under way, or over
+	Ended   time.Time // zero while it is not
+	Result  string    // what was answered, or why not; at most maxResult characters
+	Notice  bool      // not the run is delivered, but that the task was paused
+}
+
+// RunState is how far a run is.
+type RunState string
+
+// The states of a run.
+const (
+	RunClaimed RunState = "claimed" // under way, or waiting for another attempt
+	RunDone    RunState = "done"
+	RunFailed  RunState = "failed"
+	RunSkipped RunState = "skipped" // missed, stopped, or not wanted any more
+)
+
+const (
+	maxResult = 1500 // characters
+	maxFailed = 5    // in a row; then the task is paused
+	keptRuns  = 300  // of each task
+	lateAfter = 2 * time.Minute
+)
+
+// backOff is how long to wait after the first, second, … failure in a row.
+var backOff = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
+
+// ErrStopped is why a run ends that a person stopped: it is no failure, and is not
+// tried again.
+var ErrStopped = errors.New("stopped by a person")
+
+// Late reports whether r began so long after its time that people should know.
+func (r Run) Late() bool { return r.Claimed.Sub(r.Due) > lateAfter }
+
+const noticeMark = "notice"
+
+func runID(task string, due time.Time, attempt string) string {
+	return fmt.Sprintf("job:%s:%d:%s", task, due.UnixMilli(), attempt)
+}
+
+// parseRunID is the other way round.
+func parseRunID(id string) (task string, due int64, attempt string, err error) {
+	parts := strings.Split(id, ":")
+	if len(parts) == 4 && parts[0] == "job" {
+		if due, err = strconv.ParseInt(parts[2], 10, 64); err == nil {
+			return parts[1], due, parts[3], nil
+		}
+	}
+	return "", 0, "", fmt.Errorf("task: %q is no id of a run", id)
+}
+
+const runColumns = columns + `, r.due, r.state, r.attempt, r.claimed, r.retry_at, r.ended, r.result, r.notice`
+
+// scanRun reads runColumns.
+func scanRun(row interface{ Scan(...any) error }) (Run, error) {
+	var r Run
+	var due, claimed int64
+	var retry, ended sql.NullInt64
+	var notice int
+	var err error
+	if r.Task, err = scan(row, &due, &r.State, &r.Attempt, &claimed, &retry, &ended, &r.Result, &notice); err != nil {
+		return Run{}, err
+	}
+	r.Due, r.Claimed = time.UnixMilli(due).UTC(), time.UnixMilli(claimed).UTC()
+	r.Retry, r.Ended = moment64(retry), moment64(ended)
+	r.ID = runID(r.Task.ID, r.Due, strconv.Itoa(r.Attempt))
+	if r.Notice = notice == 1; r.Notice {
+		r.ID = runID(r.Task.ID, r.Due, noticeMark)
+	}
+	return r, nil
+}
+
+// Runs lists the last n runs in room, or of one task of it, the latest first. An
+// empty room means all.
+func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
+	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, bareID(id), n)
+}
+
+func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	defer rows.Close()
+	var runs []Run
+	for rows.Next() {
+		r, err := scanRun(rows)
+		if err != nil {
+			return nil, fmt.Errorf("list runs: %w", err)
+		}
+		runs = append(runs, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list runs: %w", err)
+	}
+	return runs, nil
+}
+
+// Wanted tells whether the run id is still to be worked on: it is not over, and its
+// task has not been paused, completed or deleted since. What the run itself does
+// to its task, once it has begun, does not count.
+func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
+	task, due, attempt, err := parseRunID(id)
+	if err != nil {
+		return false, err
+	}
+	s.mu.Lock()
+	begun := s.begun[id]
+	s.mu.Unlock()
+	var wanted bool
+	err = s.store.db.QueryRowContext(ctx, `SELECT CASE WHEN ?3 = ?4 THEN r.notice = 1
+		ELSE r.state = 'claimed' AND r.attempt = ?3 AND (?5 OR t.status = 'active') END
+		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeMark, begun).Scan(&wanted)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look up run %s: %w", id, err)
+	}
+	if wanted {
+		s.mu.Lock()
+		s.begun[id] = true
+		s.mu.Unlock()
+	}
+	return wanted, nil
+}
+
+// Done records what came of the run id: its answer, or why there is none. It is
+// durable when it returns, and changes nothing the second time.
+func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) error {
+	task, due, attempt, err := parseRunID(id)
+	if err != nil {
+		return err
+	}
+	tx, err := s.store.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("record run %s: %w", id, err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	again := false
+	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ? AND r.due = ?`, task, due))
+	switch {
+	case errors.Is(err, sql.ErrNoRows): // forgotten since
+	case err != nil:
+		return fmt.Errorf("record run %s: %w", id, err)
+	case attempt == noticeMark:
+		_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 2 WHERE task = ? AND due = ?`, task, due)
+	case r.State != RunClaimed || strconv.Itoa(r.Attempt) != attempt:
+	default:
+		s.mu.Lock()
+		begun := s.begun[id]
+		s.mu.Unlock()
+		again, err = s.record(ctx, tx, r, begun, answer, failed)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("record run %s: %w", id, err)
+	}
+	s.mu.Lock()
+	delete(s.delivered, id)
+	delete(s.begun, id)
+	s.mu.Unlock()
+	if again {
+		s.store.poke()
+	}
+	return nil
+}
+
+// record writes what came of r; again tells that the scheduler has to look.
+func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, answer string, failed error) (again bool, err error) {
+	now := s.store.now()
+	switch {
+	case r.Task.Status != Active && !begun:
+		return false, end(ctx, tx, r, RunSkipped, now, "the task is "+string(r.Task.Status))
+	case errors.Is(failed, ErrStopped):
+		if err := end(ctx, tx, r, RunSkipped, now, failed.Error()); err != nil {
+			return false, err
+		}
+		return false, s.over(ctx, tx, r, now, "stopped")
+	case failed == nil:
+		if err := end(ctx, tx, r, RunDone, now, answer); err != nil {
+			return false, err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, run_count = run_count + 1, failures = 0, last_result = ? WHERE id = ?`,
+			now.UnixMilli(), clip(answer), r.Task.ID); err != nil {
+			return false, err
+		}
+		return false, s.over(ctx, tx, r, now, "fired")
+	}
+	failures := r.Task.Failures + 1
+	if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, failures = ? WHERE id = ?`, now.UnixMilli(), failures, r.Task.ID); err != nil {
+		return false, err
+	}
+	if failures < maxFailed {
+		wait := backOff[min(failures, len(backOff))-1]
+		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?, result = ? WHERE task = ? AND due = ?`,
+			now.Add(wait).UnixMilli(), clip(failed.Error()), r.Task.ID, r.Due.UnixMilli())
+		return true, err
+	}
+	if err := end(ctx, tx, r, RunFailed, now, failed.Error()); err != nil {
+		return false, err
+	}
+	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ? WHERE id = ? AND status = 'active'`, now.UnixMilli(), r.Task.ID)
+	if err != nil {
+		return false, err
+	}
+	if n, err := paused.RowsAffected(); err != nil || n == 0 {
+		return false, err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 1 WHERE task = ? AND due = ?`, r.Task.ID, r.Due.UnixMilli())
+	return true, err
+}
+
+// end closes r, and forgets the oldest runs of its task.
+func end(ctx context.Context, tx *sql.Tx, r Run, state RunState, now time.Time, result string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE job_run SET state = ?, ended = ?, retry_at = NULL, result = ? WHERE task = ? AND due = ?`,
+		state, now.UnixMilli(), clip(result), r.Task.ID, r.Due.UnixMilli()); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM job_run WHERE task = ?1 AND state <> 'claimed' AND notice <> 1 AND due <
+		(SELECT due FROM job_run WHERE task = ?1 ORDER BY due DESC LIMIT 1 OFFSET ?2)`, r.Task.ID, keptRuns-1)
+	return err
+}
+
+// over completes a task that was due only once and has nothing more to come.
+func (s *Scheduler) over(ctx context.Context, tx *sql.Tx, r Run, now time.Time, word string) error {
+	if r.Task.Schedule == nil || r.Task.Schedule.Type != once || !r.Task.NextDue.IsZero() {
+		return nil
+	}
+	reason := word + " at " + now.In(s.store.In(r.Task)).Format("2006-01-02 15:04")
+	_, err := tx.ExecContext(ctx, `UPDATE task SET status = 'completed', reason = ?, completed = ?, updated = ? WHERE id = ? AND status = 'active'`,
+		reason, now.UnixMilli(), now.UnixMilli(), r.Task.ID)
+	return err
+}
+
+func clip(text string) string {
+	text = strings.TrimSpace(text)
+	if utf8.RuneCountInString(text) > maxResult {
+		text = string([]rune(text)[:maxResult-1]) + "…"
+	}
+	return text
+}

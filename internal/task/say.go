@@ -1,0 +1,47 @@
+package task
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Text is what r says: to people if its task is a reminder or it is a notice, and to
+// the model otherwise. To alone, the person is not called by name.
+func (s *Store) Text(r Run, alone bool) string {
+	name := ""
+	if !alone && r.Task.User != "" {
+		name = " for " + r.Task.User
+	}
+	switch {
+	case r.Notice:
+		return fmt.Sprintf("⏸ I paused a task%s, because it failed %d times in a row: %s\nAsk me to resume it, with a new time if its own has passed. The reason is in my log.",
+			name, maxFailed, r.Task.Content)
+	case r.Task.Mode() == Reminder:
+		return fmt.Sprintf("⏰ Reminder%s: %s%s", name, r.Task.Content, s.late(r))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(), r.Task.Prompt)
+	if r.Task.LastResult != "" {
+		fmt.Fprintf(&b, "\nThe last time (%s) it came to this:\n%s\n", s.When(r.Task, r.Task.LastRun), r.Task.LastResult)
+	}
+	if r.Task.Mode() == Silent {
+		b.WriteString("\nNothing of it is said in the room. End with a line on how it went; it is kept for the next time.")
+	} else {
+		b.WriteString("\nEnd with what people here should read; call stay_silent if there is nothing that they need to know.")
+	}
+	return b.String()
+}
+
+// late is a remark for a run that began long after its time.
+func (s *Store) late(r Run) string {
+	if !r.Late() {
+		return ""
+	}
+	return " (it was due on " + s.When(r.Task, r.Due) + ")"
+}
+
+// When tells people and the model of a time of t, in its zone.
+func (s *Store) When(t Task, at time.Time) string {
+	return at.In(s.In(t)).Format("Mon 2006-01-02 15:04 MST")
+}

@@ -1,0 +1,275 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Scheduler finds out which tasks are due, and hands each due time over exactly
+// once: the rows of job_run say which, and they outlive the program.
+type Scheduler struct {
+	// Deliver hands a run to whoever works on it, and returns at once. After an
+	// error it is tried again with the next look.
+	Deliver func(ctx context.Context, r Run) error
+
+	store   *Store
+	log     *slog.Logger
+	room    string // only what belongs to it, unless empty …
+	without string // … and not to this one
+
+	mu        sync.Mutex
+	delivered map[string]bool // by the id of a run that is not over
+	begun     map[string]bool // those that are worked on
+	planned   bool            // replan has run
+}
+
+// NewScheduler returns a scheduler of the tasks in store; nothing happens before
+// Run. Of two programs on one database each must look after rooms of its own: room
+// is the only one, empty for all but without.
+func NewScheduler(store *Store, room, without string, log *slog.Logger) *Scheduler {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Scheduler{store: store, log: log, room: room, without: without, delivered: map[string]bool{}, begun: map[string]bool{}}
+}
+
+const (
+	// longestWait until the next look, whatever is due: timers do not count the time
+	// for which a machine sleeps, clocks are set, and other programs change tasks.
+	longestWait = 10 * time.Second
+	// batch is how many tasks are claimed in one transaction.
+	batch = 200
+)
+
+// Run hands over what falls due until ctx ends. What was handed over before and is
+// not over comes first, under the same IDs.
+func (s *Scheduler) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var last time.Time
+	wait := time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-s.store.wake:
+		}
+		now := s.store.now().Round(0) // by the clock on the wall
+		next, err := s.look(ctx, now, now.Before(last))
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			s.log.Error("cannot look what is due; trying again", "in", wait, "err", err)
+			timer.Reset(wait)
+			wait = min(2*wait, time.Minute)
+			continue
+		}
+		last, wait = now, time.Second
+		timer.Reset(max(0, min(next.Sub(s.store.now().Round(0)), longestWait)))
+	}
+}
+
+// look claims and hands over what is due now, and returns when something will be.
+// back tells that the clock was set back since the last look; the first look and
+// that one plan anew.
+func (s *Scheduler) look(ctx context.Context, now time.Time, back bool) (next time.Time, err error) {
+	if s.first() || back {
+		if err := s.replan(ctx, now); err != nil {
+			return next, err
+		}
+		s.started()
+	}
+	for {
+		n, err := s.claim(ctx, now)
+		if err != nil {
+			return next, err
+		}
+		if n < batch {
+			break
+		}
+	}
+	if err := s.deliver(ctx, now); err != nil {
+		return next, err
+	}
+	return s.next(ctx, now)
+}
+
+// ours limits a query to the rooms that are looked after.
+const ours = ` AND (?1 = '' OR t.room = ?1) AND t.room <> ?2 `
+
+// claim makes a run of each task that is due, and moves the task on to its next
+// time, in one transaction. It returns how many tasks it looked at.
+func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
+	var due bool
+	if err := s.store.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`)`,
+		s.room, s.without, now.UnixMilli()).Scan(&due); err != nil || !due {
+		return 0, err
+	}
+	tx, err := s.store.db.BeginTx(ctx, nil)
+	if err != nil {
+		return 0, fmt.Errorf("claim what is due: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	tasks, err := dueTasks(ctx, tx, s.room, s.without, now)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range tasks {
+		if err := s.claimOne(ctx, tx, t, now); err != nil {
+			return 0, fmt.Errorf("claim task #%s: %w", t.ID, err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, fmt.Errorf("claim what is due: %w", err)
+	}
+	return len(tasks), nil
+}
+
+func dueTasks(ctx context.Context, tx *sql.Tx, room, without string, now time.Time) ([]Task, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT `+columns+` FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`ORDER BY t.next_due, t.id LIMIT ?4`,
+		room, without, now.UnixMilli(), batch)
+	if err != nil {
+		return nil, fmt.Errorf("claim what is due: %w", err)
+	}
+	defer rows.Close()
+	var tasks []Task
+	for rows.Next() {
+		t, err := scan(rows)
+		if err != nil {
+			return nil, fmt.Errorf("claim what is due: %w", err)
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, rows.Err()
+}
+
+// claimOne makes the runs of t that are due, by its policy, and moves it on.
+func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.Time) error {
+	if t.Schedule == nil { // cannot be; but must not be looked at for ever
+		_, err := tx.ExecContext(ctx, `UPDATE task SET next_due = NULL WHERE id = ?`, t.ID)
+		return err
+	}
+	n := 1
+	if t.CatchUp == CatchAll {
+		n = maxCatchUp
+	}
+	busy, err := s.busy(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+	for _, due := range s.store.missed(t, now, n) {
+		state, why := RunClaimed, ""
+		switch {
+		case t.CatchUp == CatchSkip && now.Sub(due) > lateAfter:
+			state, why = RunSkipped, "missed while nothing ran"
+		case busy && t.CatchUp != CatchAll:
+			state, why = RunSkipped, "the run before was not over"
+		}
+		if err := s.insert(ctx, tx, t, due, now, state, why); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ?`, s.store.due(*t.Schedule, now, t.Scheduled), t.ID)
+	return err
+}
+
+// busy reports whether a run of t is worked on, or waits to be tried again: another
+// beside it would only make a queue.
+func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) {
+	rows, err := tx.QueryContext(ctx, `SELECT due, attempt, retry_at IS NOT NULL FROM job_run WHERE task = ? AND state = 'claimed'`, t.ID)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var due int64
+		var attempt string
+		var waits bool
+		if err := rows.Scan(&due, &attempt, &waits); err != nil {
+			return false, err
+		}
+		s.mu.Lock()
+		waits = waits || s.delivered[runID(t.ID, time.UnixMilli(due), attempt)]
+		s.mu.Unlock()
+		if waits {
+			return true, nil
+		}
+	}
+	return false, rows.Err()
+}
+
+// insert makes one run, unless it was made before.
+func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why string) error {
+	var ended any
+	if state != RunClaimed {
+		ended = now.UnixMilli()
+	}
+	made, err := tx.ExecContext(ctx, `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task, due) DO NOTHING`,
+		t.ID, due.UnixMilli(), state, now.UnixMilli(), ended, why)
+	if err != nil {
+		return err
+	}
+	if n, err := made.RowsAffected(); err != nil || n == 0 || state == RunClaimed {
+		return err
+	}
+	t.NextDue = time.Time{}
+	return s.over(ctx, tx, Run{Task: t, Due: due}, now, why)
+}
+
+// deliver hands over what is claimed and was not handed over yet.
+func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
+	// Two queries, so that each has its index.
+	open, err := s.store.runs(ctx, `r.state = 'claimed' AND (r.retry_at IS NULL OR r.retry_at <= ?3)`+ours+`ORDER BY r.due, t.id`, s.room, s.without, now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	notices, err := s.store.runs(ctx, `r.notice = 1`+ours+`ORDER BY r.due, t.id`, s.room, s.without)
+	if err != nil {
+		return err
+	}
+	for _, r := range append(open, notices...) {
+		s.mu.Lock()
+		known := s.delivered[r.ID]
+		s.delivered[r.ID] = true
+		s.mu.Unlock()
+		if known {
+			continue
+		}
+		if err := s.Deliver(ctx, r); err != nil {
+			s.mu.Lock()
+			delete(s.delivered, r.ID)
+			s.mu.Unlock()
+			return fmt.Errorf("hand over run %s: %w", r.ID, err)
+		}
+	}
+	return nil
+}
+
+// next is when something will be due.
+func (s *Scheduler) next(ctx context.Context, now time.Time) (time.Time, error) {
+	next := now.Add(longestWait)
+	for _, query := range []string{
+		`SELECT t.next_due FROM task t WHERE t.status = 'active' AND t.next_due IS NOT NULL` + ours + `ORDER BY t.next_due LIMIT 1`,
+		`SELECT r.retry_at FROM job_run r JOIN task t ON t.id = r.task WHERE r.state = 'claimed' AND r.retry_at > ?3` + ours + `ORDER BY r.retry_at LIMIT 1`,
+	} {
+		var ms int64
+		err := s.store.db.QueryRowContext(ctx, query, s.room, s.without, now.UnixMilli()).Scan(&ms)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return next, fmt.Errorf("look what is due next: %w", err)
+		}
+		if at := time.UnixMilli(ms); at.Before(next) {
+			next = at
+		}
+	}
+	return next, nil
+}

@@ -46,9 +46,9 @@ type bot struct {
 	tools   *tool.Set
 
 	scheduler *task.Scheduler // nil until sessions
-	gpu     *vram.Prober
-	place   *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
-	fits    *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
+	gpu       *vram.Prober
+	place     *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
+	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	harvester  *dream.Harvester
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none

@@ -65,7 +65,7 @@ func moment(text string, now time.Time) (time.Time, error) {
 		}
 		return t, err
 	}
-	return time.Time{}, fmt.Errorf("at %q is not understood: write a moment, for example %s", text, rules[once].example)
+	return momentOf(text, now)
 }
 
 // later adds n units. A day is a day of the calendar, whatever its length.

@@ -45,12 +45,15 @@ const (
 // Validate checks the schedule and returns it in its final form; times without
 // a zone are in loc. Whatever is missing, superfluous or not understood is an
 // error with an example, never a guess. A schedule in its final form comes back
-// as it is, in any loc.
+// as it is, in any loc. Without a Type, At says all in words, as Phrase reads them.
 func (s Schedule) Validate(now time.Time, loc *time.Location) (Schedule, error) {
 	s.Type = norm(s.Type)
 	s.At = strings.TrimSpace(s.At)
 	s.DayOfWeek = norm(s.DayOfWeek)
 	s.WindowStart, s.WindowEnd = strings.TrimSpace(s.WindowStart), strings.TrimSpace(s.WindowEnd)
+	if s.Type == "" && s.At != "" {
+		return s.phrase(now, loc)
+	}
 	rule, ok := rules[s.Type]
 	if !ok {
 		return s, fmt.Errorf(`schedule_type %q is not known: use once, daily, weekly, monthly, interval or cron, for example {"schedule_type": "daily", "at": "09:00"}`, s.Type)

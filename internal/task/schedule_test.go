@@ -107,7 +107,7 @@ func TestScheduleRefuses(t *testing.T) {
 		{Schedule{Type: "once", At: "tomorrow"}, "not understood"},
 		{Schedule{Type: "once", At: "tomorrow 25:00"}, "HH:MM"},
 		{Schedule{Type: "once", At: "in 0 minutes"}, "above 0"},
-		{Schedule{Type: "once", At: "in 5 weeks"}, "not understood"},
+		{Schedule{Type: "once", At: "in 5 moons"}, "not understood"},
 		{Schedule{Type: "once", At: "in 999999999 hours"}, "years away"},
 		{Schedule{Type: "once", At: "in 99999999999999999999 days"}, "not understood"},
 		{Schedule{Type: "once", At: "2026-11-21 09:14"}, "in the past"},

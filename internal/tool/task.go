@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ type taskArgs struct {
 	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out."`
 	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out."`
 	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule."`
-	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00, tomorrow 09:00, in 20 minutes."`
+	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type all in words: in 20 minutes, every Monday at 9."`
 	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun."`
 	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31."`
 	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Between two times."`
@@ -81,11 +82,11 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	var schedule *task.Schedule
 	if slices.Contains(uses, "schedule_type") {
 		switch parts := slices.DeleteFunc(given, func(name string) bool { return !slices.Contains(scheduleArgs[1:], name) }); {
-		case a.ScheduleType == "" && len(parts) > 0:
+		case a.ScheduleType == "" && len(parts) > 0 && !a.inWords(parts):
 			found.add("schedule_type: is missing, and %s alone is no schedule; send the whole schedule", strings.Join(parts, ", "))
 		case a.ScheduleType == "none" && len(parts) > 0:
 			found.add("schedule_type: none means no schedule, but there is %s; remove one of the two", strings.Join(parts, ", "))
-		case a.ScheduleType != "" && a.ScheduleType != "none":
+		case a.ScheduleType != "none" && a.ScheduleType+a.At != "":
 			valid, err := a.schedule().Validate(scope.Now, s.cfg.Location)
 			if err != nil {
 				found.add("%v", err)
@@ -98,6 +99,14 @@ func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	}
 	return schedule, nil
 }
+
+// inWords reports whether at may say all of when, as in "every Monday at 9".
+func (a taskArgs) inWords(parts []string) bool {
+	return a.At != "" && !clock.MatchString(strings.TrimSpace(a.At)) && !slices.ContainsFunc(parts, func(name string) bool { return name != "at" && name != "zone" })
+}
+
+// clock is a time of day, which alone could be of one day or of all.
+var clock = regexp.MustCompile(`^[0-9]{1,2}:[0-9]{2}$`)
 
 func (a taskArgs) schedule() task.Schedule {
 	return task.Schedule{

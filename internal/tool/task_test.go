@@ -74,3 +74,46 @@ func TestTaskStaysInItsRoom(t *testing.T) {
 	}
 	wants(t, w.ok(t, direct(), "task", `{"action": "list"}`), "a secret errand")
 }
+
+// TestTaskSchedules: what the arguments say is when it is due, and an edit moves it.
+func TestTaskSchedules(t *testing.T) {
+	w := newWorkshop(t)
+	here := direct()
+	for args, want := range map[string]string{
+		`"at": "every Monday at 9"`:                                        "[weekly on Monday at 09:00]",
+		`"at": "jeden Montag um 9", "zone": "Asia/Tokyo"`:                  "[weekly on Monday at 09:00 (Asia/Tokyo)]",
+		`"schedule_type": "once", "at": "明天7点"`:                            "[once on ",
+		`"schedule_type": "cron", "cron": "30 7 * * mon-fri"`:              "[cron 30 7 * * mon-fri]",
+		`"schedule_type": "daily", "at": "07:00", "zone": "Europe/Berlin"`: "[daily at 07:00 (Europe/Berlin)]",
+	} {
+		wants(t, w.ok(t, here, "task", `{"action": "add", "content": "x", "catch_up": "all", `+args+`}`), want, "Due next: ")
+	}
+	id := taskID.FindString(w.ok(t, here, "task", `{"action": "add", "content": "x", "at": "every day at 9", "ai_prompt": "look", "background": true}`))
+	wants(t, w.ok(t, here, "task", `{"action": "update", "task_id": "`+id+`", "at": "every day at 21:15"}`), "[daily at 21:15]", " 21:15 ")
+	for args, want := range map[string]string{
+		`"at": "sometime"`: "for example", `"schedule_type": "once", "at": "every Monday at 9"`: "weekly on Monday at 09:00", `"at": "tomorrow at 7", "day_of_week": "mon"`: "schedule_type: is missing",
+		`"at": "every day at 7", "zone": "Mars"`: "zone", `"schedule_type": "cron", "cron": "often"`: "cron", `"catch_up": "some"`: "catch_up",
+	} {
+		wants(t, w.bad(t, here, "task", `{"action": "add", "content": "x", `+args+`}`), want)
+	}
+}
+
+// TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing,
+// and neither does one from another room.
+func TestCompleteNeedsEvidence(t *testing.T) {
+	w := newWorkshop(t)
+	id := taskID.FindString(w.ok(t, direct(), "task", `{"action": "add", "content": "Water the plants", "at": "every day at 9"}`))
+	for _, reason := range []string{"done", "The task is completed.", "Water the plants: done"} {
+		wants(t, w.bad(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "`+reason+`"}`), "what shows it")
+	}
+	before, err := w.cfg.Tasks.Get(t.Context(), direct().Room, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, w.bad(t, group(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "no task #"+id+" in this room")
+	after, err := w.cfg.Tasks.Get(t.Context(), direct().Room, id)
+	if err != nil || after.NextDue.IsZero() || after.Status != before.Status || !after.NextDue.Equal(before.NextDue) || !after.Updated.Equal(before.Updated) {
+		t.Errorf("completing it from another room left %+v of %+v: %v", after, before, err)
+	}
+	wants(t, w.ok(t, direct(), "task", `{"action": "complete", "task_id": "`+id+`", "reason": "Anna says they are watered"}`), "Completed: ")
+}

@@ -1,0 +1,567 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+// post is where runs are worked on: what is said under an ID is said once, however
+// often it is handed over.
+type post struct {
+	t     testing.TB
+	store *Store
+	sched *Scheduler
+	now   time.Time
+
+	mu    sync.Mutex
+	inbox []Run
+	said  map[string]string // by ID
+	order []string          // "content due", as it was said
+	fail  func(Run) error   // instead of an answer
+}
+
+func newPost(t testing.TB) *post {
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
+	p.restart(db)
+	return p
+}
+
+// restart forgets all that is not in the database.
+func (p *post) restart(db *sql.DB) {
+	p.store = NewStore(db, func() time.Time { return p.now })
+	p.sched = NewScheduler(p.store, "", "", nil)
+	p.inbox = nil
+	p.sched.Deliver = func(_ context.Context, r Run) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.inbox = append(p.inbox, r)
+		return nil
+	}
+}
+
+func (p *post) add(content, catchUp string, s Schedule) Task {
+	p.t.Helper()
+	valid, err := s.Validate(p.now, time.UTC)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return add(p.t, p.store, Task{Room: here, User: "@ann:x", Content: content, Schedule: &valid, CatchUp: CatchUp(catchUp)})
+}
+
+func (p *post) look() {
+	p.t.Helper()
+	if _, err := p.sched.look(p.t.Context(), p.now, false); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// work works on what was handed over, like a session does.
+func (p *post) work() {
+	p.t.Helper()
+	p.mu.Lock()
+	runs := p.inbox
+	p.inbox = nil
+	p.mu.Unlock()
+	for _, r := range runs {
+		answer, failed := "", error(nil)
+		if p.wanted(r) {
+			if p.fail != nil {
+				failed = p.fail(r)
+			}
+			if failed == nil || r.Notice {
+				failed, answer = nil, p.say(r)
+			}
+		}
+		if err := p.sched.Done(p.t.Context(), r.ID, answer, failed); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *post) wanted(r Run) bool {
+	p.t.Helper()
+	wanted, err := p.sched.Wanted(p.t.Context(), r.ID)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return wanted
+}
+
+func (p *post) say(r Run) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text, ok := p.said[r.ID]; ok {
+		return text
+	}
+	p.said[r.ID] = p.store.Text(r, true)
+	p.order = append(p.order, r.Task.Content+" "+r.Due.Format("02 15:04"))
+	return p.said[r.ID]
+}
+
+// at moves the clock and lets everything happen that is due.
+func (p *post) at(day, hour, minute int) {
+	p.t.Helper()
+	p.now = time.Date(2026, 11, day, hour, minute, 0, 0, time.UTC)
+	p.look()
+	p.work()
+}
+
+func (p *post) heard(want ...string) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slices.Sort(p.order) // of what is due at the same time the order is chance
+	slices.Sort(want)
+	if !slices.Equal(p.order, want) {
+		p.t.Errorf("said %q\nwant %q", p.order, want)
+	}
+	p.order = nil
+}
+
+func (p *post) task(id string) Task {
+	p.t.Helper()
+	t, err := p.store.Get(p.t.Context(), here, id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return t
+}
+
+// TestFires: what is due is said, once, and the task moves on; one that is due only
+// once is completed.
+func TestFires(t *testing.T) {
+	p := newPost(t)
+	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	call := p.add("call", "", Schedule{Type: once, At: "in 90 minutes"})
+	p.at(21, 8, 59)
+	p.heard()
+	p.at(21, 9, 0)
+	p.heard("tea 21 09:00")
+	p.look()
+	p.work()
+	p.heard()
+	if got := p.task(tea.ID); got.Runs != 1 || got.LastResult != "⏰ Reminder: tea" || !got.LastRun.Equal(p.now) ||
+		got.NextDue.Format("02 15:04") != "22 09:00" || got.Status != Active {
+		t.Errorf("after it fired: %+v", got)
+	}
+	p.at(21, 9, 30)
+	p.heard("call 21 09:30")
+	if got := p.task(call.ID); got.Status != Completed || got.Reason != "fired at 2026-11-21 09:30" || !got.NextDue.IsZero() {
+		t.Errorf("a once task after it fired: %+v", got)
+	}
+	p.at(22, 9, 1)
+	p.at(23, 9, 0)
+	p.heard("tea 22 09:00", "tea 23 09:00")
+}
+
+// TestCatchUp: what was missed is made up for once, by the policy of the task.
+func TestCatchUp(t *testing.T) {
+	p := newPost(t)
+	p.add("late", "", Schedule{Type: daily, At: "09:00"})
+	p.add("never", "skip", Schedule{Type: daily, At: "09:00"})
+	p.add("all", "all", Schedule{Type: daily, At: "09:00"})
+	p.add("often", "all", Schedule{Type: interval, IntervalSeconds: 60})
+	gone := p.add("gone", "skip", Schedule{Type: once, At: "2026-11-22 10:00"})
+	kept := p.add("kept", "", Schedule{Type: once, At: "2026-11-22 10:00"})
+	p.now = p.now.Add(-time.Hour)
+	p.restart(p.store.db)
+	p.at(23, 12, 0)
+	if len(p.order) < maxCatchUp {
+		t.Fatalf("said %q", p.order)
+	}
+	often := p.order[len(p.order)-maxCatchUp:]
+	if often[0] != "often 23 11:37" || often[maxCatchUp-1] != "often 23 12:00" {
+		t.Errorf("of every minute: %q", often)
+	}
+	p.order = p.order[:len(p.order)-maxCatchUp]
+	p.heard("all 21 09:00", "all 22 09:00", "all 23 09:00", "kept 22 10:00", "late 23 09:00")
+	for id, text := range p.said {
+		if strings.Contains(id, kept.ID) && text != "⏰ Reminder: kept (it was due on Sun 2026-11-22 10:00 UTC)" {
+			t.Errorf("late: %q", text)
+		}
+	}
+	if got := p.task(gone.ID); got.Status != Completed || !strings.HasPrefix(got.Reason, "missed while nothing ran at") {
+		t.Errorf("skipped: %+v", got)
+	}
+	p.restart(p.store.db)
+	p.look()
+	p.work()
+	p.heard() // handled once
+	p.at(24, 9, 0)
+	p.order = slices.DeleteFunc(p.order, func(s string) bool { return strings.HasPrefix(s, "often") })
+	p.heard("all 24 09:00", "late 24 09:00", "never 24 09:00")
+}
+
+// TestNotWanted: what a person has paused, completed, deleted or moved since it was
+// claimed is not said; what a run does to its own task does not take its answer.
+func TestNotWanted(t *testing.T) {
+	p := newPost(t)
+	ctx := t.Context()
+	daily9 := Schedule{Type: daily, At: "09:00"}
+	paused, completed, deleted, own := p.add("paused", "", daily9), p.add("completed", "", daily9), p.add("deleted", "", daily9), p.add("own", "", daily9)
+	p.now = p.now.Add(time.Hour)
+	p.look()
+	for _, err := range []error{
+		errorOf(p.store.Pause(ctx, here, paused.ID)), errorOf(p.store.Complete(ctx, here, completed.ID, "it is so")), errorOf(p.store.Delete(ctx, here, deleted.ID)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.fail = func(r Run) error {
+		if _, err := p.store.Complete(ctx, here, own.ID, "all is done"); err != nil {
+			t.Error(err)
+		}
+		if !p.wanted(r) {
+			t.Error("a run that completed its task may not answer")
+		}
+		return nil
+	}
+	p.work()
+	p.heard("own 21 09:00")
+	runs, err := p.store.Runs(ctx, here, "", 10)
+	if err != nil || len(runs) != 3 { // those of the deleted one are not shown
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	for _, r := range runs {
+		if want := map[string]RunState{"own": RunDone, "paused": RunSkipped, "completed": RunSkipped}[r.Task.Content]; r.State != want {
+			t.Errorf("%s: %s (%s)", r.Task.Content, r.State, r.Result)
+		}
+	}
+	p.fail = nil
+	p.at(22, 8, 0)
+	if _, err := p.store.Resume(ctx, here, paused.ID); err != nil {
+		t.Fatal(err)
+	}
+	p.heard() // what it missed is not made up for
+	p.at(22, 9, 0)
+	p.heard("paused 22 09:00")
+}
+
+func errorOf(_ Task, err error) error { return err }
+
+// TestFails: a failure is tried again after 1, 5, 30 and 30 minutes under a new ID;
+// the fifth in a row pauses the task, and the room hears of it once.
+func TestFails(t *testing.T) {
+	p := newPost(t)
+	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	var tries []string
+	p.fail = func(r Run) error {
+		if r.Notice {
+			return nil
+		}
+		tries = append(tries, r.ID[strings.LastIndex(r.ID, ":")+1:]+p.now.Format(" 15:04"))
+		return errors.New("the model is down")
+	}
+	for p.now.Hour() < 11 {
+		p.now = p.now.Add(time.Minute)
+		p.look()
+		p.work()
+	}
+	if want := []string{"1 09:00", "2 09:01", "3 09:06", "4 09:36", "5 10:06"}; !slices.Equal(tries, want) {
+		t.Errorf("tried %q, want %q", tries, want)
+	}
+	p.heard("tea 21 09:00")
+	for _, text := range p.said {
+		if !strings.Contains(text, "paused a task, because it failed 5 times in a row: tea") {
+			t.Errorf("the notice: %q", text)
+		}
+	}
+	if got := p.task(tea.ID); got.Status != Paused || got.Failures != 5 || got.Runs != 0 {
+		t.Errorf("%+v", got)
+	}
+	p.restart(p.store.db)
+	p.at(22, 9, 0)
+	p.heard()
+	if got, err := p.store.Resume(t.Context(), here, tea.ID); err != nil || got.Failures != 0 || got.NextDue.Format("02 15:04") != "23 09:00" {
+		t.Errorf("resumed: %+v, %v", got, err)
+	}
+	// One failure is forgotten with the next success, and what waits to be tried again
+	// goes with the schedule that it belongs to.
+	p.fail = func(Run) error { p.fail = nil; return errors.New("once") }
+	p.at(23, 9, 0)
+	p.at(23, 9, 1)
+	p.heard("tea 23 09:00")
+	p.fail = func(Run) error { p.fail = nil; return errors.New("once") }
+	p.at(24, 9, 0)
+	if got := p.task(tea.ID); got.Failures != 1 {
+		t.Errorf("%+v", got)
+	}
+	if _, err := p.store.Update(t.Context(), here, tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}); err != nil {
+		t.Fatal(err)
+	}
+	p.at(24, 9, 30)
+	p.at(24, 10, 0)
+	p.heard("tea 24 10:00")
+}
+
+// TestStopped: what a person stopped is no failure and is not tried again.
+func TestStopped(t *testing.T) {
+	p := newPost(t)
+	call := p.add("call", "", Schedule{Type: once, At: "09:00"})
+	p.fail = func(Run) error { return fmt.Errorf("session: %w", ErrStopped) }
+	p.at(21, 9, 0)
+	p.at(21, 12, 0)
+	p.heard()
+	if got := p.task(call.ID); got.Status != Completed || got.Failures != 0 || !strings.HasPrefix(got.Reason, "stopped at") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestNoQueue: while a run is worked on, or waits to be tried again, no others line
+// up behind it.
+func TestNoQueue(t *testing.T) {
+	p := newPost(t)
+	p.add("often", "", Schedule{Type: interval, IntervalSeconds: 60})
+	for range 10 {
+		p.now = p.now.Add(time.Minute)
+		p.look()
+	}
+	p.work()
+	p.heard("often 21 08:01")
+	p.now = p.now.Add(time.Minute)
+	p.look()
+	p.work()
+	p.heard("often 21 08:11")
+}
+
+// TestRoomsOfAnother: of two programs on one database each looks after its rooms.
+func TestRoomsOfAnother(t *testing.T) {
+	p := newPost(t)
+	p.add("mine", "", Schedule{Type: daily, At: "09:00"})
+	add(t, p.store, Task{Room: there, Content: "theirs", Schedule: &Schedule{Type: daily, At: "09:00"}})
+	p.sched.without = there
+	p.at(21, 9, 0)
+	p.heard("mine 21 09:00")
+	if next, err := p.sched.look(t.Context(), p.now, false); err != nil || next.Sub(p.now) < longestWait {
+		t.Errorf("it does not rest until %s: %v", next, err)
+	}
+	p.restart(p.store.db)
+	p.sched.room = there
+	p.at(21, 9, 1)
+	p.heard("theirs 21 09:00")
+}
+
+// TestReplan: times that the clock or the zone made wrong are worked out anew, and
+// what has run does not run again.
+func TestReplan(t *testing.T) {
+	p := newPost(t)
+	berlin := inZone(t, "Europe/Berlin")
+	p.add("tea", "", Schedule{Type: daily, At: "09:00"})
+	p.add("own zone", "", Schedule{Type: daily, At: "09:00", Zone: "Asia/Kolkata"})
+	p.store.Location = berlin // from the next start on; 09:00 is an hour earlier then, and has passed
+	p.at(21, 8, 30)
+	p.at(21, 9, 0)
+	p.heard()
+	p.at(22, 3, 30)
+	p.at(22, 8, 0)
+	p.heard("own zone 22 03:30", "tea 22 08:00")
+	p.now = p.now.AddDate(10, 0, 0) // a clock that is wrong
+	p.look()
+	p.work()
+	p.order = nil
+	p.now = time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
+	if _, err := p.sched.look(t.Context(), p.now, true); err != nil {
+		t.Fatal(err)
+	}
+	p.at(22, 8, 0)
+	p.heard()
+	p.at(23, 3, 30)
+	p.at(23, 8, 0)
+	p.heard("own zone 23 03:30", "tea 23 08:00")
+}
+
+// TestRunBesideTheClock lets the real loop run on a virtual clock that is set by two
+// hours either way, and stands still for a day as in a machine that sleeps.
+func TestRunBesideTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPost(t)
+		var mu sync.Mutex
+		offset := p.now.Sub(time.Now())
+		now := func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return time.Now().Add(offset).Round(0)
+		}
+		jump := func(by time.Duration) {
+			mu.Lock()
+			defer mu.Unlock()
+			offset += by
+		}
+		p.store.now = now
+		work := make(chan Run, 100)
+		p.sched.Deliver = func(_ context.Context, r Run) error { work <- r; return nil }
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = p.sched.Run(ctx) })
+		running.Go(func() {
+			for {
+				select {
+				case r := <-work:
+					if p.wanted(r) {
+						p.say(r)
+					}
+					if err := p.sched.Done(ctx, r.ID, "", nil); err != nil {
+						t.Error(err)
+					}
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+		for _, at := range []string{"09:00", "10:30", "11:30", "12:00"} { // after 8:00, when the clock shows it
+			p.add(at, "", Schedule{Type: daily, At: at})
+		}
+		p.add("hourly", "", Schedule{Type: interval, IntervalSeconds: 3600})
+		time.Sleep(65 * time.Minute) // 9:05
+		p.heard("09:00 21 09:00", "hourly 21 09:00")
+		jump(2 * time.Hour) // 11:05
+		time.Sleep(time.Minute)
+		p.heard("10:30 21 10:30", "hourly 21 11:00")
+		time.Sleep(30 * time.Minute) // 11:36
+		p.heard("11:30 21 11:30")
+		jump(-2 * time.Hour) // 9:36
+		time.Sleep(2*time.Hour + 10*time.Minute)
+		p.heard("hourly 21 10:00") // 11:46; its time comes a second time, and this one was missed before
+		time.Sleep(15 * time.Minute)
+		p.heard("12:00 21 12:00", "hourly 21 12:00")
+		jump(24 * time.Hour)
+		time.Sleep(time.Minute)
+		p.heard("09:00 22 09:00", "10:30 22 10:30", "11:30 22 11:30", "12:00 22 12:00", "hourly 22 12:00")
+		before := now()
+		p.now = before
+		soon := p.add("soon", "", Schedule{Type: once, At: "in 1 minute"})
+		time.Sleep(2 * time.Minute)
+		p.heard("soon " + soon.NextDue.Format("02 15:04"))
+		if took := p.task(soon.ID).LastRun.Sub(before); took > time.Minute+time.Second {
+			t.Errorf("a new task fired after %s", took)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// TestOracle: over seven weeks with a change of the clocks, the scheduler says exactly
+// what the oracle lists.
+func TestOracle(t *testing.T) {
+	loc := inZone(t, "America/New_York")
+	from := time.Date(2027, 2, 20, 12, 0, 0, 0, time.UTC)
+	to := from.AddDate(0, 0, 49)
+	p := newPost(t)
+	p.now, p.store.Location = from, loc
+	var want []string
+	for i, s := range []Schedule{
+		{Type: daily, At: "02:30"}, {Type: weekly, DayOfWeek: "sun", At: "02:15"}, {Type: monthly, DayOfMonth: 31, At: "09:00"},
+		{Type: interval, IntervalSeconds: 5 * 3600}, {Type: interval, IntervalSeconds: 7200, WindowStart: "20:00", WindowEnd: "03:00"},
+		{Type: byCron, Expression: "15 9 * * 1"}, {Type: once, At: "2027-03-14T03:30:00-04:00"},
+	} {
+		name := fmt.Sprint("s", i)
+		p.add(name, "", s)
+		for _, due := range oracle(s, from, to, from, loc) {
+			want = append(want, name+due.UTC().Format(" 02 15:04"))
+		}
+	}
+	for p.now.Before(to) {
+		next, err := p.sched.look(t.Context(), p.now, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.work()
+		var due sql.NullInt64 // what the wait of ten seconds would come to
+		if err := p.store.db.QueryRow(`SELECT min(next_due) FROM task WHERE status = 'active'`).Scan(&due); err != nil {
+			t.Fatal(err)
+		}
+		p.now = next
+		if at := moment64(due); at.After(next) {
+			p.now = at
+		}
+	}
+	p.heard(want...)
+	if len(want) < 200 {
+		t.Errorf("only %d times", len(want))
+	}
+}
+
+// TestOldRows: tasks from before there was a scheduler. A moment that has passed is
+// made up for; the others begin now.
+func TestOldRows(t *testing.T) {
+	old := fstest.MapFS{}
+	entries, err := fs.ReadDir(reverie.Migrations, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() < "0030" {
+			b, err := fs.ReadFile(reverie.Migrations, e.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			old[e.Name()] = &fstest.MapFile{Data: b}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bot.db")
+	db, err := store.Open(t.Context(), path, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`INSERT INTO task (id, room, content, priority, status, schedule, prompt, background, created, updated) VALUES
+		('task_a', ?1, 'past', 5, 'active', '{"schedule_type":"once","at":"2026-11-20T18:00:00+01:00"}', '', 0, 1000, 1000),
+		('task_b', ?1, 'every', 5, 'active', '{"schedule_type":"daily","at":"09:00"}', 'look', 1, 1000, 1000),
+		('task_c', ?1, 'plain', 5, 'active', '', '', 0, 1000, 1000),
+		('task_d', ?1, 'paused', 5, 'paused', '{"schedule_type":"once","at":"2026-11-20T18:00:00+01:00"}', '', 0, 1000, 1000)`, here); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = store.Open(t.Context(), path, reverie.Migrations); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
+	p.restart(db)
+	p.look()
+	p.work()
+	p.heard("past 20 17:00")
+	if got := p.task("task_b"); got.NextDue.Format("02 15:04") != "21 09:00" || got.Mode() != Notify {
+		t.Errorf("%+v", got)
+	}
+	if got := p.task("task_c"); !got.NextDue.IsZero() || got.Status != Active {
+		t.Errorf("%+v", got)
+	}
+	if _, err := p.store.Resume(t.Context(), here, "task_d"); err == nil || !strings.Contains(err.Error(), "has passed") {
+		t.Errorf("resumed although its time has passed: %v", err)
+	}
+}
+
+// TestModes: the column and the code agree on what happens when a task is due.
+func TestModes(t *testing.T) {
+	p := newPost(t)
+	for _, task := range []Task{{}, {Prompt: "x"}, {Prompt: "x", Background: true}, {Background: true}} {
+		task.Room, task.Content = here, "c"
+		task = add(t, p.store, task)
+		var column Mode
+		if err := p.store.db.QueryRow(`SELECT run_mode FROM task WHERE id = ?`, task.ID).Scan(&column); err != nil || column != task.Mode() {
+			t.Errorf("%+v: %s, %v", task, column, err)
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+)
+
+// dies are the points at which the program of TestStorm dies: in the middle of what
+// it writes, which SQLite then takes back, or between two steps.
+var dies = []string{
+	"INSERT ON job_run", "UPDATE OF next_due ON task", "after the claim", "while handed over", "after being asked", "after saying",
+	"UPDATE OF state ON job_run", "UPDATE OF run_count ON task", "after the end",
+}
+
+var errDied = errors.New("died")
+
+// TestStorm dies 300 times around due times. Every one of them is said, once.
+func TestStorm(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	p := newPost(t)
+	db := p.store.db
+	tasks := map[string]Task{}
+	keep := func(task Task) { tasks[task.ID] = task }
+	keep(p.add("hourly", "all", Schedule{Type: interval, IntervalSeconds: 3600}))
+	keep(p.add("half", "all", Schedule{Type: byCron, Expression: "*/30 * * * *"}))
+	keep(p.add("nine", "all", Schedule{Type: daily, At: "09:00"}))
+	from := p.now
+	for i := range 300 {
+		if random.IntN(3) == 0 {
+			keep(p.add(fmt.Sprint("once", i), "", Schedule{Type: once, At: fmt.Sprintf("in %d minutes", 1+random.IntN(60))}))
+		}
+		p.now = p.now.Add(time.Duration(1+random.IntN(40)) * time.Minute)
+		p.live(db, dies[random.IntN(len(dies))])
+		p.restart(db)
+	}
+	p.now = p.now.Add(time.Hour)
+	p.look()
+	p.work()
+	p.verdict(tasks, from)
+}
+
+// live is one life of the program, which ends at the point die.
+func (p *post) live(db *sql.DB, die string) {
+	p.t.Helper()
+	if strings.Contains(die, " ON ") {
+		if _, err := db.Exec(`CREATE TRIGGER dies BEFORE ` + die + ` BEGIN SELECT RAISE(ABORT, 'died'); END`); err != nil {
+			p.t.Fatal(err)
+		}
+		defer func() {
+			if _, err := db.Exec(`DROP TRIGGER dies`); err != nil {
+				p.t.Fatal(err)
+			}
+		}()
+	}
+	n := 0
+	p.sched.Deliver = func(_ context.Context, r Run) error {
+		if n++; die == "while handed over" && n == 2 {
+			return errDied
+		}
+		p.inbox = append(p.inbox, r)
+		return nil
+	}
+	if _, err := p.sched.look(p.t.Context(), p.now, false); err != nil {
+		if !strings.Contains(err.Error(), "died") {
+			p.t.Fatal(err)
+		}
+		return
+	}
+	if die == "after the claim" {
+		return
+	}
+	for _, r := range p.inbox {
+		if wanted := p.wanted(r); die == "after being asked" || !wanted {
+			return
+		}
+		answer := p.say(r)
+		if die == "after saying" {
+			return
+		}
+		if err := p.sched.Done(p.t.Context(), r.ID, answer, nil); err != nil {
+			if !strings.Contains(err.Error(), "died") {
+				p.t.Fatal(err)
+			}
+			return
+		}
+		if die == "after the end" {
+			return
+		}
+	}
+}
+
+// verdict compares what was said, and what is stored, with what was due.
+func (p *post) verdict(tasks map[string]Task, from time.Time) {
+	p.t.Helper()
+	want := map[string]bool{}
+	for id, task := range tasks {
+		for at := from; ; {
+			next, ok := task.Schedule.Next(at, task.Scheduled, time.UTC)
+			if !ok || next.After(p.now) {
+				break
+			}
+			want[runID(id, next, "1")] = true
+			at = next
+		}
+		if got := p.task(id); task.Schedule.Type == once && got.Status != Completed {
+			p.t.Errorf("%s is %s", task.Content, got.Status)
+		}
+	}
+	for id := range want {
+		if p.said[id] == "" {
+			p.t.Errorf("%s was not said", id)
+		}
+	}
+	for id := range p.said {
+		if !want[id] {
+			p.t.Errorf("%s was said and never due, or a second time", id)
+		}
+	}
+	var open, twice int
+	if err := p.store.db.QueryRow(`SELECT count(*) FILTER (WHERE state <> 'done'), count(*) FILTER (WHERE attempt > 1) FROM job_run`).Scan(&open, &twice); err != nil || open+twice > 0 {
+		p.t.Errorf("%d runs are not done, %d were tried again: %v", open, twice, err)
+	}
+	p.t.Logf("%d times were due and said", len(want))
+}
+
+const stormClock = "REVERIE_TEST_CLOCK" // "real start in ns, virtual start in s"
+
+// TestStormOfProcesses kills a process of its own again and again, on a clock on which
+// a second is an hour. It says things into a table, as the outbox does.
+func TestStormOfProcesses(t *testing.T) {
+	if os.Getenv(stormClock) != "" {
+		fireUntilKilled(t)
+		return
+	}
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 1)`); err != nil {
+		t.Fatal(err)
+	}
+	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
+	p.restart(db)
+	from := p.now
+	tasks := map[string]Task{}
+	for i := range 5 {
+		task := p.add(fmt.Sprint("t", i), "all", Schedule{Type: interval, IntervalSeconds: 3600 + 60*i})
+		tasks[task.ID] = task
+	}
+	clock := fmt.Sprintf("%d,%d", time.Now().UnixNano(), p.now.Unix())
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
+	for range 12 {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestStormOfProcesses$")
+		cmd.Env, cmd.Dir = append(os.Environ(), stormClock+"="+clock), dir
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(50+random.IntN(1200)) * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+	}
+	p.now = stormTime(t, clock)
+	p.look()
+	rows, err := db.Query(`SELECT id, n FROM said`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			t.Fatal(err)
+		}
+		p.said[id] = "said"
+	}
+	before := len(p.said)
+	p.work()
+	p.verdict(tasks, from)
+	if before < 10 {
+		t.Errorf("the processes said only %d things", before)
+	}
+}
+
+// stormTime is the time by the clock.
+func stormTime(t *testing.T, clock string) time.Time {
+	began, start, _ := strings.Cut(clock, ",")
+	ns, err := strconv.ParseInt(began, 10, 64)
+	seconds, err2 := strconv.ParseInt(start, 10, 64)
+	if err != nil || err2 != nil {
+		t.Fatal(clock)
+	}
+	return time.Unix(seconds, 0).UTC().Add(3600 * time.Since(time.Unix(0, ns)))
+}
+
+// fireUntilKilled is the process.
+func fireUntilKilled(t *testing.T) {
+	db, err := store.Open(t.Context(), "bot.db", reverie.Migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &post{t: t, said: map[string]string{}}
+	p.restart(db)
+	p.store.now = func() time.Time { return stormTime(t, os.Getenv(stormClock)) }
+	work := make(chan Run, 1000)
+	p.sched.Deliver = func(_ context.Context, r Run) error { work <- r; return nil }
+	go func() { _ = p.sched.Run(t.Context()) }()
+	for r := range work {
+		if p.wanted(r) {
+			if _, err := db.Exec(`INSERT INTO said (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET n = n + 1`, r.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.sched.Done(t.Context(), r.ID, "said", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -41,21 +41,22 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	}
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
-	ended := make(chan error, 5)
 	b.models.Detect(ctx) // the first message is to have the right window
-	// go: all waited for below, before Run returns
-	go func() { ended <- sessions.Run(work) }()
-	go func() { ended <- b.models.Run(work) }()
-	go func() { ended <- b.watchGPU(work) }()
-	go func() { ended <- b.runVectors(work) }()
-	go func() { ended <- b.runHarvest(work) }()
-	go func() { ended <- b.scheduler.Run(work) }()
+	runs := []func(context.Context) error{sessions.Run, b.models.Run, b.watchGPU, b.runVectors, b.runHarvest, b.scheduler.Run}
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		// go: all waited for below, before Run returns
+		go func() { ended <- run(work) }()
+	}
 	if t.live {
 		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
 	}
 	err = t.talk(work, readLines(c.in), sessions, cfg.owner())
 	stop()
-	return errors.Join(err, <-ended, <-ended, <-ended, <-ended, <-ended)
+	for range runs {
+		err = errors.Join(err, <-ended)
+	}
+	return err
 }
 
 // terminal is the transport of `bot chat`.

@@ -27,6 +27,7 @@ type commandLine struct {
 	Tier    tierCommand    `cmd:"" help:"Show which prompt tier the model's window makes, and how that was decided."`
 	Memory  memoryCommand  `cmd:"" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
 	Dream   dreamCommand   `cmd:"" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
+	Task    taskCommand    `cmd:"" help:"Look at the tasks and what became of them, and change them. The bot may run meanwhile."`
 	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
 	Verify  verifyCommand  `cmd:"" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version versionCommand `cmd:"" help:"Print the version."`

@@ -28,7 +28,8 @@ func commands() []command {
 		{"compact", "summarise the older part of this conversation, so that there is room again", (*Session).compactNow},
 		{"summary", "what I have of the part that is summarised", (*Session).showSummary},
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
-		{"tasks", "the open tasks of this room", (*Session).listTasks},
+		{"tasks", "the open tasks of this room, and when they are due", (*Session).listTasks},
+		{"jobs", "what has started by itself here lately, and how it went", (*Session).jobs},
 		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},
 		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it", (*Session).memories},
 		{"remember", "have me remember the words that follow", (*Session).rememberThis},
@@ -160,21 +161,6 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		lines = append(lines, s.cfg.Status(ctx)...)
 	}
 	return "- " + strings.Join(lines, "\n- "), nil
-}
-
-func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, error) {
-	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
-	if err != nil {
-		return "", err
-	}
-	if len(tasks) == 0 {
-		return "No open tasks in this room.", nil
-	}
-	var b strings.Builder
-	for _, t := range tasks {
-		b.WriteString("- " + t.Line() + "\n")
-	}
-	return b.String(), nil
 }
 
 func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {

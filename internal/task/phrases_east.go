@@ -22,7 +22,7 @@ var chinese = tongue{
 		{monthlySense, `每(?:个|個)?月 ?{date} ?{at}`},
 		{intervalSense, `每(?:隔)? ?{n} ?{unit}`}, {intervalSense, `每(?:隔)? ?{unit}`}, {intervalSense, `每(?P<halved>半(?:个|個)?(?:小时|小時))`},
 	},
-	pre:      map[string]string{"晚": "evening", "早": "morning"},
+	pre: map[string]string{"晚": "evening", "早": "morning"},
 }
 
 var japanese = tongue{
@@ -43,5 +43,5 @@ var japanese = tongue{
 		{weeklySense, `毎週 ?{day}曜(?:日)? ?{at}`}, {monthlySense, `毎月 ?{date} ?{at}`},
 		{intervalSense, `{n} ?{unit} ?(?:ごと|毎|おき)(?: ?に)?`}, {intervalSense, `毎(?P<unit>時間)`},
 	},
-	pre:      map[string]string{"朝": "morning", "夜": "evening", "晩": "evening"},
+	pre: map[string]string{"朝": "morning", "夜": "evening", "晩": "evening"},
 }

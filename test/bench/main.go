@@ -91,12 +91,14 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 			all = append(all, f...)
 		}
 	}
-	f, err := recalling(ctx)
-	if err != nil {
-		return nil, err
+	for _, more := range []func(context.Context) ([]figure, error){recalling, tasks} {
+		f, err := more(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f...)
 	}
-	all = append(all, f...)
-	f, err = process(ctx, bot, home)
+	f, err := process(ctx, bot, home)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/session"
+	"reverie/internal/task"
+)
+
+// board is a transport that keeps what is said.
+type board struct {
+	mu   sync.Mutex
+	said map[string]string // by ID
+}
+
+func (b *board) Say(_ context.Context, room string, m session.Outgoing) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !m.Draft {
+		b.said[m.ID] = room + ": " + m.Text
+	}
+	return nil
+}
+func (b *board) Typing(context.Context, string, bool)            {}
+func (b *board) Withdrawn(context.Context, string) (bool, error) { return false, nil }
+func (b *board) Handled(context.Context, string) error           { return nil }
+func (b *board) all() (texts []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.said {
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// TestJobs: what falls due goes through the whole bot: a reminder is said as it is,
+// the model works on what it was asked to do, and says so or keeps it.
+func TestJobs(t *testing.T) {
+	cfg := &Config{
+		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC, Prompt: PromptConfig{Layout: "stable"},
+		Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
+	}
+	cfg.LLM.Models = []ModelConfig{{Name: "r", BaseURL: rehearsalURL, Model: "rehearsal"}}
+	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
+	ids := map[string]string{}
+	for _, it := range []task.Task{{Content: "stretch"}, {Content: "news", Prompt: "Read the news."}, {Content: "quietly", Prompt: "Tidy up.", Background: true}, {Content: "elsewhere", Room: "!elsewhere"}} {
+		if it.Room == "" {
+			it.Room = terminalRoom
+		}
+		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
+		added, err := b.tasks.Add(t.Context(), it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[it.Content] = added.ID
+	}
+	out := &board{said: map[string]string{}}
+	sessions := b.sessions(out, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = sessions.Run(ctx) })
+	running.Go(func() { _ = b.scheduler.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		runs, err := b.tasks.Runs(t.Context(), "", "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := 0
+		for _, r := range runs {
+			if r.State == task.RunDone {
+				done++
+			}
+		}
+		if done == 3 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("only %d runs are done: %+v", done, runs)
+		}
+	}
+	said := strings.Join(out.all(), "\n")
+	if len(out.all()) != 2 || !strings.Contains(said, "terminal: ⏰ Reminder: stretch") || strings.Contains(said, "elsewhere") {
+		t.Errorf("said %q", out.all())
+	}
+	for content, id := range ids {
+		it, err := b.tasks.Find(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
+			t.Errorf("a room of another program was looked after: %+v", it)
+		case content != "elsewhere" && (it.Status != task.Completed || it.Runs != 1 || it.LastResult == ""):
+			t.Errorf("%s: %+v", content, it)
+		}
+	}
+}

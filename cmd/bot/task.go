@@ -1,0 +1,328 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/task"
+)
+
+type taskCommand struct {
+	List     taskListCommand     `cmd:"" help:"List the tasks."`
+	Show     taskShowCommand     `cmd:"" help:"Show a task and its last runs."`
+	Add      taskAddCommand      `cmd:"" help:"Add a task."`
+	Complete taskCompleteCommand `cmd:"" help:"Complete a task."`
+	Pause    taskPauseCommand    `cmd:"" help:"Keep a task from starting by itself."`
+	Resume   taskResumeCommand   `cmd:"" help:"Go on with a paused task."`
+	Delete   taskDeleteCommand   `cmd:"" help:"Delete a task."`
+	Runs     taskRunsCommand     `cmd:"" help:"Show what has started by itself, and how it went."`
+}
+
+// shownTask is a task as --json prints it.
+type shownTask struct {
+	ID         string         `json:"id"`
+	Room       string         `json:"room"`
+	User       string         `json:"user,omitempty"`
+	Content    string         `json:"content"`
+	Priority   int            `json:"priority"`
+	Status     task.Status    `json:"status"`
+	Schedule   *task.Schedule `json:"schedule,omitempty"`
+	Mode       task.Mode      `json:"mode"`
+	Prompt     string         `json:"prompt,omitempty"`
+	CatchUp    task.CatchUp   `json:"catch_up"`
+	Reason     string         `json:"reason,omitempty"`
+	Created    time.Time      `json:"created"`
+	NextDue    *time.Time     `json:"next_due,omitempty"`
+	LastRun    *time.Time     `json:"last_run,omitempty"`
+	Runs       int            `json:"runs"`
+	Failures   int            `json:"failures"`
+	LastResult string         `json:"last_result,omitempty"`
+}
+
+// shownRun is a run as --json prints it.
+type shownRun struct {
+	Task    string        `json:"task"`
+	Room    string        `json:"room"`
+	Content string        `json:"content"`
+	Due     time.Time     `json:"due"`
+	State   task.RunState `json:"state"`
+	Attempt int           `json:"attempt"`
+	Claimed time.Time     `json:"claimed"`
+	Retry   *time.Time    `json:"retry,omitempty"`
+	Ended   *time.Time    `json:"ended,omitempty"`
+	Result  string        `json:"result,omitempty"`
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func showTask(t task.Task) shownTask {
+	return shownTask{ID: t.ID, Room: t.Room, User: t.User, Content: t.Content, Priority: t.Priority, Status: t.Status, Schedule: t.Schedule,
+		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason, Created: t.Created, NextDue: known(t.NextDue), LastRun: known(t.LastRun),
+		Runs: t.Runs, Failures: t.Failures, LastResult: t.LastResult}
+}
+
+func showRuns(runs []task.Run) []shownRun {
+	all := make([]shownRun, 0, len(runs))
+	for _, r := range runs {
+		all = append(all, shownRun{Task: r.Task.ID, Room: r.Task.Room, Content: r.Task.Content, Due: r.Due, State: r.State, Attempt: r.Attempt,
+			Claimed: r.Claimed, Retry: known(r.Retry), Ended: known(r.Ended), Result: r.Result})
+	}
+	return all
+}
+
+func (b *bot) printRuns(c console, runs []task.Run) {
+	for _, r := range runs {
+		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result), " "))
+	}
+}
+
+type taskListCommand struct {
+	Room string `help:"Only those of this room." placeholder:"ROOM"`
+	All  bool   `help:"Also the completed ones."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run lists tasks, room by room.
+func (l taskListCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	rooms := []string{l.Room}
+	if l.Room == "" {
+		if rooms, err = b.tasks.Rooms(ctx); err != nil {
+			return err
+		}
+	}
+	status := task.Status("")
+	if l.All {
+		status = task.All
+	}
+	shown := []shownTask{}
+	for _, room := range rooms {
+		tasks, err := b.tasks.List(ctx, room, status)
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			shown = append(shown, showTask(t))
+			if l.JSON {
+				continue
+			}
+			next := ""
+			if !t.NextDue.IsZero() {
+				next = ", next " + b.tasks.When(t, t.NextDue)
+			}
+			fmt.Fprintf(c.out, "%s  %s%s\n", room, t.Line(), next)
+		}
+	}
+	if l.JSON {
+		return printJSON(c.out, shown)
+	}
+	return nil
+}
+
+type taskShowCommand struct {
+	ID   string `arg:"" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run shows a task.
+func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	t, err := b.tasks.Find(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	runs, err := b.tasks.Runs(ctx, "", t.ID, 20)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		return printJSON(c.out, struct {
+			shownTask
+			Last []shownRun `json:"last"`
+		}{showTask(t), showRuns(runs)})
+	}
+	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
+	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason}, {"last result", t.LastResult}} {
+		if l[1] != "" {
+			fmt.Fprintf(c.out, "%s: %s\n", l[0], l[1])
+		}
+	}
+	if !t.NextDue.IsZero() {
+		fmt.Fprintf(c.out, "next: %s\n", b.tasks.When(t, t.NextDue))
+	}
+	b.printRuns(c, runs)
+	return nil
+}
+
+type taskAddCommand struct {
+	Text     []string `arg:"" help:"What is to be done."`
+	Room     string   `help:"Whose task it is; the room that was talked in last if left out." placeholder:"ROOM"`
+	When     string   `help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"." placeholder:"WORDS"`
+	Cron     string   `help:"When, as a cron expression: \"30 7 * * mon-fri\"." placeholder:"EXPRESSION"`
+	Zone     string   `help:"Of these times; the configured one if left out." placeholder:"ZONE"`
+	Prompt   string   `help:"What the model is to do then; without it, the person is reminded." placeholder:"TEXT"`
+	Silent   bool     `help:"With --prompt: nothing is said in the room."`
+	CatchUp  string   `help:"What becomes of times that were missed: once, skip or all." default:"once" enum:"once,skip,all"`
+	Priority int      `help:"1 (most urgent) to 10." default:"5"`
+	JSON     bool     `help:"Print JSON."`
+}
+
+// Run adds a task; a bot that runs sees it within ten seconds.
+func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent, CatchUp: task.CatchUp(a.CatchUp)}
+	if t.Room == "" {
+		rooms, err := b.sessions(nil, nil).Rooms(ctx)
+		if err != nil {
+			return err
+		}
+		if len(rooms) == 0 {
+			return usageError{errors.New("nobody has talked with the bot yet: say which room with --room")}
+		}
+		t.Room = rooms[0]
+	}
+	if t.Schedule, err = a.schedule(time.Now(), b.cfg.location()); err != nil {
+		return usageError{err}
+	}
+	if t, err = b.tasks.Add(ctx, t); err != nil {
+		return usageError{err}
+	}
+	return b.printTask(c, "Added", t, a.JSON)
+}
+
+func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Schedule, error) {
+	s := task.Schedule{At: a.When, Expression: a.Cron, Zone: a.Zone}
+	switch {
+	case a.When == "" && a.Cron == "" && a.Zone == "":
+		return nil, nil //nolint:nilnil // a task need not have a schedule
+	case a.When == "" && a.Cron == "":
+		return nil, errors.New("--zone needs --when or --cron")
+	case a.When != "" && a.Cron != "":
+		return nil, errors.New("--when and --cron say the same: leave one out")
+	case a.Cron != "":
+		s.Type = "cron"
+	default: // a moment, or a phrase that says all
+		if once, err := (task.Schedule{Type: "once", At: a.When, Zone: a.Zone}).Validate(now, loc); err == nil {
+			return &once, nil
+		}
+	}
+	s, err := s.Validate(now, loc)
+	return &s, err
+}
+
+func (b *bot) printTask(c console, word string, t task.Task, asJSON bool) error {
+	if asJSON {
+		return printJSON(c.out, showTask(t))
+	}
+	next := ""
+	if !t.NextDue.IsZero() {
+		next = ", next " + b.tasks.When(t, t.NextDue)
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %s%s\n", word, t.Line(), next)
+	return err
+}
+
+// changeTask does something with the task id.
+func changeTask(ctx context.Context, c console, path configPath, word, id string, asJSON bool, do func(s *task.Store, t task.Task) (task.Task, error)) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	t, err := b.tasks.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if t, err = do(b.tasks, t); err != nil {
+		return err
+	}
+	return b.printTask(c, word, t, asJSON)
+}
+
+type taskCompleteCommand struct {
+	ID     string   `arg:"" help:"The task."`
+	Reason []string `arg:"" help:"What was achieved."`
+	JSON   bool     `help:"Print JSON."`
+}
+
+// Run completes a task.
+func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath) error {
+	return changeTask(ctx, c, path, "Completed", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) {
+		return s.Complete(ctx, it.Room, it.ID, strings.Join(t.Reason, " "))
+	})
+}
+
+type taskPauseCommand struct {
+	ID   string `arg:"" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run pauses a task.
+func (t taskPauseCommand) Run(ctx context.Context, c console, path configPath) error {
+	return changeTask(ctx, c, path, "Paused", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Pause(ctx, it.Room, it.ID) })
+}
+
+type taskResumeCommand struct {
+	ID   string `arg:"" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run resumes a task.
+func (t taskResumeCommand) Run(ctx context.Context, c console, path configPath) error {
+	return changeTask(ctx, c, path, "Active again", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Resume(ctx, it.Room, it.ID) })
+}
+
+type taskDeleteCommand struct {
+	ID   string `arg:"" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// Run deletes a task.
+func (t taskDeleteCommand) Run(ctx context.Context, c console, path configPath) error {
+	return changeTask(ctx, c, path, "Deleted", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Delete(ctx, it.Room, it.ID) })
+}
+
+type taskRunsCommand struct {
+	ID    string `arg:"" optional:"" help:"Only those of this task."`
+	Room  string `help:"Only those of this room." placeholder:"ROOM"`
+	Count int    `help:"So many, the latest first." default:"20"`
+	JSON  bool   `help:"Print JSON."`
+}
+
+// Run shows runs.
+func (r taskRunsCommand) Run(ctx context.Context, c console, path configPath) error {
+	b, err := openMemory(ctx, c, path)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	runs, err := b.tasks.Runs(ctx, r.Room, r.ID, r.Count)
+	if err != nil {
+		return err
+	}
+	if r.JSON {
+		return printJSON(c.out, showRuns(runs))
+	}
+	b.printRuns(c, runs)
+	return nil
+}

@@ -1,0 +1,39 @@
+package task
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Find returns the task id of whatever room; it is for the operator.
+func (s *Store) Find(ctx context.Context, id string) (Task, error) {
+	id = bareID(id)
+	t, err := scan(s.db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND status <> 'deleted'`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Task{}, fmt.Errorf("no task #%s: `bot task list --all` shows them (%w)", id, ErrNotFound)
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("find task #%s: %w", id, err)
+	}
+	return t, nil
+}
+
+// Rooms lists the rooms that have tasks which are not deleted.
+func (s *Store) Rooms(ctx context.Context) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT room FROM task WHERE status <> 'deleted' ORDER BY room`)
+	if err != nil {
+		return nil, fmt.Errorf("list rooms with tasks: %w", err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var room string
+		if err := rows.Scan(&room); err != nil {
+			return nil, fmt.Errorf("list rooms with tasks: %w", err)
+		}
+		all = append(all, room)
+	}
+	return all, rows.Err()
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+	"reverie/internal/task"
+)
+
+const (
+	planned = 10_000 // tasks with a schedule
+	atOnce  = 100    // of them due at the same moment
+	idleFor = 20 * time.Second
+)
+
+// tasks measures the scheduler with many tasks: what it takes while nothing is due,
+// and how late those are handed over that are due at once.
+func tasks(ctx context.Context) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "reverie-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	if err := planTasks(ctx, db); err != nil {
+		return nil, err
+	}
+	s := task.NewScheduler(task.NewStore(db, time.Now), "", "", nil)
+	var mu sync.Mutex
+	var late []float64
+	handed := make(chan task.Run, atOnce)
+	s.Deliver = func(_ context.Context, r task.Run) error {
+		mu.Lock()
+		late = append(late, float64(time.Since(r.Due).Microseconds())/1000)
+		mu.Unlock()
+		handed <- r
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	time.Sleep(2 * time.Second) // the start plans all of them
+	before, err := cpu()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(idleFor)
+	after, err := cpu()
+	if err != nil {
+		return nil, err
+	}
+	// As after a change by another program, which is seen within ten seconds.
+	due := time.Now().Add(12 * time.Second).Truncate(time.Second)
+	if _, err := db.ExecContext(ctx, `UPDATE task SET schedule = ?, next_due = ? WHERE rowid IN (SELECT rowid FROM task LIMIT ?)`,
+		fmt.Sprintf(`{"schedule_type":"once","at":%q}`, due.Format(time.RFC3339)), due.UnixMilli(), atOnce); err != nil {
+		return nil, err
+	}
+	for range atOnce {
+		select {
+		case r := <-handed:
+			if err := s.Done(ctx, r.ID, "", nil); err != nil {
+				return nil, err
+			}
+		case <-time.After(time.Minute):
+			return nil, errors.New("not all tasks that are due were handed over")
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(late)
+	name := fmt.Sprintf("%d tasks: ", planned)
+	return []figure{
+		{name + "processor while nothing is due", 100 * (after - before).Seconds() / idleFor.Seconds(), "%", 1},
+		{name + fmt.Sprintf("%d due at once, 99 of 100 sooner", atOnce), late[len(late)*99/100-1], "ms", 200},
+	}, nil
+}
+
+// planTasks stores tasks that are due on other days.
+func planTasks(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	now := time.Now()
+	for i := range planned {
+		due := now.Add(48*time.Hour + time.Duration(i)*time.Minute)
+		if _, err := tx.ExecContext(ctx, `INSERT INTO task (id, room, user, content, priority, status, schedule, created, updated, scheduled, next_due)
+			VALUES (?, ?, '@you:localhost', 'a task', 5, 'active', ?, ?, ?, ?, ?)`, fmt.Sprintf("task_%08d", i), fmt.Sprintf("!%d", i%500),
+			fmt.Sprintf(`{"schedule_type":"monthly","day_of_month":%d,"at":%q}`, due.UTC().Day(), due.UTC().Format("15:04")),
+			now.UnixMilli(), now.UnixMilli(), now.UnixMilli(), due.UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}
+
+// cpu is the time that this process has used.
+func cpu() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, err
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}

@@ -209,6 +209,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		importer := memory.Importer{
 			Store: b.memory, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
 		}
+		begin := time.Now()
 		result, err := importer.Import(ctx, m.File, in)
 		if err != nil {
 			return err
@@ -219,7 +220,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		if m.JSON {
 			return printJSON(c.out, result)
 		}
-		fmt.Fprintf(c.out, "%d memories imported, %d were there already.\n", result.Added, result.Known)
+		fmt.Fprintf(c.out, "%d memories imported in %.1f s, %d were there already.\n", result.Added, time.Since(begin).Seconds(), result.Known)
 		if result.Batch != "" {
 			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
 		}

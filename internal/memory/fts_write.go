@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 )
@@ -108,6 +110,25 @@ func (a *analyser) make(s source) made {
 		m.marks |= markTells
 	}
 	return m
+}
+
+// makeAll is make of all, of many on every processor there is: the database waits
+// for it.
+func (a *analyser) makeAll(all []source) []*made {
+	out := make([]*made, len(all))
+	some := max(500, (len(all)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var wait sync.WaitGroup
+	for first := 0; first < len(all); first += some {
+		// go: ends when its texts are done, which is waited for
+		wait.Go(func() {
+			for i := first; i < min(first+some, len(all)); i++ {
+				m := a.make(all[i])
+				out[i] = &m
+			}
+		})
+	}
+	wait.Wait()
+	return out
 }
 
 func flagText(b bool) string {
@@ -221,8 +242,8 @@ func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) err
 			return err
 		}
 	}
-	for _, s := range all {
-		if err := w.insert(ctx, s); err != nil {
+	for _, m := range w.f.words.makeAll(all) {
+		if err := w.insert(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -289,18 +310,17 @@ func (w *indexWriter) count(scope int64, by, words int, terms map[string]struct{
 	}
 }
 
-func (w *indexWriter) insert(ctx context.Context, s source) error {
-	scope, err := w.scope(ctx, s.scope)
+func (w *indexWriter) insert(ctx context.Context, m *made) error {
+	scope, err := w.scope(ctx, m.scope)
 	if err != nil {
 		return err
 	}
-	m := w.f.words.make(s)
-	m.row = rowOf(s.class, scope, s.doc)
+	m.row = rowOf(m.class, scope, m.doc)
 	if err := w.exec(ctx, `INSERT INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 		return err
 	}
-	w.fresh[m.row] = &m
+	w.fresh[m.row] = m
 	w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
 	w.mark(m.place, m.seq, m.doc)
 	return nil

@@ -88,6 +88,9 @@ func noSuch(id string) error { return textErrorf("%s: %v", id, ErrNotFound) }
 
 // whyNot says why e cannot be merged on behalf of a, or "".
 func whyNot(ctx context.Context, db queryer, a Access, e Entry) (string, error) {
+	if ok, err := stands(ctx, db, e.ID); err != nil || !ok {
+		return ErrNotFound.Error(), err
+	}
 	switch {
 	case !a.sees(e.Scope) || e.State != Active:
 		return ErrNotFound.Error(), nil

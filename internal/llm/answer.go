@@ -15,6 +15,7 @@ type answer struct {
 	stream func(string)
 	watch  *watch
 	idle   time.Duration // allowed between two pieces
+	asked  time.Time
 
 	think     think
 	calls     callJoiner
@@ -23,6 +24,7 @@ type answer struct {
 	timings   json.RawMessage // of llama.cpp
 	finish    string
 	begun     bool
+	first     time.Duration // from asked until it began
 	shown     string
 }
 
@@ -79,7 +81,7 @@ func (a *answer) take(c chunk) {
 				a.calls.add(f)
 			}
 			if !a.begun && (d.Content+d.Refusal+d.ReasoningContent+d.Reasoning != "" || len(d.ToolCalls) > 0) {
-				a.begun = true
+				a.begun, a.first = true, time.Since(a.asked)
 				a.watch.expect(a.idle, errIdle)
 			}
 		}
@@ -108,7 +110,7 @@ func (a *answer) reply() Reply {
 	if a.stream != nil && text != a.shown && text != "" {
 		a.show(text)
 	}
-	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: withTimings(a.usage, a.timings)}
+	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
 }
 
 // whyEmpty says why there is nothing in an answer.

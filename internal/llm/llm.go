@@ -78,6 +78,8 @@ type Reply struct {
 	Finish    string     // "stop", "tool_calls", "length" (the answer was cut) …
 	Usage     Usage
 	Model     string // the configured name of the model that answered
+
+	First time.Duration // from the request until the answer began
 }
 
 // ModelConfig is one model on one server.

@@ -76,6 +76,7 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 			m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "model answered", slog.String("model", m.Name),
 				slog.Int("prompt_tokens", reply.Usage.Prompt), slog.Int("cached_tokens", reply.Usage.Cached),
 				slog.Int("output_tokens", reply.Usage.Output), slog.String("finish", reply.Finish),
+				slog.Duration("first_token", reply.First.Round(time.Millisecond)),
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
 			m.replied(ctx, req, reply)
 			return reply, nil
@@ -165,6 +166,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	if err != nil {
 		return Reply{}, &failure{kind: Failed, text: err.Error()}
 	}
+	asked := time.Now()
 	x := &exchange{client: m.client, alive: w.alive, body: body}
 	oc := openai.DefaultConfig(m.APIKey)
 	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
@@ -173,7 +175,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 		return Reply{}, m.judge(ctx, x, err)
 	}
 	defer events.Close()
-	a := answer{stream: stream, watch: w, idle: m.cfg.Idle}
+	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked}
 	a.think.hold = q&thinksFirst != 0
 	if err := a.read(events, x); err != nil {
 		return Reply{}, m.judge(ctx, x, err)

@@ -152,12 +152,17 @@ func kindOf(t *testing.T, err error) Kind {
 
 func TestStreams(t *testing.T) {
 	s := script(t, answers("Hel", "lo ", "there", "."))
-	m := setup(t, &waits{}, nil, s.URL)
+	var log strings.Builder
+	m := setup(t, &waits{}, &log, s.URL)
 	var seen []string
 	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { seen = append(seen, text) })
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got.First <= 0 || !strings.Contains(log.String(), "prompt_tokens=12 cached_tokens=8 output_tokens=3 finish=stop first_token=") {
+		t.Errorf("began after %v; log: %s", got.First, log.String())
+	}
+	got.First = 0
 	want := Reply{Text: "Hello there.", Finish: "stop", Usage: Usage{Prompt: 12, Cached: 8, Output: 3}, Model: "a"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -7,7 +7,7 @@ import (
 )
 
 // TooLargeError means that what must be sent does not fit into the model's
-// window. All numbers are tokens, by estimate.
+// window. All numbers are tokens, as far as is known as the model counts them.
 type TooLargeError struct {
 	Needed int // instructions and the newest turn
 	Room   int // what the window leaves for them
@@ -32,9 +32,8 @@ type demand struct {
 	room     int // for all of it
 	history  int // what the sections leave for the turns, if they can
 	sections []need
-	turns    []int   // whole turns, oldest first
-	batch    bool    // turns must go: the history has outgrown its room
-	dense    float64 // of a batch: tokens that the model counts for one by estimate; below 1 = as estimated
+	turns    []int // whole turns, oldest first
+	batch    bool  // turns must go: the history has outgrown its room
 }
 
 type need struct {
@@ -92,9 +91,6 @@ func fit(d demand) (g grant, needed int, ok bool) {
 		return g, sum + newest, false
 	}
 	room := d.room - sum
-	if d.batch && d.dense > 1 {
-		room = int(float64(room) / d.dense)
-	}
 	g.leave = leaveOut(d.turns, room, d.batch)
 	return g, sum + newest, true
 }

@@ -37,21 +37,26 @@ const (
 	tailFrame    = 16
 )
 
-// space is what the window has for prefix, history and tail, in tokens.
+// dense is how many tokens the model counts for one by estimate.
+func (t *Turn) dense() float64 {
+	if t.Dense > 0 {
+		return t.Dense
+	}
+	return 1
+}
+
+// space is what the window has for prefix, history and tail, in tokens by estimate.
 func (r *request) space() int {
 	if r.turn.Window <= 0 {
 		return 1 << 30
 	}
-	return r.turn.Window - r.turn.MaxOutput - r.turn.ToolTokens - messageFrame
+	return int(float64(r.turn.Window-r.turn.MaxOutput)/r.turn.dense()) - r.turn.ToolTokens - messageFrame
 }
 
 // draft goes on with the room's epoch if it can, and begins a new one if not.
 func (r *request) draft() (*draft, error) {
 	old := r.room.epoch
 	reason := r.ended(old)
-	if reason == "" && r.turn.Prune > 0 {
-		reason = outgrown
-	}
 	if reason == "" {
 		d, g, err := r.compose(old, false, false)
 		if err == nil && g.leave == 0 {
@@ -81,7 +86,7 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 			e.shown = append(e.shown, shown{Source: c.source, Lines: c.ids})
 		}
 	}
-	d, g, err := r.compose(e, true, reason == outgrown || r.turn.Prune > 0)
+	d, g, err := r.compose(e, true, reason == outgrown)
 	for err == nil && g.leave > 0 { // once more without the oldest turns: the tail may have to say what they said
 		e.first = r.turn.History[d.skipped+d.turns[g.leave].start].ID
 		d, g, err = r.compose(e, true, false)
@@ -104,7 +109,7 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 	for try := 0; ; try++ {
 		d := r.composeOnce(e, fresh)
 		want := r.demand(d)
-		want.batch, want.dense = batch, r.turn.Prune
+		want.batch = batch
 		if !fresh && !r.rebuilt {
 			if d.tokens() > r.space() {
 				return nil, grant{}, r.tooLarge(d.tokens())
@@ -122,7 +127,8 @@ func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 }
 
 func (r *request) tooLarge(needed int) error {
-	return &TooLargeError{Needed: needed, Room: r.space(), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: r.turn.ToolTokens}
+	said := func(tokens int) int { return int(float64(tokens) * r.turn.dense()) }
+	return &TooLargeError{Needed: said(needed), Room: said(r.space()), Window: r.turn.Window, Output: r.turn.MaxOutput, Tools: said(r.turn.ToolTokens)}
 }
 
 func (r *request) demand(d *draft) demand {

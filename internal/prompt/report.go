@@ -23,8 +23,9 @@ type Report struct {
 	TailTokens   int                `json:"tail_tokens"`
 	ToolTokens   int                `json:"tool_tokens"`
 	Total        int                `json:"total_tokens"`
-	Window       int                `json:"window"` // 0: not known
+	Window       int                `json:"window"` // 0: not known; as the model counts, and so is MaxOutput
 	MaxOutput    int                `json:"max_output"`
+	Dense        float64            `json:"dense"` // tokens that the model counts for one by estimate
 	Epoch        EpochReport        `json:"epoch"`
 	Reused       float64            `json:"reused"` // share of these bytes that the room's last request began with
 	Oversize     []Oversize         `json:"oversize,omitempty"`
@@ -60,6 +61,24 @@ type EpochReport struct {
 	New     bool      `json:"new"` // it begins with this request
 	Started time.Time `json:"started"`
 	Reason  string    `json:"reason"`
+}
+
+// Room is what the window has for a request, in tokens by estimate; 0 = not known.
+func (r Report) Room() int {
+	if r.Window <= 0 {
+		return 0
+	}
+	return int(float64(r.Window-r.MaxOutput) / r.dense())
+}
+
+// Counted is what the request takes as the model counts.
+func (r Report) Counted() int { return int(float64(r.Total) * r.dense()) }
+
+func (r Report) dense() float64 {
+	if r.Dense > 0 {
+		return r.Dense
+	}
+	return 1
 }
 
 // Problem is something in a file that its owner should look at.
@@ -113,6 +132,9 @@ func (r Report) String() string {
 	window := "window not known"
 	if r.Window > 0 {
 		window = fmt.Sprintf("window %d, of it %d for the answer", r.Window, r.MaxOutput)
+	}
+	if r.dense() != 1 {
+		window = fmt.Sprintf("%d as the model counts; ", r.Counted()) + window
 	}
 	fmt.Fprintf(&b, "\n\ntotal %d tokens; %s\nlayout %s; prefix %s; %.0f %% of it as in the last request\n",
 		r.Total, window, r.Layout, r.PrefixHash, 100*r.Reused)
@@ -174,7 +196,7 @@ func (r *request) finish(d *draft) Prompt {
 		tail: joinTail(d.kept, d.tail),
 	}
 	if window := p.Report.Window; window > 0 {
-		r.course.Used = 100 * (p.Report.Total + p.Report.MaxOutput) / window
+		r.course.Used = 100 * (p.Report.Counted() + p.Report.MaxOutput) / window
 	}
 	if !r.course.equal(r.room.course) {
 		p.commit.course = r.course
@@ -185,7 +207,7 @@ func (r *request) finish(d *draft) Prompt {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.layout, PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reused(r.room.last, sent), Problems: r.problems,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},

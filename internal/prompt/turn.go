@@ -21,7 +21,7 @@ type Turn struct {
 	Window     int               // tokens the model can read and write together; 0 = not known, nothing is left out
 	MaxOutput  int               // tokens reserved for the answer
 	History    []history.Message // oldest first; the last one is the user message or tool result to be answered
-	Prune      float64           // not 0: leave the oldest turns out now, in one batch; the model counts so many tokens for one by estimate
+	Dense      float64           // tokens that the model counts for one by estimate; 0 = 1. Window and MaxOutput are as it counts
 	Preview    bool              // only to look at: the history may be empty or answered already
 
 	Layout   Layout   // "" = the assembler's; another one for scheduled jobs and sub-sessions

@@ -157,6 +157,9 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	if full := s.guardLine(); full != "" {
 		lines = append(lines, full)
 	}
+	if used := s.usageLine(); used != "" {
+		lines = append(lines, used)
+	}
 	if s.cfg.Status != nil {
 		lines = append(lines, s.cfg.Status(ctx)...)
 	}

@@ -65,7 +65,6 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 			return prompt.Prompt{}, how, err
 		}
 		t := s.promptTurn(in, past, how)
-		t.Prune = s.guard.prune
 		p, err := s.cfg.Prompt.Assemble(ctx, t)
 		reason := s.tooFull(p.Report, past, err)
 		if reason == "" || try == mostTries {
@@ -107,7 +106,7 @@ func (s *Session) tooFull(r prompt.Report, past []history.Message, err error) st
 	case err != nil || r.Window <= 0 || len(past) == 0 || past[len(past)-1].Role != llm.User:
 		return "" // in the middle of a turn only what must be is done
 	}
-	room := r.Window - r.MaxOutput - (r.Total - r.History.Tokens)
+	room := r.Room() - (r.Total - r.History.Tokens)
 	if s.guard.full || r.History.Tokens*100 > room*boundary(r.Window) {
 		s.guard.full = false
 		return becauseFull
@@ -210,8 +209,7 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history
 	if err != nil {
 		return history.Limits{}, err
 	}
-	window := float64(t.Window-t.MaxOutput) / max(1, s.guard.dense) // as the server counts
-	room := (int(window) - p.Report.Total) * share / 100
+	room := (p.Report.Room() - p.Report.Total) * share / 100
 	// A summary that is much longer would cost the conversation its place, and a section
 	// of the prompt has a cap of 8,000 characters.
 	const least, most = 100, 1_600

@@ -53,19 +53,20 @@ func pressureOf(used, room int, before Pressure) Pressure {
 // guard watches how full the window of a room is.
 type guard struct {
 	level Pressure
-	used  int     // tokens of the latest request
-	room  int     // what the window has for one; 0 = not known
-	dense float64 // tokens that the server counts for one by estimate, 1 at least
-	full  bool    // the conversation is to be compacted before the next message is answered
-	prune float64 // not 0: the next request is to be without the oldest turns, see prompt.Turn
+	used  int  // tokens of the latest request
+	room  int  // what the window has for one; 0 = not known
+	full  bool // the conversation is to be compacted before the next message is answered
 }
 
-// watch looks at the request just made: by the report's estimate, or by the server's
-// own count where that is larger. A level that begins is acted on once.
+// watch looks at the request just made: by the server's own count if it is one, or else by
+// the estimate as it was calibrated. A level that begins is acted on once.
 func (s *Session) watch(ctx context.Context, r prompt.Report, counted int) {
 	g := &s.guard
 	before := g.level
-	g.used, g.room, g.dense = max(r.Total, counted), 0, max(1, float64(counted)/float64(max(r.Total, 1)))
+	g.used, g.room = r.Counted(), 0
+	if _, ok := density(r.Total, counted); ok {
+		g.used = counted
+	}
 	if r.Window > 0 {
 		g.room = r.Window - r.MaxOutput
 	}
@@ -86,25 +87,13 @@ func (s *Session) watch(ctx context.Context, r prompt.Report, counted int) {
 // relief is what is done when the window fills up. newSession fills it in.
 type relief struct {
 	compact   func(context.Context) error // while there is still room to do it well; nil = nothing
-	emergency func(context.Context) error // at once: the next request may not fit
+	emergency func(context.Context) error // the next request may not fit
 }
 
 // compactNext has the conversation compacted before the next message is answered: in
 // the middle of a turn the model would lose what it is working on.
 func (s *Session) compactNext(context.Context) error {
 	s.guard.full = true
-	return nil
-}
-
-// pruneNext has the oldest turns left out of the next request, in one batch, if the
-// server counts more tokens than the estimate does. Where it does not, the assembler
-// does the same by itself, no sooner than it must: each time costs a reading of the
-// whole prompt.
-func (s *Session) pruneNext(context.Context) error {
-	s.guard.full = true
-	if s.guard.dense > 1 {
-		s.guard.prune = s.guard.dense
-	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ type manner struct {
 	think llm.Think
 	tier  int
 	goal  task.Goal
+	dense float64 // tokens that its model counts for one by estimate
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
@@ -31,6 +32,9 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 		return m, err
 	}
 	if m.tier, err = s.tier(ctx, past, preview); err != nil {
+		return m, err
+	}
+	if m.dense, err = s.dense(ctx, m.mode.role); err != nil {
 		return m, err
 	}
 	var since time.Time
@@ -66,7 +70,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	t := prompt.Turn{
 		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
 		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: m.mode.switched,
-		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier,
+		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
 	}
 	if names := s.cfg.Models.Role(m.mode.role); len(names) > 0 {
 		t.Model = names[0]

@@ -39,13 +39,14 @@ type Session struct {
 	counted    int64                  // the answer whose use of memories was counted last
 	read       func(text string) bool // whether the model had a text before it, the last time
 
+	usage   usage
 	guard   guard
 	relieve relief
 }
 
 func newSession(m *Manager, room string) *Session {
 	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
-	s.relieve = relief{compact: s.compactNext, emergency: s.pruneNext}
+	s.relieve = relief{compact: s.compactNext, emergency: s.compactNext}
 	return s
 }
 

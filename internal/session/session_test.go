@@ -88,8 +88,8 @@ type script struct {
 	forever  string // given when answers has run out
 	refuse   string // a parameter that makes a request a bad one
 	requests []string
-	block    chan struct{} // when set, an answer waits for it
-	dense    int           // when set, a token is so many bytes of the request, and usage is reported
+	block    chan struct{}         // when set, an answer waits for it
+	count    func(body string) int // when set, how many tokens a request has, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
 }
@@ -146,8 +146,8 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b, _ := json.Marshal(c)
 		fmt.Fprintf(w, "data: %s\n\n", b)
 	}
-	if s.dense > 0 {
-		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", len(body)/s.dense)
+	if s.count != nil {
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", s.count(string(body)))
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }

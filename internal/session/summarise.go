@@ -85,7 +85,11 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	for _, m := range s.cfg.Prompt.CompactionRequest(ask) {
 		frame += llm.EstimateTokens(m.Content) + 16
 	}
-	room := window - out - frame - window/20 // estimates err
+	dense, err := s.dense(ctx, compactionRole)
+	if err != nil {
+		return "", err
+	}
+	room := int(float64(window-out)/dense) - frame - window/20 // estimates err
 	if room < window/8 {
 		return "", fmt.Errorf("the window of %d tokens has no room for what is to be summarised", window)
 	}

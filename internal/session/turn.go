@@ -235,7 +235,6 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
 		return llm.Reply{}, err
 	}
-	s.guard.prune = 0
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	sent := p.Messages()
@@ -257,6 +256,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		}
 	}
 	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
+	s.count(ctx, p.Report, how.mode.role, last, reply)
 	s.watch(ctx, p.Report, reply.Usage.Prompt)
 	return reply, err
 }

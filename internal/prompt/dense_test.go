@@ -1,0 +1,43 @@
+package prompt
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestDense: what the window holds goes by how the model counts, and so do the numbers
+// that people read.
+func TestDense(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.window = 0
+	for range 40 {
+		w.says(strings.Repeat("many words ", 100))
+		w.send()
+		w.answers("fine")
+	}
+	w.says("and now?")
+	assemble := func(dense float64) (Prompt, error) {
+		turn := w.turn()
+		turn.Window, turn.MaxOutput, turn.Dense = 8000, 500, dense
+		return w.assembler.Assemble(t.Context(), turn)
+	}
+	before := 1 << 30
+	for _, dense := range []float64{0.8, 1, 1.3, 2} {
+		p, err := assemble(dense)
+		w.must(err)
+		r := p.Report
+		if r.History.Tokens >= before || r.Counted() > 8000-500 || r.Counted() != int(float64(r.Total)*dense) || r.Room() != int(7500/dense) {
+			t.Errorf("with %v for one, %d tokens of history, %d of all, %d as counted, room for %d", dense, r.History.Tokens, r.Total, r.Counted(), r.Room())
+		}
+		if got := strings.Contains(r.String(), " as the model counts; window 8000"); got != (dense != 1) {
+			t.Errorf("with %v for one: %s", dense, r.String())
+		}
+		before = r.History.Tokens
+	}
+	_, err := assemble(400)
+	var large *TooLargeError
+	if !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000 {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,130 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// Tokens are estimated by the class of their characters, and each model counts them in
+// its own way. The server says with each answer how many there were; what that makes of
+// the estimate is kept per model, and everything that weighs a window goes by it.
+
+// usage is what a session knows of the tokens of its requests.
+type usage struct {
+	model string  // which one answered last
+	dense float64 // tokens that it counted for one by estimate, in this room; 0 = it did not say
+	reply llm.Reply
+
+	foretold int // tokens of the last request
+}
+
+// Bounds of what is believed: a smaller share means that the server did not read, or did
+// not count, all that was sent; a larger one that it counts something else.
+const (
+	leastDense = 0.67
+	mostDense  = 5.0
+	leastTotal = 300 // tokens; in less the frame of the messages weighs too much
+)
+
+// density is how many tokens were counted for one by estimate; false = there is nothing
+// to be learned from it.
+func density(estimated, counted int) (float64, bool) {
+	if estimated < leastTotal || counted <= 0 {
+		return 1, false
+	}
+	d := float64(counted) / float64(estimated)
+	return d, d >= leastDense && d <= mostDense
+}
+
+// learned is a factor after another observation: at once when more is counted, as a request
+// that is too large is refused, and by a quarter of the way when less is.
+func learned(before, seen float64, answers int) float64 {
+	if answers == 0 || seen >= before {
+		return seen
+	}
+	return before + (seen-before)/4
+}
+
+// dense is how many tokens the first model of role counts for one by estimate: as this
+// room saw it last, or else as any did. 1 = nothing is known.
+func (s *Session) dense(ctx context.Context, role string) (float64, error) {
+	names := s.cfg.Models.Role(role)
+	if len(names) == 0 {
+		return 1, nil
+	}
+	if u := s.usage; u.model == names[0] && u.dense > 0 {
+		return u.dense, nil
+	}
+	factor, _, err := s.modelFactor(ctx, names[0])
+	return factor, err
+}
+
+// modelFactor is what is stored of a model, and from how many answers it was learned.
+func (m *Manager) modelFactor(ctx context.Context, model string) (factor float64, answers int, err error) {
+	err = m.cfg.DB.QueryRowContext(ctx, `SELECT factor, answers FROM model_count WHERE model = ?`, model).Scan(&factor, &answers)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return 1, 0, nil
+	case err != nil:
+		return 1, 0, fmt.Errorf("session: read how a model counts: %w", err)
+	case !(factor >= leastDense && factor <= mostDense):
+		return 1, 0, nil
+	}
+	return factor, answers, nil
+}
+
+// count learns from an answer how its model counts. r is what was sent, bare without
+// the tools. What cannot be stored is learned again with the next one.
+func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare bool, reply llm.Reply) {
+	if reply.Model == "" {
+		return // there is none
+	}
+	before := s.usage
+	s.usage = usage{model: reply.Model, reply: reply, foretold: r.Counted()}
+	if before.model == reply.Model {
+		s.usage.dense = before.dense
+	}
+	sent := r.Total
+	if bare {
+		sent -= r.ToolTokens
+	}
+	seen, ok := density(sent, reply.Usage.Prompt)
+	if !ok {
+		return
+	}
+	in := 1
+	if s.usage.dense == 0 {
+		in = 0
+	}
+	s.usage.dense = learned(s.usage.dense, seen, in)
+	factor, answers, err := s.modelFactor(ctx, reply.Model)
+	if err == nil {
+		_, err = s.cfg.DB.ExecContext(ctx, `INSERT INTO model_count (model, factor, answers, at) VALUES (?1, ?2, 1, ?3)
+			ON CONFLICT (model) DO UPDATE SET factor = ?2, answers = answers + 1, at = ?3`,
+			reply.Model, learned(factor, seen, answers), s.cfg.Now().UnixMilli())
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("how the model counts is not kept", "model", reply.Model, "err", err)
+	}
+	s.log.Debug("counted", "role", role, "model", reply.Model, "estimated", sent, "expected", int(float64(sent)*r.Dense), "tokens", reply.Usage.Prompt)
+}
+
+// usageLine says for !status what the last answer took; "" = nothing is known.
+func (s *Session) usageLine() string {
+	u := s.usage.reply
+	if u.Usage == (llm.Usage{}) {
+		return ""
+	}
+	cached := ""
+	if u.Usage.Cached > 0 {
+		cached = fmt.Sprintf(", %d of them from its cache", u.Usage.Cached)
+	}
+	return fmt.Sprintf("For the last answer the model read %d tokens%s, began after %s and wrote %d.",
+		u.Usage.Prompt, cached, u.First.Round(100*time.Millisecond), u.Usage.Output)
+}

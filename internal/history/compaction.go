@@ -46,14 +46,14 @@ func (c Compaction) Text() string {
 	return strings.TrimSpace(strings.Join(parts, "\n\n"))
 }
 
-// Compacted returns the newest compaction of the current conversation of room, the
-// zero value if there was none.
+// Compacted returns the newest compaction of the current conversation of room that was
+// not taken back, the zero value if there is none.
 func (s *Store) Compacted(ctx context.Context, room string) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
 	err := s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at
-		FROM compaction WHERE room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
+		FROM compaction WHERE undone = 0 AND room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
 		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Compaction{}, nil
@@ -99,6 +99,9 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 		return err
 	}
 	s.reached("marked")
+	if err := snapshot(ctx, tx, c, shorter); err != nil {
+		return err
+	}
 	short := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
 	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, c.Room, c.Room, m.ID} }); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,9 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 				return 0, fmt.Errorf("forget in the transcript: %w", err)
 			}
 		}
+		if err := replaceShort(ctx, tx, t, forgottenText); err != nil {
+			return 0, err
+		}
 		var n int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
 			return 0, fmt.Errorf("forget in the transcript: %w", err)
@@ -47,7 +51,26 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = ?, tail = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	var said string
+	err = tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	if err := redactShort(ctx, tx, event, said); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("take back a message: %w", err)
 	}
 	return nil
@@ -138,6 +161,9 @@ func (s *Store) Unquote(ctx context.Context, quotes []string) error {
 		}
 		if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = replace(text, ?1, ?2) WHERE role = 'tool' AND instr(text, ?1) > 0`, q, " "+takenBack); err != nil {
 			return fmt.Errorf("take back a message: %w", err)
+		}
+		if err := replaceShort(ctx, s.db, q, " "+takenBack); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func commands() []command {
 		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it", (*Session).memories},
 		{"remember", "have me remember the words that follow", (*Session).rememberThis},
 		{"forget", "have something forgotten for good: its id, or words of it", (*Session).forgetThis},
-		{"undo", "take back your last change to what I remember here", (*Session).undoThis},
+		{"undo", "take back your last change to what I remember here; `compact`: the last summary of this conversation", (*Session).undoThis},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},

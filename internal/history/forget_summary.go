@@ -1,0 +1,96 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// The words of a message also stand in the short form it is sent in, in the summary that
+// stands for it, and beside that. What is forgotten or taken back leaves those too.
+
+// execer is a database or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// replaceShort replaces text in the short forms of what people did not write, and in
+// summaries.
+func replaceShort(ctx context.Context, db execer, text, by string) error {
+	for _, query := range []string{
+		`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`,
+		`UPDATE compaction_before SET short = replace(short, ?1, ?2) WHERE instr(short, ?1) > 0 AND message IN (SELECT id FROM message WHERE role <> 'user')`,
+		`UPDATE compaction SET summary = replace(summary, ?1, ?2) WHERE instr(summary, ?1) > 0`,
+		`UPDATE compaction SET details = replace(details, ?1, ?2) WHERE instr(details, ?1) > 0`,
+	} {
+		if _, err := db.ExecContext(ctx, query, text, by); err != nil {
+			return fmt.Errorf("take words out of what was shortened: %w", err)
+		}
+	}
+	return nil
+}
+
+// redactShort empties what else there is of the words of the message event, which said
+// text: its short forms, and the lines of summaries that repeat it word for word.
+func redactShort(ctx context.Context, db execer, event, text string) error {
+	for _, query := range []string{
+		`UPDATE compaction_before SET short = '' WHERE message IN (SELECT id FROM message WHERE event_id = ? AND role = 'user')`,
+		`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`,
+	} {
+		if _, err := db.ExecContext(ctx, query, event); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
+	}
+	rows, err := db.QueryContext(ctx, `SELECT id, summary, details FROM compaction WHERE room IN (SELECT room FROM message WHERE event_id = ?)`, event)
+	if err != nil {
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	defer rows.Close()
+	type row struct {
+		id               int64
+		summary, details string
+	}
+	var changed []row
+	for rows.Next() {
+		var r row
+		if err := rows.Scan(&r.id, &r.summary, &r.details); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
+		summary, details := withoutLines(r.summary, text), withoutLines(r.details, text)
+		if summary != r.summary || details != r.details {
+			changed = append(changed, row{r.id, summary, details})
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("take back a message: %w", err)
+	}
+	for _, r := range changed {
+		if _, err := db.ExecContext(ctx, `UPDATE compaction SET summary = ?, details = ? WHERE id = ?`, r.summary, r.details, r.id); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
+	}
+	return nil
+}
+
+// withoutLines is text without the lines that repeat words of said, with or without
+// who said them, whole or cut. Lines of a word or two repeat nothing.
+func withoutLines(text, said string) string {
+	said = loose(said)
+	var kept []string
+	for line := range strings.SplitSeq(text, "\n") {
+		words := strings.TrimLeft(line, "-*• ")
+		if who, rest, ok := strings.Cut(words, ": "); ok && !strings.Contains(who, " ") {
+			words = rest
+		}
+		words = loose(strings.TrimSuffix(strings.TrimSpace(words), "…"))
+		if len(words) >= leastRepeated && strings.Contains(said, words) {
+			continue
+		}
+		kept = append(kept, line)
+	}
+	return strings.Join(kept, "\n")
+}
+
+const leastRepeated = 6 // bytes

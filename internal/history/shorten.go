@@ -85,6 +85,10 @@ func cutTo(text string, most int) string {
 	return fmt.Sprintf("… %d characters left out …", left)
 }
 
+// Cut keeps about so many tokens of text, most of them from its beginning, and says in
+// their place that others are missing.
+func Cut(text string, most int) string { return cutTo(text, most) }
+
 // remark is what cutTo takes to say that something is missing, in tokens.
 const remark = 20
 

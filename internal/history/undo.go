@@ -41,6 +41,8 @@ func (s *Store) Uncompact(ctx context.Context, room string, now time.Time) (Comp
 		return Compaction{}, ErrNotCompacted
 	case err != nil:
 		return Compaction{}, fmt.Errorf("take a compaction back: %w", err)
+	case c.Messages+c.Shortened == 0: // it only carries a summary into a new conversation
+		return Compaction{}, ErrNotCompacted
 	case undone != 0:
 		return Compaction{}, ErrUndone
 	}

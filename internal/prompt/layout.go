@@ -66,6 +66,7 @@ var contributors = []contributor{
 	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary, no},
 	{"footprint", "Lately Used", Data, Items, gatherFootprint, no},
 	{"files", "Files Read", Data, Items, gatherFiles, no},
+	{"reread", "Files you had read, as they are now", Data, Items, gatherReread, no}, // after a compaction
 	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
 	{"clock", "Current Time", Trusted, None, gatherClock, no},
 	{"runtime", "Runtime", Trusted, None, gatherRuntime, no},
@@ -110,6 +111,7 @@ var layouts = map[Layout][]place{
 		{"pin", Tail, 35, 85, 1_000, Changed},
 		{"tasks_now", Tail, 40, 65, 5_000, Changed},
 		{"active_skills", Tail, 50, 55, 16_000, NewLines},
+		{"reread", Tail, 60, 45, 8_000, Once},
 		{"skill_hints", Tail, 70, 30, 1_200, NewLines},
 		{"recalled", Tail, 75, 72, 8_000, NewLines},
 		{"steering", Tail, 80, 95, 1_000, NewLines},

@@ -34,6 +34,7 @@ type Turn struct {
 	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
+	Reread   []string // files that a compaction took the text of, as they are now
 	Markers  bool     // the model may report on the goal in lines of its text
 
 	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none

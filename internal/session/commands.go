@@ -22,7 +22,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"help", "this list", (*Session).help},
-		{"new", "start a new conversation; what I was told to remember stays", (*Session).startNew},
+		{"new", "start a new conversation; what I was told to remember stays; `keep`: with a summary of this one", (*Session).startNew},
 		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
 		{"stop", "stop the answer I am working on", (*Session).stop},
 		{"compact", "summarise the older part of this conversation, so that there is room again", (*Session).compactNow},
@@ -87,7 +87,10 @@ func (s *Session) help(context.Context, Inbound, string) (string, error) {
 	return b.String(), nil
 }
 
-func (s *Session) startNew(ctx context.Context, _ Inbound, _ string) (string, error) {
+func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string, error) {
+	if strings.EqualFold(args, "keep") {
+		return s.rollOver(ctx, in)
+	}
 	s.recallable(ctx)
 	s.leaving()
 	if _, err := s.cfg.History.StartNew(ctx, s.room); err != nil {

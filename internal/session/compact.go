@@ -21,6 +21,7 @@ type compaction struct {
 	asked   string    // the message for which a model was asked for a summary last
 	failed  int       // summaries in a row that came to nothing
 	waiting time.Time // until then no model is asked
+	reread  []string  // files for the next request
 }
 
 const (
@@ -170,6 +171,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
 		return false, err
 	}
+	s.compaction.reread = append(s.reread(ctx, in, how.mode, plan, l.Room), s.compaction.reread...)
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
 	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))

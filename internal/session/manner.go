@@ -79,6 +79,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		t.Thinking = string(m.think)
 	}
 	t.Summary, t.Compacted = m.summary.Text(), m.summary.ID
+	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
 	return t
 }

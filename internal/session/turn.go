@@ -235,6 +235,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
 		return llm.Reply{}, err
 	}
+	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	sent := p.Messages()

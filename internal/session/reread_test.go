@@ -1,0 +1,151 @@
+package session
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// TestFilesAreReadAgain: what the model read lately and a compaction took away is before it
+// again, as it is now, once, within bounds, and only if it may still be read.
+func TestFilesAreReadAgain(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 16_000)
+	w.summarising(t, func(string) string { return "They looked at some skills, and found nothing wrong with them." })
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func(m history.Message) {
+		t.Helper()
+		m.Room, m.At = "!dm", time.Now()
+		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("secret.txt", "SECRET-KEY")
+	names := []string{"secret.txt"}
+	for i := range 7 {
+		name := fmt.Sprintf("prompts/part%d.md", i)
+		write(name, fmt.Sprintf("CONTENT-%d ", i)+strings.Repeat("of a skill ", 10))
+		names = append(names, name)
+	}
+	names = append(names, "prompts/part6.md") // twice
+	add(history.Message{Role: llm.User, Sender: owner, EventID: "$a", Text: "look at these"})
+	for i, name := range names {
+		id := fmt.Sprint("c", i)
+		add(history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: id, Name: "read_file", Arguments: fmt.Sprintf(`{"path":"data/%s"}`, name)}}})
+		add(history.Message{Role: llm.Tool, CallID: id, Text: "what it said before"})
+	}
+	add(history.Message{Role: llm.Assistant, Text: "seen"})
+	write("prompts/part6.md", "CHANGED-6")
+	if err := os.Remove(filepath.Join(w.dir, "prompts/part5.md")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		add(history.Message{Role: llm.User, Sender: owner, EventID: fmt.Sprint("$b", i), Text: "well"})
+		add(history.Message{Role: llm.Assistant, Text: "yes"})
+	}
+	if got := w.say(t, "$c", "!compact"); !strings.Contains(got.Text, "I have summarised") {
+		t.Fatalf("%+v", got)
+	}
+	w.say(t, "$q1", "and now?")
+	got := w.lastPrompt(t)
+	for _, want := range []string{"Files you had read, as they are now", "CHANGED-6", "CONTENT-4", "CONTENT-3", "CONTENT-2"} {
+		if strings.Count(got, want) != 1 {
+			t.Errorf("%q stands there %d times", want, strings.Count(got, want))
+		}
+	}
+	for _, not := range []string{"SECRET-KEY", "CONTENT-0", "CONTENT-1", "CONTENT-5", "CONTENT-6", "what it said before"} { // five were read again, of which one is gone
+		if strings.Contains(got, not) {
+			t.Errorf("%q stands there", not)
+		}
+	}
+	w.say(t, "$q2", "go on")
+	if got := w.lastPrompt(t); strings.Count(got, "CHANGED-6") != 1 {
+		t.Errorf("with the next message it stands there %d times", strings.Count(got, "CHANGED-6"))
+	}
+}
+
+// TestRereadIsBounded: files take a share of the room and no more.
+func TestRereadIsBounded(t *testing.T) {
+	w := newWindow(t, t.TempDir(), 16_000)
+	var plan history.Plan
+	for i := range 5 {
+		name := fmt.Sprintf("prompts/long%d.md", i)
+		if err := os.WriteFile(filepath.Join(w.dir, name), []byte(strings.Repeat("many words in a long file\n", 3000)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		plan.Gone = append(plan.Gone, history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: fmt.Sprint(i), Name: "read_file", Arguments: `{"path":"` + name + `"}`}}})
+	}
+	s := newSession(w.Manager, "!dm")
+	now, err := s.mode(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := Inbound{Room: "!dm", Sender: owner, Private: true}
+	for room, least := range map[int]int{500: 0, 4000: 1, 20_000: 1} {
+		got := s.reread(t.Context(), in, now, plan, room)
+		if n := llm.EstimateTokens(strings.Join(got, "\n")); n > room/10+5 || len(got) < least {
+			t.Errorf("of a room of %d, %d files take %d tokens", room, len(got), n)
+		}
+	}
+	plan.Kept = plan.Gone[4:]
+	for _, text := range s.reread(t.Context(), in, now, plan, 20_000) {
+		if strings.Contains(text, "long4.md") {
+			t.Error("what the conversation still holds is read again")
+		}
+	}
+}
+
+// TestNewKeep: !new keep begins a conversation that has a summary of the one before, the goal
+// and what was locked, and none of its messages.
+func TestNewKeep(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	var n *int
+	n = w.summarising(t, func(string) string {
+		return fmt.Sprintf("The owner said hello %d times, and that the dog is called bruno.", *n)
+	})
+	if got := w.say(t, "$0", "!new keep"); !strings.Contains(got.Text, "only just begun") {
+		t.Errorf("of nothing: %+v", got)
+	}
+	w.say(t, "$goal", "!goal new build the greenhouse")
+	w.say(t, "$1", "hello there")
+	w.say(t, "$2", "DECISION_LOCKED: the fence stays green | everybody likes it")
+	if got := w.say(t, "$3", "!new Keep"); !strings.HasPrefix(got.Text, "A new conversation starts here, with a summary of 4 messages") || *n != 1 {
+		t.Errorf("asked %d times: %+v", *n, got)
+	}
+	if got := w.say(t, "$4", "!summary"); !strings.Contains(got.Text, "the dog is called bruno") {
+		t.Errorf("!summary: %+v", got)
+	}
+	w.say(t, "$5", "and now?")
+	got := w.lastPrompt(t)
+	for _, want := range []string{"the dog is called bruno", "the fence stays green", "build the greenhouse", "and now?"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "hello there") {
+		t.Errorf("what was said is there still: %s", got)
+	}
+	if got := w.say(t, "$6", "!undo compact"); !strings.Contains(got.Text, "nothing to take back") {
+		t.Errorf("!undo compact: %+v", got)
+	}
+	w.say(t, "$7", "!new keep") // and on from there
+	w.say(t, "$8", "and then?")
+	if got := w.lastPrompt(t); !strings.Contains(got, "the fence stays green") || strings.Contains(got, "and now?") {
+		t.Errorf("the second time: %s", got)
+	}
+	w.say(t, "$9", "!new")
+	w.say(t, "$10", "hi")
+	if got := w.lastPrompt(t); strings.Contains(got, "the fence stays green") || strings.Contains(got, "bruno") {
+		t.Errorf("after !new alone: %s", got)
+	}
+}

@@ -97,7 +97,7 @@ func TestUncompactAny(t *testing.T) {
 			}
 			before := rows(t, db, past[len(past)-1].ID)
 			loaded := texts(t, s, here)
-			at := rapid.IntRange(0, len(past)).Draw(rt, "gone")
+			at := rapid.IntRange(1, len(past)).Draw(rt, "gone")
 			var shorter []history.Message
 			for _, m := range past[at:] {
 				if rapid.Bool().Draw(rt, "shorter") {

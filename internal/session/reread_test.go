@@ -72,6 +72,11 @@ func TestFilesAreReadAgain(t *testing.T) {
 	if got := w.lastPrompt(t); strings.Count(got, "CHANGED-6") != 1 {
 		t.Errorf("with the next message it stands there %d times", strings.Count(got, "CHANGED-6"))
 	}
+	write("SOUL.md", "You are kind.") // an epoch begins
+	w.say(t, "$q3", "go on")
+	if got := w.lastPrompt(t); strings.Contains(got, "CHANGED-6") {
+		t.Error("it is shown to a model that has gone on long since")
+	}
 }
 
 // TestRereadIsBounded: files take a share of the room and no more.

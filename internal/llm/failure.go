@@ -226,6 +226,8 @@ func refusedPart(status int, said string) quirk {
 	switch {
 	case says(said, sayNoTools):
 		return noTools
+	case strings.Contains(said, "roles must alternate"): // Gemma's and Mistral's templates say so in all servers
+		return alternating
 	case status >= 500:
 		if says(said, sayNoThink) { // Ollama refuses a level so
 			return thinkQuirks

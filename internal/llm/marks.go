@@ -18,7 +18,7 @@ const maxMarks = 4
 // last ones. What has no text, and a tool's result where the server takes no
 // mark on it, leaves its mark to the message before it.
 func (m *model) marks(req Request, messages []Message, q quirk) []int {
-	if !m.CacheMarks || q&noMarks != 0 {
+	if !m.CacheMarks || q&(noMarks|alternating) != 0 {
 		return nil
 	}
 	var at []int

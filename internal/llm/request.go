@@ -18,6 +18,7 @@ const (
 	noTools                           // the model calls none
 	newMaxTokens                      // wants max_completion_tokens
 	thinksFirst                       // sends </think> without <think>
+	alternating                       // its template takes no two messages of a person in a row
 
 	// The parts that a request can do without, in the order in which they are
 	// given up while a server does not say what it dislikes.
@@ -41,6 +42,7 @@ var quirkNames = map[quirk]string{
 	newMaxTokens:    "wants max_completion_tokens",
 	noTemperature:   "takes no temperature of ours",
 	thinksFirst:     "sends its thinking without an opening tag",
+	alternating:     "takes no two messages of a person in a row: they are sent as one",
 	noToolMarks:     "takes no cache marks on results of tools",
 	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
 	noTemplateArgs:  "takes no arguments for its chat template",
@@ -88,12 +90,30 @@ func (m *model) temperature(req Request, q quirk) *float32 {
 	return req.Temperature
 }
 
-// messages are the request's, one for one, in a form that the model understands.
+// messages are the request's in a form that the model understands; one for one, but where
+// they must alternate.
 func (m *model) messages(req Request, q quirk) []Message {
+	messages := req.Messages
 	if q&noTools != 0 {
-		return withoutTools(req.Messages)
+		messages = withoutTools(messages)
 	}
-	return req.Messages
+	if q&alternating != 0 {
+		messages = alternate(messages)
+	}
+	return messages
+}
+
+// alternate makes one message of those that follow one another as words of a person.
+func alternate(messages []Message) []Message {
+	out := make([]Message, 0, len(messages))
+	for _, m := range messages {
+		if n := len(out); n > 0 && m.Role == User && out[n-1].Role == User {
+			out[n-1].Content += "\n\n" + m.Content
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 func toolOf(t ToolSpec) openai.Tool {

@@ -53,6 +53,37 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 	}
 }
 
+// A template that takes no two messages of a person in a row gets them as one, from the
+// first refusal on, whatever the server's status; others get them as they were said.
+func TestRolesAlternate(t *testing.T) {
+	refusal := `{"error":{"message":"Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/..."}}`
+	for _, code := range []int{400, 500} {
+		s := script(t, status(code, refusal), answers("fine"))
+		w := &waits{}
+		m := setup(t, w, nil, s.URL)
+		req := Request{Messages: []Message{{Role: System, Content: "s"}, {Role: User, Content: "one"}, {Role: User, Content: "two"},
+			{Role: Assistant, Content: "a"}, {Role: User, Content: "three"}}}
+		for range 2 {
+			ask(t, m, req)
+		}
+		var sent []string
+		for i := range s.requests() {
+			said := ""
+			for _, msg := range s.body(i)["messages"].([]any) {
+				said += msg.(map[string]any)["role"].(string)[:1] + ":" + msg.(map[string]any)["content"].(string) + " "
+			}
+			sent = append(sent, said)
+		}
+		merged := "s:s u:one\n\ntwo a:a u:three "
+		if d := cmp.Diff([]string{"s:s u:one u:two a:a u:three ", merged, merged}, sent); d != "" || len(w.ds) != 0 {
+			t.Errorf("with status %d: %s", code, d)
+		}
+		if req.Messages[1].Content != "one" {
+			t.Error("the request itself was changed")
+		}
+	}
+}
+
 // A temperature is sent unless the configuration names one, which goes before it; a
 // server that refuses it, in whatever words, answers without, and is not told again.
 func TestTemperatureOfTheRequest(t *testing.T) {

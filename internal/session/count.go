@@ -125,6 +125,9 @@ func (s *Session) usageLine() string {
 	if u.Usage.Cached > 0 {
 		cached = fmt.Sprintf(", %d of them from its cache", u.Usage.Cached)
 	}
-	return fmt.Sprintf("For the last answer the model read %d tokens%s, began after %s and wrote %d.",
-		u.Usage.Prompt, cached, u.First.Round(100*time.Millisecond), u.Usage.Output)
+	began := "began at once"
+	if d := u.First.Round(100 * time.Millisecond); d > 0 {
+		began = "began after " + d.String()
+	}
+	return fmt.Sprintf("For the last answer the model read %d tokens%s, %s and wrote %d.", u.Usage.Prompt, cached, began, u.Usage.Output)
 }

@@ -1,4 +1,5 @@
-// Package dream puts memory in order while nobody talks: it plans, checks the plan,
+// Package dream makes memory of conversations (Harvester), and puts it in order while
+// nobody talks (Dreamer): it plans, checks the plan,
 // keeps a copy, does all of it in one transaction, looks whether everything is still
 // found, and says what it did. No text is ever changed or removed; whatever a model
 // says, what holds stays known, and all of it can be taken back.

@@ -1,4 +1,3 @@
-// Package dream makes memory of conversations, and keeps it tidy.
 package dream
 
 import (

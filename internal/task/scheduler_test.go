@@ -398,7 +398,7 @@ func TestRunBesideTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		var mu sync.Mutex
-		offset := p.now.Sub(time.Now())
+		offset := time.Until(p.now)
 		now := func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()

@@ -32,6 +32,7 @@ type Config struct {
 	Dreaming DreamingConfig `yaml:"dreaming"`
 	Harvest  HarvestConfig  `yaml:"harvest"`
 	Seed     SeedConfig     `yaml:"seed"`
+	Subs     SubConfig      `yaml:"sub_sessions"`
 	Web      WebConfig      `yaml:"web"`
 	Log      LogConfig      `yaml:"log"`
 
@@ -117,6 +118,14 @@ type SeedConfig struct {
 	Language string `yaml:"language"`
 }
 
+// SubConfig bounds what the model has done in the background.
+type SubConfig struct {
+	Parallel int           `yaml:"parallel"` // at the same time; 0 = there are none
+	Depth    int           `yaml:"depth"`    // how deep they may ask for others
+	Timeout  time.Duration `yaml:"timeout"`  // of work, for each
+	Rounds   int           `yaml:"rounds"`   // requests to the model, for each
+}
+
 // WebConfig says where the status page is served.
 type WebConfig struct {
 	Listen string `yaml:"listen"` // host:port on loopback; empty = off
@@ -176,6 +185,7 @@ func defaultConfig() *Config {
 		Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
 		Memory:  MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:    SeedConfig{Language: "en"},
+		Subs:    SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},
 		Log:     LogConfig{Level: "info", Format: "text"},
 	}
 }

@@ -78,8 +78,23 @@ func (c *Config) complete(r *reader, dir string) {
 		r.fault("dreaming.schedule", `write the five fields minute, hour, day, month, weekday, such as "0 3 * * *"; empty = never`)
 	}
 	c.completeHarvest(r)
+	completeSubSessions(r, c.Subs)
 	if c.Web.Listen != "" && !loopback(c.Web.Listen) {
 		r.fault("web.listen", "write an address of this machine itself, such as 127.0.0.1:8080; empty = off")
+	}
+}
+
+func completeSubSessions(r *reader, s SubConfig) {
+	for _, l := range []struct {
+		key            string
+		n, least, most int
+	}{{"parallel", s.Parallel, 0, 16}, {"depth", s.Depth, 1, 4}, {"rounds", s.Rounds, 2, 100}} {
+		if l.n < l.least || l.n > l.most {
+			r.fault("sub_sessions."+l.key, "write a number from %d to %d", l.least, l.most)
+		}
+	}
+	if s.Timeout < 10*time.Second || s.Timeout > time.Hour {
+		r.fault("sub_sessions.timeout", "write how long one may work, from 10s to 1h, such as 5m")
 	}
 }
 

@@ -392,7 +392,7 @@ func configFields(t reflect.Type) []reflect.StructField {
 }
 
 // laterSections are in the design but not in this release.
-var laterSections = []string{"tasks", "sub_sessions", "tools", "mcp", "skills"}
+var laterSections = []string{"tasks", "tools", "mcp", "skills"}
 
 // otherNames are what the same thing is called elsewhere.
 var otherNames = map[string]string{

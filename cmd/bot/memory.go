@@ -17,6 +17,7 @@ import (
 	"reverie/internal/matrix"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/session"
 )
 
 // forget takes texts out of all that quotes memories.
@@ -28,7 +29,7 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 			begun = append(begun, string(r[:listedRunes]))
 		}
 	}
-	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
+	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
 }
 
 // takenBack forgets a message that was taken back in its room, and what was

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,13 +78,14 @@ func TestDefaultBase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := []string{"append_memory", "task", "add_skill", "read_file"}
+	tools := []string{"append_memory", "task", "add_skill", "read_file", "spawn_sub_session"}
 	sections, problems := parseBase(string(text), tools)
 	if len(problems) > 0 {
 		t.Errorf("problems: %v", problems)
 	}
-	whole := []string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "skills", "guidelines"}
-	for tier, want := range [][]string{whole, whole[:5], whole, whole, whole, whole} {
+	whole := []string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "delegation", "system_events", "skills", "guidelines"}
+	small := slices.DeleteFunc(slices.Clone(whole), func(s string) bool { return s == "delegation" || s == "system_events" })
+	for tier, want := range [][]string{whole, small[:5], small, whole, whole, whole} {
 		in := partOf(sections, all, tier)
 		var names []string
 		for _, s := range in[1:] {

@@ -30,6 +30,7 @@ func shippedWorld(t *testing.T, layout Layout) *world {
 	}
 	slices.Sort(w.tools)
 	w.tools = slices.Compact(w.tools)
+	w.restart() // it knows these tools
 	w.says("Hello")
 	return w
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -45,7 +46,8 @@ type Config struct {
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
 	// Events is where the system events of each kind come from.
-	Events map[EventKind]Source
+	Events  map[EventKind]Source
+	Helpers HelperConfig // the sub-sessions
 	// Private tells whether a room is a direct chat right now; nil = as it was when
 	// somebody last wrote in it.
 	Private func(ctx context.Context, room string) (bool, error)
@@ -69,10 +71,13 @@ var ErrStopping = errors.New("session: stopping")
 // Manager keeps one Session per room and hands each message to its lane.
 type Manager struct {
 	cfg    Config
-	offers map[string][2]offer // by mode
+	offers map[string][topTier + 1]offer // by mode and tier
 	began  time.Time
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
+	lanes  *lanes
+
+	helpers *helpers // nil = there are no sub-sessions
 
 	background background
 
@@ -110,7 +115,17 @@ func New(cfg Config) *Manager {
 	if cfg.Location == nil {
 		cfg.Location = time.Local
 	}
-	return &Manager{cfg: cfg, offers: offers(cfg.Tools.Specs()), began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), rooms: map[string]*Session{}}
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), rooms: map[string]*Session{}}
+	if cfg.Helpers.Parallel > 0 {
+		m.helpers = newHelpers(m)
+		m.cfg.Events = maps.Clone(cfg.Events)
+		if m.cfg.Events == nil {
+			m.cfg.Events = map[EventKind]Source{}
+		}
+		m.cfg.Events[SubSessionResult], m.cfg.Events[SubSessionFailed] = m.helpers, m.helpers
+	}
+	m.offers = offers(cfg.Tools.Specs(), m.helpers != nil)
+	return m
 }
 
 // Deliver takes a message into its room's lane and returns at once. Messages
@@ -156,6 +171,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer stop()
 	var rooms errgroup.Group
 	rooms.Go(func() error { m.watchWindows(ctx); return nil })
+	if m.helpers != nil {
+		rooms.Go(func() error { m.helpers.Run(ctx); return nil })
+	}
 	for {
 		select {
 		case s := <-m.start:

@@ -50,11 +50,7 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 
 // offer is the tools that the model is told about.
 func (s *Session) offer(m manner) offer {
-	both := s.offers[m.mode.name]
-	o := both[1]
-	if m.tier == 1 {
-		o = both[0]
-	}
+	o := s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
 	if spec, ok := s.cfg.Tools.Chore(s.chore); ok {
 		names := o.names
 		o.specs, o.names = slices.Clip(o.specs), slices.Clip(names)

@@ -65,11 +65,12 @@ func TestModes(t *testing.T) {
 // everybody begins.
 func TestEveryToolInTheFirstMode(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"][1].specs); d != "" {
+	w.withHelpers(t)
+	if d := cmp.Diff(w.cfg.Tools.Specs(), w.offers["assistant"][topTier].specs); d != "" {
 		t.Error(d)
 	}
 	for _, m := range modes {
-		o := w.offers[m.name][1]
+		o := w.offers[m.name][topTier]
 		tokens := 0
 		for _, s := range o.specs {
 			tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
@@ -88,7 +89,7 @@ func TestSmallestWindow(t *testing.T) {
 	g := task.Goal{ID: "g", Description: "move house", Status: task.Active, Priority: "medium"}
 	for tier, want := range map[int]bool{0: true, 1: false, 2: true, 5: true} {
 		turn := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: roomMode{mode: modes[0]}, tier: tier, goal: g})
-		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][1].tokens != want {
+		if slices.Contains(turn.Tools, "goal") != want || turn.Markers == want || turn.ToolTokens >= s.offers["assistant"][topTier].tokens != want {
 			t.Errorf("tier %d: tools %v of %d tokens, markers %v", tier, turn.Tools, turn.ToolTokens, turn.Markers)
 		}
 	}
@@ -240,7 +241,7 @@ func TestModeAtWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.promptTurn(Inbound{Sender: owner}, nil, manner{mode: now})
-		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][1].tokens {
+		if p.Mode != want.mode || p.Model != want.model || p.Window != want.window || p.MaxOutput != want.maxOutput || p.ToolTokens != s.offers[want.mode][topTier].tokens {
 			t.Errorf("prompt of %+v", p)
 		}
 		w.say(t, "$next"+want.mode, "!mode planning")

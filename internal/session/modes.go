@@ -94,21 +94,26 @@ type offer struct {
 }
 
 // costly are tools that the smallest windows have no room to describe, and that a
-// model can do without: it reports on its goal in lines of its text.
-var costly = []string{"goal", "search_memory", tool.StaySilent}
+// model can do without (it reports on its goal in lines of its text), and from which
+// tier on they are offered.
+var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3}
 
-// offers is the tools of each mode by its name: in the smallest tier, and in others.
-func offers(all []llm.ToolSpec) map[string][2]offer {
-	out := map[string][2]offer{}
+const topTier = 5
+
+// offers is the tools of each mode by its name, and of each tier; 0 is a tier that is
+// not known. helpers tells whether there are sub-sessions.
+func offers(all []llm.ToolSpec, helpers bool) map[string][topTier + 1]offer {
+	out := map[string][topTier + 1]offer{}
 	for _, m := range modes {
-		var small, o offer
-		for _, s := range m.policy().Of(all) {
-			o.add(s)
-			if !slices.Contains(costly, s.Name) {
-				small.add(s)
+		var of [topTier + 1]offer
+		for tier := range of {
+			for _, s := range m.policy().Of(all) {
+				if (tier == 0 || tier >= costly[s.Name]) && (helpers || s.Name != tool.SpawnSubSession) {
+					of[tier].add(s)
+				}
 			}
 		}
-		out[m.name] = [2]offer{small, o}
+		out[m.name] = of
 	}
 	return out
 }

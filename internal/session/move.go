@@ -21,6 +21,9 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE mode_switch SET room = ? WHERE room = ?`, to, from); err != nil {
 		failed = append(failed, fmt.Errorf("session: move room: %w", err))
 	}
+	if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from); err != nil {
+		failed = append(failed, fmt.Errorf("session: move room: %w", err))
+	}
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, err)
 	for _, e := range entries {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 )
@@ -36,15 +37,22 @@ func isStop(in Inbound) bool {
 }
 
 // stop answers !stop. What runs was stopped when the message came, see push.
-func (s *Session) stop(context.Context, Inbound, string) (string, error) {
+func (s *Session) stop(ctx context.Context, _ Inbound, _ string) (string, error) {
+	helpers, err := s.cancelHelpers(ctx)
+	if err != nil {
+		return "", err
+	}
 	s.mu.Lock()
 	stopped := s.stopped
 	s.stopped = false
 	s.mu.Unlock()
+	if !stopped && helpers != "" {
+		return helpers, nil
+	}
 	if !stopped {
 		return "There is nothing to stop: I am not working on an answer here.", nil
 	}
-	return "Stopped.", nil
+	return strings.TrimSpace("Stopped. " + helpers), nil
 }
 
 // whileSlow tells a person alone with the bot, once and as a draft, that their

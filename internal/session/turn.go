@@ -46,6 +46,11 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 
 // respond answers the newest person's message of the history, as a reply to in.
 func (s *Session) respond(ctx context.Context, in Inbound) error {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.lanes.person(s.firstModel(now.role))()
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()

@@ -21,7 +21,8 @@ import (
 //	enum  the only values, separated by commas
 //	rule  required; min=N, max=N; unset0 (0 means: not given)
 //
-// The Go type is string (empty = not given), int (0 = not given) or *bool.
+// The Go type is string (empty = not given), int (0 = not given), *bool, or a list
+// of strings.
 type field struct {
 	name, doc string
 	enum      []string
@@ -39,8 +40,8 @@ func fieldsOf(t reflect.Type) []field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
-		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() {
-			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int or *bool")
+		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() && sf.Type != reflect.TypeFor[[]string]() {
+			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
 		if enum := sf.Tag.Get("enum"); enum != "" {
 			f.enum = strings.Split(enum, ",")
@@ -78,7 +79,10 @@ func schemaOf(fields []field) json.RawMessage {
 			b.WriteByte(',')
 		}
 		b.Write(quoted(f.name))
-		b.WriteString(`:{"type":"` + map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean"}[f.kind] + `"`)
+		b.WriteString(`:{"type":"` + map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] + `"`)
+		if f.kind == reflect.Slice {
+			b.WriteString(`,"items":{"type":"string"}`)
+		}
 		if f.enum != nil {
 			b.WriteString(`,"enum":`)
 			b.Write(quoted(f.enum))
@@ -251,6 +255,8 @@ func (f field) set(raw json.RawMessage, v reflect.Value) string {
 			return "is " + kindOf(raw) + "; send " + f.wanted()
 		}
 		return f.setText(text, v)
+	case reflect.Slice:
+		return f.setList(text, isText, raw, v)
 	case reflect.Int:
 		number := string(raw)
 		if isText {
@@ -285,6 +291,26 @@ func (f field) setText(text string, v reflect.Value) string {
 	return ""
 }
 
+// setList takes a list, also one inside a text, or with commas between its parts.
+func (f field) setList(text string, isText bool, raw json.RawMessage, v reflect.Value) string {
+	list := []string{}
+	if isText && !strings.HasPrefix(strings.TrimSpace(text), "[") {
+		list = strings.Split(text, ",")
+	} else if isText {
+		raw = json.RawMessage(text)
+	}
+	if len(list) == 0 && json.Unmarshal(raw, &list) != nil {
+		return "is " + kindOf(raw) + "; send " + f.wanted()
+	}
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	if list = slices.DeleteFunc(list, func(s string) bool { return s == "" }); len(list) > 0 {
+		v.Set(reflect.ValueOf(list))
+	}
+	return ""
+}
+
 func (f field) setNumber(number string, raw json.RawMessage, v reflect.Value) string {
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53 {
@@ -309,6 +335,8 @@ func (f field) wanted() string {
 		return "true or false"
 	case f.kind == reflect.String:
 		return `text in "quotes"`
+	case f.kind == reflect.Slice:
+		return `a list of texts, such as ["one", "two"]`
 	case f.min != math.MinInt && f.max != math.MaxInt:
 		return fmt.Sprintf("a whole number from %d to %d", f.min, f.max)
 	case f.min != math.MinInt:

@@ -20,6 +20,8 @@ var (
 	goalText string
 	//go:embed stay_silent.md
 	staySilentText string
+	//go:embed spawn_sub_session.md
+	spawnSubSessionText string
 	//go:embed add_skill.md
 	addSkillText string
 	//go:embed read_file.md
@@ -38,6 +40,7 @@ var catalog = []entry{
 	define("task", taskText, `{"action": "add", "content": "Water the plants", "schedule_type": "daily", "at": "09:00"}`, (*Set).task),
 	define("goal", goalText, `{"action": "create", "text": "Ship the release by Friday", "priority": "high"}`, (*Set).goal),
 	define(StaySilent, staySilentText, `{"reason": "Nothing has changed since yesterday."}`, (*Set).staySilent),
+	define(SpawnSubSession, spawnSubSessionText, `{"objective": "Read data/skills/weekly-report.md and list its steps", "timeout": 120}`, (*Set).spawnSubSession),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 }

@@ -47,6 +47,9 @@ type Scope struct {
 	System    bool   // a system event is worked on: no person waits for an answer
 	Outside   string // such words in all of the conversation
 	Agreed    string // what was proposed to User, who agreed
+
+	Spawner Spawner // nil = there are no sub-sessions
+	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 
 // Result answers one call. Content is plain text for the model, never empty,

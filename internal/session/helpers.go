@@ -1,0 +1,254 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/prompt"
+	"reverie/internal/store"
+	"reverie/internal/tool"
+)
+
+// HelperConfig bounds the sub-sessions.
+type HelperConfig struct {
+	Parallel int           // at the same time, over all rooms; 0 = there are none
+	Depth    int           // how deep they may ask for others; 0 = 2
+	Timeout  time.Duration // of work, unless the job says it; 0 = 5 min
+	Rounds   int           // requests to the model for each; 0 = 15
+}
+
+const (
+	mostContinued = 3         // times that a sub-session whose time was up goes on
+	mostFaults    = 3         // requests that may fail, for each
+	mostOpen      = 50        // in a room
+	subPrefix     = "sub:"    // of the room in which a sub-session's messages are
+	mostWindows   = 8         // tokens for each, in windows of its model
+	idleLook      = time.Hour // between two looks while nothing happens
+)
+
+// helpers run the sub-sessions of all rooms. What is to be done stands in the
+// database alone: the program may end at any point and goes on from there.
+type helpers struct {
+	*Manager
+	group errgroup.Group
+	wake  chan struct{} // holds a token while there may be something to do
+
+	mu     sync.Mutex
+	active map[string]activeHelper // by id
+	starts map[string]int          // by room: when it was given a place last, in starts
+	count  int
+	hold   map[string]time.Time // not to be tried again before, by id or event
+	events map[string]string    // those that a room works on: by room, the event
+}
+
+// activeHelper is one that is being worked on.
+type activeHelper struct {
+	room string
+	stop context.CancelCauseFunc
+}
+
+func newHelpers(m *Manager) *helpers {
+	c := &m.cfg.Helpers
+	if c.Depth == 0 {
+		c.Depth = 2
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Minute
+	}
+	if c.Rounds == 0 {
+		c.Rounds = 15
+	}
+	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, starts: map[string]int{},
+		hold: map[string]time.Time{}, events: map[string]string{}}
+}
+
+// look has Run look at the table soon.
+func (h *helpers) look() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run works on sub-sessions and tells of their ends until ctx ends. What runs then
+// is broken off: it goes on at the next start from its last message.
+func (h *helpers) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		wait, err := h.step(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.cfg.Log.Error("sub-sessions", "err", err)
+			wait = h.cfg.Again
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-h.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	_ = h.group.Wait() // nothing in it returns an error
+}
+
+// step does all that can be done now, and says when to look again at the latest.
+func (h *helpers) step(ctx context.Context) (time.Duration, error) {
+	if err := h.failDependents(ctx); err != nil {
+		return 0, err
+	}
+	if err := h.takeUp(ctx); err != nil {
+		return 0, err
+	}
+	if err := h.fill(ctx); err != nil {
+		return 0, err
+	}
+	if err := h.tell(ctx); err != nil {
+		return 0, err
+	}
+	due, err := h.nextDue(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return h.until(due), nil
+}
+
+// until is how long to wait for due, or for what is held back.
+func (h *helpers) until(due time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait, now := idleLook, h.cfg.Now()
+	if !due.IsZero() {
+		wait = min(wait, max(due.Sub(now), time.Millisecond))
+	}
+	for what, at := range h.hold {
+		if !at.After(now) {
+			delete(h.hold, what)
+			wait = time.Millisecond
+		} else {
+			wait = min(wait, at.Sub(now))
+		}
+	}
+	return wait
+}
+
+// fill gives free places to those that may begin.
+func (h *helpers) fill(ctx context.Context) error {
+	ready, err := h.startable(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		n, ok := h.next(ready)
+		if !ok {
+			return nil
+		}
+		changed, err := h.change(ctx, h.cfg.DB, `status = 'running', started = iif(started = 0, ?, started) WHERE id = ? AND status IN ('pending', 'running')`, h.millis(), n.id)
+		if err != nil {
+			return err
+		}
+		if changed == 0 { // cancelled meanwhile
+			h.keepBack(n.id)
+			continue
+		}
+		work, stop := context.WithCancelCause(ctx)
+		h.mu.Lock()
+		h.active[n.id] = activeHelper{n.room, stop}
+		h.count++
+		h.starts[n.room] = h.count
+		h.mu.Unlock()
+		h.group.Go(func() error { h.work(work, n.id); return nil })
+	}
+}
+
+// next chooses whose turn it is: of the room that has the fewest at work, and of
+// those the one that has waited longest since it was given a place.
+func (h *helpers) next(ready []helper) (best helper, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.active) >= h.cfg.Helpers.Parallel {
+		return best, false
+	}
+	at := map[string]int{}
+	for _, a := range h.active {
+		at[a.room]++
+	}
+	for _, n := range ready {
+		if _, busy := h.active[n.id]; busy || h.hold[n.id].After(h.cfg.Now()) {
+			continue
+		}
+		if !ok || at[n.room] < at[best.room] || at[n.room] == at[best.room] && h.starts[n.room] < h.starts[best.room] {
+			best, ok = n, true
+		}
+	}
+	return best, ok
+}
+
+func (h *helpers) keepBack(what string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold[what] = h.cfg.Now().Add(h.cfg.Again)
+}
+
+// work works on a sub-session until it ends, or must wait for something.
+func (h *helpers) work(ctx context.Context, id string) {
+	log := h.cfg.Log.With("sub_session", id)
+	err := h.guarded(ctx, id)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		log.Info("sub-session broken off", "cause", context.Cause(ctx))
+	default:
+		log.Error("sub-session not worked on", "err", err)
+		if !store.Passing(err) {
+			err = h.end(ctx, id, helperFailed, "", "something went wrong in the program; its log says what")
+		}
+		if err != nil {
+			h.keepBack(id)
+		}
+	}
+	h.mu.Lock()
+	stop := h.active[id].stop
+	delete(h.active, id)
+	h.mu.Unlock()
+	stop(nil)
+	h.look()
+}
+
+func (h *helpers) guarded(ctx context.Context, id string) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.cfg.Log.Error("panic in a sub-session", "sub_session", id, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("session: panic: %v", p)
+		}
+	}()
+	return h.advance(ctx, id)
+}
+
+// end ends a sub-session, unless it has ended: a cancelled one stays cancelled.
+func (h *helpers) end(ctx context.Context, id, status, result, reason string) error {
+	_, err := h.change(ctx, h.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`, status, result, reason, h.millis(), id)
+	return err
+}
+
+var errHelperTime = errors.New("session: the sub-session's time is up")
+
+// spawner is what a turn's tools spawn with; nil = there are no sub-sessions.
+func (m *Manager) spawner() tool.Spawner {
+	if m.helpers == nil {
+		return nil
+	}
+	return m.helpers
+}
+
+// layout is what the model calls the mode of a sub-session's prompt.
+func (n helper) layout() prompt.Layout {
+	if n.mode == "full" {
+		return "" // the conversation's
+	}
+	return n.mode
+}

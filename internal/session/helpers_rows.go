@@ -1,0 +1,215 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// The states of a sub-session; the last three are its end.
+const (
+	helperPending   = "pending"   // waits for others, for a time, or for a free place
+	helperRunning   = "running"   // is worked on, or was when the program ended
+	helperWaiting   = "waiting"   // has answered, but others that it asked for have not
+	helperCompleted = "completed" // has a result
+	helperFailed    = "failed"
+	helperCancelled = "cancelled"
+)
+
+// helper is a sub-session, a row of the table.
+type helper struct {
+	id, workflow, parent string
+	depth                int
+	room, user           string
+	private              bool
+	asked                string
+	objective, context   string
+	mode                 prompt.Layout // or full
+	tools                []string
+	timeout              time.Duration
+	due                  time.Time
+	status               string
+	result, reason       string
+	continued            int
+	rounds               int
+	tokens               int
+	faults               int
+	event                string
+	tries                int
+	created, ended       time.Time
+}
+
+const helperColumns = `id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
+	result, reason, continued, rounds, tokens, faults, event, tries, created, ended`
+
+func scanHelper(row interface{ Scan(...any) error }) (n helper, err error) {
+	var tools string
+	var timeout, due, created, ended int64
+	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, &tools,
+		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended); err != nil {
+		return n, err
+	}
+	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
+	n.created, n.ended = time.UnixMilli(created), time.UnixMilli(ended)
+	if err := json.Unmarshal([]byte(tools), &n.tools); err != nil {
+		return n, fmt.Errorf("tools of %s: %w", n.id, err)
+	}
+	return n, nil
+}
+
+// query is what a database and a transaction have in common.
+type query interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// read reads the sub-sessions that what, the rest of a query after FROM, is true of.
+func (h *helpers) read(ctx context.Context, from query, what string, args ...any) ([]helper, error) {
+	rows, err := from.QueryContext(ctx, `SELECT `+helperColumns+` FROM sub_session AS n `+what, args...)
+	if err != nil {
+		return nil, fmt.Errorf("session: read sub-sessions: %w", err)
+	}
+	defer rows.Close()
+	var out []helper
+	for rows.Next() {
+		n, err := scanHelper(rows)
+		if err != nil {
+			return nil, fmt.Errorf("session: read sub-sessions: %w", err)
+		}
+		out = append(out, n)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("session: read sub-sessions: %w", err)
+	}
+	return out, nil
+}
+
+// change runs one UPDATE and says how many sub-sessions it changed.
+func (h *helpers) change(ctx context.Context, in query, text string, args ...any) (int64, error) {
+	done, err := in.ExecContext(ctx, `UPDATE sub_session SET `+text, args...)
+	if err != nil {
+		return 0, fmt.Errorf("session: store a sub-session: %w", err)
+	}
+	return done.RowsAffected()
+}
+
+// within runs f in a transaction.
+func (h *helpers) within(ctx context.Context, f func(tx *sql.Tx) error) error {
+	tx, err := h.cfg.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("session: store sub-sessions: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing after Commit
+	if err := f(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("session: store sub-sessions: %w", err)
+	}
+	return nil
+}
+
+// failDependents ends what can never begin: it needs one that has failed or was
+// cancelled. That goes on along the chain.
+func (h *helpers) failDependents(ctx context.Context) error {
+	return h.within(ctx, func(tx *sql.Tx) error {
+		for {
+			n, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = 'it needed ' || (
+					SELECT d.id || ', which ' || iif(d.status = 'failed', 'failed', 'was cancelled') || iif(d.reason = '', '', ': ' || substr(d.reason, 1, 300))
+					FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
+					WHERE w.node = sub_session.id AND d.status IN ('failed', 'cancelled') ORDER BY d.ended, d.id LIMIT 1)
+				WHERE status = 'pending' AND EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
+					WHERE w.node = sub_session.id AND d.status IN ('failed', 'cancelled'))`, h.millis())
+			if err != nil || n == 0 {
+				return err
+			}
+		}
+	})
+}
+
+func (h *helpers) millis() int64 { return h.cfg.Now().UnixMilli() }
+
+// startable are those that may be worked on, the oldest first: what was interrupted
+// by the end of the program, and what waits for nothing.
+func (h *helpers) startable(ctx context.Context) ([]helper, error) {
+	return h.read(ctx, h.cfg.DB, `WHERE told = 0 AND (status = 'running' OR status = 'pending' AND due <= ?
+		AND NOT EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs WHERE w.node = n.id AND d.status <> 'completed'))
+		ORDER BY created, rowid`, h.millis())
+}
+
+// nextDue is when the next one may begin that waits for its time only; zero = none.
+func (h *helpers) nextDue(ctx context.Context) (time.Time, error) {
+	var due sql.NullInt64
+	if err := h.cfg.DB.QueryRowContext(ctx, `SELECT min(due) FROM sub_session WHERE told = 0 AND status = 'pending' AND due > ?`, h.millis()).Scan(&due); err != nil {
+		return time.Time{}, fmt.Errorf("session: read sub-sessions: %w", err)
+	}
+	if !due.Valid {
+		return time.Time{}, nil
+	}
+	return time.UnixMilli(due.Int64), nil
+}
+
+// one finds a sub-session by its id; false if there is none.
+func (h *helpers) one(ctx context.Context, from query, id string) (helper, bool, error) {
+	found, err := h.read(ctx, from, `WHERE id = ?`, id)
+	if err != nil || len(found) == 0 {
+		return helper{}, false, err
+	}
+	return found[0], true, nil
+}
+
+// needed are those whose results n works with.
+func (h *helpers) needed(ctx context.Context, n helper) ([]helper, error) {
+	return h.read(ctx, h.cfg.DB, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? ORDER BY n.created, n.rowid`, n.id)
+}
+
+// open reports whether it has not ended.
+func (n helper) open() bool {
+	return n.status == helperPending || n.status == helperRunning || n.status == helperWaiting
+}
+
+// told is how it ended, with each line of what it said marked as its own: nothing
+// in it can be taken for words of the program or of a person.
+func (n helper) told(most int) string {
+	head := fmt.Sprintf("%s (%s)", n.id, oneLine(n.objective, 200))
+	if n.status != helperCompleted {
+		return fmt.Sprintf("%s %s: %s", head, n.status, oneLine(n.reason, 600))
+	}
+	return head + ":\n" + quoted(n.result, most)
+}
+
+// quoted marks each line of text with "> ", and cuts it at most characters.
+func quoted(text string, most int) string {
+	text = strings.TrimSpace(text)
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + fmt.Sprintf("\n[cut here: this is the beginning of %d characters; action status shows more]", len(r))
+	}
+	return "> " + strings.ReplaceAll(strings.ReplaceAll(text, "\r", ""), "\n", "\n> ")
+}
+
+// ForgetHelpers takes texts out of what sub-sessions were given and brought, in tx.
+func ForgetHelpers(ctx context.Context, tx *sql.Tx, texts []string) error {
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		for _, column := range []string{"objective", "context", "result", "reason"} {
+			if _, err := tx.ExecContext(ctx, `UPDATE sub_session SET `+column+` = replace(`+column+`, ?1, '[forgotten]') WHERE instr(`+column+`, ?1) > 0`, t); err != nil {
+				return fmt.Errorf("session: forget in sub-sessions: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// spent adds what a request took.
+func (h *helpers) spent(ctx context.Context, id string, usage llm.Usage, estimate int) error {
+	_, err := h.change(ctx, h.cfg.DB, `rounds = rounds + 1, tokens = tokens + ? WHERE id = ?`, max(usage.Prompt, estimate)+usage.Output, id)
+	return err
+}

@@ -1,0 +1,289 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/tool"
+)
+
+// Spawn implements tool.Spawner.
+func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id, waits string, err error) {
+	tools, err := json.Marshal(h.grant(scope, job))
+	if err != nil {
+		return "", "", fmt.Errorf("session: tools of a sub-session: %w", err)
+	}
+	id = "sub_" + strings.ToLower(rand.Text()[:8])
+	timeout := job.Timeout
+	if timeout == 0 {
+		timeout = h.cfg.Helpers.Timeout
+	}
+	var due int64
+	if job.NotBefore.After(h.cfg.Now()) {
+		due = job.NotBefore.UnixMilli()
+		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
+	}
+	err = h.within(ctx, func(tx *sql.Tx) error {
+		depth, err := h.mayAsk(ctx, tx, scope)
+		if err != nil {
+			return err
+		}
+		needs, err := h.needs(ctx, tx, scope, job)
+		if err != nil {
+			return err
+		}
+		workflow := id
+		if len(needs) > 0 {
+			workflow = needs[0].workflow
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			scope.Event, job.Objective, job.Context, job.Mode, string(tools), timeout.Milliseconds(), due, h.millis()); err != nil {
+			return fmt.Errorf("session: store a sub-session: %w", err)
+		}
+		var open []string
+		for _, d := range needs {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session_need (node, needs) VALUES (?, ?)`, id, d.id); err != nil {
+				return fmt.Errorf("session: store a sub-session: %w", err)
+			}
+			if _, err := h.change(ctx, tx, `workflow = ? WHERE workflow = ?`, workflow, d.workflow); err != nil {
+				return err
+			}
+			if d.status != helperCompleted {
+				open = append(open, d.id)
+			}
+		}
+		if len(open) > 0 {
+			waits = strings.TrimSpace("when " + strings.Join(open, ", ") + " is done, " + waits)
+			waits = strings.TrimSuffix(waits, ",")
+		}
+		return nil
+	})
+	if err != nil {
+		return "", "", err
+	}
+	h.look()
+	return id, waits, nil
+}
+
+// grant is the tools that a sub-session gets: of those of whoever asks, what the job
+// names. What only a conversation can use is not among them.
+func (h *helpers) grant(scope tool.Scope, job tool.Job) []string {
+	wanted := tool.Policy{Allow: job.Tools}
+	names := []string{}
+	for _, name := range h.cfg.Tools.Names() {
+		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// mayAsk refuses what would be too deep or too many, and says how deep it is.
+func (h *helpers) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
+	if scope.Helper != "" {
+		parent, _, err := h.one(ctx, tx, scope.Helper)
+		if err != nil {
+			return 0, err
+		}
+		if parent.status != helperRunning {
+			return 0, errors.New("this sub-session has ended")
+		}
+		depth = parent.depth
+	}
+	if depth >= h.cfg.Helpers.Depth {
+		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", h.cfg.Helpers.Depth)
+	}
+	open, err := h.read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
+	if err != nil {
+		return 0, err
+	}
+	if len(open) >= mostOpen {
+		return 0, fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
+	}
+	return depth + 1, nil
+}
+
+// needs finds those that a job depends on, or says why it cannot.
+func (h *helpers) needs(ctx context.Context, tx *sql.Tx, scope tool.Scope, job tool.Job) ([]helper, error) {
+	var found []helper
+	if job.OnPrevious {
+		var err error
+		if found, err = h.read(ctx, tx, `WHERE room = ? AND parent = ? AND asked = ? ORDER BY created, rowid`, scope.Room, scope.Helper, scope.Event); err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, errors.New("depends_on_previous: nothing was spawned before it in this turn; spawn that first, or leave it out")
+		}
+	}
+	for _, id := range job.Needs {
+		n, err := h.owned(ctx, tx, scope, id)
+		if err != nil {
+			return nil, fmt.Errorf("depends_on: %w", err)
+		}
+		if !slices.ContainsFunc(found, func(o helper) bool { return o.id == n.id }) {
+			found = append(found, n)
+		}
+	}
+	for _, n := range found {
+		if n.status == helperFailed || n.status == helperCancelled {
+			return nil, fmt.Errorf("depends_on: %s has %s: %s", n.id, n.status, n.reason)
+		}
+		circle, err := h.waitsFor(ctx, tx, n.id, scope.Helper)
+		if err != nil {
+			return nil, err
+		}
+		if circle {
+			return nil, fmt.Errorf("depends_on: %s waits for the sub-session that you are, and you would wait for it: a circle; leave it out", n.id)
+		}
+	}
+	return found, nil
+}
+
+// waitsFor reports whether the sub-session id cannot end before other has: it is
+// other, needs it, or asked for one that does.
+func (h *helpers) waitsFor(ctx context.Context, tx *sql.Tx, id, other string) (bool, error) {
+	var yes bool
+	err := tx.QueryRowContext(ctx, `WITH RECURSIVE w (id) AS (SELECT ?1
+			UNION SELECT d.needs FROM sub_session_need AS d JOIN w ON d.node = w.id
+			UNION SELECT c.id FROM sub_session AS c JOIN w ON c.parent = w.id)
+		SELECT EXISTS (SELECT 1 FROM w WHERE id = ?2)`, id, other).Scan(&yes)
+	if err != nil {
+		return false, fmt.Errorf("session: read sub-sessions: %w", err)
+	}
+	return yes && other != "", nil
+}
+
+// owned finds a sub-session of the scope's room by its id. What was asked for in a
+// direct chat is nobody's once others are in the room.
+func (h *helpers) owned(ctx context.Context, from query, scope tool.Scope, id string) (helper, error) {
+	n, ok, err := h.one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
+	if err != nil {
+		return n, err
+	}
+	if !ok || n.room != scope.Room || n.private && !scope.Private {
+		return n, fmt.Errorf("there is no sub-session %s here; action status lists them", oneLine(id, 30))
+	}
+	return n, nil
+}
+
+const shownHelpers = 15
+
+// Status implements tool.Spawner.
+func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (string, error) {
+	if id != "" {
+		n, err := h.owned(ctx, h.cfg.DB, scope, id)
+		if err != nil {
+			return "", err
+		}
+		line := h.line(n)
+		if n.result != "" {
+			line += "\n" + quoted(n.result, tool.MaxResult-1000)
+		}
+		return line, nil
+	}
+	all, err := h.latest(ctx, scope.Room, scope.Private)
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "There are no sub-sessions in this room.", nil
+	}
+	var lines []string
+	for _, n := range all {
+		lines = append(lines, h.line(n))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// latest are the sub-sessions of a room: the open ones, and the last that ended.
+func (h *helpers) latest(ctx context.Context, room string, private bool) ([]helper, error) {
+	return h.read(ctx, h.cfg.DB, `WHERE room = ? AND (private = 0 OR ?) ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
+		room, private, shownHelpers)
+}
+
+// line is a sub-session in one line.
+func (h *helpers) line(n helper) string {
+	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
+	line := fmt.Sprintf("%s %s: %s (since %s", n.id, n.status, oneLine(n.objective, 120), at(n.created))
+	switch {
+	case !n.open():
+		line += ", ended " + at(n.ended)
+	case n.status == helperPending && n.due.After(h.cfg.Now()):
+		line += ", not before " + at(n.due)
+	}
+	if n.rounds > 0 {
+		line += fmt.Sprintf(", %d rounds, %d tokens", n.rounds, n.tokens)
+	}
+	if n.continued > 0 {
+		line += fmt.Sprintf(", continued %d times", n.continued)
+	}
+	line += ")"
+	if n.reason != "" {
+		line += ": " + oneLine(n.reason, 200)
+	}
+	return line
+}
+
+// Cancel implements tool.Spawner.
+func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (string, error) {
+	n, err := h.owned(ctx, h.cfg.DB, scope, id)
+	if err != nil {
+		return "", err
+	}
+	if !n.open() {
+		return "", fmt.Errorf("%s has ended already: it is %s", n.id, n.status)
+	}
+	if circle, err := h.isAncestor(ctx, n.id, scope.Helper); err != nil || circle {
+		return "", errors.Join(err, errors.New("a sub-session cannot cancel the work that it is part of"))
+	}
+	count, err := h.cancel(ctx, []helper{n}, scope.Helper, "it was cancelled")
+	if err != nil {
+		return "", err
+	}
+	if count > 1 {
+		return fmt.Sprintf("%s is cancelled, with %d that it had asked for.", n.id, count-1), nil
+	}
+	return n.id + " is cancelled.", nil
+}
+
+// isAncestor reports whether the sub-session id is of, or asked for it.
+func (h *helpers) isAncestor(ctx context.Context, id, of string) (bool, error) {
+	for of != "" {
+		if of == id {
+			return true, nil
+		}
+		n, _, err := h.one(ctx, h.cfg.DB, of)
+		if err != nil {
+			return false, err
+		}
+		of = n.parent
+	}
+	return false, nil
+}
+
+// listHelpers is the command !helpers.
+func (s *Session) listHelpers(ctx context.Context, in Inbound, _ string) (string, error) {
+	if s.helpers == nil {
+		return "There are no sub-sessions here: `sub_sessions.parallel` is 0 in the configuration.", nil
+	}
+	all, err := s.helpers.latest(ctx, s.room, in.Private)
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return "Nothing works in the background for this room, and nothing has lately.", nil
+	}
+	var b strings.Builder
+	for _, n := range all {
+		b.WriteString("- " + s.helpers.line(n) + "\n")
+	}
+	return b.String() + "\n`!stop` ends those that are not done.", nil
+}

@@ -1,0 +1,153 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SpawnSubSession is the name of the tool that gives work to a sub-session.
+const SpawnSubSession = "spawn_sub_session"
+
+// Spawner runs sub-sessions. What it returns is for the model, and so are its
+// errors; whose sub-sessions can be meant follows from the scope.
+type Spawner interface {
+	// Spawn takes a job and returns its id, and why it does not begin at once, if so.
+	Spawn(ctx context.Context, scope Scope, job Job) (id, waits string, err error)
+	// Status tells about the sub-session id, or with "" about those of the room.
+	Status(ctx context.Context, scope Scope, id string) (string, error)
+	// Cancel ends the sub-session id, and those that it asked for.
+	Cancel(ctx context.Context, scope Scope, id string) (string, error)
+}
+
+// Job is what a sub-session is to do.
+type Job struct {
+	Objective  string
+	Context    string
+	Mode       string   // of its prompt: minimal, full, base_only or none
+	Tools      []string // patterns as in Policy, at least one
+	Timeout    time.Duration
+	Needs      []string  // ids of those whose results it waits for
+	OnPrevious bool      // it needs all that were spawned before it in this turn
+	NotBefore  time.Time // zero = at once
+}
+
+type spawnArgs struct {
+	Action     string   `json:"action" enum:"spawn,status,cancel" doc:"spawn if left out."`
+	Objective  string   `json:"objective" doc:"What is to be found out or done, and what the result should look like."`
+	Context    string   `json:"context" doc:"Everything it must know for that."`
+	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; full has memories and all tools. minimal if left out."`
+	Tools      []string `json:"tools" doc:"Names of the tools it may use."`
+	Profile    string   `json:"profile" enum:"researcher,orchestrator" doc:"Instead of tools: who only reads, or who may spawn others."`
+	Timeout    int      `json:"timeout" rule:"min=10,max=3600,unset0" doc:"Seconds."`
+	DependsOn  []string `json:"depends_on" doc:"Ids whose results it needs; it waits for them."`
+	OnPrevious *bool    `json:"depends_on_previous" doc:"It needs all that were spawned before it in this turn."`
+	NotBefore  string   `json:"not_before" doc:"When it may begin, such as 2026-12-24 18:00."`
+	ID         string   `json:"id" doc:"status, cancel: which one, such as sub_ab12cd34."`
+}
+
+// profiles are tools by what somebody is to do with them. Names may stand here of
+// tools that there are not yet.
+var profiles = map[string][]string{
+	"researcher":   {"search_*", "recall*", "read_*", "list_*", "find_*", "grep_*", "web_*", "fetch_*"},
+	"orchestrator": {"*"},
+}
+
+// spawnUses says which arguments an action uses, besides action itself.
+var spawnUses = map[string][]string{
+	"spawn":  {"objective", "context", "mode", "tools", "profile", "timeout", "depends_on", "depends_on_previous", "not_before"},
+	"status": {"id"},
+	"cancel": {"id"},
+}
+
+func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
+	if scope.Spawner == nil {
+		return "", refusal("There are no sub-sessions here: do it yourself.")
+	}
+	if a.Action == "" {
+		a.Action = "spawn"
+	}
+	job, found := s.job(scope, a)
+	if len(found) > 0 {
+		return "", found
+	}
+	switch a.Action {
+	case "status":
+		return scope.Spawner.Status(ctx, scope, a.ID)
+	case "cancel":
+		return scope.Spawner.Cancel(ctx, scope, a.ID)
+	}
+	id, waits, err := scope.Spawner.Spawn(ctx, scope, job)
+	if err != nil {
+		return "", err
+	}
+	if waits != "" {
+		return fmt.Sprintf("%s is kept; it begins %s. Its result will come as a system event.", id, waits), nil
+	}
+	return id + " has begun. Its result will come as a system event: do not wait for it, and do not guess it.", nil
+}
+
+// job checks the arguments of an action, and makes a job of those of spawn.
+func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
+	var found faults
+	for _, name := range given(a) {
+		if name != "action" && !slices.Contains(spawnUses[a.Action], name) {
+			found.add("%s: %s does not use it; remove it", name, a.Action)
+		}
+	}
+	if a.Action == "cancel" && a.ID == "" {
+		found.add("id: is missing; send the id that spawn returned")
+	}
+	if a.Action != "spawn" {
+		return Job{}, found
+	}
+	job := Job{Objective: strings.TrimSpace(a.Objective), Context: strings.TrimSpace(a.Context), Mode: a.Mode, Tools: a.Tools,
+		Timeout: time.Duration(a.Timeout) * time.Second, Needs: a.DependsOn, OnPrevious: a.OnPrevious != nil && *a.OnPrevious}
+	if job.Objective == "" {
+		found.add("objective: is missing; send what is to be done")
+	}
+	if job.Mode == "" {
+		job.Mode = "minimal"
+	}
+	if a.Profile != "" && len(a.Tools) > 0 {
+		found.add("profile: send it or tools, not both")
+	}
+	switch {
+	case a.Profile != "":
+		job.Tools = profiles[a.Profile]
+	case len(a.Tools) == 0 && job.Mode == "full":
+		job.Tools = profiles["orchestrator"]
+	case len(a.Tools) == 0:
+		job.Tools = profiles["researcher"]
+	}
+	there := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
+	for _, name := range a.Tools {
+		if !slices.Contains(there, name) {
+			found.add("tools: %s is none of yours; there are: %s", clip(name), strings.Join(there, ", "))
+		}
+	}
+	if a.NotBefore != "" {
+		at, ok := moment(a.NotBefore, scope.Now.Location())
+		if !ok {
+			found.add("not_before: %s is no time; send one such as 2026-12-24 18:00 or 2026-12-24T18:00:00+01:00", clip(a.NotBefore))
+		}
+		job.NotBefore = at
+	}
+	return job, found
+}
+
+// moment reads a date with a time; one without a zone is in the person's.
+func moment(text string, in *time.Location) (time.Time, bool) {
+	text = strings.TrimSpace(text)
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	for _, form := range []string{"2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02T15:04:05"} {
+		if at, err := time.ParseInLocation(form, text, in); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}

@@ -79,6 +79,8 @@ func TestEditsShowInTheNextInference(t *testing.T) {
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.must(os.RemoveAll(filepath.Join(w.dir, "prompts")))
+	w.tools = append(w.tools, "spawn_sub_session") // the default names it
+	w.restart()
 	w.says("Hello")
 	p := w.send()
 	w.expect(true, "You are Reverie, a personal assistant")

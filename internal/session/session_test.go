@@ -92,6 +92,7 @@ type script struct {
 	count    func(body string) int // when set, how many tokens a request has, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
+	hold  func(body string) <-chan struct{}          // an answer waits for what it returns; nil = for nothing
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -116,6 +117,15 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-block:
 		case <-r.Context().Done():
 			return
+		}
+	}
+	if s.hold != nil {
+		if until := s.hold(string(body)); until != nil {
+			select {
+			case <-until:
+			case <-r.Context().Done():
+				return
+			}
 		}
 	}
 	if answer == "500" {

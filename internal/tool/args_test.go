@@ -12,11 +12,12 @@ import (
 )
 
 type sampleArgs struct {
-	Text  string `json:"text" doc:"d"`
-	Pick  string `json:"pick" enum:"add,list" doc:"d"`
-	Count int    `json:"count" rule:"min=1,max=10" doc:"d"`
-	Day   int    `json:"day" rule:"min=1,unset0" doc:"d"`
-	Flag  *bool  `json:"flag" doc:"d"`
+	Text  string   `json:"text" doc:"d"`
+	Pick  string   `json:"pick" enum:"add,list" doc:"d"`
+	Count int      `json:"count" rule:"min=1,max=10" doc:"d"`
+	Day   int      `json:"day" rule:"min=1,unset0" doc:"d"`
+	Flag  *bool    `json:"flag" doc:"d"`
+	List  []string `json:"list" doc:"d"`
 }
 
 // TestDecode is the list of everything that is accepted although it is not
@@ -29,7 +30,7 @@ func TestDecode(t *testing.T) {
 		faults []string
 	}{
 		{raw: ``}, {raw: ` `}, {raw: `null`}, {raw: `{}`}, {raw: `""`}, {raw: `"{}"`},
-		{raw: `{"text":"a","pick":"add","count":5,"day":3,"flag":true}`, want: sampleArgs{"a", "add", 5, 3, &yes}},
+		{raw: `{"text":"a","pick":"add","count":5,"day":3,"flag":true}`, want: sampleArgs{"a", "add", 5, 3, &yes, nil}},
 		{raw: `"{\"text\":\"a \\\"b\\\"\"}"`, want: sampleArgs{Text: `a "b"`}},
 		{raw: "```json\n{\"text\":\"a\"}\n```", want: sampleArgs{Text: "a"}},
 		{raw: "```\n{\"text\":\"a\"}```", want: sampleArgs{Text: "a"}},
@@ -42,6 +43,11 @@ func TestDecode(t *testing.T) {
 		{raw: `{"day":0}`},
 		{raw: `{"flag":"True"}`, want: sampleArgs{Flag: &yes}},
 		{raw: `{"flag":"false"}`, want: sampleArgs{Flag: &no}},
+		{raw: `{"list":[" a ","","b"]}`, want: sampleArgs{List: []string{"a", "b"}}},
+		{raw: `{"list":"a, b"}`, want: sampleArgs{List: []string{"a", "b"}}},
+		{raw: `{"list":"[\"a\"]"}`, want: sampleArgs{List: []string{"a"}}},
+		{raw: `{"list":[]}`}, {raw: `{"list":""}`},
+		{raw: `{"list":[1]}`, faults: []string{`list: is a list; send a list of texts, such as ["one", "two"]`}},
 		{raw: `{"pick":" Add "}`, want: sampleArgs{Pick: "add"}},
 		{raw: `{"text":"  kept as it is "}`, want: sampleArgs{Text: "  kept as it is "}},
 
@@ -55,10 +61,10 @@ func TestDecode(t *testing.T) {
 		{raw: `{"flag":1}`, faults: []string{`flag: is the number "1"; send true or false`}},
 		{raw: `{"pick":"remove"}`, faults: []string{`pick: "remove" is not possible; send one of add, list`}},
 		{raw: `{"text":"a","text":"b"}`, want: sampleArgs{Text: "a"}, faults: []string{"text: is there twice; send it once"}},
-		{raw: `{"Text":"a"}`, faults: []string{`"Text": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
-		{raw: `{"arguments":{"text":"a"}}`, faults: []string{`"arguments": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
+		{raw: `{"Text":"a"}`, faults: []string{`"Text": there is no such argument; remove it. There are: text, pick, count, day, flag, list`}},
+		{raw: `{"arguments":{"text":"a"}}`, faults: []string{`"arguments": there is no such argument; remove it. There are: text, pick, count, day, flag, list`}},
 		{raw: `{"text":1,"count":99,"x":2}`, faults: []string{`text: is the number "1"; send text in "quotes"`,
-			"count: is out of range; send a whole number from 1 to 10", `"x": there is no such argument; remove it. There are: text, pick, count, day, flag`}},
+			"count: is out of range; send a whole number from 1 to 10", `"x": there is no such argument; remove it. There are: text, pick, count, day, flag, list`}},
 		{raw: `{"text":"a"`, faults: []string{"the arguments end in the middle, as if they had been cut off; send all of them again, and keep them short"}},
 		{raw: `{"text":"a"}{"text":"b"}`, faults: []string{"something follows after the JSON object; send one object only, and call the tool once for each thing"}},
 		{raw: `{"text":"a"}}`, faults: []string{"something follows after the JSON object; send one object only, and call the tool once for each thing"}},
@@ -84,7 +90,7 @@ func TestFieldsRefusesMistakes(t *testing.T) {
 			X string `json:"x" rule:"requird"`
 		}{},
 		struct {
-			X []string `json:"x"`
+			X []int `json:"x"`
 		}{},
 		struct {
 			X int `json:"x" rule:"min=one"`

@@ -35,17 +35,16 @@ type Job struct {
 }
 
 type spawnArgs struct {
-	Action     string   `json:"action" enum:"spawn,status,cancel" doc:"spawn if left out."`
-	Objective  string   `json:"objective" doc:"What is to be found out or done, and what the result should look like."`
-	Context    string   `json:"context" doc:"Everything it must know for that."`
-	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; full has memories and all tools. minimal if left out."`
-	Tools      []string `json:"tools" doc:"Names of the tools it may use."`
-	Profile    string   `json:"profile" enum:"researcher,orchestrator" doc:"Instead of tools: who only reads, or who may spawn others."`
+	Action     string   `json:"action" enum:"spawn,status,cancel" doc:"spawn if left out; the others take id."`
+	Objective  string   `json:"objective" doc:"What to do, and what the result should be."`
+	Context    string   `json:"context" doc:"What it must know for that."`
+	Mode       string   `json:"mode" enum:"minimal,full,base_only,none" doc:"Its instructions; minimal if left out. full: as yours, with all tools."`
+	Tools      []string `json:"tools" doc:"Names of tools it may use, or researcher (reads only) or orchestrator (all; may spawn)."`
 	Timeout    int      `json:"timeout" rule:"min=10,max=3600,unset0" doc:"Seconds."`
-	DependsOn  []string `json:"depends_on" doc:"Ids whose results it needs; it waits for them."`
-	OnPrevious *bool    `json:"depends_on_previous" doc:"It needs all that were spawned before it in this turn."`
-	NotBefore  string   `json:"not_before" doc:"When it may begin, such as 2026-12-24 18:00."`
-	ID         string   `json:"id" doc:"status, cancel: which one, such as sub_ab12cd34."`
+	DependsOn  []string `json:"depends_on" doc:"Ids it waits for; it gets their results."`
+	OnPrevious *bool    `json:"depends_on_previous" doc:"It waits for all spawned before it in this turn."`
+	NotBefore  string   `json:"not_before" doc:"Such as 2026-12-24 18:00."`
+	ID         string   `json:"id" doc:"Such as sub_ab12cd34."`
 }
 
 // profiles are tools by what somebody is to do with them. Names may stand here of
@@ -57,21 +56,21 @@ var profiles = map[string][]string{
 
 // spawnUses says which arguments an action uses, besides action itself.
 var spawnUses = map[string][]string{
-	"spawn":  {"objective", "context", "mode", "tools", "profile", "timeout", "depends_on", "depends_on_previous", "not_before"},
+	"spawn":  {"objective", "context", "mode", "tools", "timeout", "depends_on", "depends_on_previous", "not_before"},
 	"status": {"id"},
 	"cancel": {"id"},
 }
 
 func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (string, error) {
-	if scope.Spawner == nil {
-		return "", refusal("There are no sub-sessions here: do it yourself.")
-	}
 	if a.Action == "" {
 		a.Action = "spawn"
 	}
 	job, found := s.job(scope, a)
 	if len(found) > 0 {
 		return "", found
+	}
+	if scope.Spawner == nil {
+		return "", refusal("There are no sub-sessions here: do it yourself.")
 	}
 	switch a.Action {
 	case "status":
@@ -111,23 +110,7 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	if job.Mode == "" {
 		job.Mode = "minimal"
 	}
-	if a.Profile != "" && len(a.Tools) > 0 {
-		found.add("profile: send it or tools, not both")
-	}
-	switch {
-	case a.Profile != "":
-		job.Tools = profiles[a.Profile]
-	case len(a.Tools) == 0 && job.Mode == "full":
-		job.Tools = profiles["orchestrator"]
-	case len(a.Tools) == 0:
-		job.Tools = profiles["researcher"]
-	}
-	there := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
-	for _, name := range a.Tools {
-		if !slices.Contains(there, name) {
-			found.add("tools: %s is none of yours; there are: %s", clip(name), strings.Join(there, ", "))
-		}
-	}
+	job.Tools = s.jobTools(scope, a, job.Mode, &found)
 	if a.NotBefore != "" {
 		at, ok := moment(a.NotBefore, scope.Now.Location())
 		if !ok {
@@ -136,6 +119,29 @@ func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 		job.NotBefore = at
 	}
 	return job, found
+}
+
+// jobTools are the patterns of the tools that a job may use. Without any, who has all
+// of the instructions has all of the tools, and others only read.
+func (s *Set) jobTools(scope Scope, a spawnArgs, mode string, found *faults) (patterns []string) {
+	there := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
+	for _, name := range a.Tools {
+		switch {
+		case profiles[name] != nil:
+			patterns = append(patterns, profiles[name]...)
+		case slices.Contains(there, name):
+			patterns = append(patterns, name)
+		default:
+			found.add("tools: %s is none of yours; there are: %s", clip(name), strings.Join(there, ", "))
+		}
+	}
+	switch {
+	case len(a.Tools) > 0:
+		return patterns
+	case mode == "full":
+		return profiles["orchestrator"]
+	}
+	return profiles["researcher"]
 }
 
 // moment reads a date with a time; one without a zone is in the person's.

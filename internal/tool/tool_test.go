@@ -133,7 +133,7 @@ func TestCatalog(t *testing.T) {
 			}
 			for _, f := range e.fields {
 				p, ok := schema.Properties[f.name]
-				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean"}[f.kind] {
+				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
 					t.Errorf("%s: property %+v", f.name, p)
 				}
 				if f.required != slices.Contains(schema.Required, f.name) {
@@ -142,12 +142,19 @@ func TestCatalog(t *testing.T) {
 			}
 			w.badArguments(t, e)
 			scope := direct()
-			scope.System = e.name == StaySilent
+			scope.System, scope.Spawner = e.name == StaySilent, &spawned{}
 			if res := w.call(t, scope, e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
 				t.Errorf("its own example is refused: %s", res.Content)
 			}
 		})
-		total += len(spec.Name) + len(spec.Description) + len(spec.Parameters)
+		size := len(spec.Name) + len(spec.Description) + len(spec.Parameters)
+		if spec.Name == SpawnSubSession { // it is offered where windows are not small
+			if size > 1500 {
+				t.Errorf("%s takes %d bytes", spec.Name, size)
+			}
+			continue
+		}
+		total += size
 	}
 	if total > 6000 {
 		t.Errorf("the tools take %d bytes of every prompt", total)
@@ -160,14 +167,19 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 		wants(t, w.bad(t, direct(), e.name, raw), e.name+" was not run", "A valid example: "+e.example)
 	}
 	for _, f := range e.fields {
-		wrong := []string{`[]`, `{}`}
+		wrong := []string{`[1]`, `{}`}
 		switch f.kind {
 		case reflect.String:
 			wrong = append(wrong, `1`, `true`)
 		case reflect.Int:
 			wrong = append(wrong, `1.5`, `"many"`, `true`, `-1`, `1e99`, `"1e99"`)
+		case reflect.Slice:
+			wrong = append(wrong, `1`, `true`, `["a",{}]`, `"[1]"`)
 		default:
 			wrong = append(wrong, `1`, `"perhaps"`, `"t"`)
+		}
+		if f.kind != reflect.Slice {
+			wrong = append(wrong, `[]`)
 		}
 		if f.enum != nil {
 			wrong = append(wrong, `"no such"`)
@@ -184,7 +196,7 @@ func (w *workshop) badArguments(t *testing.T, e entry) {
 }
 
 func TestUnknownTool(t *testing.T) {
-	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, add_skill, read_file")
+	wants(t, newWorkshop(t).bad(t, direct(), "execute_shell", `{}`), `no tool "execute_shell"`, "append_memory, search_memory, task, goal, stay_silent, spawn_sub_session, add_skill, read_file")
 }
 
 func TestAppendMemory(t *testing.T) {

@@ -37,6 +37,9 @@ func (w *world) withHelpers(t *testing.T) {
 	w.cfg.Helpers.Parallel = 2
 	w.cfg.Again = time.Millisecond
 	w.script.tool = tool.SpawnSubSession
+	if err := w.remember(t.Context(), Inbound{Room: "!dm", Sender: owner, Private: true}); err != nil {
+		t.Fatal(err)
+	}
 	w.restart(t)
 }
 

@@ -1,0 +1,425 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/tool"
+)
+
+// results has each sub-session answer "result of OBJECTIVE.", and the room's model "noted".
+func (w *world) results(t *testing.T) {
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		_, what, _ := strings.Cut(a.Messages[1].Content, "## Objective\n")
+		what, _, _ = strings.Cut(what, "\n")
+		return "result of " + what + ".", true
+	}
+}
+
+// TestEveryResultIsTold: of many that end while the room is busy, each result reaches
+// the model.
+func TestEveryResultIsTold(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.withHelpers(t)
+	var last string
+	for i := range 14 {
+		job := tool.Job{Objective: fmt.Sprintf("piece %d", i)}
+		if last != "" && i%3 == 0 {
+			job.Needs = []string{last}
+		}
+		last = w.spawn(t, job)
+	}
+	until(t, "all are told", w.allTold(t))
+	told := w.eventsTold(t, "!dm")
+	text, err := w.cfg.History.Load(t.Context(), "!dm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, m := range text {
+		all += m.Text
+	}
+	for i, n := range w.helpersOf(t, "!dm") {
+		if told[n.id] != 1 || strings.Count(all, fmt.Sprintf("\n> result of piece %d.", i)) != 1 {
+			t.Errorf("piece %d is told %d times:\n%s", i, told[n.id], all)
+		}
+	}
+}
+
+// TestTimedOutIsNotDone: one that goes on after its time was up releases nobody; its
+// dependents get what it found in the end.
+func TestTimedOutIsNotDone(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	var slow atomic.Int32
+	gate := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if !strings.Contains(body, `## Objective\nslow`) {
+			return nil
+		}
+		if slow.Add(1) == 1 {
+			return make(chan struct{})
+		}
+		return gate
+	}
+	w.withHelpers(t)
+	first := w.spawn(t, tool.Job{Objective: "slow", Timeout: 50 * time.Millisecond})
+	second := w.spawn(t, tool.Job{Objective: "after", Needs: []string{first}})
+	until(t, "it goes on", func() bool { return slow.Load() == 2 })
+	if _, err := w.helpers.change(t.Context(), w.cfg.DB, `timeout = 60000 WHERE id = ?`, first); err != nil {
+		t.Fatal(err)
+	}
+	third := w.spawn(t, tool.Job{Objective: "beside"})
+	until(t, "another is done meanwhile", func() bool { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, third); return !n.open() })
+	if n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, second); n.status != helperPending {
+		t.Errorf("its dependent is %s", n.status)
+	}
+	close(gate)
+	until(t, "all are told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, first)
+	if err != nil || n.status != helperCompleted || n.continued == 0 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	brief, _, err := w.cfg.History.Said(t.Context(), subPrefix+second, "brief")
+	if err != nil || !strings.Contains(brief, "> result of slow.") {
+		t.Errorf("the dependent was told %q, %v", brief, err)
+	}
+}
+
+// TestWordsHideNothing: no word in a result keeps it from being told; only the tool does.
+func TestWordsHideNothing(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			return "[NO_ACTION] stay_silent NO_ACTION", true
+		}
+		return "[NO_ACTION] stay_silent", true
+	}
+	w.withHelpers(t)
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	if m := w.room.newest(); m.Text != "[NO_ACTION] stay_silent" {
+		t.Errorf("the room read %+v", m)
+	}
+	if told := w.eventsTold(t, "!dm"); len(told) != 1 {
+		t.Errorf("told: %v", told)
+	}
+}
+
+// TestRestartKeepsSubSessions: what waits for its time, what waits for another and
+// what runs is there after a restart, and ends; nothing begins before its time.
+func TestRestartKeepsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	hold := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nrunning`) {
+			return hold
+		}
+		return nil
+	}
+	var ahead atomic.Int64
+	w.cfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	w.withHelpers(t)
+	later := w.spawn(t, tool.Job{Objective: "later", NotBefore: w.cfg.Now().Add(time.Hour)})
+	running := w.spawn(t, tool.Job{Objective: "running"})
+	waits := w.spawn(t, tool.Job{Objective: "waits", Needs: []string{running}})
+	until(t, "one runs", func() bool { return len(w.script.asked()) == 1 })
+	w.restart(t)
+	until(t, "it runs again", func() bool { return len(w.script.asked()) == 2 })
+	close(hold)
+	until(t, "the others are told", func() bool { return len(w.eventsTold(t, "!dm")) == 2 })
+	if n, _, err := w.helpers.one(t.Context(), w.cfg.DB, later); err != nil || n.status != helperPending {
+		t.Errorf("before its time: %s, %v", n.status, err)
+	}
+	ahead.Store(int64(2 * time.Hour))
+	w.restart(t)
+	until(t, "all are told", w.allTold(t))
+	for _, id := range []string{later, running, waits} {
+		if n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); n.status != helperCompleted || w.eventsTold(t, "!dm")[id] != 1 {
+			t.Errorf("%s %s: %s, told %d times", id, n.objective, n.status, w.eventsTold(t, "!dm")[id])
+		}
+	}
+}
+
+// TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of
+// anybody's private memory, by no mode and no tool; one of a direct chat does, and
+// stops to when others come in, who are not told what it found either.
+func TestSubSessionsKeepToTheirRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	const canary = "the safe opens with 4711"
+	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: canary, Source: memory.UserExplicit}, owner); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	asked := map[string]int{}
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		if !sub {
+			return "noted " + map[bool]string{true: canary}[strings.Contains(last, canary)], true
+		}
+		room := "!group"
+		for _, r := range []string{"!dm", "!late"} {
+			if strings.Contains(body, "look in "+r) {
+				room = r
+			}
+		}
+		seen[room] = seen[room] || strings.Contains(body, canary)
+		if asked[room]++; asked[room] == 1 {
+			return `{"query":"how does the safe open"}`, true
+		}
+		return "found", true
+	}
+	w.cfg.Private = func(_ context.Context, room string) (bool, error) { return room == "!dm", nil } // others have come into !late
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	if err := w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []string{"!dm", "!late", "!group"} {
+		scope := spawnScope(w, room, room != "!group")
+		if _, _, err := w.helpers.Spawn(t.Context(), scope, tool.Job{Objective: "look in " + room, Mode: "full", Tools: []string{"*"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all are told", w.allTold(t))
+	if !seen["!dm"] {
+		t.Error("the direct chat's sub-session does not see the memory; the test shows nothing")
+	}
+	if seen["!group"] || seen["!late"] {
+		t.Errorf("seen: %v", seen)
+	}
+	if asked["!group"] != 2 || asked["!late"] != 2 {
+		t.Errorf("asked: %v", asked)
+	}
+	past, err := w.cfg.History.Load(t.Context(), "!late")
+	if err != nil || len(past) == 0 || !strings.Contains(past[0].Text, "is not told here") || strings.Contains(past[0].Text, "> found") {
+		t.Errorf("the room with others was told %+v, %v", past, err)
+	}
+}
+
+// TestPeopleGoFirst: a person's turn waits for no sub-session, and a sub-session
+// begins no request while a person waits.
+func TestPeopleGoFirst(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	helper, person := make(chan struct{}), make(chan struct{})
+	var subs, people atomic.Int32
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			if subs.Add(1) == 1 {
+				return `{"query":"x"}`, true
+			}
+			return "found", true
+		}
+		people.Add(1)
+		return "noted", true
+	}
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return helper
+		}
+		return person
+	}
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "the sub-session asks", func() bool { return subs.Load() == 1 })
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!other", Sender: owner, Text: "hi", Private: true, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
+	close(helper)
+	until(t, "the sub-session has its tool's result", func() bool {
+		past, err := w.cfg.History.Load(t.Context(), subPrefix+w.helpersOf(t, "!dm")[0].id)
+		return err == nil && len(past) == 3
+	})
+	time.Sleep(30 * time.Millisecond) // in which it would ask
+	if n := subs.Load(); n != 1 {
+		t.Errorf("the sub-session asked %d times while a person waited", n)
+	}
+	close(person)
+	until(t, "all are told", w.allTold(t))
+	if n := subs.Load(); n != 2 {
+		t.Errorf("the sub-session asked %d times", n)
+	}
+}
+
+// TestStopEndsSubSessions: !stop ends those of its room, and nothing of them is told.
+func TestStopEndsSubSessions(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\nlong`) {
+			return make(chan struct{})
+		}
+		return nil
+	}
+	w.withHelpers(t)
+	long := w.spawn(t, tool.Job{Objective: "long"})
+	w.spawn(t, tool.Job{Objective: "next", Needs: []string{long}})
+	if _, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
+	if m := w.say(t, "$1", "!stop"); m.Text != "I ended the 2 sub-sessions that worked in the background." {
+		t.Errorf("the person read %q", m.Text)
+	}
+	until(t, "all are told", w.allTold(t))
+	for _, n := range w.helpersOf(t, "!dm") {
+		if n.status != helperCancelled {
+			t.Errorf("%s is %s", n.objective, n.status)
+		}
+	}
+	if len(w.eventsTold(t, "!dm")) != 0 || w.helpersOf(t, "!group")[0].status != helperCompleted {
+		t.Errorf("told %v; elsewhere: %s", w.eventsTold(t, "!dm"), w.helpersOf(t, "!group")[0].status)
+	}
+	until(t, "nothing runs", func() bool { w.helpers.mu.Lock(); defer w.helpers.mu.Unlock(); return len(w.helpers.active) == 0 })
+	if m := w.say(t, "$2", "!stop"); !strings.HasPrefix(m.Text, "There is nothing to stop") {
+		t.Errorf("the person read %q", m.Text)
+	}
+}
+
+// TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and
+// tools that whoever asks has not; nothing is stored then.
+func TestSpawnRefuses(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.hold = func(string) <-chan struct{} { return make(chan struct{}) }
+	w.withHelpers(t)
+	ctx := t.Context()
+	mine := w.spawn(t, tool.Job{Objective: "a"})
+	after := w.spawn(t, tool.Job{Objective: "b", Needs: []string{mine}})
+	until(t, "it runs", func() bool { return w.helpersOf(t, "!dm")[0].status == helperRunning })
+	inside := spawnScope(w, "!dm", true)
+	inside.Helper = mine
+	child, _, err := w.helpers.Spawn(ctx, inside, tool.Job{Objective: "c", Mode: "minimal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the child runs", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); return n.status == helperRunning })
+	deeper := inside
+	deeper.Helper = child
+	later := spawnScope(w, "!dm", true)
+	later.Event = "$later"
+	for name, c := range map[string]struct {
+		scope tool.Scope
+		job   tool.Job
+		want  string
+	}{
+		"unknown":    {spawnScope(w, "!dm", true), tool.Job{Needs: []string{"sub_nothing"}}, "there is no sub-session sub_nothing here"},
+		"other room": {spawnScope(w, "!group", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"not alone":  {spawnScope(w, "!dm", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"circle":     {inside, tool.Job{Needs: []string{after}}, "a circle"},
+		"itself":     {inside, tool.Job{Needs: []string{mine}}, "a circle"},
+		"too deep":   {deeper, tool.Job{}, "2 deep at most"},
+		"nothing":    {later, tool.Job{OnPrevious: true}, "nothing was spawned before it"},
+	} {
+		c.job.Objective, c.job.Mode = "x", "minimal"
+		if id, _, err := w.helpers.Spawn(ctx, c.scope, c.job); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %s, %v", name, id, err)
+		}
+	}
+	if n := len(w.helpersOf(t, "!dm")) + len(w.helpersOf(t, "!group")); n != 3 {
+		t.Errorf("%d are stored, want 3", n)
+	}
+	for name, err := range map[string]error{
+		"status": func() error { _, err := w.helpers.Status(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"cancel": func() error { _, err := w.helpers.Cancel(ctx, spawnScope(w, "!group", false), mine); return err }(),
+		"parent": func() error { _, err := w.helpers.Cancel(ctx, inside, mine); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s is allowed", name)
+		}
+	}
+	narrow := spawnScope(w, "!dm", true)
+	narrow.Policy = tool.Policy{Allow: []string{"task", "stay_silent", "read_file"}}
+	id, _, err := w.helpers.Spawn(ctx, narrow, tool.Job{Objective: "x", Mode: "full", Tools: []string{"*"}})
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, id); err != nil || !slices.Equal(n.tools, []string{"task", "read_file"}) {
+		t.Errorf("tools %v, %v", n.tools, err)
+	}
+	prev, waits, err := w.helpers.Spawn(ctx, spawnScope(w, "!dm", true), tool.Job{Objective: "x", Mode: "minimal", OnPrevious: true})
+	if needed, _ := w.helpers.needed(ctx, helper{id: prev}); err != nil || len(needed) != 3 || !strings.Contains(waits, mine) {
+		t.Errorf("previous: %v, %s, %v", needed, waits, err)
+	}
+	if _, err := w.helpers.Cancel(ctx, spawnScope(w, "!dm", true), mine); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, child); n.status != helperCancelled {
+		t.Errorf("its child is %s", n.status)
+	}
+	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); !strings.Contains(n.reason, mine+", which was cancelled") {
+		t.Errorf("because %s", n.reason)
+	}
+}
+
+// TestSubSessionOfASubSession: what a sub-session asked for comes to it, not to the
+// room, and its own result is what it says then.
+func TestSubSessionOfASubSession(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	asked := 0
+	w.script.reply = func(body string) (string, bool) {
+		_, sub, last := readAsked(t, body)
+		switch {
+		case !sub:
+			return "noted", true
+		case strings.Contains(body, `## Objective\npart`):
+			return "the part", true
+		case strings.Contains(last, "Your sub-sessions have ended:"):
+			if !strings.Contains(last, "> the part") {
+				t.Errorf("it was told %q", last)
+			}
+			return "the whole", true
+		}
+		if asked++; asked == 1 {
+			return `{"objective":"part"}`, true
+		}
+		return "I wait", true
+	}
+	w.withHelpers(t)
+	id := w.spawn(t, tool.Job{Objective: "whole", Tools: []string{"*"}})
+	until(t, "all are told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	if err != nil || n.result != "the whole" {
+		t.Errorf("%+v, %v", n, err)
+	}
+	all := w.helpersOf(t, "!dm")
+	if told := w.eventsTold(t, "!dm"); len(all) != 2 || len(told) != 1 || told[id] != 1 {
+		t.Errorf("%d sub-sessions; the room was told %v", len(all), told)
+	}
+}
+
+// TestRoundsEnd: one that only calls tools ends without a result, after its rounds.
+func TestRoundsEnd(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	offered := 0
+	w.script.reply = func(body string) (string, bool) {
+		a, sub, _ := readAsked(t, body)
+		if !sub {
+			return "noted", true
+		}
+		if len(a.Tools) > 0 {
+			offered++
+		}
+		return `{"query":"x"}`, true
+	}
+	w.cfg.Helpers.Rounds = 4
+	w.withHelpers(t)
+	w.script.tool = "search_memory"
+	id := w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	n, _, err := w.helpers.one(t.Context(), w.cfg.DB, id)
+	if err != nil || n.status != helperFailed || n.rounds != 4 || offered != 3 || n.tokens == 0 {
+		t.Errorf("%+v, tools offered %d times, %v", n, offered, err)
+	}
+}

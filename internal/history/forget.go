@@ -15,15 +15,15 @@ import (
 const forgottenText = "[forgotten]"
 
 // Forget takes texts out of everything but what people wrote themselves, in tx:
-// out of answers, tool calls and their results, and what prompts added to
-// messages. It returns how many messages of people hold one of them.
+// out of answers, tool calls and their results, system events, and what prompts
+// added to messages. It returns how many messages of people hold one of them.
 func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error) {
 	for _, t := range texts {
 		if t == "" {
 			continue
 		}
 		for _, query := range []string{
-			`UPDATE message SET text = replace(text, ?1, ?2) WHERE role <> 'user' AND instr(text, ?1) > 0`,
+			`UPDATE message SET text = replace(text, ?1, ?2) WHERE (role <> 'user' OR sender = '') AND instr(text, ?1) > 0`,
 			`UPDATE message SET tail = replace(tail, ?1, ?2) WHERE instr(tail, ?1) > 0`,
 		} {
 			if _, err := tx.ExecContext(ctx, query, t, forgottenText); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 			return 0, err
 		}
 		var n int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE role = 'user' AND sender <> '' AND instr(text, ?) > 0`, t).Scan(&n); err != nil {
 			return 0, fmt.Errorf("forget in the transcript: %w", err)
 		}
 		kept += n

@@ -21,6 +21,7 @@ func TestForget(t *testing.T) {
 			{ID: "3", Name: "odd", Arguments: `not JSON: ` + text}}},
 		{Role: llm.Tool, CallID: "1", Text: "Remembered:\n" + text},
 		{Role: llm.Assistant, Text: "I know: " + text + "! And tea."},
+		{Role: llm.User, Text: "a sub-session found:\n> " + text, EventID: "ended:1"},
 		{Role: llm.User, Sender: "@a:b", Text: "thanks", EventID: "$2"},
 	} {
 		m.Room = here
@@ -48,7 +49,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d messages of people are said to hold it", kept)
 	}
 	all, err := s.Load(t.Context(), here)
-	if err != nil || len(all) != 5 {
+	if err != nil || len(all) != 6 {
 		t.Fatalf("%v, %v", all, err)
 	}
 	if all[0].Text != "remember: "+text || all[0].Tail != "[note]\n[forgotten]\n[/note]" {
@@ -71,7 +72,7 @@ func TestForget(t *testing.T) {
 	if err := s.Redact(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[4].Text != "thanks" || all[3].Text == "[taken back]" {
+	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if kept := forget(); kept != 0 {

@@ -153,7 +153,7 @@ func TestAnyHistoryFits(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		room := fmt.Sprintf("!any%d", n)
-		window := rapid.IntRange(3600, 40_000).Draw(rt, "window") // tools and an answer take some 1,600 of it
+		window := rapid.IntRange(3600, 40_000).Draw(rt, "window")               // tools and an answer take some 1,600 of it
 		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)

@@ -211,6 +211,7 @@ func (h *helpers) work(ctx context.Context, id string) {
 			h.keepBack(id)
 		}
 	}
+	h.cfg.Prompt.Leave(subPrefix + id)
 	h.mu.Lock()
 	stop := h.active[id].stop
 	delete(h.active, id)

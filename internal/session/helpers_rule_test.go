@@ -423,3 +423,32 @@ func TestRoundsEnd(t *testing.T) {
 		t.Errorf("%+v, tools offered %d times, %v", n, offered, err)
 	}
 }
+
+// TestSubSessionsForget: what is forgotten leaves what sub-sessions were given, said
+// and told, too.
+func TestSubSessionsForget(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	w.withHelpers(t)
+	const text = "the safe opens with 4711"
+	w.spawn(t, tool.Job{Objective: "look whether " + text, Context: "They said: " + text})
+	until(t, "it is told", w.allTold(t))
+	tx, err := w.cfg.DB.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cfg.History.Forget(t.Context(), tx, []string{text}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ForgetHelpers(t.Context(), tx, []string{text}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := w.cfg.DB.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM message WHERE instr(text || tail || calls, '4711')) +
+		(SELECT count(*) FROM sub_session WHERE instr(objective || context || result || reason, '4711'))`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d rows still hold it, %v", left, err)
+	}
+}

@@ -45,10 +45,21 @@ func hook(t turn) (reply, bool) {
 		return t.rounds(n), true
 	case "goal":
 		return reply{text: goalReport}, true
+	case "sub":
+		return t.subSession(), true
 	case "badargs":
 		return t.badArguments(), true
 	}
-	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: empty, garbled, error N, slow D, long N, length, break, think, tools N, goal, badargs.", m[1])}, true
+	return reply{text: fmt.Sprintf("I know no rehearsal called “%s”. There are: empty, garbled, error N, slow D, long N, length, break, think, tools N, goal, sub, badargs.", m[1])}, true
+}
+
+// subSession gives work to a sub-session, and says so.
+func (t turn) subSession() reply {
+	const name = "spawn_sub_session"
+	if len(t.results) > 0 || !t.offers(name) {
+		return reply{text: "It is on its way, if there are sub-sessions here."}
+	}
+	return reply{calls: []call{{Function: function{name, `{"objective":"Find out what a rehearsal needs"}`}}}}
 }
 
 // goalReport is an answer with lines about a goal in it.

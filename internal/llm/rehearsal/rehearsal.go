@@ -31,6 +31,7 @@
 //	rehearse: think        an answer with thinking in both usual forms
 //	rehearse: tools N      calls a harmless tool in N rounds before it answers
 //	rehearse: goal         an answer that reports on a goal
+//	rehearse: sub          give work to a sub-session
 //	rehearse: badargs      a tool call with broken arguments
 package rehearsal
 

@@ -31,6 +31,14 @@ func readAsked(t *testing.T, body string) (a askedFor, sub bool, last string) {
 	return a, sub, a.Messages[len(a.Messages)-1].Content
 }
 
+// given is the answer that a test makes from the request.
+func (s *script) given(body string) (string, bool) {
+	if s.reply == nil {
+		return "", false
+	}
+	return s.reply(body)
+}
+
 // withHelpers gives the world sub-sessions.
 func (w *world) withHelpers(t *testing.T) {
 	t.Helper()

@@ -106,26 +106,20 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, s.answers = s.answers[0], s.answers[1:]
 	}
 	called, answer := toolCall(answer)
-	block, n := s.block, len(s.requests)
+	n, block := len(s.requests), (<-chan struct{})(s.block)
 	s.mu.Unlock()
 	if s.refuse != "" && strings.Contains(string(body), `"`+s.refuse+`"`) {
 		http.Error(w, `{"error":{"message":"Unsupported parameter: `+s.refuse+`"}}`, http.StatusBadRequest)
 		return
+	}
+	if s.hold != nil {
+		block = s.hold(string(body))
 	}
 	if block != nil {
 		select {
 		case <-block:
 		case <-r.Context().Done():
 			return
-		}
-	}
-	if s.hold != nil {
-		if until := s.hold(string(body)); until != nil {
-			select {
-			case <-until:
-			case <-r.Context().Done():
-				return
-			}
 		}
 	}
 	if answer == "500" {
@@ -160,13 +154,6 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", s.count(string(body)))
 	}
 	fmt.Fprint(w, "data: [DONE]\n\n")
-}
-
-func (s *script) given(body string) (string, bool) {
-	if s.reply == nil {
-		return "", false
-	}
-	return s.reply(body)
 }
 
 func (s *script) asked() []string {

@@ -452,3 +452,53 @@ func TestSubSessionsForget(t *testing.T) {
 		t.Errorf("%d rows still hold it, %v", left, err)
 	}
 }
+
+// TestPlacesAreFair: no more run at a time than may, and a room with one piece of
+// work does not wait for all of another room's. They go with their room when it moves.
+func TestPlacesAreFair(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.results(t)
+	var gates [8]chan struct{}
+	for i := range gates {
+		gates[i] = make(chan struct{})
+	}
+	var begun atomic.Int32
+	w.script.hold = func(body string) <-chan struct{} {
+		if !strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return gates[begun.Add(1)-1]
+	}
+	w.withHelpers(t)
+	for i := range 6 {
+		w.spawn(t, tool.Job{Objective: fmt.Sprintf("mine %d", i)})
+	}
+	until(t, "two run", func() bool { return begun.Load() == 2 })
+	if _, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "theirs", Mode: "minimal"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Move(t.Context(), "!group", "!new"); err != nil {
+		t.Fatal(err)
+	}
+	close(gates[0])
+	until(t, "the third runs", func() bool { return begun.Load() == 3 })
+	if n := w.helpersOf(t, "!new"); len(n) != 1 || n[0].status != helperRunning {
+		t.Errorf("the other room waits: %+v", n)
+	}
+	running := 0
+	for _, n := range append(w.helpersOf(t, "!dm"), w.helpersOf(t, "!new")...) {
+		if n.status == helperRunning {
+			running++
+		}
+	}
+	if running != 2 {
+		t.Errorf("%d run, want 2", running)
+	}
+	for _, g := range gates[1:] {
+		close(g)
+	}
+	until(t, "all are told", w.allTold(t))
+	if told := w.eventsTold(t, "!new"); len(told) != 1 {
+		t.Errorf("the new room was told %v", told)
+	}
+}

@@ -220,10 +220,10 @@ func (h *helpers) line(n helper) string {
 		line += ", not before " + at(n.due)
 	}
 	if n.rounds > 0 {
-		line += fmt.Sprintf(", %d rounds, %d tokens", n.rounds, n.tokens)
+		line += fmt.Sprintf(", rounds: %d, tokens: %d", n.rounds, n.tokens)
 	}
 	if n.continued > 0 {
-		line += fmt.Sprintf(", continued %d times", n.continued)
+		line += fmt.Sprintf(", times it went on: %d", n.continued)
 	}
 	line += ")"
 	if n.reason != "" {

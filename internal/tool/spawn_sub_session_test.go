@@ -44,7 +44,7 @@ func TestSpawnSubSession(t *testing.T) {
 
 	scope.Policy = Policy{Deny: []string{"task"}}
 	for raw, want := range map[string][]string{
-		`{}`: {"- objective: is missing"},
+		`{}`:                                    {"- objective: is missing"},
 		`{"objective":"x","not_before":"soon"}`: {`- not_before: "soon" is no time`, "2026-12-24 18:00"},
 		`{"objective":"x","tools":["task"]}`:    {`- tools: "task" is none of yours`},
 		`{"action":"cancel"}`:                   {"- id: is missing"},

@@ -59,7 +59,7 @@ func (t turn) subSession() reply {
 	if len(t.results) > 0 || !t.offers(name) {
 		return reply{text: "It is on its way, if there are sub-sessions here."}
 	}
-	return reply{calls: []call{{Function: function{name, `{"objective":"Find out what a rehearsal needs"}`}}}}
+	return reply{calls: []call{{Function: function{name, `{"objective":"Say hello to the room"}`}}}}
 }
 
 // goalReport is an answer with lines about a goal in it.

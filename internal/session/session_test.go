@@ -92,6 +92,7 @@ type script struct {
 	count    func(body string) int // when set, how many tokens a request has, and usage is reported
 
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
+	tool  string                                     // called in the place of append_memory
 	hold  func(body string) <-chan struct{}          // an answer waits for what it returns; nil = for nothing
 }
 
@@ -106,6 +107,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, s.answers = s.answers[0], s.answers[1:]
 	}
 	called, answer := toolCall(answer)
+	if s.tool != "" && called == "append_memory" {
+		called = s.tool
+	}
 	n, block := len(s.requests), (<-chan struct{})(s.block)
 	s.mu.Unlock()
 	if s.refuse != "" && strings.Contains(string(body), `"`+s.refuse+`"`) {

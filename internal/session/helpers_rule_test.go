@@ -27,10 +27,17 @@ func (w *world) results(t *testing.T) {
 }
 
 // TestEveryResultIsTold: of many that end while the room is busy, each result reaches
-// the model.
+// the model, and it is asked about all of them together.
 func TestEveryResultIsTold(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
+	busy := make(chan struct{})
+	w.script.hold = func(body string) <-chan struct{} {
+		if strings.Contains(body, `## Objective\n`) {
+			return nil
+		}
+		return busy
+	}
 	w.withHelpers(t)
 	var last string
 	for i := range 14 {
@@ -40,7 +47,14 @@ func TestEveryResultIsTold(t *testing.T) {
 		}
 		last = w.spawn(t, job)
 	}
+	until(t, "all are done", func() bool {
+		return !slices.ContainsFunc(w.helpersOf(t, "!dm"), func(n helper) bool { return n.status != helperCompleted })
+	})
+	close(busy)
 	until(t, "all are told", w.allTold(t))
+	if n := w.room.count(); n != 2 {
+		t.Errorf("the room has %d messages, want one of the first and one of the others", n)
+	}
 	told := w.eventsTold(t, "!dm")
 	text, err := w.cfg.History.Load(t.Context(), "!dm")
 	if err != nil {
@@ -318,6 +332,7 @@ func TestSpawnRefuses(t *testing.T) {
 	}{
 		"unknown":    {spawnScope(w, "!dm", true), tool.Job{Needs: []string{"sub_nothing"}}, "there is no sub-session sub_nothing here"},
 		"other room": {spawnScope(w, "!group", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
+		"another's":  {spawnScope(w, "!elsewhere", true), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
 		"not alone":  {spawnScope(w, "!dm", false), tool.Job{Needs: []string{mine}}, "there is no sub-session"},
 		"circle":     {inside, tool.Job{Needs: []string{after}}, "a circle"},
 		"itself":     {inside, tool.Job{Needs: []string{mine}}, "a circle"},
@@ -500,5 +515,26 @@ func TestPlacesAreFair(t *testing.T) {
 	until(t, "all are told", w.allTold(t))
 	if told := w.eventsTold(t, "!new"); len(told) != 1 {
 		t.Errorf("the new room was told %v", told)
+	}
+}
+
+// TestResultWithoutAModel: where the model does not answer about a result, the room
+// reads the result as it is, once.
+func TestResultWithoutAModel(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.reply = func(body string) (string, bool) {
+		if _, sub, _ := readAsked(t, body); sub {
+			return "green tea", true
+		}
+		return "500", true
+	}
+	w.withHelpers(t)
+	w.spawn(t, tool.Job{Objective: "look"})
+	until(t, "it is told", w.allTold(t))
+	if m := w.room.newest(); w.room.count() != 1 || !strings.Contains(m.Text, "\n> green tea") || !strings.HasPrefix(m.Text, "Work in the background has ended") {
+		t.Errorf("%d messages; the room read %+v", w.room.count(), m)
+	}
+	if n := len(w.script.asked()); n != 1+mostTold {
+		t.Errorf("%d requests, want one and %d about its result", n, mostTold)
 	}
 }

@@ -97,7 +97,10 @@ type script struct {
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // who asked has gone in the middle of it
+		return
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, string(body))
 	answer := s.forever

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,9 @@ const mostTold = 3 // times that the model is asked about an event; then the roo
 // tell delivers the ends of sub-sessions to the rooms that asked for them: those that
 // have come meanwhile together, but one event of a room at a time.
 func (h *helpers) tell(ctx context.Context) error {
+	h.mu.Lock()
+	busy := maps.Clone(h.events) // before the rows are read: what is done with meanwhile stands in them as if it were not
+	h.mu.Unlock()
 	ended, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND status IN ('completed', 'failed', 'cancelled')
 		AND NOT EXISTS (SELECT 1 FROM sub_session AS p WHERE p.id = n.parent AND p.status IN ('pending', 'running', 'waiting'))
 		ORDER BY n.event = '', n.ended, n.created, n.rowid`)
@@ -23,15 +27,15 @@ func (h *helpers) tell(ctx context.Context) error {
 	}
 	for _, n := range ended {
 		h.mu.Lock()
-		_, busy := h.events[n.room]
 		held := n.event != "" && h.hold[n.event].After(h.cfg.Now())
 		h.mu.Unlock()
-		if busy || held {
+		if busy[n.room] != "" || held {
 			continue
 		}
 		if err := h.tellRoom(ctx, n, ended); err != nil {
 			return err
 		}
+		busy[n.room] = n.id // ended still shows those that were told with it as they were
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // that runs beside it never waits for long, and then leaves it alone for
 // importPause: a database that is in use is asked again every tenth of a second.
 const (
-	importHold  = 1500 * time.Millisecond
+	importHold  = time.Second
 	importPause = 110 * time.Millisecond
 
 	firstPart, smallestPart, largestPart = 2000, 200, 12_000 // lines

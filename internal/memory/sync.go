@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -184,6 +185,12 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 		if v.places, err = s.places(ctx, scope, wanted); err != nil {
 			return view{}, err
 		}
+		// Where no line is left to tell their place, they come in this order, too.
+		place := map[string]int{}
+		for i, id := range v.places {
+			place[id] = i
+		}
+		slices.SortFunc(v.want, func(a, b listed) int { return cmp.Compare(place[a.id], place[b.id]) })
 	}
 	for _, id := range ids { // lines that are there no more: what took their place?
 		for range 100 {

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"regexp"
+	"strings"
+)
+
+// judge is a model: it answers a prompt about pairs of which it knows the truth.
+type judge func(k *knowledge, prompt string) string
+
+// judges are the ways in which models behave, each with its name.
+var judges = []struct {
+	name string
+	say  judge
+}{
+	{"perfect", perfect},
+	{"lossy", lossy},
+	{"truncating", func(k *knowledge, p string) string { s := perfect(k, p); return s[:len(s)*3/5] }},
+	{"inventing", inventing},
+	{"garbage", func(*knowledge, string) string {
+		return "They all look fine to me [1], I have tidied up: {\"memories\": []}"
+	}},
+	{"hostile", always("update")},
+	{"hostile2", always("duplicate")},
+}
+
+// knowledge is what a judge knows, and how often it was asked.
+type knowledge struct {
+	of       map[string][]*fact // by text
+	calls    int
+	asked    map[string]int // pairs
+	strange  int            // texts that nobody said
+	repeated int
+}
+
+func (w *world) knowledge() *knowledge {
+	k := &knowledge{of: map[string][]*fact{}, asked: map[string]int{}}
+	for _, e := range w.entries {
+		k.of[strings.TrimSpace(e.text)] = e.facts
+	}
+	return k
+}
+
+var quoted = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
+
+// pairs are the texts a prompt asks about.
+func pairs(prompt string) [][2]string {
+	var out [][2]string
+	all := quoted.FindAllStringSubmatch(prompt, -1)
+	if len(all)%2 == 1 { // the line that explains the marks
+		all = all[1:]
+	}
+	for i := 0; i+1 < len(all); i += 2 {
+		out = append(out, [2]string{all[i][1], all[i+1][1]})
+	}
+	return out
+}
+
+// ask counts, and has say answer.
+func (k *knowledge) ask(say judge, prompt string) string {
+	k.calls++
+	for _, p := range pairs(prompt) {
+		key := min(p[0], p[1]) + "\x00" + max(p[0], p[1])
+		if k.asked[key]++; k.asked[key] > 1 {
+			k.repeated++
+		}
+		for _, text := range p {
+			if k.of[strings.TrimSpace(text)] == nil {
+				k.strange++
+			}
+		}
+	}
+	return say(k, prompt)
+}
+
+func answer(prompt string, say func(a, b string) string) string {
+	var items []string
+	for i, p := range pairs(prompt) {
+		items = append(items, fmt.Sprintf(`{"pair": %d, "verdict": %q}`, i+1, say(p[0], p[1])))
+	}
+	return "[" + strings.Join(items, ",\n") + "]"
+}
+
+func (k *knowledge) truth(a, b string) string {
+	x, y := k.of[strings.TrimSpace(a)], k.of[strings.TrimSpace(b)]
+	switch {
+	case len(x) != 1 || len(y) != 1:
+		return "neither"
+	case x[0] == y[0]:
+		return "duplicate"
+	case x[0].key == y[0].key && x[0].at.Before(y[0].at):
+		return "keep_second"
+	case x[0].key == y[0].key:
+		return "keep_first"
+	}
+	return "neither"
+}
+
+func perfect(k *knowledge, prompt string) string { return answer(prompt, k.truth) }
+
+// lossy leaves out a fifth, and is wrong about a tenth.
+func lossy(k *knowledge, prompt string) string {
+	return answer(prompt, func(a, b string) string {
+		h := fnv.New32a()
+		h.Write([]byte(a + "\x00" + b))
+		switch n := h.Sum32() % 100; {
+		case n < 20:
+			return ""
+		case n < 30:
+			return []string{"duplicate", "keep_second", "keep_first", "neither"}[n%4]
+		}
+		return k.truth(a, b)
+	})
+}
+
+// inventing writes texts of its own, and verdicts about pairs that were not asked about.
+func inventing(k *knowledge, prompt string) string {
+	good := answer(prompt, k.truth)
+	return "[{\"pair\": 1, \"verdict\": \"merge\", \"text\": \"Anna lives on the moon\"}, {\"pair\": 99, \"verdict\": \"duplicate\"},\n" + good[1:]
+}
+
+func always(verdict string) judge {
+	return func(_ *knowledge, prompt string) string {
+		return answer(prompt, func(string, string) string { return verdict })
+	}
+}

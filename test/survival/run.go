@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/dream"
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+const owner = "@me:example.org"
+
+// result is what was left after the nights.
+type result struct {
+	Set      string   `json:"set"`
+	Seed     uint64   `json:"seed"`
+	Judge    string   `json:"judge"`
+	Facts    int      `json:"facts"`
+	Entries  int      `json:"entries"`
+	Holds    int      `json:"holds"`    // facts that are true at the end
+	Kept     int      `json:"kept"`     // of those, active
+	Trace    int      `json:"trace"`    // of all, still in the store and found in one of its states
+	Invented int      `json:"invented"` // active texts that nobody said
+	Outdated int      `json:"outdated"`
+	Retired  int      `json:"retired"` // of those, not active
+	Copies   int      `json:"copies"`  // texts that stand beside another one of the same fact
+	Week     int      `json:"week"`    // calls in the first seven nights
+	Calls    int      `json:"calls"`
+	Repeated int      `json:"repeated"` // pairs that were asked again
+	Lost     []string `json:"lost,omitempty"`
+	Missed   []string `json:"missed,omitempty"` // outdated and active all the same
+	Twice    []string `json:"twice,omitempty"`
+}
+
+// fillStore puts the entries of w into a new data folder. The store takes the same
+// words only once, so those come in by another scope.
+func (w *world) fillStore(ctx context.Context, dir string) error {
+	db, s, err := open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var parts []*strings.Builder
+	times := map[string]int{}
+	for _, e := range w.entries {
+		plain := memory.PlainWords(e.text)
+		n := times[plain]
+		times[plain]++
+		for len(parts) <= n {
+			parts = append(parts, &strings.Builder{})
+		}
+		line, err := json.Marshal(map[string]any{"text": e.text, "source": e.source, "subject": e.subject, "observed_at": e.at.Format(time.RFC3339)})
+		if err != nil {
+			return err
+		}
+		parts[n].Write(append(line, '\n'))
+	}
+	for n, part := range parts {
+		who := owner
+		if n > 0 {
+			who = fmt.Sprintf("@again%d:example.org", n)
+		}
+		if _, err := (&memory.Importer{Store: s, Scope: memory.Private(who), Now: time.Now}).Import(ctx, who, strings.NewReader(part.String())); err != nil {
+			return err
+		}
+	}
+	if _, err := db.ExecContext(ctx, `UPDATE memory SET scope = ?`, memory.Private(owner)); err != nil {
+		return err
+	}
+	return memory.OpenFTS(db).Rebuild(ctx, nil)
+}
+
+func open(ctx context.Context, dir string) (*sql.DB, *memory.Store, error) {
+	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5"})
+	return db, s, err
+}
+
+// nights dreams in a copy of the folder from, night after night, and counts what is left.
+func (w *world) nights(ctx context.Context, from, dir, name string, say judge, nights int) (result, error) {
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+		return result{}, err
+	}
+	db, s, err := open(ctx, dir)
+	if err != nil {
+		return result{}, err
+	}
+	defer db.Close()
+	k, now := w.knowledge(), time.Now().Add(time.Hour)
+	d, err := dream.Open(dream.Config{
+		DB: db, Store: s, Dir: dir, Default: fs.FS(reverie.Data), Now: func() time.Time { return now },
+		Ask: func(_ context.Context, _, prompt string) (string, error) { return k.ask(say, prompt), nil },
+	})
+	if err != nil {
+		return result{}, err
+	}
+	r := result{Set: w.set.name, Judge: name, Facts: len(w.facts), Entries: len(w.entries)}
+	for n := range nights {
+		if _, err := d.Dream(ctx, dream.Options{}); err != nil {
+			return result{}, fmt.Errorf("night %d: %w", n+1, err)
+		}
+		if n == min(nights, 7)-1 {
+			r.Week = k.calls
+		}
+		now = now.Add(24 * time.Hour)
+	}
+	r.Calls, r.Repeated = k.calls, k.repeated
+	r.Invented = k.strange
+	return r, w.count(ctx, s, k, &r)
+}
+
+var everything = memory.Access{Actor: "survival", All: true}
+
+// count looks at what the store holds.
+func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *result) error {
+	active, err := s.List(ctx, everything, memory.Filter{})
+	if err != nil {
+		return err
+	}
+	past, err := s.List(ctx, everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}})
+	if err != nil {
+		return err
+	}
+	trace, faces, texts := map[*fact]bool{}, map[*fact]map[string]bool{}, map[*fact][]string{}
+	for _, e := range past {
+		for _, f := range k.of[strings.TrimSpace(e.Text)] {
+			trace[f] = true
+		}
+	}
+	for _, e := range active {
+		facts := k.of[strings.TrimSpace(e.Text)]
+		if facts == nil {
+			r.Invented++
+		}
+		face := e.ID
+		if e.Face != "" {
+			face = e.Face
+		}
+		for _, f := range facts {
+			if faces[f] == nil {
+				faces[f] = map[string]bool{}
+			}
+			faces[f][face] = true
+			texts[f] = append(texts[f], e.Text)
+		}
+	}
+	for _, f := range w.facts {
+		if trace[f] {
+			r.Trace++
+		}
+		switch n := len(faces[f]); {
+		case f.old:
+			r.Outdated++
+			if n == 0 {
+				r.Retired++
+			} else {
+				r.Missed = append(r.Missed, strings.Join(texts[f], " | "))
+			}
+			continue
+		case n > 0:
+			r.Kept++
+			if r.Copies += n - 1; n > 1 {
+				r.Twice = append(r.Twice, strings.Join(texts[f], " | "))
+			}
+		default:
+			r.Lost = append(r.Lost, f.text)
+		}
+		r.Holds++
+	}
+	return nil
+}

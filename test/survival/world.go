@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// fact is something that was said and is true, or was until another took its place.
+type fact struct {
+	key  string // the question it answers
+	text string
+	at   time.Time
+	old  bool // another one holds since
+	wide bool // it is only said together with another
+}
+
+// entry is a text of the memory, with what it says.
+type entry struct {
+	text, source, subject string
+	at                    time.Time
+	facts                 []*fact
+}
+
+// world is what is true of thirty people, and in how many ways it was said.
+type world struct {
+	set     set
+	facts   []*fact
+	entries []entry
+	rng     *rand.Rand
+	used    map[string]bool
+	numbers int
+}
+
+var day0 = time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)
+
+// build makes the world of a set and a seed: the same each time.
+func build(s set, seed uint64) *world {
+	w := &world{set: s, rng: rand.New(rand.NewPCG(seed, 7)), used: map[string]bool{}}
+	for i, who := range s.people {
+		var said []*fact
+		for j, a := range s.attrs {
+			if (i+j)%max(1, a.of) == 0 {
+				said = append(said, w.answer(who, a)...)
+			}
+		}
+		w.compounds(who, said)
+	}
+	w.rng.Shuffle(len(w.entries), func(i, j int) { w.entries[i], w.entries[j] = w.entries[j], w.entries[i] })
+	return w
+}
+
+// fill puts who and value into a wording.
+func fill(wording, who, value string) string {
+	return strings.NewReplacer("{p}", who, "{v}", value).Replace(wording)
+}
+
+// value is the next value of a, never the same as one of others.
+func (w *world) value(a attribute, others []string) string {
+	for {
+		v := a.values[w.rng.IntN(len(a.values))]
+		if strings.Contains(v, "%") {
+			w.numbers++
+			v = fmt.Sprintf(v, w.numbers%100)
+		}
+		if !slices.Contains(others, v) {
+			return v
+		}
+	}
+}
+
+// answer says what holds of who, and what held before.
+func (w *world) answer(who string, a attribute) []*fact {
+	source := []string{"harvest", "harvest", "user_explicit"}[w.rng.IntN(3)]
+	at := day0.AddDate(0, 0, w.rng.IntN(200)).Add(time.Duration(w.rng.IntN(600)) * time.Minute)
+	var out []*fact
+	var values []string
+	for range max(1, a.each) {
+		v := w.value(a, values)
+		values = append(values, v)
+		key := who + " " + a.name
+		if a.each > 0 || len(a.not) > 0 {
+			key += " " + v
+		}
+		f := w.say(who, key, v, source, a.say, at)
+		out = append(out, f)
+		switch {
+		case len(a.update) > 0 && w.rng.IntN(9) == 0:
+			f.old = true
+			later := at.AddDate(0, 0, 20+w.rng.IntN(90))
+			out = append(out, w.say(who, key, w.value(a, values), source, a.update, later))
+		case len(a.not) > 0 && w.rng.IntN(6) == 0:
+			f.old = true
+			out = append(out, w.say(who, key, v, source, a.not, at.AddDate(0, 0, 20+w.rng.IntN(90))))
+		}
+	}
+	return out
+}
+
+// say adds a fact in one or more of its wordings.
+func (w *world) say(who, key, value, source string, wordings []string, at time.Time) *fact {
+	text := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+	f := &fact{key: key, text: text, at: at}
+	w.facts = append(w.facts, f)
+	subject := ""
+	if w.rng.IntN(4) == 0 {
+		subject = who
+	}
+	add := func(text string, after time.Duration, source string) {
+		w.entries = append(w.entries, entry{text, source, subject, at.Add(after), []*fact{f}})
+	}
+	add(text+".", 0, source)
+	hours := func() time.Duration { return time.Duration(1+w.rng.IntN(300)) * time.Hour }
+	switch w.rng.IntN(20) {
+	case 0, 1:
+		add(text+".", hours(), "harvest")
+	case 2:
+		add(text+"!", hours(), "harvest")
+	case 3:
+		add("  "+text, hours(), source)
+	case 4:
+		add(strings.ToUpper(text[:1])+text[1:]+" .", hours(), "harvest")
+	case 5, 6, 7, 8, 9:
+		if other := fill(wordings[w.rng.IntN(len(wordings))], who, value); other != text {
+			add(other+".", hours(), "harvest")
+		}
+	}
+	return f
+}
+
+// compounds says two things of who at once; one of a person in three has something
+// that is said in no other way.
+func (w *world) compounds(who string, said []*fact) {
+	holds := slices.DeleteFunc(slices.Clone(said), func(f *fact) bool { return f.old })
+	if w.rng.IntN(3) > 0 || len(holds) < 2 {
+		return
+	}
+	a, b := holds[w.rng.IntN(len(holds))], holds[w.rng.IntN(len(holds))]
+	if a == b {
+		return
+	}
+	text := fmt.Sprintf(w.set.join, a.text, b.text) + "."
+	if w.rng.IntN(2) == 0 {
+		a.wide = true
+		w.entries = slices.DeleteFunc(w.entries, func(e entry) bool { return e.facts[0] == a && len(e.facts) == 1 })
+	}
+	at := a.at
+	if b.at.After(at) {
+		at = b.at
+	}
+	w.entries = append(w.entries, entry{text, "harvest", "", at.Add(time.Hour), []*fact{a, b}})
+}

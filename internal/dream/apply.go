@@ -71,8 +71,11 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		if len(lost) == 0 {
 			return n.only(done.Done), nil
 		}
-		if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack); err != nil {
+		if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack(lost)); err != nil {
 			return n.only(done.Done), fmt.Errorf("%d memories are not found by their own words any more, and could not be brought back: %w", len(lost), err)
+		}
+		for _, id := range lost {
+			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
 		}
 		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
 		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
@@ -87,22 +90,37 @@ func (n *night) only(steps []memory.Step) []planned {
 	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !contains(steps, p.Step) })
 }
 
-func (n *night) takeBack(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run)
-	if err == nil {
-		_, err = tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question'`, n.report.Run)
+// takeBack notes, within the transaction that takes a dream back, that it did not happen,
+// and that the steps about lost are not to be tried again.
+func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
+	return func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+			return err
+		}
+		for _, s := range n.steps {
+			if !contains(lost, s.ID) {
+				continue
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return err
 }
 
 // probe asks for each entry that was put out of use with its own words, and lists those
 // whose place is not found: neither what took it, nor what says the same as that. What is
 // superseded is still found itself, and names what holds since.
 func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
-	next := map[string]string{}
+	next, superseded := map[string]string{}, map[string]bool{}
 	for _, s := range steps {
 		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
 			next[s.ID] = s.By
+			superseded[s.ID] = s.Kind == memory.SupersedeStep
 		}
 	}
 	for _, s := range steps {
@@ -113,14 +131,19 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 			return nil, err
 		}
 		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
-		want := map[string]bool{}
-		for id := next[s.ID]; id != ""; id = next[id] {
-			want[face(n.byID[id].Entry)] = true
+		want, past := map[string]bool{}, map[string]bool{}
+		for id := s.ID; id != ""; id = next[id] {
+			if id != s.ID {
+				want[face(n.byID[id].Entry)] = true
+			}
+			if superseded[id] {
+				past[face(n.byID[id].Entry)] = true
+			}
 		}
 		found, err := n.finds(ctx, q, want)
-		if err == nil && !found && s.Kind == memory.SupersedeStep {
-			q.Past, q.K = true, 20
-			found, err = n.finds(ctx, q, map[string]bool{face(n.byID[s.ID].Entry): true})
+		if err == nil && !found && len(past) > 0 {
+			q.Past, q.K = true, 200 // it stands below all that holds
+			found, err = n.finds(ctx, q, past)
 		}
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,13 +38,26 @@ var (
 		"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
 		"merge": neither, "neither": neither, "both": neither, "compatible": neither, "different": neither, "duplicate": neither, "unsure": unsure, "unknown": unsure,
 	}
+	ofLoose      = orSame(ofConflict)
 	ofParaphrase = map[string]verdict{
 		"duplicate": duplicate, "same": duplicate, "merge": duplicate, "compatible": neither, "different": neither, "neither": neither, "both": neither,
 		"keep_first": neither, "keep_second": neither, "update": neither, "contradiction": neither, "unsure": neither,
 	}
 )
 
+// orSame is list, where to say the same is a verdict of its own.
+func orSame(list map[string]verdict) map[string]verdict {
+	out := maps.Clone(list)
+	for _, word := range []string{"merge", "duplicate", "same"} {
+		out[word] = duplicate
+	}
+	return out
+}
+
 func (p *pair) verdicts() map[string]verdict {
+	if p.loose || p.control {
+		return ofLoose
+	}
 	if p.conflict {
 		return ofConflict
 	}
@@ -85,6 +99,14 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 		n.more = true
 		return
 	}
+	n.requests(ctx, batches(todo), salt, model)
+}
+
+// requests asks a model about each of batches, as far as the budget goes.
+func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), salt []byte, model string) {
+	if n.silent {
+		return
+	}
 	within, cancel := context.WithTimeout(ctx, n.d.cfg.Budget.Time)
 	defer cancel()
 	failed, garbled, lost := 0, 0, 0
@@ -93,7 +115,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
 		}
 	}()
-	for batch := range batches(todo) {
+	for batch := range batches {
 		if why := n.spent(within); why != "" {
 			n.note("%s; the rest waits for the next dream", why)
 			n.more = true
@@ -109,6 +131,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 				n.note("a model did not answer, so what it was asked waits: %v", err)
 			}
 			if failed >= failures {
+				n.silent = true
 				return
 			}
 			continue
@@ -125,7 +148,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 		}
 		if garbled >= failures+1 {
 			n.note("the model is asked no more tonight")
-			n.more = true
+			n.more, n.silent = true, true
 			return
 		}
 	}
@@ -191,6 +214,15 @@ func (n *night) request(ctx context.Context, batch []*pair) (said int, err error
 	for i, p := range batch {
 		if p.verdict = verdicts[i]; p.verdict != unclear {
 			said++
+		}
+	}
+	for _, p := range batch {
+		switch {
+		case !p.control || said == 0: // who says nothing at all may have had a bad moment
+		case p.verdict == neither:
+			p.verdict = rightControl
+		default:
+			p.verdict = wrongControl
 		}
 	}
 	return said, nil

@@ -169,6 +169,7 @@ type night struct {
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said
 	more     bool
+	silent   bool // the model does not answer, or nothing that can be read
 }
 
 // planned is a step with what speaks for it.

@@ -31,6 +31,10 @@ func (n *night) plan(ctx context.Context) error {
 		return err
 	}
 	n.ask(ctx, pairs)
+	if loose := n.loose(scopes, pairs); len(loose) > 0 && ctx.Err() == nil {
+		n.askLoose(ctx, scopes, loose)
+		pairs = append(pairs, loose...)
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -172,6 +176,8 @@ func (n *night) subsumed(all []*signature) {
 type pair struct {
 	a, b     *signature
 	conflict bool
+	loose    bool // the structure does not say that they contradict each other; see loose.go
+	control  bool // they do not
 	class    string
 	verdict  verdict // "" = not known
 }
@@ -312,6 +318,7 @@ func (n *night) supersede(pairs []*pair) {
 			continue
 		}
 		switch why := p.doubt(); {
+		case p.loose && p.verdict != keepSecond && p.verdict != update:
 		case p.verdict != keepFirst && p.verdict != keepSecond && p.verdict != update && p.verdict != unsure:
 		case why != "":
 			n.question(p, why)
@@ -324,6 +331,9 @@ func (n *night) supersede(pairs []*pair) {
 		sure = append(sure, p)
 	}
 	slices.SortFunc(sure, func(p, q *pair) int { return cmp.Or(p.a.Since().Compare(q.a.Since()), cmp.Compare(p.a.ID, q.a.ID)) })
+	defer func() {
+		n.report.Questions = slices.DeleteFunc(n.report.Questions, func(q Question) bool { return n.gone[q.First] || n.gone[q.Second] })
+	}()
 	for _, p := range sure {
 		if n.labelled >= n.most() {
 			n.more = true
@@ -376,7 +386,7 @@ func (n *night) question(p *pair, why string) {
 func (n *night) group(all []*signature, pairs []*pair) {
 	same := map[string]map[string]bool{}
 	for _, p := range pairs {
-		if p.conflict || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] {
+		if p.conflict && (!p.loose || p.b.compound || p.a.negative != p.b.negative) || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] {
 			continue
 		}
 		for _, x := range [][2]string{{p.a.ID, p.b.ID}, {p.b.ID, p.a.ID}} {

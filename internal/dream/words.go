@@ -41,12 +41,21 @@ var (
 
 	// What says that something is not as it was. Also adds, and changes nothing.
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
-		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neue|neuer|neues|neuen|aktuell|stattdessen`)
+		`from (?:now|today|next) ?(?:on)?|as of|this (?:week|month|year|spring|summer|autumn|winter)|last (?:week|month|year)|got|gets|given|replaced|sold|bought|left|quit|joined|started|stopped|gave up|` +
+		`promoted|retired|fired|hired|divorced|remarried|separated|broke up|rose|fell|raised|lowered|increased|decreased|grew|extended|postponed|cancelled|renamed|returned|turned|transferred|converted|corrected|actually|` +
+		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neue|neuer|neues|neuen|aktuell|stattdessen|` +
+		`ab (?:jetzt|sofort|heute|morgen)|künftig|diese[ns]? (?:woche|monat|jahr|frühjahr|sommer|herbst|winter)|letzte[ns]? (?:woche|monat|jahr)|geworden|bekommen|ersetzt|verkauft|gekauft|verlassen|gekündigt|angefangen|begonnen|aufgehört|aufgegeben|` +
+		`befördert|entlassen|geschieden|getrennt|geheiratet|gezogen|gestiegen|gesunken|erhöht|gesenkt|verlängert|verlegt|verschoben|abgesagt|umbenannt|zurückgekehrt|geändert|korrigiert|eigentlich|` +
+		`désormais|maintenant|ahora|ya no|adesso|ora|теперь|больше не`)
+
+	// What tells of something that happened.
+	event = regexp.MustCompile(`(?:^| )(?:has|have|was|were|\p{L}+ed)(?: |$)|(?:^| )(?:hat|habe|haben|ist|bin|sind|wurde|wurden) .*\p{L}{3}(?:t|en)(?: |$)`)
 
 	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|mia|я|мой|моя|мне|我|私`)
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|no|nr|ca|bzw|str|hl|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
 
 	// What can be left out of a text and it says the same of the same.
@@ -93,5 +102,5 @@ func negations(low string) int {
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(low) || sentences.MatchString(text)
+	return both.MatchString(low) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
 }

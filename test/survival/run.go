@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,8 +100,13 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 	}
 	defer db.Close()
 	k, now := w.knowledge(), time.Now().Add(time.Hour)
+	var log *slog.Logger
+	if os.Getenv("SURVIVAL_NOTES") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stdout, nil))
+	}
 	d, err := dream.Open(dream.Config{
-		DB: db, Store: s, Dir: dir, Default: fs.FS(reverie.Data), Now: func() time.Time { return now },
+		Log: log,
+		DB:  db, Store: s, Dir: dir, Default: fs.FS(reverie.Data), Now: func() time.Time { return now },
 		Ask: func(_ context.Context, _, prompt string) (string, error) { return k.ask(say, prompt), nil },
 	})
 	if err != nil {
@@ -108,8 +114,15 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 	}
 	r := result{Set: w.set.name, Judge: name, Facts: len(w.facts), Entries: len(w.entries)}
 	for n := range nights {
-		if _, err := d.Dream(ctx, dream.Options{}); err != nil {
+		report, err := d.Dream(ctx, dream.Options{})
+		if err != nil {
 			return result{}, fmt.Errorf("night %d: %w", n+1, err)
+		}
+		if os.Getenv("SURVIVAL_NOTES") != "" {
+			for _, c := range report.Questions {
+				fmt.Printf("      asked: %q %q %s\n", c.FirstText, c.SecondText, c.Why)
+			}
+			fmt.Printf("    night %d: %s; %+v %q\n", n+1, report.Summary(), report.Cost, report.Notes)
 		}
 		if n == min(nights, 7)-1 {
 			r.Week = k.calls
@@ -166,7 +179,7 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 			if n == 0 {
 				r.Retired++
 			} else {
-				r.Missed = append(r.Missed, strings.Join(texts[f], " | "))
+				r.Missed = append(r.Missed, strings.Join(texts[f], " | ")+" <- "+w.newer(f, k))
 			}
 			continue
 		case n > 0:
@@ -180,4 +193,21 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 		r.Holds++
 	}
 	return nil
+}
+
+// newer names what holds since f, and how often it was asked about.
+func (w *world) newer(f *fact, k *knowledge) string {
+	var out []string
+	for _, e := range w.entries {
+		if len(e.facts) == 1 && e.facts[0].key == f.key && e.facts[0] != f {
+			n := 0
+			for _, o := range w.entries {
+				if len(o.facts) == 1 && o.facts[0] == f {
+					n += k.asked[min(o.text, e.text)+"\x00"+max(o.text, e.text)]
+				}
+			}
+			out = append(out, fmt.Sprintf("%s (%s, asked %d times)", e.text, e.source, n))
+		}
+	}
+	return strings.Join(out, " | ")
 }

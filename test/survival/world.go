@@ -122,10 +122,12 @@ func (w *world) say(who, key, value, source string, wordings []string, at time.T
 		add("  "+text, hours(), source)
 	case 4:
 		add(strings.ToUpper(text[:1])+text[1:]+" .", hours(), "harvest")
-	case 5, 6, 7, 8, 9:
-		if other := fill(wordings[w.rng.IntN(len(wordings))], who, value); other != text {
-			add(other+".", hours(), "harvest")
+	case 5, 6, 7, 8, 9, 10:
+		other := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+		if other == text {
+			other = strings.ToLower(text[:1]) + text[1:] + " !"
 		}
+		add(other+".", hours(), "harvest")
 	}
 	return f
 }
@@ -133,7 +135,9 @@ func (w *world) say(who, key, value, source string, wordings []string, at time.T
 // compounds says two things of who at once; one of a person in three has something
 // that is said in no other way.
 func (w *world) compounds(who string, said []*fact) {
-	holds := slices.DeleteFunc(slices.Clone(said), func(f *fact) bool { return f.old })
+	holds := slices.DeleteFunc(slices.Clone(said), func(f *fact) bool {
+		return slices.ContainsFunc(said, func(g *fact) bool { return g.old && g.key == f.key })
+	})
 	if w.rng.IntN(3) > 0 || len(holds) < 2 {
 		return
 	}

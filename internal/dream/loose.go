@@ -1,0 +1,314 @@
+package dream
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A loose pair is one that might contradict each other by what it is about, but of which
+// the structure alone does not say so: "Anna's dentist is Adler", "Anna goes to Bosse
+// now". What a model says of it counts only if the model was right, night after night,
+// about pairs of which the answer is known: the controls, which stand among the others
+// and look like them.
+const (
+	looseRequest   = 12  // pairs of one request, beside its controls
+	controls       = 3   // of one request
+	proof          = 36  // controls that a model must have answered before it is believed
+	mistakes       = 50  // one mistake in so many is forgiven
+	perEntry       = 24  // older entries that one is compared with
+	weekly         = .48 // requests an entry, in seven days
+	rightControl   = verdict("control_right")
+	wrongControl   = verdict("control_wrong")
+	controlMinimum = 12 // requests a week in a small memory
+)
+
+// subjects finds out whom or what each entry is about: of the names in it the one that
+// is spoken of in the most ways.
+func (n *night) subjects(scopes [][]*signature) {
+	spoken := map[int32]map[int32]bool{}
+	for _, all := range scopes {
+		for _, s := range all {
+			for _, who := range n.names.who(s) {
+				if spoken[who] == nil {
+					spoken[who] = map[int32]bool{}
+				}
+				for _, t := range s.tokens {
+					if !t.name && !t.small {
+						spoken[who][t.stem] = true
+					}
+				}
+			}
+		}
+	}
+	for _, all := range scopes {
+		for _, s := range all {
+			if s.subject = 0; s.self {
+				s.subject = -1
+			}
+			most := 0
+			for _, who := range n.names.who(s) {
+				if len(spoken[who]) > most && (!s.self || s.Subject != "") {
+					s.subject, most = who, len(spoken[who])
+				}
+			}
+		}
+	}
+}
+
+// who are the names in s; its subject alone, if it names one.
+func (n *namer) who(s *signature) []int32 {
+	name := func(text string) int32 { return n.number("who " + strings.TrimSuffix(text, "s")) }
+	if s.Subject != "" && strings.Contains(s.plain, strings.ToLower(s.Subject)) {
+		return []int32{name(strings.ToLower(s.Subject))}
+	}
+	var out []int32
+	for i, t := range s.tokens {
+		if (t.name || i == 0 && !t.small) && !hasDigit(t.text) { // a word at the beginning may be a name
+			out = append(out, name(t.text))
+		}
+	}
+	return out
+}
+
+// loose finds such pairs, the likeliest first, at least one of each changed since the
+// last dream.
+func (n *night) loose(scopes [][]*signature, strict []*pair) []*pair {
+	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
+		return nil
+	}
+	n.subjects(scopes)
+	known := map[[2]string]bool{}
+	for _, p := range strict {
+		known[pairOf(p.a.ID, p.b.ID)] = true
+	}
+	type scored struct {
+		*pair
+		score int
+	}
+	var out []scored
+	for _, all := range scopes {
+		about := map[int32][]*signature{}
+		for _, s := range all {
+			if !n.gone[s.ID] {
+				about[s.subject] = append(about[s.subject], s)
+			}
+		}
+		for _, b := range all {
+			if n.gone[b.ID] {
+				continue
+			}
+			var near []scored
+			for _, a := range about[b.subject] {
+				if score := likely(a, b); score > 0 && !known[pairOf(a.ID, b.ID)] && !n.refused[pairOf(a.ID, b.ID)] &&
+					(!a.UpdatedAt.Before(n.since) || !b.UpdatedAt.Before(n.since)) {
+					near = append(near, scored{&pair{a: a, b: b, conflict: true, loose: true, class: "another answer"}, score})
+				}
+			}
+			slices.SortFunc(near, func(p, q scored) int { return cmp.Or(q.score-p.score, strings.Compare(p.a.ID, q.a.ID)) })
+			out = append(out, near[:min(len(near), perEntry)]...)
+		}
+	}
+	slices.SortStableFunc(out, func(p, q scored) int { return q.score - p.score })
+	list := make([]*pair, len(out))
+	for i, p := range out {
+		list[i] = p.pair
+	}
+	return list
+}
+
+// likely says how likely it is that b, the newer one, takes the place of a; 0 = not at all.
+func likely(a, b *signature) int {
+	if a == b || a.compound || a.subject != b.subject || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || rank(a.Entry) > rank(b.Entry) || a.Pinned ||
+		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
+		return 0
+	}
+	score := 0
+	for _, x := range a.content {
+		if has(b.content, x) && !a.named(x) {
+			score += 2
+		}
+	}
+	if slices.ContainsFunc(a.classes, func(f found) bool {
+		return slices.ContainsFunc(b.classes, func(g found) bool { return g.class == f.class })
+	}) {
+		score += 2
+	}
+	if a.negative != b.negative && score > 0 {
+		score += 2
+	}
+	if b.subject == 0 && score == 0 {
+		return 0
+	}
+	if b.changed {
+		score += 3
+	}
+	if event.MatchString(b.plain) {
+		score++
+	}
+	return score + 1
+}
+
+// named reports whether stem is that of a name in s.
+func (s *signature) named(stem int32) bool {
+	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.stem == stem && t.name })
+}
+
+// control finds a pair with a that cannot contradict each other: of two people, or of one
+// and two questions that are known and different. taken are those that were asked about.
+func (n *night) control(all []*signature, a *signature, taken func(*pair) bool) *pair {
+	var other *pair
+	start := rand.IntN(len(all))
+	for i := range all {
+		b := all[(start+i)%len(all)]
+		if b == a || n.gone[b.ID] || !together(a, b) || b.hedged || a.compound || b.compound {
+			continue
+		}
+		p := &pair{a: a, b: b, conflict: true, control: true}
+		if b.Since().Before(a.Since()) {
+			p.a, p.b = b, a
+		}
+		switch {
+		case b.subject == a.subject && len(a.classes) == 1 && len(b.classes) == 1 && a.classes[0].class != b.classes[0].class && !overlap[a.classes[0].class.name+" "+b.classes[0].class.name] && !taken(p):
+			return p
+		case other == nil && b.subject != a.subject && a.subject != 0 && b.subject != 0 && share(a.stems, b.stems) == 0 && !taken(p):
+			other = p
+		}
+		if i > 300 && other != nil {
+			break
+		}
+	}
+	return other
+}
+
+// overlap are questions that one answer may be given to.
+var overlap = map[string]bool{
+	"residence address": true, "address residence": true, "job employer": true, "employer job": true, "code phone": true, "phone code": true, "birth age": true, "age birth": true,
+	"code size": true, "size code": true, "address mail": true, "mail address": true, "study employer": true, "employer study": true, "study job": true, "job study": true,
+}
+
+// askLoose asks about loose pairs, as long as a week's requests last. Pairs of which
+// the verdict is known, from a model that is to be believed, get it.
+func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pair) {
+	model := n.d.cfg.Model()
+	salt, err := n.d.salt(ctx)
+	if err != nil {
+		n.note("no model was asked: %v", err)
+		return
+	}
+	said, err := n.d.said(ctx, model, n.now.Add(-unclearUntil))
+	if err != nil {
+		n.note("what was said of pairs could not be read: %v", err)
+		return
+	}
+	taken := map[string]bool{}
+	take := func(p *pair) bool {
+		h := p.hash(salt)
+		_, before := said.of[h]
+		was := taken[h] || before
+		taken[h] = true
+		return was
+	}
+	var todo []*pair
+	for _, p := range pairs {
+		if v, there := said.of[p.hash(salt)]; there {
+			p.verdict = v
+			n.report.Cost.Cached++
+		} else if !take(p) {
+			todo = append(todo, p)
+		} else {
+			n.more = true // the same words as another: its verdict is known next time
+		}
+	}
+	week := max(controlMinimum, int(weekly*float64(n.active)))
+	n.requests(ctx, func(yield func([]*pair) bool) {
+		for len(todo) > 0 && n.report.Cost.Calls+said.calls < week {
+			loose, count := looseRequest, controls
+			if said.right < proof { // until the model has shown what it is worth
+				loose, count = min(looseRequest/2, (len(todo)+2)/3), looseRequest
+			}
+			batch := slices.Clone(todo[:min(loose, len(todo))])
+			if i := slices.IndexFunc(batch, func(p *pair) bool { return p.a.Scope != batch[0].a.Scope }); i > 0 {
+				batch = batch[:i]
+			}
+			todo = todo[len(batch):]
+			batch = n.withControls(scopes, batch, count, take)
+			if !yield(batch) {
+				n.more = true
+				return
+			}
+			for _, p := range batch {
+				switch {
+				case p.control && p.verdict == rightControl:
+					said.right++
+				case p.control && p.verdict == wrongControl:
+					said.wrong++
+				}
+			}
+		}
+		n.more = n.more || len(todo) > 0
+	}, salt, model)
+	if said.proven() {
+		return
+	}
+	for _, p := range pairs {
+		if p.verdict != "" && p.verdict != neither && said.wrong*mistakes <= said.right {
+			n.more = true // it may be believed later
+		}
+		p.verdict = ""
+	}
+	if said.wrong*mistakes > said.right {
+		n.note("the model was wrong about %d of %d pairs of which the answer is known, so it is believed only where the structure says the same", said.wrong, said.right+said.wrong)
+	}
+}
+
+// withControls puts count controls among batch, in places that nobody can guess.
+func (n *night) withControls(scopes [][]*signature, batch []*pair, count int, taken func(*pair) bool) []*pair {
+	i := slices.IndexFunc(scopes, func(all []*signature) bool { return all[0].Scope == batch[0].a.Scope })
+	for k := range count {
+		if c := n.control(scopes[i], batch[k%len(batch)].a, taken); c != nil {
+			batch = slices.Insert(batch, rand.IntN(len(batch)+1), c)
+		}
+	}
+	return batch
+}
+
+// said is what a model said in earlier nights.
+type said struct {
+	of           map[string]verdict
+	right, wrong int // controls
+	calls        int // in the last seven days
+}
+
+// proven reports whether the model is to be believed about loose pairs.
+func (s said) proven() bool { return s.right >= proof && s.wrong*mistakes <= s.right }
+
+func (d *Dreamer) said(ctx context.Context, model string, fresh time.Time) (said, error) {
+	out := said{of: map[string]verdict{}}
+	week := d.cfg.Now().AddDate(0, 0, -7).UnixMilli()
+	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(sum(calls), 0) FROM dream_run WHERE at > ?`, week).Scan(&out.calls); err != nil {
+		return out, err
+	}
+	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT pair, verdict FROM dream_seen WHERE model = ? AND (verdict <> 'unclear' OR at > ?)`, model, fresh.UnixMilli())
+	if err != nil {
+		return out, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pair string
+		var v verdict
+		if err := rows.Scan(&pair, &v); err != nil {
+			return out, err
+		}
+		switch out.of[pair] = v; v {
+		case rightControl:
+			out.right++
+		case wrongControl:
+			out.wrong++
+		}
+	}
+	return out, rows.Err()
+}

@@ -111,6 +111,8 @@ type MemoryConfig struct {
 // DreamingConfig says when memory is consolidated.
 type DreamingConfig struct {
 	Schedule string `yaml:"schedule"` // five cron fields; empty = never
+	Zone     string `yaml:"zone"`     // of the schedule; empty = timezone
+	Notice   bool   `yaml:"notice"`   // tell the owner in the morning what was dreamt
 }
 
 // SeedConfig says how a new conversation begins.
@@ -246,9 +248,6 @@ func (c *Config) warn(format string, args ...any) {
 // that this release does not act on yet, and secrets that others can read.
 func (c *Config) Warnings() []string {
 	w := slices.Clone(c.warnings)
-	if c.Dreaming.Schedule != "" {
-		w = append(w, "dreaming.schedule: dreaming is not in this release yet; nothing runs at that time")
-	}
 	if c.Web.Listen != "" {
 		w = append(w, "web.listen: the status page is not in this release yet; nothing listens there")
 	}

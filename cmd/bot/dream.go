@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/llm"
+	"reverie/internal/task"
 )
 
 // openDreamer makes the one who puts the memory in order.
@@ -33,6 +35,29 @@ func (b *bot) askRole(ctx context.Context, role, text string) (string, error) {
 	return reply.Text, err
 }
 
+// dreamTimes is when to dream.
+func (c *Config) dreamTimes(now time.Time) (task.Schedule, error) {
+	s := task.Schedule{Type: "cron", Expression: c.Dreaming.Schedule, Zone: c.Dreaming.Zone}
+	return s.Validate(now, time.UTC)
+}
+
+// runDreams dreams at its times until ctx ends. after waits until nobody has said
+// anything for so long; nil = nobody can.
+func (b *bot) runDreams(ctx context.Context, after func(context.Context, time.Duration) (context.Context, func(), error), tell func(context.Context, dream.Report)) error {
+	if b.cfg.Dreaming.Schedule == "" {
+		return nil
+	}
+	times, err := b.cfg.dreamTimes(time.Now())
+	if err != nil {
+		return err
+	}
+	d, err := b.openDreamer()
+	if err != nil {
+		return err
+	}
+	return (&dream.Nightly{Dreamer: d, Schedule: times, Quiet: after, Tell: tell, Log: b.log}).Run(ctx)
+}
+
 type dreamCommand struct {
 	Now  dreamNowCommand  `cmd:"" default:"withargs" help:"Dream now (the default)."`
 	Undo dreamUndoCommand `cmd:"" help:"Take a dream back, the last one if none is named."`
@@ -41,13 +66,13 @@ type dreamCommand struct {
 type dreamNowCommand struct {
 	DryRun bool     `help:"Only show what would be done."`
 	Phase  []string `help:"Only this part: dedup, contradiction or stale. May be given several times."`
-	Now    bool     `help:"Look at what was learned in the last ten minutes, too."`
+	Talk   bool     `help:"Leave what was learned in the last ten minutes alone, as it is done at night."`
 	JSON   bool     `help:"Print JSON."`
 }
 
 // Run dreams once.
 func (n dreamNowCommand) Run(ctx context.Context, c console, path configPath) error {
-	o := dream.Options{DryRun: n.DryRun, Now: n.Now}
+	o := dream.Options{DryRun: n.DryRun, Now: !n.Talk}
 	for _, p := range n.Phase {
 		o.Phases = append(o.Phases, dream.Phase(p))
 	}

@@ -143,6 +143,9 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	err = n.dream(ctx)
 	if err != nil && n.report.State == "" {
 		n.report.State, n.report.Reason = Failed, err.Error()
+		if errors.Is(err, context.Canceled) {
+			n.report.Reason = errYielded.Error()
+		}
 	}
 	n.report.Ended = d.cfg.Now().UTC().Truncate(time.Millisecond)
 	if o.DryRun {
@@ -204,7 +207,7 @@ func (n *night) dream(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed, because no copy could be kept: %w", err)
 	}
 	before := n.d.ownersFile()
-	done, err := n.apply(ctx)
+	done, err := n.apply(context.WithoutCancel(ctx)) // it takes a moment, and is looked at to its end
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,12 @@ func (d *Dreamer) renew(ctx context.Context, run string) error {
 	return nil
 }
 
+// cutOff is why a dream failed that did not come to its end.
+const cutOff = "it was cut off"
+
 // begin notes that run is at work, and that those before it which did not end were cut off.
 func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {
-	if _, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = 'it was cut off' WHERE state = 'planning'`, now.UnixMilli()); err != nil {
+	if _, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET state = 'failed', ended = ?, reason = ? WHERE state = 'planning'`, now.UnixMilli(), cutOff); err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
 	if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_run (id, at, state) VALUES (?, ?, 'planning')`, run, now.UnixMilli()); err != nil {

@@ -55,20 +55,28 @@ func (n *night) subjects(scopes [][]*signature) {
 					s.subject, most = who, len(spoken[who])
 				}
 			}
+			for _, t := range s.tokens {
+				if !t.small && !asides[t.text] && n.names.name(t.text) != s.subject {
+					s.topics = append(s.topics, t.stem)
+				}
+			}
+			s.topics = unique(s.topics)
 		}
 	}
 }
 
+// name numbers a name, and whose something is.
+func (n *namer) name(text string) int32 { return n.number("who " + strings.TrimRight(text, "s")) }
+
 // who are the names in s; its subject alone, if it names one.
 func (n *namer) who(s *signature) []int32 {
-	name := func(text string) int32 { return n.number("who " + strings.TrimSuffix(text, "s")) }
 	if s.Subject != "" && strings.Contains(s.plain, strings.ToLower(s.Subject)) {
-		return []int32{name(strings.ToLower(s.Subject))}
+		return []int32{n.name(strings.ToLower(s.Subject))}
 	}
 	var out []int32
 	for i, t := range s.tokens {
 		if (t.name || i == 0 && !t.small) && !hasDigit(t.text) { // a word at the beginning may be a name
-			out = append(out, name(t.text))
+			out = append(out, n.name(t.text))
 		}
 	}
 	return out
@@ -76,14 +84,23 @@ func (n *namer) who(s *signature) []int32 {
 
 // loose finds such pairs, the likeliest first, at least one of each changed since the
 // last dream.
-func (n *night) loose(scopes [][]*signature, strict []*pair) []*pair {
+//
+// It takes out of strict what may say the same, but may as well be another answer: one
+// question asks for both.
+func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pair) {
 	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
-		return nil
+		return strict, nil
 	}
 	n.subjects(scopes)
 	known := map[[2]string]bool{}
 	for _, p := range strict {
 		known[pairOf(p.a.ID, p.b.ID)] = true
+		if !p.conflict && likely(p.a, p.b) > 0 {
+			p.conflict, p.loose, p.same, p.class = true, true, true, "another answer"
+			loose = append(loose, p)
+		} else {
+			rest = append(rest, p)
+		}
 	}
 	type scored struct {
 		*pair
@@ -113,11 +130,10 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) []*pair {
 		}
 	}
 	slices.SortStableFunc(out, func(p, q scored) int { return q.score - p.score })
-	list := make([]*pair, len(out))
-	for i, p := range out {
-		list[i] = p.pair
+	for _, p := range out {
+		loose = append(loose, p.pair)
 	}
-	return list
+	return rest, loose
 }
 
 // likely says how likely it is that b, the newer one, takes the place of a; 0 = not at all.
@@ -127,8 +143,8 @@ func likely(a, b *signature) int {
 		return 0
 	}
 	score := 0
-	for _, x := range a.content {
-		if has(b.content, x) && !a.named(x) {
+	for _, x := range a.topics {
+		if has(b.topics, x) {
 			score += 2
 		}
 	}
@@ -150,11 +166,6 @@ func likely(a, b *signature) int {
 		score++
 	}
 	return score + 1
-}
-
-// named reports whether stem is that of a name in s.
-func (s *signature) named(stem int32) bool {
-	return slices.ContainsFunc(s.tokens, func(t token) bool { return t.stem == stem && t.name })
 }
 
 // control finds a pair with a that cannot contradict each other: of two people, or of one
@@ -258,7 +269,9 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 		if p.verdict != "" && p.verdict != neither && said.wrong*mistakes <= said.right {
 			n.more = true // it may be believed later
 		}
-		p.verdict = ""
+		if !p.same || p.verdict != duplicate { // to put two together loses nothing
+			p.verdict = ""
+		}
 	}
 	if said.wrong*mistakes > said.right {
 		n.note("the model was wrong about %d of %d pairs of which the answer is known, so it is believed only where the structure says the same", said.wrong, said.right+said.wrong)

@@ -30,11 +30,12 @@ func (n *night) plan(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	pairs, loose := n.loose(scopes, pairs)
 	n.ask(ctx, pairs)
-	if loose := n.loose(scopes, pairs); len(loose) > 0 && ctx.Err() == nil {
+	if len(loose) > 0 && ctx.Err() == nil {
 		n.askLoose(ctx, scopes, loose)
-		pairs = append(pairs, loose...)
 	}
+	pairs = append(pairs, loose...)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -177,7 +178,8 @@ type pair struct {
 	a, b     *signature
 	conflict bool
 	loose    bool // the structure does not say that they contradict each other; see loose.go
-	control  bool // they do not
+	same     bool // … and they may as well say the same
+	control  bool // they do not contradict each other
 	class    string
 	verdict  verdict // "" = not known
 }

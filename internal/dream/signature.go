@@ -22,8 +22,9 @@ type signature struct {
 	hedged    bool // says that something may be, or depends
 	changed   bool // says that something is not as it was
 	classes   []found
-	subject   int32 // whom or what it is about; -1 = the person whose memory it is, 0 = not known
-	self      bool  // is about the person whose memory it is
+	subject   int32   // whom or what it is about; -1 = the person whose memory it is, 0 = not known
+	topics    []int32 // stems of what it says of its subject
+	self      bool    // is about the person whose memory it is
 }
 
 // token is a word in its place.

@@ -55,6 +55,7 @@ var (
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
 	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|no|nr|ca|bzw|str|hl|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
 
@@ -102,5 +103,5 @@ func negations(low string) int {
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(low) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
+	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
 }

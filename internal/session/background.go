@@ -71,8 +71,13 @@ func (b *background) begin(ctx context.Context, now time.Time, quiet time.Durati
 // moment. The context it returns is for work that gives way to people: it ends when
 // somebody writes, in whatever room, because one model may be everybody's. done must be called.
 func (m *Manager) Background(ctx context.Context) (work context.Context, done func(), err error) {
+	return m.After(ctx, m.cfg.Quiet)
+}
+
+// After is Background, where quiet is how long nobody has said anything.
+func (m *Manager) After(ctx context.Context, quiet time.Duration) (work context.Context, done func(), err error) {
 	for {
-		work, done, wait, calm := m.background.begin(ctx, m.cfg.Now(), m.cfg.Quiet)
+		work, done, wait, calm := m.background.begin(ctx, m.cfg.Now(), quiet)
 		if work != nil {
 			return work, done, nil
 		}

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build weights homeserver try test check unit race fuzz bench storm clean docker-check go tools
+.PHONY: help build weights homeserver try test check unit race fuzz bench survival storm clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -84,6 +84,9 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 
 bench: build homeserver ## measure what it promises: speed, memory, size; LONG=1 with a million memories
 	@go run ./test/bench $(if $(LONG),--long)
+
+survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
+	@go run ./test/survival
 
 storm: go homeserver ## kill the bot 300 times while people talk to it, and 40 times on the real homeserver; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test

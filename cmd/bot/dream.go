@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/session"
 	"reverie/internal/task"
 )
 
@@ -41,21 +44,58 @@ func (c *Config) dreamTimes(now time.Time) (task.Schedule, error) {
 	return s.Validate(now, time.UTC)
 }
 
-// runDreams dreams at its times until ctx ends. after waits until nobody has said
-// anything for so long; nil = nobody can.
-func (b *bot) runDreams(ctx context.Context, after func(context.Context, time.Duration) (context.Context, func(), error), tell func(context.Context, dream.Report)) error {
-	if b.cfg.Dreaming.Schedule == "" {
-		return nil
-	}
-	times, err := b.cfg.dreamTimes(time.Now())
-	if err != nil {
-		return err
-	}
+// openNightly makes the one who dreams when it is time, or when !dream asks for it.
+func (b *bot) openNightly() (*dream.Nightly, error) {
 	d, err := b.openDreamer()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return (&dream.Nightly{Dreamer: d, Schedule: times, Quiet: after, Tell: tell, Log: b.log}).Run(ctx)
+	var times task.Schedule
+	if b.cfg.Dreaming.Schedule != "" {
+		if times, err = b.cfg.dreamTimes(time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	n := dream.OpenNightly(d, times)
+	n.Log = b.log
+	return n, nil
+}
+
+// dreams is what !dream does.
+func (b *bot) dreams() *session.Dreams {
+	return &session.Dreams{Wake: b.nightly.Wake, Status: b.nightly.Status, Undo: func(ctx context.Context) (string, error) {
+		r, err := b.nightly.Dreamer.Undo(ctx, "")
+		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
+			return err.Error(), nil
+		}
+		return r.Summary(), err
+	}}
+}
+
+// tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
+// that is wanted.
+func (b *bot) tellDream(t session.Transport) func(context.Context, dream.Report) {
+	if !b.cfg.Dreaming.Notice {
+		return nil
+	}
+	return func(ctx context.Context, r dream.Report) {
+		owner := b.cfg.owner()
+		text := r.Digest(func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private(owner) })
+		if text == "" {
+			return
+		}
+		var room string
+		err := b.db.QueryRowContext(ctx, `SELECT room FROM session WHERE private = 1 AND person = ? ORDER BY heard_at DESC LIMIT 1`, owner).Scan(&room)
+		if errors.Is(err, sql.ErrNoRows) {
+			return // the report is in the data folder
+		}
+		if err == nil {
+			err = t.Say(ctx, room, session.Outgoing{ID: r.Run, Text: text, Notice: true})
+		}
+		if err != nil {
+			b.log.Warn("the owner could not be told what was dreamt", "err", err)
+		}
+	}
 }
 
 type dreamCommand struct {

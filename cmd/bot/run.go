@@ -54,7 +54,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return b.runHarvest(ctx) })
 	g.Go(func() error { return b.tidyMemory(ctx) })
 	g.Go(func() error { return b.scheduler.Run(ctx) })
-	g.Go(func() error { return b.runDreams(ctx, sessions.After, nil) })
+	g.Go(func() error { return b.nightly.Run(ctx) })
 	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, sessions.Deliver) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

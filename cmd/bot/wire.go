@@ -51,6 +51,7 @@ type bot struct {
 	fits      *atomic.Pointer[prompt.Said] // the window that fits into the GPUs here; nil = not worked out yet
 
 	harvester  *dream.Harvester
+	nightly    *dream.Nightly
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
 
 	closers []func() error // run in reverse order by close
@@ -112,6 +113,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	if b.harvester, err = b.openHarvester(); err != nil {
+		return nil, err
+	}
+	if b.nightly, err = b.openNightly(); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -182,9 +186,11 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
 	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}}
+	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background
 	b.deliverJobs(sessions, c.Private)
+	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
 	if isMatrix {
 		m.OnUpgrade(sessions.Move)
 		m.OnRedaction(b.takenBack)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
+	"reverie/internal/memory"
 	"reverie/internal/task"
 )
 
@@ -22,6 +24,21 @@ type Nightly struct {
 	Long  time.Duration                 // of quiet, before a dream; 0 = 10 minutes
 	Tell  func(context.Context, Report) // is told what was dreamt; nil = nobody is
 	Log   *slog.Logger                  // nil = silent
+
+	wake chan struct{}
+}
+
+// OpenNightly returns a Nightly of d. s without a type: only when it is woken.
+func OpenNightly(d *Dreamer, s task.Schedule) *Nightly {
+	return &Nightly{Dreamer: d, Schedule: s, wake: make(chan struct{}, 1)}
+}
+
+// Wake has it dream as soon as nobody waits for an answer. It returns at once.
+func (n *Nightly) Wake() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
 }
 
 // look is how often the clock is looked at: a machine may sleep, or its clock be set.
@@ -39,16 +56,13 @@ func (n *Nightly) Run(ctx context.Context) error {
 	began := n.Dreamer.cfg.Now()
 	for {
 		due, err := n.due(ctx, began)
-		wait := look
+		wait, woken := look, false
 		switch now := n.Dreamer.cfg.Now(); {
 		case err != nil && ctx.Err() == nil:
 			n.Log.Warn("when to dream could not be found out", "err", err)
 		case err == nil && due.IsZero():
-			n.Log.Warn("dreaming.schedule names no time that ever comes; nothing is dreamt")
-			<-ctx.Done()
-			return nil
 		case err == nil && !due.After(now):
-			if err := n.once(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
+			if err := n.once(ctx, n.Long, Options{}); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
 				n.Log.Warn("a dream failed; memory is as it was", "err", err)
 			}
 		case err == nil:
@@ -60,24 +74,37 @@ func (n *Nightly) Run(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
+		case <-n.wake:
+			woken = true
+		}
+		timer.Stop()
+		for woken && ctx.Err() == nil {
+			err := n.once(ctx, soon, Options{Now: true})
+			if err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
+				n.Log.Warn("a dream failed; memory is as it was", "err", err)
+			}
+			woken = errors.Is(err, errYielded)
 		}
 	}
 }
+
+// soon is how long nobody has said anything before a dream that somebody asked for.
+const soon = 5 * time.Second
 
 // errYielded ends a dream because somebody writes.
 var errYielded = errors.New("it gave way to somebody who wrote, and goes on later")
 
 // once waits for a quiet moment and dreams.
-func (n *Nightly) once(ctx context.Context) error {
+func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error {
 	work, done := ctx, func() {}
 	if n.Quiet != nil {
 		var err error
-		if work, done, err = n.Quiet(ctx, n.Long); err != nil {
+		if work, done, err = n.Quiet(ctx, long); err != nil {
 			return err
 		}
 	}
 	defer done()
-	r, err := n.Dreamer.Dream(work, Options{})
+	r, err := n.Dreamer.Dream(work, o)
 	if errors.Is(err, ErrBusy) {
 		return err // by hand; that counts as this one
 	}
@@ -97,6 +124,9 @@ func (n *Nightly) once(ctx context.Context) error {
 // one that was not cut off; before the first, after the oldest memory. Zero = never.
 func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	d := n.Dreamer
+	if n.Schedule.Type == "" {
+		return time.Time{}, nil
+	}
 	var last, oldest sql.NullInt64
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT (SELECT max(at) FROM dream_run WHERE ended > 0 AND reason NOT IN (?, ?)),
 		(SELECT min(created_at) FROM memory)`, cutOff, errYielded.Error()).Scan(&last, &oldest)
@@ -118,4 +148,62 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return due, nil
+}
+
+// Status says in a few lines how the last dream went, and when the next one is.
+func (n *Nightly) Status(ctx context.Context) (string, error) {
+	d := n.Dreamer
+	var at, calls int64
+	var run, state, reason string
+	var ops, questions int
+	text := "I have not dreamt yet."
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind <> 'question' AND undone = 0),
+		(SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind = 'question') FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &questions)
+	switch {
+	case err != nil && !errors.Is(err, sql.ErrNoRows):
+		return "", fmt.Errorf("dream: %w", err)
+	case err == nil:
+		text = map[string]string{
+			"planning": "I am dreaming.", "applied": fmt.Sprintf("My last dream put %d memories in order.", ops), "nothing": "My last dream found nothing to do.",
+			"failed": "My last dream changed nothing: " + reason + ".", "undone": "My last dream was taken back.",
+		}[state]
+		text += fmt.Sprintf("\nIt was %s (%s), with %d requests to the model and %d questions.", time.UnixMilli(at).In(d.cfg.Location).Format("2006-01-02 15:04"), run, calls, questions)
+	}
+	due, err := n.due(ctx, d.cfg.Now())
+	switch {
+	case err != nil:
+		return "", err
+	case due.IsZero():
+		text += "\nThere is no time at which I dream: dreaming.schedule in the configuration is empty."
+	case due.After(d.cfg.Now()):
+		text += "\nThe next one is on " + due.Format("2006-01-02 at 15:04") + "."
+	default:
+		text += "\nThe next one begins when nobody has said anything for a while."
+	}
+	return text, nil
+}
+
+// Digest is what the person of scope is told of r in the morning; "" = there is nothing
+// to tell. What others keep for themselves is not in it.
+func (r Report) Digest(mine func(memory.Scope) bool) string {
+	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived)
+	var b strings.Builder
+	switch {
+	case r.State == Failed:
+		fmt.Fprintf(&b, "I could not dream this night, and my memory is as it was: %s\n", r.Reason)
+	case changed > 0:
+		fmt.Fprintf(&b, "I have put my memory in order: %s. `!dream undo` takes it back.\n", r.Summary())
+	}
+	for _, c := range r.Superseded {
+		if mine(c.Scope) {
+			fmt.Fprintf(&b, "- no longer: %s\n  now: %s\n", c.Text, c.ByText)
+		}
+	}
+	for _, q := range r.Questions {
+		if mine(q.Scope) {
+			fmt.Fprintf(&b, "- Which of the two holds (%s)? Tell me, or `!forget` the other.\n  %s, %s: %s\n  %s, %s: %s\n", q.Why,
+				q.First, q.FirstAt.Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.Format(time.DateOnly), q.SecondText)
+		}
+	}
+	return b.String()
 }

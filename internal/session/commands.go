@@ -36,6 +36,7 @@ func commands() []command {
 		{"remember", "have me remember the words that follow", (*Session).rememberThis},
 		{"forget", "have something forgotten for good: its id, or words of it", (*Session).forgetThis},
 		{"undo", "take back your last change to what I remember here; `compact`: the last summary of this conversation", (*Session).undoThis},
+		{"dream", "put my memory in order now; `status`: how it went last, `undo`: take that back", (*Session).dream},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},

@@ -62,6 +62,8 @@ type Config struct {
 	// Leaving is told that messages of room are about to leave its prompt; it must return
 	// at once. nil = nobody is told.
 	Leaving func(room string)
+	// Dreams is what !dream does; nil = there is no such thing here.
+	Dreams *Dreams
 }
 
 // ErrStopping is returned by Deliver once the end was asked for. The message

@@ -1,0 +1,139 @@
+package dream
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reverie/internal/task"
+)
+
+func times(t *testing.T, cron, zone string) task.Schedule {
+	t.Helper()
+	s, err := task.Schedule{Type: "cron", Expression: cron, Zone: zone}.Validate(day0, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestWhenToDream: after the last night, and before the first after the oldest memory;
+// what was cut off does not count. Clocks that change leave no night out and make none twice.
+func TestWhenToDream(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	n := OpenNightly(w.d, times(t, "30 2 * * *", "Europe/Berlin"))
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Skip("no time zones here")
+	}
+	at := func(text string) time.Time {
+		x, err := time.ParseInLocation("2006-01-02 15:04", text, zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	due := func(want time.Time) {
+		t.Helper()
+		if got, err := n.due(t.Context(), w.now); err != nil || !got.Equal(want) {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	}
+	w.now = at("2026-03-28 12:00")
+	exec(`UPDATE memory SET created_at = ?`, at("2026-03-20 12:00").UnixMilli())
+	due(at("2026-03-21 02:30")) // missed
+	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('a', ?, 1, 'nothing')`, at("2026-03-28 12:00").UnixMilli())
+	due(at("2026-03-29 03:00")) // there is no 2:30 in that night
+	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('b', ?, 1, 'applied')`, at("2026-03-29 03:00").UnixMilli())
+	w.now = at("2026-10-24 12:00")
+	due(at("2026-03-30 02:30"))
+	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('c', ?, 1, 'applied')`, time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMilli())
+	w.now = at("2026-10-26 12:00")
+	due(at("2026-10-26 02:30")) // 2:30 comes twice on the 25th, and that was the first
+	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('d', ?, 1, 'failed', ?)`, at("2026-10-26 02:30").UnixMilli(), cutOff)
+	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('e', ?, 1, 'failed', ?)`, at("2026-10-26 02:40").UnixMilli(), errYielded.Error())
+	exec(`INSERT INTO dream_run (id, at, state) VALUES ('f', ?, 'planning')`, at("2026-10-26 02:50").UnixMilli())
+	due(at("2026-10-26 02:30"))
+	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('g', ?, 1, 'applied')`, at("2036-10-26 02:50").UnixMilli()) // the clock was wrong
+	due(at("2026-10-27 02:30"))
+}
+
+// TestNights: a dream each night, one for all that were missed, and none while people
+// talk: it gives way, and goes on when they are silent.
+func TestNights(t *testing.T) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		w.d.cfg.Now = time.Now
+		w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+		var told []Report
+		moments, talks := 0, 0
+		ask := w.d.cfg.Ask
+		var leave context.CancelFunc
+		w.d.cfg.Ask = func(ctx context.Context, role, prompt string) (string, error) {
+			if talks == 0 { // somebody writes
+				talks++
+				leave()
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return ask(ctx, role, prompt)
+		}
+		n := &Nightly{Dreamer: w.d, Schedule: times(t, "0 3 * * *", ""), Tell: func(_ context.Context, r Report) { told = append(told, r) },
+			Quiet: func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+				moments++
+				if long != 10*time.Minute {
+					t.Errorf("quiet of %v", long)
+				}
+				select {
+				case <-ctx.Done():
+					return nil, nil, ctx.Err()
+				case <-time.After(long):
+				}
+				work, cancel := context.WithCancel(ctx)
+				leave = cancel
+				return work, cancel, nil
+			}}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		time.Sleep(time.Hour)
+		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
+			t.Fatalf("%d moments, %d nights", moments, len(told))
+		}
+		time.Sleep(48 * time.Hour)
+		if len(told) != 3 {
+			t.Errorf("%d nights", len(told))
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		var gaveWay int
+		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded.Error()).Scan(&gaveWay); err != nil || gaveWay != 1 {
+			t.Errorf("%d, %v", gaveWay, err)
+		}
+		w.d.cfg.DB.Close()
+	})
+}
+
+// TestModelsThatFail: the night changes nothing that needed a model, says why, and ends.
+func TestModelsThatFail(t *testing.T) {
+	for name, answer := range map[string]string{"prose": "I think all of them are fine.", "refusal": "I can't help with that.", "cut": `[{"pair": 1, "verd`, "object": `{"error": "overloaded"}`} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, home(""), func(*world, string) (string, error) { return answer, nil })
+			r := w.dream(Options{})
+			if len(r.Superseded)+len(r.Grouped) > 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "could not be read") {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

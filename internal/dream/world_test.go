@@ -144,7 +144,13 @@ func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string
 			w.of[text] = &w.facts[i]
 		}
 	}
-	c := Config{DB: db, Store: w.store, Dir: w.dir, Default: reverie.Data, Now: func() time.Time { return w.now }}
+	w.openDreamer(db, w.store, judge)
+	return w
+}
+
+func (w *world) openDreamer(db *sql.DB, s *memory.Store, judge func(*world, string) (string, error)) {
+	w.t.Helper()
+	c := Config{DB: db, Store: s, Dir: w.dir, Default: reverie.Data, Now: func() time.Time { return w.now }}
 	if judge != nil {
 		c.Ask = func(_ context.Context, _, prompt string) (string, error) {
 			w.calls++
@@ -156,9 +162,8 @@ func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string
 	}
 	var err error
 	if w.d, err = Open(c); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return w
 }
 
 var quoted = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)

@@ -221,6 +221,7 @@ func (n *night) request(ctx context.Context, batch []*pair) (said int, err error
 		case !p.control || said == 0: // who says nothing at all may have had a bad moment
 		case p.verdict == neither:
 			p.verdict = rightControl
+		case p.verdict == unsure: // careful, and no proof of anything
 		default:
 			p.verdict = wrongControl
 		}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
+
+// TestDreaming runs the binary beside a model that knows who moved, and who plays what.
+func TestDreaming(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var request struct {
+			Stream   bool
+			Messages []struct{ Content string }
+		}
+		if err != nil || json.Unmarshal(body, &request) != nil || len(request.Messages) == 0 {
+			http.NotFound(w, r)
+			return
+		}
+		texts := quotedMemory.FindAllStringSubmatch(request.Messages[len(request.Messages)-1].Content, -1)
+		texts = texts[len(texts)%2:]
+		var said []string
+		for i := 0; i+1 < len(texts); i += 2 {
+			a, b, verdict := texts[i][1], texts[i+1][1], "neither"
+			switch {
+			case strings.Contains(a, "lives in") && strings.Contains(b, "moved to") && a[:3] == b[:3]:
+				verdict = "keep_second"
+			case strings.Contains(a, "tennis") && strings.Contains(b, "tennis"):
+				verdict = "merge"
+			}
+			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": %q}`, i/2+1, verdict))
+		}
+		answer := "[" + strings.Join(said, ",") + "]"
+		if !request.Stream {
+			fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, answer)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+	}))
+	t.Cleanup(server.Close)
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "dreaming"), RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("JUDGE", server.URL+"/v1")
+			return nil
+		},
+	})
+}

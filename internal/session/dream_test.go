@@ -1,0 +1,30 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDreamCommand: owners have it dream, ask how it went and take it back; others do not.
+func TestDreamCommand(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if got := w.say(t, "$1", "!dream"); !strings.Contains(got.Text, "`bot dream`") {
+		t.Errorf("without: %q", got.Text)
+	}
+	woken := 0
+	w.cfg.Dreams = &Dreams{Wake: func() { woken++ },
+		Status: func(context.Context) (string, error) { return "slept well", nil }, Undo: func(context.Context) (string, error) { return "taken back", nil }}
+	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "taken back", "!dream on": "`!dream status`"} {
+		if got := w.deliver(t, Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, want) || !got.Notice {
+			t.Errorf("%s: %+v", text, got)
+		}
+		if got := w.deliver(t, Inbound{ID: "$other" + text, Room: "!own", Sender: "@other:example.org", Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, "Only my owner") {
+			t.Errorf("%s by another: %q", text, got.Text)
+		}
+	}
+	if woken != 1 {
+		t.Errorf("woken %d times", woken)
+	}
+}

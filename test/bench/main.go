@@ -38,19 +38,25 @@ func main() {
 	home := flag.String("homeserver-bin", "bin/homeserver", "the folder of the built homeserver")
 	long := flag.Bool("long", false, "measure a million memories too")
 	only := flag.Bool("memories", false, "measure memories only")
+	dreams := flag.Bool("dreams", false, "measure dreams only")
 	flag.Parse()
 	counts := []int{10_000, 100_000}
 	if *long {
 		counts = append(counts, 1_000_000)
 	}
 	ctx := context.Background()
-	figures, err := memories(ctx, *bot, counts)
-	if err == nil {
+	figures, err := dreaming(ctx)
+	if err == nil && !*dreams {
+		var rest []figure
+		rest, err = memories(ctx, *bot, counts)
+		figures = append(figures, rest...)
+	}
+	if err == nil && !*dreams {
 		var more []figure
 		more, err = scale(ctx, *bot, counts[1:])
 		figures = append(figures, more...)
 	}
-	if err == nil && !*only {
+	if err == nil && !*only && !*dreams {
 		var rest []figure
 		rest, err = measure(ctx, *bot, *home)
 		figures = append(figures, rest...)

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/dream"
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+// dreaming measures a dream over 10,000 memories, and what it costs a chat meanwhile: a
+// search for what belongs to a message, and a fact that is noted.
+func dreaming(ctx context.Context) ([]figure, error) {
+	dir, err := os.MkdirTemp("", "reverie-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := store.Open(ctx, filepath.Join(dir, "bot.db"), reverie.Migrations)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	const owner = "@me:example.org"
+	s, err := memory.Open(ctx, memory.Config{DB: db, Dir: dir, Owner: owner, Backend: "fts5"})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := (&memory.Importer{Store: s, Scope: memory.Shared, Now: time.Now}).Import(ctx, owner, strings.NewReader(people(10_000))); err != nil {
+		return nil, err
+	}
+	c := dream.Config{DB: db, Store: s, Dir: dir, Default: reverie.Data}
+	d, err := dream.Open(c)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if _, err := d.Dream(ctx, dream.Options{DryRun: true}); err != nil {
+		return nil, err
+	}
+	planned := time.Since(begin)
+	n := 0
+	chat := func() (float64, error) {
+		n++
+		begin := time.Now()
+		if _, err := s.Search(ctx, memory.Query{Text: fmt.Sprintf("where does person %d live, and what is the code?", n), Scopes: []memory.Scope{memory.Shared}}); err != nil {
+			return 0, err
+		}
+		_, _, err := s.Add(ctx, memory.Entry{Scope: memory.Private(owner), Text: fmt.Sprintf("note %d of the chat", n), Source: memory.UserExplicit}, owner)
+		return float64(time.Since(begin).Microseconds()) / 1000, err
+	}
+	var before, during []float64
+	for range 400 {
+		ms, err := chat()
+		if err != nil {
+			return nil, err
+		}
+		before = append(before, ms)
+		time.Sleep(5 * time.Millisecond)
+	}
+	c.Ask = func(ctx context.Context, _, _ string) (string, error) {
+		time.Sleep(100 * time.Millisecond)
+		return `[{"pair": 1, "verdict": "neither"}]`, ctx.Err()
+	}
+	if d, err = dream.Open(c); err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { _, err := d.Dream(ctx, dream.Options{}); ended <- err }() // go: waited for below
+	for {
+		select {
+		case err := <-ended:
+			return []figure{
+				{"dream: plan of 10,000 memories without a model", planned.Seconds(), "s", 5},
+				{"dream: p99 of a search and a note meanwhile, added", p99(during) - p99(before), "ms", 20},
+			}, err
+		default:
+		}
+		ms, err := chat()
+		if err != nil {
+			return nil, err
+		}
+		during = append(during, ms)
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func p99(times []float64) float64 {
+	slices.Sort(times)
+	if len(times) == 0 {
+		return 0
+	}
+	return times[len(times)*99/100]
+}
+
+// people is what is known of a thousand people, as a file to import.
+func people(n int) string {
+	towns := []string{"Berlin", "Hamburg", "Rome", "Lisbon", "Oslo", "Prague", "Paris"}
+	var b strings.Builder
+	for i := range n {
+		k := i / 10
+		who := fmt.Sprintf("Person%c%c%c", 'a'+k%26, 'a'+k/26%26, 'a'+k/676%26)
+		text := []string{
+			who + " lives in " + towns[i%7] + ".", who + " has moved to " + towns[(i+3)%7] + ".", fmt.Sprintf("%s's bike lock code is %d.", who, i), who + " likes tea, mostly in the evening.", who + " likes tea.",
+			who + " doesn't eat meat any more.", who + " eats meat on Sundays.", fmt.Sprintf("%s was born on %d March.", who, i%28+1), who + " takes the blue pill before meals.", who + " works at the library.",
+		}[i%10]
+		fmt.Fprintf(&b, "{\"text\":%q,\"observed_at\":%q,\"source\":\"harvest\"}\n", text, time.Date(2026, 1, 1, 0, i, 0, 0, time.UTC).Format(time.RFC3339))
+	}
+	return b.String()
+}

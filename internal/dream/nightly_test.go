@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"reverie/internal/memory"
 	"reverie/internal/task"
 )
 
@@ -135,5 +136,78 @@ func TestModelsThatFail(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// TestWake: who is woken dreams without waiting for the night, again if it had to give
+// way, and tells how it went.
+func TestWake(t *testing.T) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		w.d.cfg.Now = time.Now
+		n := OpenNightly(w.d, task.Schedule{})
+		tries := 0
+		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+			work, cancel := context.WithCancel(ctx)
+			if tries++; tries == 1 {
+				cancel() // somebody writes at once
+			}
+			return work, cancel, nil
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		status := func(want ...string) {
+			t.Helper()
+			text, err := n.Status(ctx)
+			for _, part := range want {
+				if err != nil || !strings.Contains(text, part) {
+					t.Errorf("%q, %v; want %q", text, err, part)
+				}
+			}
+		}
+		time.Sleep(48 * time.Hour)
+		status("not dreamt yet", "dreaming.schedule")
+		n.Wake()
+		time.Sleep(time.Minute)
+		status("put ", " memories in order", "0 questions")
+		if tries < 2 {
+			t.Errorf("%d tries", tries)
+		}
+		if _, err := w.d.Undo(ctx, ""); err != nil {
+			t.Error(err)
+		}
+		status("taken back")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.d.cfg.DB.Close()
+	})
+}
+
+// TestDigest: what is told is short, and holds nothing that is another person's.
+func TestDigest(t *testing.T) {
+	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }
+	line := func(scope memory.Scope, text string) Change {
+		return Change{Line: Line{scope, "mem_1", text}, ByText: text + " now"}
+	}
+	r := Report{State: AppliedState, Superseded: []Change{line(memory.Private(owner), "Anna lives in Rome"), line(memory.Private("@b:x"), "their secret")},
+		Questions: []Question{{Scope: memory.Private("@b:x"), FirstText: "their question"}, {Scope: memory.Private(owner), FirstText: "tea?", SecondText: "coffee?", Why: "both are of the same time"}}}
+	got := r.Digest(mine)
+	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "tea?", "coffee?", "!dream undo"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in %s", want, got)
+		}
+	}
+	if strings.Contains(got, "their") {
+		t.Errorf("%s", got)
+	}
+	if got := (Report{State: Nothing}).Digest(mine); got != "" {
+		t.Errorf("%q", got)
+	}
+	if got := (Report{State: Failed, Reason: "the disk is full"}).Digest(mine); !strings.Contains(got, "the disk is full") {
+		t.Errorf("%q", got)
 	}
 }

@@ -73,7 +73,8 @@ func dreaming(ctx context.Context) ([]figure, error) {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { _, err := d.Dream(ctx, dream.Options{}); ended <- err }() // go: waited for below
+	// go: waited for below
+	go func() { _, err := d.Dream(ctx, dream.Options{}); ended <- err }()
 	for {
 		select {
 		case err := <-ended:

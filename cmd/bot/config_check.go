@@ -77,7 +77,8 @@ func (c *Config) complete(r *reader, dir string) {
 	if s := c.Dreaming.Schedule; s != "" && !validCron(s) {
 		r.fault("dreaming.schedule", `write the five fields minute, hour, day, month, weekday, such as "0 3 * * *"; empty = never`)
 	} else if _, err := c.dreamTimes(time.Now()); s != "" && err != nil {
-		r.fault("dreaming", "%v", err)
+		what, _, _ := strings.Cut(err.Error(), ", for example") // that one is of a task
+		r.fault("dreaming.schedule", "%s", what)
 	}
 	c.completeHarvest(r)
 	completeSubSessions(r, c.Subs)

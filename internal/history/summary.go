@@ -112,17 +112,11 @@ const (
 	notListed = "- (earlier messages are not listed)"
 )
 
-// Extract is a summary that needs no model: the one before, and the beginning of each
-// message of a person, of which the newest stay if there is not room for all. An extract
-// after an extract is one extract.
+// Extract is a summary that needs no model: the one before, older by one compaction,
+// and the beginning of each message of a person, of which the newest stay if there is
+// not room for all. Without any nothing grows older.
 func Extract(before string, gone []Message, most int) string {
-	before, since, _ := strings.Cut(before, saidSince)
 	var heads []string
-	for line := range strings.Lines(since) {
-		if line = strings.TrimSpace(line); line != "" && line != notListed {
-			heads = append(heads, line)
-		}
-	}
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
@@ -131,8 +125,19 @@ func Extract(before string, gone []Message, most int) string {
 			}
 		}
 	}
-	before = firstLines(strings.TrimSpace(before), max(most/2, most-llm.EstimateTokens(strings.Join(heads, "\n"))-remark))
-	left := most - llm.EstimateTokens(before) - remark
+	before = strings.TrimSpace(before)
+	switch {
+	case len(heads) == 0 && before == "":
+		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
+	case len(heads) == 0 && llm.EstimateTokens(before) <= most:
+		return before
+	}
+	a := agesOf(before).older(most)
+	if len(heads) == 0 {
+		return a.String()
+	}
+	a.lately = saidSince + notListed
+	left := most - llm.EstimateTokens(a.String())
 	from := len(heads)
 	for from > 0 {
 		n := llm.EstimateTokens(heads[from-1]) + 1
@@ -145,29 +150,6 @@ func Extract(before string, gone []Message, most int) string {
 	if from > 0 {
 		heads = slices.Insert(slices.Clone(heads[from:]), 0, notListed)
 	}
-	switch {
-	case len(heads) == 0 && before == "":
-		return fmt.Sprintf("(%d messages without words of a person are left out here.)", len(gone))
-	case len(heads) == 0:
-		return before
-	}
-	return strings.TrimSpace(before + "\n\n" + saidSince + strings.Join(heads, "\n"))
-}
-
-// firstLines keeps whole lines from the beginning of text; of a first line that is too
-// long alone, as much as there is room for.
-func firstLines(text string, most int) string {
-	end := 0
-	for line := range strings.Lines(text) {
-		n := llm.EstimateTokens(line)
-		if n > most {
-			break
-		}
-		most -= n
-		end += len(line)
-	}
-	if end == 0 {
-		return cutTo(text, most)
-	}
-	return strings.TrimSpace(text[:end])
+	a.lately = saidSince + strings.Join(heads, "\n")
+	return a.String()
 }

@@ -15,6 +15,8 @@ const compactFile = "prompts/COMPACT.txt"
 // Compaction is what a request for a summary is made of.
 type Compaction struct {
 	Words        int      // the summary may have
+	Earlier      int      // of Words, for what the previous summary has in detail
+	Longest      int      // of Words, for what is older
 	Tier         int      // of the model that writes it; 0 = not known
 	Goal         []string // what holds in any case
 	Previous     string   // summary; "" = none
@@ -49,6 +51,10 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 		"{goal}": data("goal", strings.Join(c.Goal, "\n")), "{previous}": data("summary", c.Previous),
 		"{conversation}": data("conversation", c.Conversation), "{words}": strconv.Itoa(c.Words), "{agent_name}": a.cfg.Name,
 	}
+	if values["{previous}"] != "" { // the first summary has no parts
+		values["{earlier}"], values["{longest}"] = strconv.Itoa(c.Earlier), strconv.Itoa(c.Longest)
+		values["{lately}"] = strconv.Itoa(c.Words - c.Earlier - c.Longest)
+	}
 	said := map[string]bool{}
 	var system, user []string
 	for _, s := range sections {
@@ -79,7 +85,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 // text, and so is one with no name. ok is false if a name that stands in text has no value.
 func fillIn(text string, values map[string]string, said map[string]bool) (_ string, ok bool) {
 	var pairs []string
-	for _, name := range []string{"{goal}", "{previous}", "{conversation}", "{words}", "{agent_name}"} {
+	for _, name := range []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"} {
 		if !strings.Contains(text, name) {
 			continue
 		}

@@ -80,7 +80,9 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	ctx, cancel := context.WithTimeout(ctx, s.summaryWithin())
 	defer cancel()
 	window, out := s.cfg.Models.Window(compactionRole)
-	ask := prompt.Compaction{Words: max(30, most*100/wordTokens), Goal: goal, Previous: before.Text()}
+	words := max(30, most*100/wordTokens)
+	ask := prompt.Compaction{Words: words, Earlier: words * history.EarlierShare / 100, Longest: words * history.LongestShare / 100,
+		Goal: goal, Previous: before.Text()}
 	frame := 0
 	for _, m := range s.cfg.Prompt.CompactionRequest(ask) {
 		frame += llm.EstimateTokens(m.Content) + 16
@@ -102,5 +104,8 @@ func (s *Session) askSummary(ctx context.Context, before history.Compaction, gon
 	case reply.Finish == "length":
 		return "", errCut
 	}
-	return reply.Text, history.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most)
+	if err := history.Check(reply.Text, ask.Previous+"\n"+ask.Conversation, most); err != nil {
+		return "", err
+	}
+	return history.Aged(before.Summary, reply.Text, most)
 }

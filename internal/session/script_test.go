@@ -1,0 +1,100 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// script is a model server that gives its answers in order and keeps the
+// requests. An answer that starts with "{" is a tool call's arguments for
+// append_memory, one like "task {" calls that tool; "500" is a server error, "too large" a refusal for that reason; one that starts with "cut" ends at the output limit.
+type script struct {
+	mu       sync.Mutex
+	answers  []string
+	forever  string // given when answers has run out
+	refuse   string // a parameter that makes a request a bad one
+	requests []string
+	block    chan struct{}         // when set, an answer waits for it
+	count    func(body string) int // when set, how many tokens a request has, and usage is reported
+
+	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
+	tool  string                                     // called in the place of append_memory
+	hold  func(body string) <-chan struct{}          // an answer waits for what it returns; nil = for nothing
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil { // who asked has gone in the middle of it
+		return
+	}
+	s.mu.Lock()
+	s.requests = append(s.requests, string(body))
+	answer := s.forever
+	if given, ok := s.given(string(body)); ok {
+		answer = given
+	} else if len(s.answers) > 0 {
+		answer, s.answers = s.answers[0], s.answers[1:]
+	}
+	called, answer := toolCall(answer)
+	if s.tool != "" && called == "append_memory" {
+		called = s.tool
+	}
+	n, block := len(s.requests), (<-chan struct{})(s.block)
+	s.mu.Unlock()
+	if s.refuse != "" && strings.Contains(string(body), `"`+s.refuse+`"`) {
+		http.Error(w, `{"error":{"message":"Unsupported parameter: `+s.refuse+`"}}`, http.StatusBadRequest)
+		return
+	}
+	if s.hold != nil {
+		block = s.hold(string(body))
+	}
+	if block != nil {
+		select {
+		case <-block:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if answer == "500" {
+		http.Error(w, `{"error":{"message":"upstream detail"}}`, http.StatusInternalServerError)
+		return
+	}
+	if answer == "too large" {
+		http.Error(w, `{"error":{"message":"prompt is too long","code":"context_length_exceeded"}}`, http.StatusBadRequest)
+		return
+	}
+	delta := map[string]any{"role": "assistant", "content": answer}
+	finish := "stop"
+	if strings.HasPrefix(answer, "{") {
+		delta = map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
+			"index": 0, "id": fmt.Sprintf("call_%d", n), "type": "function",
+			"function": map[string]any{"name": called, "arguments": answer},
+		}}}
+		finish = "tool_calls"
+	}
+	if strings.HasPrefix(answer, "cut") {
+		finish = "length"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, c := range []any{
+		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta}}},
+		map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{}, "finish_reason": finish}}},
+	} {
+		b, _ := json.Marshal(c)
+		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+	if s.count != nil {
+		fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":1}}\n\n", s.count(string(body)))
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func (s *script) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.requests...)
+}

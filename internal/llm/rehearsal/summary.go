@@ -13,7 +13,8 @@ var (
 )
 
 // summarise answers the program's request to summarise a conversation: what the summary
-// before it said, and then the first words of what people said, as many as are wanted.
+// before it said, and then the first words of what people said, as many as are wanted; in
+// parts by age if it is asked for them.
 func summarise(t turn) (reply, bool) {
 	messages := t.req.Messages
 	if len(messages) != 2 || !strings.Contains(string(messages[1].Content), `source="conversation">`) {
@@ -23,13 +24,25 @@ func summarise(t turn) (reply, bool) {
 	if m := wordsRE.FindStringSubmatch(string(messages[0].Content)); m != nil {
 		left, _ = strconv.Atoi(m[1])
 	}
+	aged := strings.Contains(string(messages[0].Content), "Lately: ")
 	var lines []string
+	under := ""
 	for _, block := range blockRE.FindAllStringSubmatch(string(messages[1].Content), -1) {
 		if block[1] != block[4] {
 			continue
 		}
+		part := "Earlier:" // what stands under no heading is from the summary before
 		for l := range strings.Lines(block[3]) {
 			l = strings.TrimSpace(l)
+			if block[2] == "conversation" {
+				part = "Lately:"
+			} else if l == "Longest ago:" || l == "Earlier:" {
+				part = "Longest ago:"
+				continue
+			} else if l == "Lately:" {
+				part = "Earlier:"
+				continue
+			}
 			if block[2] == "conversation" {
 				m := lineRE.FindStringSubmatch(l)
 				if m == nil {
@@ -41,6 +54,10 @@ func summarise(t turn) (reply, bool) {
 			}
 			if n := len(strings.Fields(l)); n > 0 && n <= left {
 				left -= n
+				if aged && part != under {
+					under = part
+					lines = append(lines, part)
+				}
 				lines = append(lines, l)
 			}
 		}

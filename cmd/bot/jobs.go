@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 
+	"reverie/internal/llm"
 	"reverie/internal/session"
 	"reverie/internal/task"
 )
@@ -12,12 +15,30 @@ import (
 // messages, and what came of it goes back.
 type jobs struct{ *task.Scheduler }
 
-// Done tells what a person stopped from what failed.
+// Done tells what a person stopped, and what had no model to work with, from what
+// failed.
 func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
-	if session.Stopped(failed) {
+	switch {
+	case session.Stopped(failed):
 		failed = task.ErrStopped
+	case outage(failed):
+		failed = fmt.Errorf("%w: %w", task.ErrOutage, failed)
 	}
 	return j.Scheduler.Done(ctx, id, answer, failed)
+}
+
+// outage reports whether failed says that a model did not answer, rather than what
+// it answered.
+func outage(failed error) bool {
+	var model *llm.Error
+	if !errors.As(failed, &model) {
+		return false
+	}
+	switch model.Kind {
+	case llm.Unreachable, llm.RateLimited, llm.TimedOut:
+		return true
+	}
+	return false
 }
 
 // deliverJobs has what is due worked on by m. private is as in session.Config; nil

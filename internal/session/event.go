@@ -103,18 +103,18 @@ func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, 
 	return s.answerEvent(ctx, in)
 }
 
-// report puts the event at the end of the history, unless it is there. One that was
-// told before an interruption and had to wait since is told once more: the model
-// answers what it reads last.
+// report puts the event at the end of the history, unless it is there, perhaps from
+// an earlier attempt that came to nothing. One that was told before an interruption
+// and had to wait since is told once more: the model answers what it reads last.
 func (s *Session) report(ctx context.Context, in Inbound, past []history.Message) error {
 	if err := s.closeOpenCalls(ctx, past); err != nil {
 		return err
 	}
-	for _, m := range slices.Backward(past) {
+	for i, m := range slices.Backward(past) {
 		if m.Role != llm.User {
 			continue
 		}
-		if m.EventID == in.ID || m.EventID == again(in.ID) {
+		if m.EventID == in.ID || m.EventID == again(in.ID) || i == len(past)-1 && m.Sender == "" && m.Text == in.Text {
 			return nil
 		}
 		break

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -177,5 +178,24 @@ func TestSystemEventAfterARestart(t *testing.T) {
 	}
 	if m := w.say(t, "$2", "And you?"); m.ReplyTo != "$2" {
 		t.Errorf("the person read %+v", m)
+	}
+}
+
+// TestSystemEventAgain: another attempt at what no model answered is told once, however
+// often it takes; answered, the same text is told anew.
+func TestSystemEventAgain(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.")
+	w.cfg.Again = 1
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	for i, want := range []int{1, 1, 1, 2} {
+		w.event(t, s, Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
+		asked := w.script.asked()
+		if n := strings.Count(asked[len(asked)-1], "Look at the sky."); n != want {
+			t.Errorf("attempt %d: the model read it %d times, want %d", i+1, n, want)
+		}
+	}
+	if m := w.room.newest(); m.Text != "It still rains." {
+		t.Errorf("the room read %+v", m)
 	}
 }

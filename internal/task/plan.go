@@ -85,7 +85,7 @@ func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
 			return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
 		}
 	}
-	if t, err = s.change(ctx, tx, now, room, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, next_due = ?`, due); err != nil {
+	if t, err = s.change(ctx, tx, now, room, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due); err != nil {
 		return Task{}, err
 	}
 	if err := tx.Commit(); err != nil {

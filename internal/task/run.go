@@ -22,7 +22,7 @@ type Run struct {
 	Retry   time.Time // when the next attempt begins; zero = it is under way, or over
 	Ended   time.Time // zero while it is not
 	Result  string    // what was answered, or why not; at most maxResult characters
-	Notice  bool      // not the run is delivered, but that the task was paused
+	Notice  bool      // not the run is delivered, but that the task was paused or the run given up
 }
 
 // RunState is how far a run is.
@@ -209,16 +209,15 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 			return false, err
 		}
 		return false, s.over(ctx, tx, r, now, "fired")
+	case errors.Is(failed, ErrOutage):
+		return s.outage(ctx, tx, r, now, failed)
 	}
 	failures := r.Task.Failures + 1
 	if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, failures = ? WHERE id = ?`, now.UnixMilli(), failures, r.Task.ID); err != nil {
 		return false, err
 	}
 	if failures < maxFailed {
-		wait := backOff[min(failures, len(backOff))-1]
-		_, err := tx.ExecContext(ctx, `UPDATE job_run SET attempt = attempt + 1, retry_at = ?, result = ? WHERE task = ? AND due = ?`,
-			now.Add(wait).UnixMilli(), clip(failed.Error()), r.Task.ID, r.Due.UnixMilli())
-		return true, err
+		return true, postpone(ctx, tx, r, now.Add(backOff[min(failures, len(backOff))-1]), failed)
 	}
 	if err := end(ctx, tx, r, RunFailed, now, failed.Error()); err != nil {
 		return false, err

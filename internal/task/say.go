@@ -14,6 +14,8 @@ func (s *Store) Text(r Run, alone bool) string {
 		name = " for " + r.Task.User
 	}
 	switch {
+	case r.Notice && strings.HasPrefix(r.Result, gaveUp):
+		return s.outageText(r, name)
 	case r.Notice:
 		return fmt.Sprintf("⏸ I paused a task%s, because it failed %d times in a row: %s\nAsk me to resume it, with a new time if its own has passed. The reason is in my log.",
 			name, maxFailed, r.Task.Content)

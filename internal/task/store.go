@@ -180,7 +180,7 @@ func (s *Store) Complete(ctx context.Context, room, id, reason string) (Task, er
 
 // Pause keeps an active task from falling due.
 func (s *Store) Pause(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', next_due = NULL`)
+	return s.change(ctx, s.db, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', reason = '', next_due = NULL`)
 }
 
 // Delete takes a task away. Its row stays, for those who look into the database.

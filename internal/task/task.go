@@ -48,7 +48,7 @@ type Task struct {
 	Prompt     string    // what the model is asked when it falls due; may be empty
 	Background bool      // with a Prompt: nothing is said in the room
 	CatchUp    CatchUp   // what becomes of times that were missed; Add reads "" as once
-	Reason     string    // why it was completed
+	Reason     string    // why it was completed, or paused if no person did that
 
 	Created, Updated time.Time // UTC, to the millisecond
 	Completed        time.Time // zero until completed

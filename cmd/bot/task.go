@@ -119,8 +119,11 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 				continue
 			}
 			next := ""
-			if !t.NextDue.IsZero() {
+			switch {
+			case !t.NextDue.IsZero():
 				next = ", next " + b.tasks.When(t, t.NextDue)
+			case t.Status == task.Paused && t.Reason != "":
+				next = ", because " + t.Reason
 			}
 			fmt.Fprintf(c.out, "%s  %s%s\n", room, t.Line(), next)
 		}

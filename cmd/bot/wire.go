@@ -192,6 +192,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	b.deliverJobs(sessions, c.Private)
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
 	if isMatrix {
+		b.scheduler.Left = m.Left
 		m.OnUpgrade(sessions.Move)
 		m.OnRedaction(b.takenBack)
 	}

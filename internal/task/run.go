@@ -118,7 +118,7 @@ func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, err
 }
 
 // Wanted tells whether the run id is still to be worked on: it is not over, and its
-// task has not been paused, completed or deleted since. What the run itself does
+// task has not been paused, completed or deleted since, nor its room left. What the run itself does
 // to its task, once it has begun, does not count.
 func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	task, due, attempt, err := parseRunID(id)
@@ -129,9 +129,10 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	begun := s.begun[id]
 	s.mu.Unlock()
 	var wanted bool
-	err = s.store.db.QueryRowContext(ctx, `SELECT CASE WHEN ?3 = ?4 THEN r.notice = 1
+	var room string
+	err = s.store.db.QueryRowContext(ctx, `SELECT t.room, CASE WHEN ?3 = ?4 THEN r.notice = 1
 		ELSE r.state = 'claimed' AND r.attempt = ?3 AND (?5 OR t.status = 'active') END
-		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeMark, begun).Scan(&wanted)
+		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeMark, begun).Scan(&room, &wanted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -139,6 +140,10 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("look up run %s: %w", id, err)
 	}
 	if wanted {
+		gone, err := s.left(ctx, room)
+		if err != nil || gone {
+			return false, err
+		}
 		s.mu.Lock()
 		s.begun[id] = true
 		s.mu.Unlock()

@@ -16,6 +16,9 @@ type Scheduler struct {
 	// Deliver hands a run to whoever works on it, and returns at once. After an
 	// error it is tried again with the next look.
 	Deliver func(ctx context.Context, r Run) error
+	// Left tells whether a room has been left: its tasks are paused instead. nil = none
+	// can be.
+	Left func(ctx context.Context, room string) (bool, error)
 
 	store   *Store
 	log     *slog.Logger
@@ -242,10 +245,16 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 		if known {
 			continue
 		}
-		if err := s.Deliver(ctx, r); err != nil {
+		gone, err := s.left(ctx, r.Task.Room)
+		if err == nil && !gone {
+			err = s.Deliver(ctx, r)
+		}
+		if gone || err != nil {
 			s.mu.Lock()
 			delete(s.delivered, r.ID)
 			s.mu.Unlock()
+		}
+		if err != nil {
 			return fmt.Errorf("hand over run %s: %w", r.ID, err)
 		}
 	}

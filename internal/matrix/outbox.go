@@ -353,7 +353,8 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 }
 
 // content renders a row. In a group an answer is a reply and mentions who
-// asked; nobody else is ever mentioned, whatever the text says.
+// asked, and a message that is for somebody mentions them; nobody else is ever
+// mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
 	m := &event.MessageEventContent{MsgType: event.MsgText, Body: r.text, Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
@@ -370,6 +371,11 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
+		}
+	}
+	if !facts.private() {
+		for _, user := range strings.Fields(r.mention) {
+			m.Mentions.Add(id.UserID(user))
 		}
 	}
 	return m, nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"reverie/internal/session"
@@ -20,6 +21,7 @@ type queue struct {
 // outRow is a message of ours.
 type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
+	mention                                       string
 	drafted                                       bool
 	revision, attempts                            int
 	nextAt                                        time.Time
@@ -62,16 +64,16 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 	}
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
 		for i, text := range parts {
-			replyTo := m.ReplyTo
+			replyTo, mention := m.ReplyTo, strings.Join(m.Mention, " ")
 			if i > 0 {
-				replyTo = "" // one mention is enough
+				replyTo, mention = "", "" // one mention is enough
 			}
-			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, state, revision, created_at)
-				VALUES (?, ?, ?, ?, ?, 'pending', 1, ?)
+			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, state, revision, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, 'pending', 1, ?)
 				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending',
 					revision = revision + 1, attempts = 0, next_at = 0, error = ''
 				WHERE state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind`,
-				partID(m.ID, i), room, kind, text, replyTo, q.now().UnixMilli())
+				partID(m.ID, i), room, kind, text, replyTo, mention, q.now().UnixMilli())
 			if err != nil {
 				return err
 			}
@@ -99,11 +101,11 @@ func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, state, event_id, drafted, revision, attempts, next_at`
+const outColumns = `id, room, kind, text, reply_to, mention, state, event_id, drafted, revision, attempts, next_at`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }

@@ -199,3 +199,25 @@ func TestSystemEventAgain(t *testing.T) {
 		t.Errorf("the room read %+v", m)
 	}
 }
+
+// TestSystemEventMentions: only what is said as it is mentions whom it is for, and
+// only when that is asked for.
+func TestSystemEventMentions(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "It rains.")
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	for i, c := range []struct {
+		in   Inbound
+		want []string
+	}{
+		{Inbound{Text: "Tea.", Verbatim: true, Mention: true}, []string{owner}},
+		{Inbound{Text: "Paused.", Verbatim: true}, nil},
+		{Inbound{Text: "Look at the sky.", Mention: true}, nil},
+	} {
+		c.in.ID = fmt.Sprintf("job:%d", i)
+		w.event(t, s, c.in)
+		if m := w.room.newest(); m.ID != replyID(c.in.ID) || !slices.Equal(m.Mention, c.want) {
+			t.Errorf("%s: the room read %+v, want the mention %q", c.in.Text, m, c.want)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type Inbound struct {
 	Event    EventKind // empty: a person wrote it
 	Verbatim bool      // Text is said in the room as it is; no model is asked
 	Silent   bool      // nothing is said in the room
+	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
 }
 
 // Outgoing is one message of ours. Its ID names it for good: saying the same ID
@@ -30,6 +31,10 @@ type Outgoing struct {
 	Notice  bool   // a status or an error rather than an answer
 	Draft   bool   // more will come; the transport may thin drafts out
 	ReplyTo string // the inbound ID it answers, or empty
+
+	// Mention is whom it is for, by user id: they are told of it as of a mention. Who
+	// is alone with us needs none, and who is answered by ReplyTo is told anyway.
+	Mention []string
 }
 
 // Transport carries replies out of a session. The matrix client and the

@@ -84,6 +84,8 @@ func (s *Session) say(ctx context.Context, in Inbound, text string) error {
 	m := Outgoing{ID: replyID(in.ID), Text: visible(text)}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
+	} else if in.Verbatim && in.Mention {
+		m.Mention = []string{in.Sender}
 	}
 	return s.cfg.Transport.Say(ctx, s.room, m)
 }

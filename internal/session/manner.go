@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ type manner struct {
 	think llm.Think
 	tier  int
 	goal  task.Goal
+	pin   string  // the task that is worked on, if no goal is
 	dense float64 // tokens that its model counts for one by estimate
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
@@ -42,6 +44,9 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 		since = past[0].At
 	}
 	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since); err != nil {
+		return m, err
+	}
+	if m.pin, err = s.pinned(ctx, past); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.room)
@@ -77,5 +82,8 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	t.Summary, t.Compacted = m.summary.Text(), m.summary.ID
 	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
+	if t.Pin = cmp.Or(t.Pin, m.pin); t.Pin != "" {
+		t.Pin += progress(past)
+	}
 	return t
 }

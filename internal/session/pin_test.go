@@ -1,0 +1,83 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"reverie/internal/task"
+)
+
+// TestPin: the task that was named last is pinned, while it is active; a list names
+// none, and a reminder is not worked on.
+func TestPin(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	ids := map[string]string{}
+	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
+		it.Room = "!dm"
+		added, err := w.cfg.Tasks.Add(t.Context(), it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[it.Content] = added.ID
+	}
+	read := func(id, text string) string {
+		t.Helper()
+		w.say(t, id, text)
+		asked := w.script.asked()
+		_, tail, _ := strings.Cut(asked[len(asked)-1], text)
+		return tail
+	}
+	title, first, second := "Current Task", "paint", "shed"
+	if ids[first] < ids[second] { // so that of both, the first in order is not the one that is pinned
+		first, second = second, first
+	}
+	if tail := read("$1", "What is there?"); strings.Contains(tail, title) {
+		t.Errorf("pinned without a name: %s", tail)
+	}
+	if tail := read("$2", "Go on with #"+ids[first]); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
+		t.Errorf("not pinned: %s", tail)
+	}
+	for i, text := range []string{"Hello.", ids[first] + " or " + ids[second], "And #" + ids["stretch"], "And task_aaaaaaaa"} {
+		if tail := read(fmt.Sprint("$3", i), text); strings.Contains(tail, title) {
+			t.Errorf("%q: another task is pinned: %s", text, tail)
+		}
+	}
+	if tail := read("$4", "Now #"+ids[second]); !strings.Contains(tail, title) || !strings.Contains(tail, second) {
+		t.Errorf("not pinned: %s", tail)
+	}
+	if _, err := w.cfg.Tasks.Complete(t.Context(), "!dm", ids[second], "it is done"); err != nil {
+		t.Fatal(err)
+	}
+	if tail := read("$5", "Hello again."); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
+		t.Errorf("the one before is not pinned again: %s", tail)
+	}
+}
+
+// TestPinAgain: in a long turn the pin is read again after every eight rounds.
+func TestPinAgain(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.MaxRound = 30
+	var calls atomic.Int64
+	w.script.reply = func(string) (string, bool) {
+		if n := calls.Add(1); n < 20 {
+			return `task {"action":"list"}`, true
+		}
+		return "done", true
+	}
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: "paint"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.say(t, "$1", "Go on with #"+added.ID)
+	asked := w.script.asked()
+	for _, c := range []struct {
+		request int // from 1
+		want    int
+	}{{1, 0}, {8, 0}, {9, 1}, {16, 1}, {17, 2}, {20, 2}} {
+		if n := strings.Count(asked[c.request-1], "rounds of tools so far"); n != c.want {
+			t.Errorf("request %d: read %d notes, want %d", c.request, n, c.want)
+		}
+	}
+}

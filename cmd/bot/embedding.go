@@ -126,7 +126,10 @@ func (b *bot) withVectors(status func(context.Context) []string) func(context.Co
 		if b.vectors == nil {
 			return append(lines, "embeddings: none, searching by words")
 		}
-		return append(append(lines, b.vectors.Status().Line(b.cfg.location())), b.pointsLines(ctx)...)
+		if s := b.vectors.Status(); !s.Settled() {
+			lines = append(lines, s.Line(b.cfg.location()))
+		}
+		return append(lines, b.pointsLines(ctx)...)
 	}
 }
 

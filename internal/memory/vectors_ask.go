@@ -166,6 +166,9 @@ func (v *Vectors) Status() VectorStatus {
 	return s
 }
 
+// Settled reports whether there is nothing to be told: all is read that can be.
+func (s VectorStatus) Settled() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
+
 // Line is the status in one line for people, with times in their zone.
 func (s VectorStatus) Line(zone *time.Location) string {
 	switch left := s.Total - s.Done; {

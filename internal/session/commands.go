@@ -159,11 +159,8 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		return "", err
 	}
 	lines = append(lines, tier)
-	if full := s.guardLine(); full != "" {
-		lines = append(lines, full)
-	}
-	if used := s.usageLine(); used != "" {
-		lines = append(lines, used)
+	if last := strings.TrimSpace(s.guardLine() + " " + s.usageLine()); last != "" {
+		lines = append(lines, last)
 	}
 	if s.cfg.Status != nil {
 		lines = append(lines, s.cfg.Status(ctx)...)

@@ -197,20 +197,7 @@ func (p *Points) numbers(ctx context.Context, query string, list any) ([]int64, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := p.db.QueryContext(ctx, query, string(in))
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	defer rows.Close()
-	var out []int64
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, fmt.Errorf("read vectors: %w", err)
-		}
-		out = append(out, n)
-	}
-	return out, rows.Err()
+	return numbers(ctx, p.db, query, string(in))
 }
 
 // compare implements nearer.

@@ -233,20 +233,11 @@ func (v *Vectors) restAfter(took time.Duration) time.Duration {
 
 // numbers reads a column of numbers.
 func numbers(ctx context.Context, db querier, query string, args ...any) ([]int64, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
+	out, err := list[int64](ctx, db, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
-	defer rows.Close()
-	var out []int64
-	for rows.Next() {
-		var n int64
-		if err := rows.Scan(&n); err != nil {
-			return nil, fmt.Errorf("read vectors: %w", err)
-		}
-		out = append(out, n)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // spoken is the line about messages of VectorStatus.Line.

@@ -209,7 +209,7 @@ func (q *queue) ours(ctx context.Context, event string) (bool, error) {
 // was asked there counts as taken back: nobody could read the answer.
 func (q *queue) leave(ctx context.Context, room string) error {
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room' WHERE room = ? AND state IN ('draft', 'pending')`, room)

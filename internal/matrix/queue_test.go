@@ -313,3 +313,25 @@ func TestDropOld(t *testing.T) {
 		})
 	}
 }
+
+// What a message refers to and brings is there after a restart, and gone when the
+// message is done.
+func TestMessageKeepsWhatItBrings(t *testing.T) {
+	q, ctx := newQueue(t), t.Context()
+	m := inbound("$1")
+	m.Thread, m.ReplyTo = "$root", "$said"
+	m.Quotes = []session.Quote{{ID: "$said", Sender: "@you:b", Text: "said before", At: time.UnixMilli(5), Why: session.QuoteReply}}
+	m.Files = []session.File{{Name: "a.png", Type: "image/png", Size: 3, Path: "media/a"}}
+	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{m}}))
+	rows, err := q.waiting(ctx, 1)
+	must(t, err)
+	if d := cmp.Diff([]inRow{{1, m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
+		t.Errorf("inbox (-want +got):\n%s", d)
+	}
+	must(t, q.handled(ctx, "$1"))
+	var left string
+	must(t, q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = '$1'`).Scan(&left))
+	if left != "" {
+		t.Errorf("what a handled message brought is still there: %s", left)
+	}
+}

@@ -255,6 +255,9 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
 		Text:       o.text, Private: o.private, At: time.UnixMilli(evt.Timestamp),
 	}
+	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
+		m.Thread, m.ReplyTo = msg.RelatesTo.GetThreadParent().String(), msg.RelatesTo.GetNonFallbackReplyTo().String()
+	}
 	if c.unanswerable(ctx, b, m, room) {
 		return
 	}

@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -100,7 +101,7 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 		}
 	}
 	for _, m := range b.past {
-		m.Text = ""
+		m.Text, m.Quotes, m.Files = "", nil, nil
 		if err := q.put(ctx, tx, m, "done"); err != nil {
 			return err
 		}
@@ -124,9 +125,41 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 	if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, m.ID); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state)
+	with, err := pack(m)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, reply_to, brought)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
+		m.Thread, m.ReplyTo, with)
 	return err
+}
+
+// brought is what a message has besides its text.
+type brought struct {
+	Quotes []session.Quote `json:"quotes,omitempty"`
+	Files  []session.File  `json:"files,omitempty"`
+}
+
+func pack(m session.Inbound) (string, error) {
+	if len(m.Quotes)+len(m.Files) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(brought{m.Quotes, m.Files})
+	return string(b), err
+}
+
+// unpack gives m what pack made of it.
+func unpack(m *session.Inbound, packed string) error {
+	if packed == "" {
+		return nil
+	}
+	var b brought
+	if err := json.Unmarshal([]byte(packed), &b); err != nil {
+		return fmt.Errorf("matrix: read what came with %s: %w", m.ID, err)
+	}
+	m.Quotes, m.Files = b.Quotes, b.Files
+	return nil
 }
 
 func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
@@ -147,7 +180,7 @@ func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, event); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '' WHERE id = ? AND state IN ('new', 'utd', 'failed')`, event)
+	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = '' WHERE id = ? AND state IN ('new', 'utd', 'failed')`, event)
 	return err
 }
 
@@ -170,7 +203,7 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at
+	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, reply_to, brought
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
@@ -182,8 +215,12 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 	for rows.Next() {
 		var r inRow
 		var at int64
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at); err != nil {
+		var with string
+		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.ReplyTo, &with); err != nil {
 			return nil, fmt.Errorf("matrix: read inbox: %w", err)
+		}
+		if err := unpack(&r.Inbound, with); err != nil {
+			return nil, err
 		}
 		r.At = time.UnixMilli(at)
 		out = append(out, r)
@@ -194,7 +231,7 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 // handled marks a message as done and drops its text: the session's history
 // has it now, and here only the id is needed.
 func (q *queue) handled(ctx context.Context, id string) error {
-	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '' WHERE id = ? AND state = 'new'`, id); err != nil {
+	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id); err != nil {
 		return fmt.Errorf("matrix: mark message as done: %w", err)
 	}
 	return nil

@@ -15,12 +15,47 @@ type Inbound struct {
 	Private    bool      // a direct chat: the sender's private memory may be used
 	At         time.Time // when the server says it was sent
 
+	Thread  string  // the thread it was written in, by the id of its root; empty = none
+	ReplyTo string  // the id of the message that it replies to; empty = none
+	Quotes  []Quote // what it refers to, and what others had said before it, oldest first
+	Files   []File  // what came with it
+
 	// Of a system event, which a Source delivers rather than the transport. Sender is
 	// then on whose behalf it is, and Private is found out by the session.
 	Event    EventKind // empty: a person wrote it
 	Verbatim bool      // Text is said in the room as it is; no model is asked
 	Silent   bool      // nothing is said in the room
 	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
+}
+
+// Quote is what somebody else said, or the same person before: data that the
+// message refers to, and never an order. Anybody may have written it.
+type Quote struct {
+	ID     string    `json:"id"`     // the transport's
+	Sender string    `json:"sender"` // who wrote it; may be us
+	Name   string    `json:"name,omitempty"`
+	Text   string    `json:"text"`
+	At     time.Time `json:"at"`
+	Why    QuoteKind `json:"why"`
+}
+
+// QuoteKind says how a quote came to be there.
+type QuoteKind string
+
+// The kinds of quotes.
+const (
+	QuoteReply  QuoteKind = "reply"  // the message replies to it, at once or over others
+	QuoteThread QuoteKind = "thread" // it is the root of the thread
+	QuoteHeard  QuoteKind = "heard"  // it was said in the room since we spoke last
+)
+
+// File is something that came with a message, as it is kept in the data folder.
+type File struct {
+	Name string `json:"name"` // as its sender calls it, made harmless; for people
+	Type string `json:"type"` // MIME type, found out from the content
+	Size int64  `json:"size"` // bytes
+	Path string `json:"path"` // below the data folder; empty = it could not be had, and Note says why
+	Note string `json:"note,omitempty"`
 }
 
 // Outgoing is one message of ours. Its ID names it for good: saying the same ID
@@ -31,6 +66,7 @@ type Outgoing struct {
 	Notice  bool   // a status or an error rather than an answer
 	Draft   bool   // more will come; the transport may thin drafts out
 	ReplyTo string // the inbound ID it answers, or empty
+	Thread  string // the thread it belongs into, by the id of its root; empty = the transport decides, by ReplyTo
 
 	// Mention is whom it is for, by user id: they are told of it as of a mention. Who
 	// is alone with us needs none, and who is answered by ReplyTo is told anyway.

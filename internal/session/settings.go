@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// setting is one thing that people may decide for a room.
+type setting struct {
+	name, help string
+	values     []string // what it can be; the first one is the default
+}
+
+// The settings that the transport asks for too.
+const (
+	SettingThreads   = "threads"
+	SettingStreaming = "streaming"
+	SettingMention   = "mention"
+)
+
+// settings lists what can be set for a room, in the order it is shown.
+func settings() []setting {
+	return []setting{
+		{SettingThreads, "where I answer: where I was asked, always in a thread, or never in one", []string{"auto", "always", "off"}},
+		{SettingStreaming, "whether an answer can be seen while it is written: where only two are, always, or never", []string{"auto", "on", "off"}},
+		{SettingMention, "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", []string{"needed", "off"}},
+	}
+}
+
+// Settings keeps what people have set for their rooms, in bot.db.
+type Settings struct {
+	DB *sql.DB // migrated
+}
+
+// Get returns what the setting name is in room: what was set there, else its
+// default. A value that there is no more counts as not set.
+func (s Settings) Get(ctx context.Context, room, name string) (string, error) {
+	i := slices.IndexFunc(settings(), func(k setting) bool { return k.name == name })
+	if i < 0 {
+		return "", fmt.Errorf("session: there is no setting %q", name)
+	}
+	known := settings()[i]
+	var value string
+	err := s.DB.QueryRowContext(ctx, `SELECT value FROM room_setting WHERE room = ? AND name = ?`, room, name).Scan(&value)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return known.values[0], nil
+	case err != nil:
+		return "", fmt.Errorf("session: read a setting: %w", err)
+	case !slices.Contains(known.values, value):
+		return known.values[0], nil
+	}
+	return value, nil
+}
+
+// Set has person decide what the setting name is in room.
+func (s Settings) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
+	i := slices.IndexFunc(settings(), func(k setting) bool { return k.name == name })
+	if i < 0 {
+		return fmt.Errorf("session: there is no setting %q", name)
+	}
+	if known := settings()[i]; !slices.Contains(known.values, value) {
+		return fmt.Errorf("session: %s cannot be %q, only %s", name, value, strings.Join(known.values, ", "))
+	}
+	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,
+		room, name, value, person, at.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("session: store a setting: %w", err)
+	}
+	return nil
+}
+
+// move gives room the settings of the room from, where it has none of its own.
+func (s Settings) move(ctx context.Context, from, to string) error {
+	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at)
+		SELECT ?, name, value, person, at FROM room_setting WHERE room = ? ON CONFLICT (room, name) DO NOTHING`, to, from)
+	if err != nil {
+		return fmt.Errorf("session: move settings: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSettings(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := Settings{DB: w.cfg.DB}
+	ctx := t.Context()
+	get := func(room, want string) {
+		t.Helper()
+		if v, err := s.Get(ctx, room, SettingThreads); err != nil || v != want {
+			t.Errorf("%s = %q, %v, want %q", room, v, err, want)
+		}
+	}
+	get("!a", "auto")
+	if err := s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	get("!a", "always")
+	get("!b", "auto")
+	if err := s.Set(ctx, "!a", SettingThreads, "sometimes", "@me:x", time.Now()); err == nil {
+		t.Error("a value that there is not was stored")
+	}
+	if err := s.Set(ctx, "!a", "colour", "blue", "@me:x", time.Now()); err == nil {
+		t.Error("a setting that there is not was stored")
+	}
+	if _, err := w.cfg.DB.ExecContext(ctx, `UPDATE room_setting SET value = 'of an older release' WHERE room = '!a'`); err != nil {
+		t.Fatal(err)
+	}
+	get("!a", "auto")
+}
+
+func TestSettingsMove(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := Settings{DB: w.cfg.DB}
+	ctx := t.Context()
+	for room, v := range map[string]string{"!old": "off", "!kept": "always"} {
+		if err := s.Set(ctx, room, SettingThreads, v, owner, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for to, want := range map[string]string{"!new": "off", "!kept": "always"} {
+		for range 2 {
+			if err := w.Move(ctx, "!old", to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if v, err := s.Get(ctx, to, SettingThreads); err != nil || v != want {
+			t.Errorf("%s: %q, %v, want %q", to, v, err, want)
+		}
+	}
+}

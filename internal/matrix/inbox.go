@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -29,9 +30,14 @@ const atOnce = 64
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
 	tries := 0
+	l := &lanes{busy: map[string]bool{}}
+	var g errgroup.Group
+	g.SetLimit(parallel)
+	defer func() { _ = g.Wait() }()
 	for {
 		rows, err := c.q.waiting(ctx, atOnce)
 		if err == nil {
+			rows = c.completeFirst(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, &tries, deliver)
 		}
 		var retry <-chan time.Time

@@ -44,7 +44,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}}))
 	rows, err := q.waiting(ctx, 100)
 	must(t, err)
-	want := []inRow{{1, inbound("$1")}, {2, inbound("$2")}}
+	want := []inRow{{1, false, inbound("$1")}, {2, false, inbound("$2")}}
 	if d := cmp.Diff(want, rows, cmp.AllowUnexported(inRow{})); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
 	}
@@ -325,7 +325,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{m}}))
 	rows, err := q.waiting(ctx, 1)
 	must(t, err)
-	if d := cmp.Diff([]inRow{{1, m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
+	if d := cmp.Diff([]inRow{{1, false, m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
 	}
 	must(t, q.handled(ctx, "$1"))

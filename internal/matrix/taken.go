@@ -129,9 +129,9 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, reply_to, brought)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
-		m.Thread, m.ReplyTo, with)
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, reply_to, brought, incomplete)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
+		m.Thread, m.ReplyTo, with, state == "new" && incomplete(m))
 	return err
 }
 
@@ -195,7 +195,8 @@ func (q *queue) withdrawn(ctx context.Context, id string) (bool, error) {
 
 // inRow is a message that passed the gate.
 type inRow struct {
-	seq int64
+	seq        int64
+	incomplete bool
 	session.Inbound
 }
 
@@ -203,7 +204,7 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, reply_to, brought
+	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, reply_to, brought, incomplete
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
@@ -216,7 +217,7 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 		var r inRow
 		var at int64
 		var with string
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.ReplyTo, &with); err != nil {
+		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.ReplyTo, &with, &r.incomplete); err != nil {
 			return nil, fmt.Errorf("matrix: read inbox: %w", err)
 		}
 		if err := unpack(&r.Inbound, with); err != nil {

@@ -1,0 +1,114 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"reverie/internal/session"
+)
+
+// completion fetches something that a message refers to and does not hold, after
+// the message was taken in and before it is delivered. A restart begins it anew.
+type completion struct {
+	name string
+	// needs tells whether m has something to be fetched. It is asked while a sync is
+	// stored, so it only looks at m.
+	needs func(m session.Inbound) bool
+	// fetch adds to m what it can get. What cannot be had is said in m, so that the
+	// model can tell the person; an error is only logged.
+	fetch func(c *Client, ctx context.Context, m *session.Inbound) error
+	limit time.Duration // for all of fetch
+}
+
+// completions lists what messages are completed with, in the order it is done.
+func completions() []completion {
+	return []completion{}
+}
+
+func incomplete(m session.Inbound) bool {
+	return slices.ContainsFunc(completions(), func(k completion) bool { return k.needs(m) })
+}
+
+// completeFirst begins to complete the first message of each room that needs it, and
+// returns the rows that can be delivered now: those up to the first of their room that
+// is not complete. Rooms do not wait for one another.
+func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes, rows []inRow) []inRow {
+	var ready []inRow
+	held := map[string]bool{}
+	for _, r := range rows {
+		switch {
+		case held[r.Room]:
+		case r.incomplete:
+			held[r.Room] = true
+			c.completing(g, l, r.Room, func() { c.complete(ctx, r.Inbound) })
+		default:
+			ready = append(ready, r)
+		}
+	}
+	return ready
+}
+
+// completing runs f for a room, unless it is at work for that room or in too many.
+func (c *Client) completing(g *errgroup.Group, l *lanes, room string, f func()) {
+	if !l.enter(room) {
+		return
+	}
+	if !g.TryGo(func() error {
+		defer poke(c.inWake)
+		defer l.exit(room)
+		f()
+		return nil
+	}) {
+		l.exit(room)
+	}
+}
+
+// complete fetches what m lacks and stores it.
+func (c *Client) complete(ctx context.Context, m session.Inbound) {
+	for _, k := range completions() {
+		if !k.needs(m) {
+			continue
+		}
+		if err := c.fetchFor(ctx, k, &m); err != nil && ctx.Err() == nil {
+			c.log.Warn("matrix: a message could not be completed", "room", m.Room, "event", m.ID, "what", k.name, "err", err)
+		}
+	}
+	if ctx.Err() != nil {
+		return // at the next start
+	}
+	if err := c.q.completed(ctx, m); err != nil {
+		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
+		select { // the row is still incomplete, and would be worked on again at once
+		case <-ctx.Done():
+		case <-time.After(firstWait):
+		}
+	}
+}
+
+func (c *Client) fetchFor(ctx context.Context, k completion, m *session.Inbound) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, k.limit)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil { // over one message, and what is in it is not ours
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return k.fetch(c, ctx, m)
+}
+
+// completed stores what a message was completed with. One that was taken back
+// meanwhile stays as it is.
+func (q *queue) completed(ctx context.Context, m session.Inbound) error {
+	with, err := pack(m)
+	if err != nil {
+		return err
+	}
+	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET text = ?, brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, m.Text, with, m.ID); err != nil {
+		return fmt.Errorf("matrix: complete a message: %w", err)
+	}
+	return nil
+}

@@ -62,10 +62,11 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err := refuseForeign(ctx, abs); err != nil {
 		return nil, explain(abs, err)
 	}
-	db, err := sql.Open("sqlite", dsn(abs, pragmas...))
+	c, err := newConnector(dsn(abs, pragmas...))
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", abs, err)
 	}
+	db := sql.OpenDB(c)
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections / 2)
 	if err := migrate(ctx, db, migrations); err != nil {

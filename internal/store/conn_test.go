@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func openShared(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), fstest.MapFS{"0001_a.sql": {Data: []byte("-- +goose Up\nCREATE TABLE a (n INTEGER PRIMARY KEY, v TEXT NOT NULL DEFAULT '');\n")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A statement whose rows are being read is not the one that is asked meanwhile, and
+// what it finds is its own.
+func TestStatementWithinItself(t *testing.T) {
+	db := openShared(t)
+	for i := range 5 {
+		_, err := db.Exec(`INSERT INTO a (n, v) VALUES (?, ?)`, i, fmt.Sprint("v", i))
+		must(t, err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer tx.Rollback() //nolint:errcheck // it only read
+	const query = `SELECT n FROM a WHERE n >= ? ORDER BY n`
+	var seen []int
+	var walk func(from int)
+	walk = func(from int) {
+		rows, err := tx.Query(query, from)
+		must(t, err)
+		defer rows.Close()
+		for rows.Next() {
+			var n int
+			must(t, rows.Scan(&n))
+			seen = append(seen, n)
+			if n < 2 {
+				walk(3)
+			}
+		}
+		must(t, rows.Err())
+	}
+	for range 2 { // the second time with what was kept
+		seen = nil
+		walk(0)
+		if got := fmt.Sprint(seen); got != "[0 3 4 1 3 4 2 3 4]" {
+			t.Errorf("read %s", got)
+		}
+	}
+}
+
+// A kept statement sees a table as it is now, and a failure does not stay with it.
+func TestKeptStatement(t *testing.T) {
+	db := openShared(t)
+	db.SetMaxOpenConns(1)
+	insert := func(n int) error { _, err := db.Exec(`INSERT INTO a (n) VALUES (?)`, n); return err }
+	must(t, insert(1))
+	if insert(1) == nil {
+		t.Error("the same key twice was taken")
+	}
+	must(t, insert(2))
+	columns := func() int {
+		rows, err := db.Query(`SELECT * FROM a`)
+		must(t, err)
+		defer rows.Close()
+		c, err := rows.Columns()
+		must(t, err)
+		return len(c)
+	}
+	before := columns()
+	_, err := db.Exec(`ALTER TABLE a ADD COLUMN w TEXT`)
+	must(t, err)
+	if after := columns(); after != before+1 {
+		t.Errorf("%d columns after one was added to %d", after, before)
+	}
+	for i := range 3 * keptStatements { // more than are kept
+		var n int
+		must(t, db.QueryRow(fmt.Sprintf(`SELECT count(*) + %d FROM a`, i)).Scan(&n))
+		if n != i+2 {
+			t.Errorf("statement %d said %d", i, n)
+		}
+	}
+	must(t, insert(3))
+}
+
+// Many writers at once: none is turned away, and none is lost.
+func TestWritersQueue(t *testing.T) {
+	db := openShared(t)
+	_, err := db.Exec(`INSERT INTO a (n, v) VALUES (0, '')`)
+	must(t, err)
+	const writers, each = 16, 25
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for range each {
+				tx, err := db.BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var v int
+				if err := tx.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v); err != nil {
+					t.Error(err)
+				}
+				if _, err := tx.Exec(`UPDATE a SET v = ? WHERE n = 0`, v+1); err != nil {
+					t.Error(err)
+				}
+				if w%4 == 3 { // some change their mind
+					err = tx.Rollback()
+				} else {
+					err = tx.Commit()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	var v int
+	must(t, db.QueryRow(`SELECT CAST(v AS INTEGER) FROM a WHERE n = 0`).Scan(&v))
+	if want := writers * each * 3 / 4; v != want {
+		t.Errorf("counted to %d, want %d", v, want)
+	}
+}
+
+// Who waits for a turn can give up, and the turn comes back whatever a writer did.
+func TestTurnComesBack(t *testing.T) {
+	db := openShared(t)
+	hold, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := db.ExecContext(ctx, `INSERT INTO a (n) VALUES (1)`); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waiting beside a transaction: %v", err)
+	}
+	var n int
+	must(t, db.QueryRow(`SELECT count(*) FROM a`).Scan(&n)) // reading waits for nobody
+	must(t, hold.Rollback())
+
+	ended, cancel := context.WithCancel(t.Context()) // database/sql rolls this one back
+	tx, err := db.BeginTx(ended, nil)
+	must(t, err)
+	cancel()
+	if err := tx.Commit(); err == nil {
+		t.Error("committed after its context had ended")
+	}
+	write := func(query string) error { // well before a turn that was lost is given up
+		ctx, cancel := context.WithTimeout(t.Context(), turnTime*4/5)
+		defer cancel()
+		_, err := db.ExecContext(ctx, query)
+		return err
+	}
+	must(t, write(`INSERT INTO a (n) VALUES (6)`))
+	rows, err := db.Query(`INSERT INTO a (n) VALUES (7) RETURNING n`) // and one that is not read to its end
+	must(t, err)
+	rows.Next()
+	must(t, rows.Close())
+	if err := write(`INSERT INTO a (n) VALUES ('no number')`); err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a text as a key: %v", err)
+	}
+	must(t, write(`INSERT INTO a (n) VALUES (8)`))
+}

@@ -166,13 +166,16 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	}
 	var fields map[string]json.RawMessage
 	var r record
-	if ignored != nil {
-		if err := json.Unmarshal(line, &fields); err != nil {
+	if ignored == nil || !onlyKnown(line, &r) { // a second look is dear, and seldom needed
+		r = record{}
+		if err := json.Unmarshal(line, &r); err != nil {
 			return Entry{}, jsonError(err)
 		}
-	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		return Entry{}, jsonError(err)
+		if ignored != nil {
+			if err := json.Unmarshal(line, &fields); err != nil {
+				return Entry{}, jsonError(err)
+			}
+		}
 	}
 	for f := range fields {
 		if !slices.Contains(recordFields, f) {
@@ -208,6 +211,13 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active,
 		ValidFrom: times[1], ValidTo: times[2], Pinned: r.Pinned, Event: oneLine(r.Event), Quote: cut(r.Quote, maxQuote),
 		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: times[0], CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
+}
+
+// onlyKnown reads line into r, and reports whether it is a record and nothing else.
+func onlyKnown(line []byte, r *record) bool {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	return d.Decode(r) == nil && len(bytes.TrimSpace(line[d.InputOffset():])) == 0
 }
 
 var allKinds = []Kind{Fact, Preference, Happening, Insight}

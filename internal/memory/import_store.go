@@ -121,16 +121,7 @@ func (i *importing) addAll(name string, r io.Reader) error {
 			return err
 		}
 	}
-	err := i.each(name, r, nil, func(e Entry, _ int) error {
-		i.read++
-		if i.part = append(i.part, e); len(i.part) < i.size {
-			return nil
-		}
-		return i.flush()
-	})
-	if err == nil && len(i.part) > 0 {
-		err = i.flush()
-	}
+	err := i.readAhead(name, r)
 	if i.added == 0 {
 		return err
 	}
@@ -140,6 +131,48 @@ func (i *importing) addAll(name string, r io.Reader) error {
 		}
 	}
 	return err
+}
+
+// readAhead stores all of r, and reads on while a part is stored and while the bot has
+// its turn.
+func (i *importing) readAhead(name string, r io.Reader) error {
+	ctx, cancel := context.WithCancel(i.ctx)
+	read, ended := make(chan Entry, largestPart), make(chan error, 1)
+	// go: it ends with the file or with ctx, and is waited for
+	go func() {
+		defer close(read)
+		ended <- i.each(name, r, nil, func(e Entry, _ int) error {
+			select {
+			case read <- e:
+				return nil
+			case <-ctx.Done():
+				return stop{ctx.Err()}
+			}
+		})
+	}()
+	err := i.storeAll(read)
+	cancel()
+	if failed := <-ended; err == nil {
+		err = failed
+	}
+	return err
+}
+
+// storeAll stores what is read, part by part. If the file turns out to be bad, which
+// the first reading rules out, what was read before that is stored.
+func (i *importing) storeAll(read <-chan Entry) error {
+	for e := range read {
+		i.read++
+		if i.part = append(i.part, e); len(i.part) >= i.size {
+			if err := i.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if len(i.part) > 0 {
+		return i.flush()
+	}
+	return nil
 }
 
 // flush stores the part, in a transaction.

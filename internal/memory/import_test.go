@@ -68,7 +68,7 @@ func TestBadImport(t *testing.T) {
 	good := `{"text":"good","ref":"1"}`
 	tests := []struct{ line, says string }{
 		{`{"text":""}`, "text is missing"}, {`{}`, "text is missing"}, {`{"text":5}`, "text is a number; it must be a string"}, {`[1]`, "no JSON object"}, {`hello`, "no JSON object"},
-		{`{"text":"x"`, "no JSON object"}, {`{"text":"x","scope":"everyone"}`, `scope "everyone"`}, {`{"text":"x","scope":"private:"}`, `scope "private:"`},
+		{`{"text":"x"`, "no JSON object"}, {`{"text":"x"}}`, "no JSON object"}, {`{"text":"x"} {"text":"y"}`, "no JSON object"}, {`{"text":"x","scope":"everyone"}`, `scope "everyone"`}, {`{"text":"x","scope":"private:"}`, `scope "private:"`},
 		{`{"text":"x","source":"me"}`, `source "me"`}, {`{"text":"x","observed_at":"soon"}`, `observed_at "soon"`}, {`{"text":"x","observed_at":true}`, "observed_at true"},
 		{`{"text":"x","seq":"a"}`, "seq is a string; it must be a whole number"}, {`{"text":"x","seq":1.5}`, "seq is a number 1.5; it must be a whole number"}, {"{\"text\":\"\xff\"}", "UTF-8"},
 		{`{"text":"` + strings.Repeat("x", 100_001) + `"}`, "100001 bytes"}, {`{"text":"` + strings.Repeat("x", 2<<20) + `"}`, "longer than"},

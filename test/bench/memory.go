@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	reverie "reverie"
@@ -44,7 +42,7 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	}
 	defer os.RemoveAll(dir)
 	config := filepath.Join(dir, "config.yaml")
-	if err := store.WriteFile(config, []byte("data: ./data\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")); err != nil {
+	if err := store.WriteFile(config, []byte("data: ./data\nmemory: {backend: fts5}\nllm:\n  models: [{name: r, base_url: \"rehearsal:\", model: rehearsal}]\n")); err != nil {
 		return nil, err
 	}
 	lines, questions := filepath.Join(dir, "memories.jsonl"), filepath.Join(dir, "questions.jsonl")
@@ -103,20 +101,40 @@ func memoriesOf(ctx context.Context, bot string, n int) ([]figure, error) {
 // timed runs the bot and returns the seconds and the megabytes it took.
 func timed(ctx context.Context, bot string, args ...string) (seconds, megabytes float64, err error) {
 	c := exec.CommandContext(ctx, bot, args...)
+	var stderr strings.Builder
+	c.Stderr = &stderr
 	begin := time.Now()
-	out, err := c.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			out = exit.Stderr
+	if err := c.Start(); err != nil {
+		return 0, 0, err
+	}
+	ended := make(chan error, 1)
+	// go: it ends with the command
+	go func() { ended <- c.Wait() }()
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				err = fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, stderr.String())
+			}
+			return time.Since(begin).Seconds(), megabytes, err
+		case <-time.After(10 * time.Millisecond):
+			megabytes = max(megabytes, highWater(c.Process.Pid))
 		}
-		return 0, 0, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, out)
 	}
-	usage, ok := c.ProcessState.SysUsage().(*syscall.Rusage)
-	if !ok {
-		return 0, 0, errors.New("this system does not tell how much memory a process took")
+}
+
+// highWater returns the megabytes that a process has had at once so far; 0 where the
+// system does not tell. What it tells when a process has ended is no use: there a child
+// begins with what its parent has.
+func highWater(pid int) float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
 	}
-	return time.Since(begin).Seconds(), float64(usage.Maxrss) / 1000, nil
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kB float64
+	_, _ = fmt.Sscan(after, &kB)
+	return kB / 1000
 }
 
 // writeMemories makes n memories in conversations of forty, and questions of

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	reverie "reverie"
@@ -105,6 +103,7 @@ func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
 	go func() { ended <- cmd.Wait() }()
 	var r ran
 	for {
+		r.megabytes = max(r.megabytes, highWater(cmd.Process.Pid))
 		asked := time.Now()
 		tx, err := db.BeginTx(ctx, nil)
 		r.wait = max(r.wait, time.Since(asked))
@@ -113,14 +112,10 @@ func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
 		}
 		select {
 		case failed := <-ended:
-			usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 			if failed != nil {
 				return r, fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), failed, stderr.String())
 			}
-			if !ok {
-				return r, errors.New("this system does not tell how much memory a process took")
-			}
-			r.out, r.took, r.megabytes = []byte(stdout.String()), time.Since(begin), float64(usage.Maxrss)/1000
+			r.out, r.took = []byte(stdout.String()), time.Since(begin)
 			r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 			return r, nil
 		case <-time.After(50 * time.Millisecond):

@@ -20,7 +20,7 @@ var ErrKnown = errors.New("message is known already")
 // Message is one line of a transcript.
 type Message struct {
 	ID           int64 // grows with every message, over all rooms; never used twice
-	Room         Talk // whose transcript it is in
+	Room         Talk  // whose transcript it is in
 	Conversation int64 // counts from 1 in each room
 	Role         llm.Role
 	EventID      string // the transport's id; empty for what did not come from there

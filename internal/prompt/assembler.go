@@ -66,7 +66,7 @@ type Assembler struct {
 	nonce        func() string
 	system       string // the machine's, for the runtime line
 
-	mu       sync.Mutex // for what is below
+	mu       sync.Mutex             // for what is below
 	rooms    map[history.Talk]*room // by conversation
 	base     baseCache
 	skills   skillCache

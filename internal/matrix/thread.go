@@ -61,9 +61,10 @@ func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error
 // inThread is an event that a sync showed in a thread.
 type inThread struct{ room, root, event string }
 
-// onThread notes which event is the newest of its thread.
+// onThread notes which event is the newest of its thread. Our own are noted when they are
+// sent: a sync that shows one may be behind the next.
 func (c *Client) onThread(ctx context.Context, evt *event.Event) {
-	if evt.StateKey != nil || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
+	if evt.StateKey != nil || evt.Sender == c.cli.UserID || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
 		return
 	}
 	b, root := batchOf(ctx), rawThread(evt)

@@ -44,7 +44,7 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	}
 	defer b.close()
 	say := func(room, text string, shared bool) {
-		m := history.Message{Room: room, Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: cfg.owner(), Text: text, At: time.Now(),
+		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: cfg.owner(), Text: text, At: time.Now(),
 			Header: b.prompt.Header(time.Now(), cfg.owner(), shared)}
 		if err := b.history.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)

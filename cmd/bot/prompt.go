@@ -9,6 +9,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -100,7 +101,7 @@ func (p promptCommand) diff(ctx context.Context, c console, b *bot) error {
 		}
 		p.Room = rooms[0] // the one that was talked in last
 	}
-	last, err := b.prompt.Sent(ctx, p.Room)
+	last, err := b.prompt.Sent(ctx, history.Talk(p.Room))
 	if errors.Is(err, prompt.ErrNotKept) {
 		return fmt.Errorf("nothing is kept of the last request of %s: there was none yet, or its layout is rebuilt for each", p.Room)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 )
@@ -21,7 +22,7 @@ const (
 	harvestTries  = 3     // of a message with others, before it is tried alone
 )
 
-// waiting is a room with messages to be read.
+// waiting is a conversation with messages to be read: a room's, or that of a thread in it.
 type waiting struct {
 	room     string
 	messages int
@@ -30,7 +31,7 @@ type waiting struct {
 
 func (h *Harvester) waiting(ctx context.Context) ([]waiting, error) {
 	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT m.room, count(*), coalesce(max(s.heard_at) * 1000, max(m.at))
-		FROM harvest AS h JOIN message AS m ON m.id = h.message LEFT JOIN session AS s ON s.room = m.room
+		FROM harvest AS h JOIN message AS m ON m.id = h.message LEFT JOIN session AS s ON s.room = (SELECT iif(r.branch_of = '', r.id, r.branch_of) FROM room AS r WHERE r.id = m.room)
 		WHERE h.state = 'new' GROUP BY m.room ORDER BY min(m.id)`)
 	if err != nil {
 		return nil, fmt.Errorf("harvest: %w", err)
@@ -143,7 +144,7 @@ func withTranscript(template, transcript string) string {
 	return strings.TrimRight(template, "\n") + "\n\n" + transcript + "\n"
 }
 
-// unread reads the messages of a room that are to be read, the oldest first, but those
+// unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
 func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
 	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.header, m.text, m.tail, m.at,
@@ -165,7 +166,7 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		t.at, t.own, t.asked = time.UnixMilli(at).UTC(), ownWords(t.text), lastQuestion(before)
 		// The header names the sender in rooms of several people only. Nobody asked for this
 		// to be noted, so it stays where it was said, whatever memory.isolation is.
-		t.scope = memory.Visible(room, t.sender, !strings.Contains(header, ","))[0]
+		t.scope = memory.Visible(history.Talk(room).Room(), t.sender, !strings.Contains(header, ","))[0]
 		all = append(all, t)
 	}
 	if err := rows.Err(); err != nil {

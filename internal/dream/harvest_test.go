@@ -84,7 +84,7 @@ func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event,
 func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	r.t.Helper()
 	r.clock = r.clock.Add(time.Minute)
-	m := history.Message{Room: room, Role: llm.User, EventID: event, Sender: sender, Text: text, At: r.clock, Header: "[Fri 2026-11-20 09:00 UTC]"}
+	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, At: r.clock, Header: "[Fri 2026-11-20 09:00 UTC]"}
 	if shared {
 		m.Header = "[Fri 2026-11-20 09:00 UTC, " + sender + "]"
 	}

@@ -12,7 +12,7 @@ import (
 // Compaction is a stretch of a conversation that a summary stands for.
 type Compaction struct {
 	ID           int64 // grows with every compaction, over all rooms; 0 = there was none
-	Room         string
+	Room         Talk
 	Conversation int64
 	From, To     int64    // the first and the last message summarised; 0 = none
 	Messages     int      // how many were
@@ -48,7 +48,7 @@ func (c Compaction) Text() string {
 
 // Compacted returns the newest compaction of the current conversation of room that was
 // not taken back, the zero value if there is none.
-func (s *Store) Compacted(ctx context.Context, room string) (Compaction, error) {
+func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64

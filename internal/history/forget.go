@@ -56,10 +56,16 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 		return fmt.Errorf("take back a message: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
+	if err := redactRoot(ctx, tx, event); err != nil {
+		return err
+	}
 	var said string
 	err = tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
+		if err := tx.Commit(); err != nil {
+			return fmt.Errorf("take back a message: %w", err)
+		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("take back a message: %w", err)

@@ -43,7 +43,14 @@ func redactShort(ctx context.Context, db execer, event, text string) error {
 			return fmt.Errorf("take back a message: %w", err)
 		}
 	}
-	rows, err := db.QueryContext(ctx, `SELECT id, summary, details FROM compaction WHERE room IN (SELECT room FROM message WHERE event_id = ?)`, event)
+	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
+		OR room IN (SELECT id FROM room WHERE branch_of IN (SELECT room FROM message WHERE event_id = ?1))`, event, text)
+}
+
+// withoutWords takes the lines that repeat text out of the summaries where holds for, with
+// arg as its parameter.
+func withoutWords(ctx context.Context, db execer, where string, arg any, text string) error {
+	rows, err := db.QueryContext(ctx, `SELECT id, summary, details FROM compaction WHERE `+where, arg)
 	if err != nil {
 		return fmt.Errorf("take back a message: %w", err)
 	}

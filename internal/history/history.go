@@ -20,7 +20,7 @@ var ErrKnown = errors.New("message is known already")
 // Message is one line of a transcript.
 type Message struct {
 	ID           int64 // grows with every message, over all rooms; never used twice
-	Room         string
+	Room         Talk  // whose transcript it is in
 	Conversation int64 // counts from 1 in each room
 	Role         llm.Role
 	EventID      string // the transport's id; empty for what did not come from there
@@ -85,7 +85,7 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id) VALUES (?) ON CONFLICT DO NOTHING`, m.Room); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, m.Room, m.Room.parent()); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
@@ -112,7 +112,7 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 
 // Said returns the text of the message event in room, whatever became of it since;
 // false if there is none.
-func (s *Store) Said(ctx context.Context, room, event string) (text string, ok bool, err error) {
+func (s *Store) Said(ctx context.Context, room Talk, event string) (text string, ok bool, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT text FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, room, event).Scan(&text)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
@@ -125,7 +125,7 @@ func (s *Store) Said(ctx context.Context, room, event string) (text string, ok b
 
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
-func (s *Store) Load(ctx context.Context, room string) ([]Message, error) {
+func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
 	if err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
@@ -151,14 +151,14 @@ const loaded = `room = ? AND conversation = (SELECT conversation FROM room WHERE
 
 // StartNew begins a new conversation in room and returns its number. The
 // messages of the earlier ones stay in the database.
-func (s *Store) StartNew(ctx context.Context, room string) (int64, error) {
+func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 	if room == "" {
 		return 0, errors.New("start conversation: no room given")
 	}
 	var n int64
 	err := s.db.QueryRowContext(ctx, `
-		INSERT INTO room (id, conversation) VALUES (?, 1)
-		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room).Scan(&n)
+		INSERT INTO room (id, branch_of, conversation) VALUES (?, ?, 1)
+		ON CONFLICT (id) DO UPDATE SET conversation = conversation + 1 RETURNING conversation`, room, room.parent()).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("start conversation: %w", err)
 	}
@@ -168,7 +168,7 @@ func (s *Store) StartNew(ctx context.Context, room string) (int64, error) {
 // Retire takes the messages after afterID out of the current conversation of
 // room: they stay in the database, known by their EventID, but are no longer
 // loaded.
-func (s *Store) Retire(ctx context.Context, room string, afterID int64) error {
+func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
 	if _, err := s.db.ExecContext(ctx, `UPDATE message SET retired = 1 WHERE `+loaded+` AND id > ?`, room, room, afterID); err != nil {
 		return fmt.Errorf("retire messages: %w", err)
 	}
@@ -210,7 +210,7 @@ func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 }
 
 // Count says how many messages Load would return for room.
-func (s *Store) Count(ctx context.Context, room string) (int, error) {
+func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
 	var n int
 	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE `+loaded, room, room).Scan(&n); err != nil {
 		return 0, fmt.Errorf("count messages: %w", err)

@@ -35,7 +35,7 @@ func open(t testing.TB) (*history.Store, *sql.DB) {
 
 func say(t testing.TB, s *history.Store, room, text string) history.Message {
 	t.Helper()
-	m := history.Message{Room: room, Role: llm.User, Text: text, At: noon}
+	m := history.Message{Room: history.Talk(room), Role: llm.User, Text: text, At: noon}
 	if err := s.Append(t.Context(), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func say(t testing.TB, s *history.Store, room, text string) history.Message {
 
 func texts(t testing.TB, s *history.Store, room string) string {
 	t.Helper()
-	all, err := s.Load(t.Context(), room)
+	all, err := s.Load(t.Context(), history.Talk(room))
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := s.Count(t.Context(), room)
+	n, err := s.Count(t.Context(), history.Talk(room))
 	if err != nil || n != len(all) {
 		t.Errorf("Count = %d, %v; loaded %d", n, err, len(all))
 	}
@@ -116,12 +116,12 @@ func TestAppendTextProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		room := fmt.Sprintf("!%d", n)
-		want := history.Message{Room: room, Role: llm.User, Text: rapid.String().Draw(t, "text"), Header: rapid.String().Draw(t, "header"),
+		want := history.Message{Room: history.Talk(room), Role: llm.User, Text: rapid.String().Draw(t, "text"), Header: rapid.String().Draw(t, "header"),
 			Sender: rapid.String().Draw(t, "sender"), At: noon}
 		if err := s.Append(t.Context(), &want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Load(t.Context(), room)
+		got, err := s.Load(t.Context(), history.Talk(room))
 		if err != nil || !cmp.Equal(got, []history.Message{want}) {
 			t.Fatalf("%+v became %+v, %v", want, got, err)
 		}
@@ -277,7 +277,7 @@ func TestOrder(t *testing.T) {
 	for r := range rooms {
 		wg.Go(func() {
 			for i := range each {
-				m := history.Message{Room: fmt.Sprint(r), Role: llm.User, EventID: fmt.Sprint("$", i), Text: fmt.Sprint(i), At: noon.Add(-time.Duration(i) * time.Hour)}
+				m := history.Message{Room: history.Talk(fmt.Sprint(r)), Role: llm.User, EventID: fmt.Sprint("$", i), Text: fmt.Sprint(i), At: noon.Add(-time.Duration(i) * time.Hour)}
 				if err := s.Append(t.Context(), &m); err != nil {
 					t.Error(err)
 				}
@@ -287,7 +287,7 @@ func TestOrder(t *testing.T) {
 	wg.Wait()
 	seen := map[int64]bool{}
 	for r := range rooms {
-		all, err := s.Load(t.Context(), fmt.Sprint(r))
+		all, err := s.Load(t.Context(), history.Talk(fmt.Sprint(r)))
 		if err != nil || len(all) != each {
 			t.Fatalf("room %d: %d messages, %v", r, len(all), err)
 		}

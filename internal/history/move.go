@@ -8,7 +8,7 @@ import (
 // Move puts all conversations of the room from in front of those of the room
 // to; the current one of from goes on there as the beginning of its first. What
 // is said in from afterwards begins a new conversation. It can be repeated.
-func (s *Store) Move(ctx context.Context, from, to string) error {
+func (s *Store) Move(ctx context.Context, from, to Talk) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("move conversations: %w", err)
@@ -26,7 +26,7 @@ func (s *Store) Move(ctx context.Context, from, to string) error {
 		query string
 		args  []any
 	}{
-		{`INSERT INTO room (id) VALUES (?) ON CONFLICT DO NOTHING`, []any{to}},
+		{`INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, []any{to, to.parent()}},
 		{`UPDATE message SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		{`UPDATE compaction SET conversation = conversation + ? WHERE room = ?`, []any{before, to}},
 		{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},

@@ -3,13 +3,15 @@ package history_test
 import (
 	"strings"
 	"testing"
+
+	"reverie/internal/history"
 )
 
 func TestMove(t *testing.T) {
 	s, db := open(t)
 	texts := func(room string) string {
 		t.Helper()
-		all, err := s.Load(t.Context(), room)
+		all, err := s.Load(t.Context(), history.Talk(room))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +49,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("%d rows of the earlier conversation, %v", n, err)
 	}
 	for _, pair := range [][2]string{{"!nowhere", there}, {there, there}} {
-		if err := s.Move(t.Context(), pair[0], pair[1]); err != nil {
+		if err := s.Move(t.Context(), history.Talk(pair[0]), history.Talk(pair[1])); err != nil {
 			t.Error(err)
 		}
 	}

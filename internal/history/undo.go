@@ -25,7 +25,7 @@ func snapshot(ctx context.Context, tx *sql.Tx, c *Compaction, shorter []Message)
 // returns it: its messages are loaded as they were before, and the summary before it
 // counts again. What was said since stays. It fails with ErrNotCompacted or ErrUndone; all
 // of it happens, or nothing does.
-func (s *Store) Uncompact(ctx context.Context, room string, now time.Time) (Compaction, error) {
+func (s *Store) Uncompact(ctx context.Context, room Talk, now time.Time) (Compaction, error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return Compaction{}, fmt.Errorf("take a compaction back: %w", err)

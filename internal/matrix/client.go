@@ -111,7 +111,7 @@ type Client struct {
 	known    map[id.RoomID]knowledge
 	drafts   map[string]*draft
 	typing   map[string]*typing
-	receipts map[string]string // room → newest delivered event, not yet marked as read
+	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
 	doubts   map[string]*doubt // by message; gone when settled
 	lostAt   time.Time         // when a sync failed last,
@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[string]string{},
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
 		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {

@@ -84,6 +84,8 @@ type roomFacts struct {
 	encrypted bool   // now or ever
 	members   int    // joined and invited; 0 = unknown
 	name      string // how we are called there
+
+	active func(root string) bool // whether we take part in a thread; nil = in none
 }
 
 // private tells whether a room is a conversation with one person. Two members
@@ -132,7 +134,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 		return no("empty")
 	}
 	mentioned := msg.Mentions.Has(id.UserID(g.self)) || mentionsID(body, g.self) || strings.Contains(msg.FormattedBody, "https://matrix.to/#/"+g.self+`"`)
-	if !room.private() && !mentioned && !repliesToUs(msg, ours) {
+	if !room.private() && !mentioned && !repliesToUs(msg, ours) && !g.inActiveThread(msg, room.active) {
 		return no("not addressed to the bot")
 	}
 	text := body

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -86,17 +87,23 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 			}
 			c.log.Error("matrix: message left for the next start", "room", r.Room, "event", r.ID, "err", err)
 		} else {
-			c.markRead(r.Room, r.ID)
+			c.markRead(readIn{r.Room, r.Thread}, r.ID)
 		}
 		delivered[r.ID], *tries = true, 0
 	}
 	return nil
 }
 
+// readIn is where something was read: in a thread of a room, or outside of any.
+type readIn struct{ room, thread string }
+
+// mainTimeline is what a receipt calls all that is in no thread.
+const mainTimeline = "main"
+
 // markRead asks runReceipts to show that the message was read.
-func (c *Client) markRead(room, event string) {
+func (c *Client) markRead(where readIn, event string) {
 	c.mu.Lock()
-	c.receipts[room] = event
+	c.receipts[where] = event
 	c.mu.Unlock()
 	poke(c.receiptWake)
 }
@@ -113,12 +120,12 @@ func (c *Client) runReceipts(ctx context.Context) error {
 		todo := maps.Clone(c.receipts)
 		clear(c.receipts)
 		c.mu.Unlock()
-		for room, evt := range todo {
+		for where, evt := range todo {
 			rctx, cancel := context.WithTimeout(ctx, smallTimeout)
-			err := c.cli.SendReceipt(rctx, id.RoomID(room), id.EventID(evt), event.ReceiptTypeRead, &mautrix.ReqSendReceipt{})
+			err := c.cli.SendReceipt(rctx, id.RoomID(where.room), id.EventID(evt), event.ReceiptTypeRead, &mautrix.ReqSendReceipt{ThreadID: cmp.Or(where.thread, mainTimeline)})
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				c.log.Debug("matrix: read receipt not sent", "room", room, "event", evt, "err", err)
+				c.log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
 			}
 		}
 	}

@@ -51,9 +51,9 @@ func (q *queue) divide(ctx context.Context, r outRow, limit int, parts []string)
 			return err
 		}
 		for i, text := range parts[1:] {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, state, revision, created_at) VALUES (?, ?, ?, ?, 'pending', 1, ?)
+			if _, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, thread, state, revision, created_at) VALUES (?, ?, ?, ?, ?, 'pending', 1, ?)
 				ON CONFLICT (id) DO UPDATE SET text = excluded.text, state = 'pending', revision = revision + 1 WHERE text <> excluded.text`,
-				fmt.Sprintf("%s+%d-%d", r.id, limit, i+2), r.room, r.kind, text, q.now().UnixMilli()); err != nil {
+				fmt.Sprintf("%s+%d-%d", r.id, limit, i+2), r.room, r.kind, text, r.thread, q.now().UnixMilli()); err != nil {
 				return err
 			}
 		}

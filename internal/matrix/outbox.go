@@ -29,6 +29,7 @@ const (
 // draft is the newest text of a message that is still being written.
 type draft struct {
 	id, room, replyTo string
+	thread            string
 	notice            bool
 	text, shown       string
 	due               time.Time
@@ -68,7 +69,7 @@ func (c *Client) sketch(room string, m session.Outgoing) {
 	defer c.mu.Unlock()
 	d := c.drafts[m.ID]
 	if d == nil {
-		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, notice: m.Notice, due: c.now().Add(firstDraft)}
+		d = &draft{id: m.ID, room: room, replyTo: m.ReplyTo, thread: m.Thread, notice: m.Notice, due: c.now().Add(firstDraft)}
 		c.drafts[m.ID] = d
 	}
 	before := d.worth()
@@ -367,8 +368,10 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	if err != nil {
 		return nil, err
 	}
+	if err := c.relate(ctx, m, r, facts.private()); err != nil {
+		return nil, err
+	}
 	if r.replyTo != "" && !facts.private() {
-		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}

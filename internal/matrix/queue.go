@@ -21,7 +21,7 @@ type queue struct {
 // outRow is a message of ours.
 type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
-	mention                                       string
+	mention, thread                               string
 	drafted                                       bool
 	revision, attempts                            int
 	nextAt                                        time.Time
@@ -49,10 +49,16 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 	if err := q.takenTwice(ctx, tx, e); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
+	done, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
 		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
 		WHERE id = ? AND event_id = ''`, e.event, e.txn)
-	return err
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	return q.spokeIn(ctx, tx, e.txn, e.event)
 }
 
 // say makes the rows of a final message durable, one for each part. A row that
@@ -68,12 +74,12 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 			if i > 0 {
 				replyTo, mention = "", "" // one mention is enough
 			}
-			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, state, revision, created_at)
-				VALUES (?, ?, ?, ?, ?, ?, 'pending', 1, ?)
+			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, thread, state, revision, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending',
 					revision = revision + 1, attempts = 0, next_at = 0, error = ''
 				WHERE state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind`,
-				partID(m.ID, i), room, kind, text, replyTo, mention, q.now().UnixMilli())
+				partID(m.ID, i), room, kind, text, replyTo, mention, m.Thread, m.ReplyTo, q.now().UnixMilli())
 			if err != nil {
 				return err
 			}
@@ -86,6 +92,10 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 	return nil
 }
 
+// threadOf is the thread of a message of ours: the one that is named (the first parameter),
+// or that in which the message that it answers (the second one) is to be answered.
+const threadOf = `coalesce(nullif(?, ''), (SELECT branch FROM inbox WHERE id = ?), '')`
+
 // partID names the parts of a message that is too large for one event.
 func partID(id string, i int) string {
 	if i == 0 {
@@ -96,16 +106,16 @@ func partID(id string, i int) string {
 
 // once stores a notice unless its id was used before.
 func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, q.now().UnixMilli())
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
+		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, "", n.replyTo, q.now().UnixMilli())
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, mention, state, event_id, drafted, revision, attempts, next_at`
+const outColumns = `id, room, kind, text, reply_to, mention, thread, state, event_id, drafted, revision, attempts, next_at`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }
@@ -117,8 +127,8 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 	if d.notice {
 		kind = "notice"
 	}
-	_, err := q.db.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, state, drafted, created_at) VALUES (?, ?, ?, ?, 'draft', 1, ?)
-		ON CONFLICT (id) DO NOTHING`, d.id, d.room, kind, d.replyTo, q.now().UnixMilli())
+	_, err := q.db.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at) VALUES (?, ?, ?, ?, `+threadOf+`, 'draft', 1, ?)
+		ON CONFLICT (id) DO NOTHING`, d.id, d.room, kind, d.replyTo, d.thread, d.replyTo, q.now().UnixMilli())
 	if err != nil {
 		return outRow{}, fmt.Errorf("matrix: store draft: %w", err)
 	}
@@ -163,7 +173,10 @@ func (q *queue) setEvent(ctx context.Context, id, event string) (carrier string,
 		if errors.Is(err, sql.ErrNoRows) {
 			carrier, err = event, nil
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return q.spokeIn(ctx, tx, id, carrier)
 	})
 	if err != nil {
 		return "", fmt.Errorf("matrix: update outbox: %w", err)

@@ -20,6 +20,7 @@ type batch struct {
 	in       []session.Inbound
 	past     []session.Inbound // passed the gate, but too old for an answer
 	unread   []unread
+	threads  []inThread
 	echoes   []echo
 	redacted []string          // event ids
 	last     map[string]string // room → the newest event in it
@@ -76,6 +77,7 @@ func (c *Client) register() {
 	s := c.cli.Syncer.(*syncer)
 	s.ParseErrorHandler = c.unparsed
 	s.OnEvent(c.onEcho)
+	s.OnEvent(c.onThread)
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
@@ -239,6 +241,13 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		fail(ctx, err)
 		return
 	}
+	room.active = func(root string) bool {
+		active, err := c.q.activeIn(ctx, evt.RoomID.String(), root)
+		if err != nil {
+			fail(ctx, err)
+		}
+		return active
+	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {
 		ours, err := c.q.ours(ctx, e.String())
 		if err != nil {
@@ -256,7 +265,11 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		Text:       o.text, Private: o.private, At: time.UnixMilli(evt.Timestamp),
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
-		m.Thread, m.ReplyTo = msg.RelatesTo.GetThreadParent().String(), msg.RelatesTo.GetNonFallbackReplyTo().String()
+		m.Thread, m.ReplyTo = threadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
+	}
+	if m.Branch, err = c.branchOf(ctx, m); err != nil {
+		fail(ctx, err)
+		return
 	}
 	if c.unanswerable(ctx, b, m, room) {
 		return

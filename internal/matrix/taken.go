@@ -50,6 +50,9 @@ func (q *queue) take(ctx context.Context, user, device, next string, b *batch) e
 		if err := q.store(ctx, tx, b); err != nil {
 			return err
 		}
+		if err := q.seenIn(ctx, tx, b.threads); err != nil {
+			return err
+		}
 		for room, event := range b.last {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, last_event) VALUES (?, ?)
 				ON CONFLICT (id) DO UPDATE SET last_event = excluded.last_event`, room, event); err != nil {
@@ -129,10 +132,13 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, reply_to, brought, incomplete)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
-		m.Thread, m.ReplyTo, with, state == "new" && incomplete(m))
-	return err
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, branch, reply_to, brought, incomplete)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
+		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && incomplete(m))
+	if err != nil || state != "new" {
+		return err
+	}
+	return q.askedIn(ctx, tx, m)
 }
 
 // brought is what a message has besides its text.
@@ -168,9 +174,9 @@ func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
 		state = "failed"
 	}
 	now := q.now()
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, raw, megolm, tries, next_at, error)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sent_at, received_at, state, branch, raw, megolm, tries, next_at, error)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		u.id, u.room, u.sender, u.sentAt.UnixMilli(), now.UnixMilli(), state, u.branch, u.raw, u.session.String(), u.tries, now.Add(u.wait).UnixMilli(), u.err.Error())
 	return err
 }
 
@@ -204,7 +210,7 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, reply_to, brought, incomplete
+	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, branch, reply_to, brought, incomplete
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
@@ -217,7 +223,7 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 		var r inRow
 		var at int64
 		var with string
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.ReplyTo, &with, &r.incomplete); err != nil {
+		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.Branch, &r.ReplyTo, &with, &r.incomplete); err != nil {
 			return nil, fmt.Errorf("matrix: read inbox: %w", err)
 		}
 		if err := unpack(&r.Inbound, with); err != nil {

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"time"
 
+	"reverie/internal/session"
+
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/olm"
 	"maunium.net/go/mautrix/event"
@@ -23,6 +25,7 @@ const readTries = 3
 // handled. It waits in the inbox.
 type unread struct {
 	id, room, sender string
+	branch           string // the thread that it is answered in
 	sentAt           time.Time
 	raw              string
 	session          id.SessionID // the Megolm session whose key is missing; empty = something else is wrong
@@ -65,9 +68,16 @@ func (c *Client) keep(ctx context.Context, evt *event.Event, missing id.SessionI
 		c.log.Error("matrix: an event that cannot be read is lost", "room", evt.RoomID, "event", evt.ID, "err", err)
 		return
 	}
+	branch, err := "", error(nil)
+	if thread := rawThread(evt); thread != "" { // what we say of it belongs there too
+		if branch, err = c.branchOf(ctx, session.Inbound{Room: evt.RoomID.String(), Thread: thread}); err != nil {
+			fail(ctx, err)
+			return
+		}
+	}
 	u := unread{
 		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
-		raw: raw, session: missing, tries: 1, wait: c.pace.again, err: cause,
+		branch: branch, raw: raw, session: missing, tries: 1, wait: c.pace.again, err: cause,
 	}
 	if missing != "" {
 		u.tries, u.wait = 0, c.pace.askKey

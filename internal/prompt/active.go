@@ -85,10 +85,10 @@ func (q *question) matches(skills []skill.Skill, id int64, text string) []skill.
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.matches[q.turn.Room]
+	c := a.matches[string(q.turn.Talk)]
 	if c == nil || len(c.skills) != len(skills) || &c.skills[0] != &skills[0] || len(c.found) > maxMatched {
 		c = &matchCache{skills: skills, found: map[int64][]skill.Skill{}}
-		a.matches[q.turn.Room] = c
+		a.matches[string(q.turn.Talk)] = c
 	}
 	found, known := c.found[id]
 	if !known {
@@ -156,7 +156,7 @@ func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.saidAs(u.texts, q.turn.Room)
+	return q.saidAs(u.texts, string(q.turn.Talk))
 }
 
 // gatherSkillHints gathers the skills that are called for, but whose text there is
@@ -170,5 +170,5 @@ func gatherSkillHints(_ context.Context, q *question) (*content, error) {
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		lines = append(lines, tocLine(s))
 	}
-	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines}, q.turn.Room)
+	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines}, string(q.turn.Talk))
 }

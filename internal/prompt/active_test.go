@@ -264,7 +264,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	if p := w.send(); p.Tail != "" {
 		t.Errorf("told: %q", p.Tail)
 	}
-	w.must(w.history.Retire(t.Context(), w.room, w.turn().History[0].ID))
+	w.must(w.history.Retire(t.Context(), history.Talk(w.room), w.turn().History[0].ID))
 	w.last = nil
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
@@ -328,7 +328,7 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 func TestMatchesAreKept(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "A")
-	turn := Turn{Room: w.room}
+	turn := Turn{Room: w.room, Talk: history.Talk(w.room)}
 	for i := range int64(3 * maxMatched) {
 		turn.History = append(turn.History, history.Message{ID: i + 1, Role: llm.User, Text: "alpha"})
 		q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look()}

@@ -66,8 +66,8 @@ type Assembler struct {
 	nonce        func() string
 	system       string // the machine's, for the runtime line
 
-	mu       sync.Mutex // for what is below
-	rooms    map[string]*room
+	mu       sync.Mutex             // for what is below
+	rooms    map[history.Talk]*room // by conversation
 	base     baseCache
 	skills   skillCache
 	memories map[string]*memoryCache // by scopes
@@ -130,7 +130,7 @@ func New(cfg Config) (*Assembler, error) {
 		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
-		rooms: map[string]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
+		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
 		texts: map[string]*content{}, matches: map[string]*matchCache{}, users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
@@ -165,10 +165,13 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if !t.Preview && (n == 0 || t.History[n-1].Role == llm.Assistant) {
 		return Prompt{}, errors.New("prompt: there is no message to answer")
 	}
-	rm := a.room(t.Room)
+	if t.Talk == "" {
+		t.Talk = history.Talk(t.Room)
+	}
+	rm := a.room(t.Talk)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
-	if err := rm.load(ctx, a.cfg.DB, t.Room); err != nil {
+	if err := rm.load(ctx, a.cfg.DB, t.Talk); err != nil {
 		return Prompt{}, err
 	}
 	r, err := newRequest(a, &t, rm)
@@ -237,7 +240,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 }
 
 // load reads what is stored of the room, once.
-func (rm *room) load(ctx context.Context, db *sql.DB, id string) error {
+func (rm *room) load(ctx context.Context, db *sql.DB, id history.Talk) error {
 	if rm.loaded {
 		return nil
 	}
@@ -253,7 +256,7 @@ func (rm *room) load(ctx context.Context, db *sql.DB, id string) error {
 	return nil
 }
 
-func (a *Assembler) room(id string) *room {
+func (a *Assembler) room(id history.Talk) *room {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rm := a.rooms[id]

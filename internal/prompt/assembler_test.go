@@ -57,7 +57,7 @@ func TestEditsShowInTheNextInference(t *testing.T) {
 			w.send()
 			w.expect(true, "Greet the person.")
 			w.file("prompts/SEED_en.txt", "Sing.\n")
-			_, err := w.history.StartNew(t.Context(), w.room)
+			_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
 			w.must(err)
 			w.says("Hello again")
 			w.send()
@@ -476,7 +476,7 @@ func TestRoomsDoNotDisturbEachOther(t *testing.T) {
 					err = w.assembler.Commit(t.Context(), p)
 				}
 				if err == nil {
-					turn.History, err = w.history.Load(t.Context(), turn.Room)
+					turn.History, err = w.history.Load(t.Context(), history.Talk(turn.Room))
 				}
 				if err != nil {
 					t.Error(err)

@@ -22,9 +22,9 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 	}
 	for range 2 {
 		past := w.turn().History
-		c := history.Compaction{Room: w.room, Level: history.Summary, Summary: "They said hello.", At: w.now}
+		c := history.Compaction{Room: history.Talk(w.room), Level: history.Summary, Summary: "They said hello.", At: w.now}
 		w.must(w.history.Compact(t.Context(), &c, past[:2], nil))
-		if _, err := w.assembler.Sent(t.Context(), w.room); !errors.Is(err, ErrNotKept) {
+		if _, err := w.assembler.Sent(t.Context(), history.Talk(w.room)); !errors.Is(err, ErrNotKept) {
 			t.Errorf("what was sent before is no longer there, but Sent says %v", err)
 		}
 		for i := range 2 {
@@ -37,7 +37,7 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 			if p.Report.Epoch.New != (i == 0) || !strings.Contains(p.Report.Epoch.Reason, "compaction") {
 				t.Errorf("compaction %d, message %d: %+v", c.ID, i, p.Report.Epoch)
 			}
-			again, err := w.assembler.Sent(t.Context(), w.room)
+			again, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
 			if err != nil || flat(again) != flat(p.Messages()) {
 				t.Errorf("kept: %v\n%s\n--- sent:\n%s", err, flat(again), flat(p.Messages()))
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"reverie/internal/task"
 )
 
@@ -102,7 +104,7 @@ func TestStandInBeginsAnEpoch(t *testing.T) {
 	w.file("skills/tea.md", "# How to make tea\n")
 	w.asks("Hello")
 	broken.Store(&errStore)
-	_, err := w.history.StartNew(t.Context(), w.room)
+	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
 	w.must(err)
 	w.last = nil
 	if reason := w.asks("Hello again"); reason != newConversation {

@@ -245,7 +245,7 @@ func changedKey(old, new string) string {
 }
 
 // loadEpoch reads the room's epoch; nil if it has none that can be read.
-func loadEpoch(ctx context.Context, db *sql.DB, room string) (*epoch, error) {
+func loadEpoch(ctx context.Context, db *sql.DB, room history.Talk) (*epoch, error) {
 	var e epoch
 	var sections, shown string
 	var started int64
@@ -266,7 +266,7 @@ func loadEpoch(ctx context.Context, db *sql.DB, room string) (*epoch, error) {
 }
 
 // saveEpoch writes the room's epoch.
-func saveEpoch(ctx context.Context, tx *sql.Tx, room string, e *epoch) error {
+func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) error {
 	sections, err := json.Marshal(e.sections)
 	if err != nil {
 		return fmt.Errorf("prompt: save epoch: %w", err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/history"
 )
 
 // Event is something that made a room's prompt anew.
@@ -41,7 +43,7 @@ func (a *Assembler) Events(ctx context.Context, room string, most int) ([]Event,
 }
 
 // saveEvent keeps why the epoch e began.
-func saveEvent(ctx context.Context, tx *sql.Tx, room string, e *epoch) error {
+func saveEvent(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) error {
 	_, err := tx.ExecContext(ctx, `INSERT INTO prompt_event (room, at, kind, detail) VALUES (?, ?, ?, ?)`,
 		room, e.started.UnixMilli(), kindOf(e.reason), e.reason)
 	if err == nil {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
@@ -170,13 +172,13 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		w.must(err)
 		w.window = n
 	case "new":
-		_, err := w.history.StartNew(w.t.Context(), w.room)
+		_, err := w.history.StartNew(w.t.Context(), history.Talk(w.room))
 		w.must(err)
 	case "retry":
 		past := w.turn().History
 		for i := len(past) - 1; i >= 0; i-- {
 			if past[i].Role == llm.User {
-				w.must(w.history.Retire(w.t.Context(), w.room, past[i].ID))
+				w.must(w.history.Retire(w.t.Context(), history.Talk(w.room), past[i].ID))
 				w.last = nil
 				break
 			}

@@ -1,18 +1,22 @@
 package prompt
 
-import "strings"
+import (
+	"strings"
+
+	"reverie/internal/history"
+)
 
 // Leave drops what is kept in memory of a room that is talked in no more. It is
 // read again if it is after all.
-func (a *Assembler) Leave(room string) {
+func (a *Assembler) Leave(room history.Talk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.rooms, room)
-	delete(a.tasks, room)
-	delete(a.matches, room)
-	delete(a.users, room)
+	delete(a.tasks, string(room))
+	delete(a.matches, string(room))
+	delete(a.users, string(room))
 	for key := range a.texts {
-		if strings.HasSuffix(key, " "+room) {
+		if strings.HasSuffix(key, " "+string(room)) {
 			delete(a.texts, key)
 		}
 	}

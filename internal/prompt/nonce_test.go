@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/history"
 )
 
 // A conversation has one nonce from its first look on; the next one has another, in
@@ -34,7 +36,7 @@ func TestNonceOfAConversation(t *testing.T) {
 	w.file("SOUL.md", "Warm.") // a new epoch of the same conversation
 	fences(w.assemble(), "n001")
 	for i := range 2 {
-		_, err := w.history.StartNew(t.Context(), w.room)
+		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
 		w.must(err)
 		w.says("Hello")
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent

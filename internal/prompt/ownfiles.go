@@ -48,7 +48,7 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}
-	return q.said("guides", q.turn.Room, lines...)
+	return q.said("guides", string(q.turn.Talk), lines...)
 }
 
 func gatherSanity(_ context.Context, q *question) (*content, error) {
@@ -87,7 +87,7 @@ func gatherFiles(_ context.Context, q *question) (*content, error) {
 	for _, n := range names[max(0, len(names)-latest):] {
 		lines = append(lines, "- "+oneLine(n, 200))
 	}
-	return q.said("files", q.turn.Room, lines...)
+	return q.said("files", string(q.turn.Talk), lines...)
 }
 
 // readPath is the path that a call reads, "" if it reads none.

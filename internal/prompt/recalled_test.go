@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"reverie/internal/memory"
 )
 
@@ -246,7 +248,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		t.Errorf("the history shows it already:\n%s", got)
 	}
 	// In a new conversation it is past.
-	_, err = w.history.StartNew(t.Context(), w.room)
+	_, err = w.history.StartNew(t.Context(), history.Talk(w.room))
 	w.must(err)
 	w.says("How many degrees does the kiln reach?")
 	w.send()

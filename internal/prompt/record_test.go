@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"reverie/internal/llm"
 )
 
@@ -87,7 +89,7 @@ func TestEventsAreNotKeptForEver(t *testing.T) {
 	tx, err := w.db.BeginTx(t.Context(), nil)
 	w.must(err)
 	for i := range keptEvents + 7 {
-		w.must(saveEvent(t.Context(), tx, w.room, &epoch{started: w.now, reason: fmt.Sprintf("reason %d", i)}))
+		w.must(saveEvent(t.Context(), tx, history.Talk(w.room), &epoch{started: w.now, reason: fmt.Sprintf("reason %d", i)}))
 	}
 	w.must(tx.Commit())
 	events, err := w.assembler.Events(t.Context(), "", 10_000)
@@ -103,7 +105,7 @@ func TestSent(t *testing.T) {
 	w := newWorld(t, Stable)
 	sent := func() string {
 		t.Helper()
-		messages, err := w.assembler.Sent(t.Context(), w.room)
+		messages, err := w.assembler.Sent(t.Context(), history.Talk(w.room))
 		if errors.Is(err, ErrNotKept) {
 			return "not kept"
 		}
@@ -139,7 +141,7 @@ func TestSent(t *testing.T) {
 	w.result("done")
 	w.send()
 	past := w.turn().History
-	w.must(w.history.Retire(t.Context(), w.room, past[len(past)-3].ID))
+	w.must(w.history.Retire(t.Context(), history.Talk(w.room), past[len(past)-3].ID))
 	w.last = nil
 	w.restart()
 	again := flat(w.send().Messages())
@@ -159,7 +161,7 @@ func TestSent(t *testing.T) {
 	if got := sent(); got != flat(w.last) {
 		t.Errorf("with a part of the history:\n%s", got)
 	}
-	_, err := w.history.StartNew(t.Context(), w.room)
+	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
 	w.must(err)
 	if got := sent(); got != "not kept" {
 		t.Errorf("after !new: %s", got)

@@ -191,7 +191,7 @@ func (r *request) finish(d *draft) Prompt {
 	}
 	old := r.room.epoch
 	p.commit = &commit{
-		room: r.room, roomID: r.turn.Room, epoch: d.epoch, newest: r.newest, sent: sent,
+		room: r.room, roomID: r.turn.Talk, epoch: d.epoch, newest: r.newest, sent: sent,
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
 		tail: joinTail(d.kept, d.tail),
 	}

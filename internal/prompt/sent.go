@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 
+	"reverie/internal/history"
+
 	"reverie/internal/llm"
 )
 
@@ -14,7 +16,7 @@ var ErrNotKept = errors.New("prompt: the last request of this room is not kept")
 
 // Sent returns the last request of a room, byte for byte as it went to the model,
 // from the epoch and the history in the database.
-func (a *Assembler) Sent(ctx context.Context, room string) ([]llm.Message, error) {
+func (a *Assembler) Sent(ctx context.Context, room history.Talk) ([]llm.Message, error) {
 	e, err := loadEpoch(ctx, a.cfg.DB, room)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // conversation. It is called before the messages go, with past as it is until then:
 // what happened in it stays counted, and the model is told once to be careful with
 // what it only has in the summary's words.
-func (a *Assembler) Compacted(ctx context.Context, room string, past []history.Message) error {
+func (a *Assembler) Compacted(ctx context.Context, room history.Talk, past []history.Message) error {
 	rm := a.room(room)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
@@ -42,7 +42,7 @@ func (a *Assembler) Compacted(ctx context.Context, room string, past []history.M
 
 // Move gives the room to what was counted in the room from, unless it has counters
 // of its own. It can be repeated.
-func (a *Assembler) Move(ctx context.Context, from, to string) error {
+func (a *Assembler) Move(ctx context.Context, from, to history.Talk) error {
 	rm := a.room(to)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *Assembler) Move(ctx context.Context, from, to string) error {
 }
 
 // loadCounters reads what was counted in a room; nil if that is nothing.
-func loadCounters(ctx context.Context, db *sql.DB, room string) (*counters, error) {
+func loadCounters(ctx context.Context, db *sql.DB, room history.Talk) (*counters, error) {
 	var state string
 	err := db.QueryRowContext(ctx, `SELECT state FROM steering WHERE room = ?`, room).Scan(&state)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -73,7 +73,7 @@ func loadCounters(ctx context.Context, db *sql.DB, room string) (*counters, erro
 }
 
 // saveCounters writes what was counted in a room.
-func saveCounters(ctx context.Context, tx *sql.Tx, room string, c *counters) error {
+func saveCounters(ctx context.Context, tx *sql.Tx, room history.Talk, c *counters) error {
 	state, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("prompt: save counters: %w", err)

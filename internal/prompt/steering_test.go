@@ -26,7 +26,7 @@ func (w *world) event(text string) {
 func (w *world) compacts(keep int) {
 	w.t.Helper()
 	past := w.turn().History
-	w.must(w.assembler.Compacted(context.Background(), w.room, past))
+	w.must(w.assembler.Compacted(context.Background(), history.Talk(w.room), past))
 	if len(past) > keep {
 		_, err := w.db.Exec(`UPDATE message SET retired = 1 WHERE room = ? AND id < ?`, w.room, past[len(past)-keep].ID)
 		w.must(err)
@@ -39,7 +39,7 @@ func (w *world) retries() {
 	w.t.Helper()
 	for _, m := range slices.Backward(w.turn().History) {
 		if byPerson(&m) {
-			w.must(w.history.Retire(context.Background(), w.room, m.ID))
+			w.must(w.history.Retire(context.Background(), history.Talk(w.room), m.ID))
 			break
 		}
 	}
@@ -49,7 +49,7 @@ func (w *world) retries() {
 // counted is what is stored of the room.
 func (w *world) counted() *counters {
 	w.t.Helper()
-	c, err := loadCounters(context.Background(), w.db, w.room)
+	c, err := loadCounters(context.Background(), w.db, history.Talk(w.room))
 	w.must(err)
 	return c.clone()
 }
@@ -177,7 +177,7 @@ func TestRules(t *testing.T) {
 			w.got("")
 			w.answers("Well.")
 			for range 2 {
-				_, err := w.history.StartNew(w.t.Context(), w.room)
+				_, err := w.history.StartNew(w.t.Context(), history.Talk(w.room))
 				w.must(err)
 				w.last = nil
 				w.talks("Hello.", "")

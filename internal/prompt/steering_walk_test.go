@@ -100,7 +100,7 @@ func (c *course) step() {
 		c.world.answers("Done.")
 		c.note("answered", "event")
 	case 10:
-		_, err := c.history.StartNew(c.t.Context(), c.room)
+		_, err := c.history.StartNew(c.t.Context(), history.Talk(c.room))
 		c.must(err)
 		c.all = c.all[:c.seen] // what no model was asked about is no turn
 		c.before += c.turns()

@@ -280,9 +280,9 @@ func TestSteeringMoves(t *testing.T) {
 	turn.Room, turn.Preview = to, true
 	_, err := w.assembler.Assemble(t.Context(), turn) // it was looked at before
 	w.must(err)
-	w.must(w.history.Move(t.Context(), w.room, to))
-	w.must(w.assembler.Move(t.Context(), w.room, to))
-	w.must(w.assembler.Move(t.Context(), w.room, to))
+	w.must(w.history.Move(t.Context(), history.Talk(w.room), to))
+	w.must(w.assembler.Move(t.Context(), history.Talk(w.room), to))
+	w.must(w.assembler.Move(t.Context(), history.Talk(w.room), to))
 	w.room, w.last = to, nil
 	w.talks("Remember that it is so.", "")
 	if c := w.counted(); c.Turn != 3 || c.Turns != 3 || c.Personal != 1 {

@@ -91,7 +91,7 @@ func gatherTemplate(_ context.Context, q *question) (*content, error) {
 	}
 	if !q.turn.Preview {
 		q.a.mu.Lock()
-		delete(q.a.users, q.turn.Room) // whatever comes next is another switch
+		delete(q.a.users, string(q.turn.Talk)) // whatever comes next is another switch
 		q.a.mu.Unlock()
 	}
 	name, t, problems := q.a.files.template(mode, tier)
@@ -115,20 +115,20 @@ func (q *question) userTemplate(tier int) (*content, error) {
 		now.conversation = q.turn.History[n-1].Conversation
 	}
 	q.a.mu.Lock()
-	known, ok := q.a.users[q.turn.Room]
+	known, ok := q.a.users[string(q.turn.Talk)]
 	q.a.mu.Unlock()
 	if ok && known.conversation == now.conversation && known.switched == now.switched && known.tier == tier {
-		return q.said(known.name, q.turn.Room, q.fill(known.text.text))
+		return q.said(known.name, string(q.turn.Talk), q.fill(known.text.text))
 	}
 	var problems []Problem
 	now.name, now.text, problems = q.a.files.template(UserMode, tier)
 	q.problems = append(q.problems, problems...)
 	if !q.turn.Preview { // to look at it is no switch
 		q.a.mu.Lock()
-		q.a.users[q.turn.Room] = now
+		q.a.users[string(q.turn.Talk)] = now
 		q.a.mu.Unlock()
 	}
-	return q.said(now.name, q.turn.Room, q.fill(now.text.text))
+	return q.said(now.name, string(q.turn.Talk), q.fill(now.text.text))
 }
 
 // checkTemplates says what the owner should look at in the templates of the shipped

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"testing/fstest"
+
+	"reverie/internal/history"
 )
 
 // When no file is left and the program carries only the developer's for tier 3, it serves.
@@ -76,7 +78,7 @@ func TestUserMode(t *testing.T) {
 		w.mode = UserMode
 		shows(edited)
 		edited = edit(UserMode)
-		_, err := w.history.StartNew(t.Context(), w.room)
+		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
 		w.must(err)
 		w.last = nil
 		shows(edited)

@@ -11,7 +11,8 @@ import (
 
 // Turn is what a session knows when it needs a prompt.
 type Turn struct {
-	Room       string
+	Room       string         // whose tasks are shown
+	Talk       history.Talk   // whose history it is, and whose epoch; "" = the room's own
 	User       string         // whose message is answered
 	Scopes     []memory.Scope // whose memories may be shown; the first is where new ones go
 	Shared     bool           // more than one person is in the room
@@ -54,7 +55,7 @@ type Prompt struct {
 // commit is what sending a prompt changes.
 type commit struct {
 	room      *room
-	roomID    string
+	roomID    history.Talk
 	epoch     *epoch
 	saveEpoch bool
 	fresh     bool // the epoch begins here

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"pgregory.net/rapid"
 
 	"reverie/internal/llm"
@@ -161,7 +163,7 @@ func (w *walk) request(tool bool) {
 		w.check()
 		if rapid.Bool().Draw(w.rt, "retry") {
 			past := w.turn().History
-			w.must(w.history.Retire(w.t.Context(), w.room, past[len(past)-3].ID))
+			w.must(w.history.Retire(w.t.Context(), history.Talk(w.room), past[len(past)-3].ID))
 			w.last = nil // it ends earlier than the last one
 			w.send()
 			w.check()

@@ -52,7 +52,7 @@ func gatherRuntime(_ context.Context, q *question) (*content, error) {
 		parts = append(parts, "host "+q.a.cfg.Host)
 	}
 	parts = append(parts, "OS "+q.a.system)
-	return q.said("runtime", q.turn.Room, strings.Join(parts, ", "))
+	return q.said("runtime", string(q.turn.Talk), strings.Join(parts, ", "))
 }
 
 // thinkingWords say how much to think, to a model that takes no parameter for it.
@@ -64,11 +64,11 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."}, q.turn.Room)
+	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."}, string(q.turn.Talk))
 }
 
 func gatherSummary(_ context.Context, q *question) (*content, error) {
-	return q.said("summary", q.turn.Room, strings.TrimSpace(q.turn.Summary))
+	return q.said("summary", string(q.turn.Talk), strings.TrimSpace(q.turn.Summary))
 }
 
 func gatherGoal(_ context.Context, q *question) (*content, error) {
@@ -76,15 +76,15 @@ func gatherGoal(_ context.Context, q *question) (*content, error) {
 	if q.turn.Markers {
 		c.lead = markersHint
 	}
-	return q.saidAs(c, q.turn.Room)
+	return q.saidAs(c, string(q.turn.Talk))
 }
 
 func gatherSteps(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more."}, q.turn.Room)
+	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more."}, string(q.turn.Talk))
 }
 
 func gatherPin(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more."}, q.turn.Room)
+	return q.saidAs(content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more."}, string(q.turn.Talk))
 }
 
 // gatherModels gathers what the person may call the models.
@@ -107,7 +107,7 @@ func gatherTools(_ context.Context, q *question) (*content, error) {
 		}
 		lines = append(lines, line)
 	}
-	return q.said("tools", q.turn.Room, lines...)
+	return q.said("tools", string(q.turn.Talk), lines...)
 }
 
 // gatherReminder gathers the names of the tools for a place near the end, where
@@ -116,7 +116,7 @@ func gatherReminder(_ context.Context, q *question) (*content, error) {
 	if len(q.turn.Tools) == 0 {
 		return nil, nil
 	}
-	return q.said("reminder", q.turn.Room, "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
+	return q.said("reminder", string(q.turn.Talk), "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
 }
 
 // latest is how many of the tool calls and files of a conversation are listed.
@@ -130,7 +130,7 @@ func gatherFootprint(_ context.Context, q *question) (*content, error) {
 			lines = append(lines, "- "+oneLine(c.Name+" "+c.Arguments, 160))
 		}
 	}
-	return q.said("footprint", q.turn.Room, lines[max(0, len(lines)-latest):]...)
+	return q.said("footprint", string(q.turn.Talk), lines[max(0, len(lines)-latest):]...)
 }
 
 func oneLines(in []string) []string {

@@ -134,7 +134,7 @@ func (w *world) file(name, text string) {
 
 func (w *world) add(m history.Message) history.Message {
 	w.t.Helper()
-	m.Room, m.At = w.room, w.now
+	m.Room, m.At = history.Talk(w.room), w.now
 	w.must(w.history.Append(w.t.Context(), &m))
 	w.now = w.now.Add(time.Second)
 	return m
@@ -178,7 +178,7 @@ func (w *world) scopes() []memory.Scope { return memory.Visible(w.room, testUser
 
 func (w *world) turn() Turn {
 	w.t.Helper()
-	past, err := w.history.Load(context.Background(), w.room)
+	past, err := w.history.Load(context.Background(), history.Talk(w.room))
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
@@ -202,14 +202,14 @@ func (w *world) send() Prompt {
 		w.t.Errorf("within an epoch, a request is not the one before plus new bytes:\n%s\n--- then ---\n%s", flat(w.last), flat(now))
 	}
 	w.must(w.assembler.Commit(context.Background(), p))
-	past, err := w.history.Load(context.Background(), w.room)
+	past, err := w.history.Load(context.Background(), history.Talk(w.room))
 	w.must(err)
 	if stored, sent := past[len(past)-1], now[len(now)-1].Content; !strings.HasSuffix(sent, stored.Tail) || strings.Contains(sent, "[/note ") != (stored.Tail != "") {
 		w.t.Errorf("sent %q, but stored as its tail %q", sent, stored.Tail)
 	}
 	w.sent, w.last = p, now
 	if w.layout == Stable {
-		again, err := w.assembler.Sent(context.Background(), w.room)
+		again, err := w.assembler.Sent(context.Background(), history.Talk(w.room))
 		w.must(err)
 		if flat(again) != flat(now) {
 			w.t.Errorf("what was sent is not what is kept:\n%s\n--- but ---\n%s", flat(now), flat(again))

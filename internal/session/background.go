@@ -102,6 +102,6 @@ func (m *Manager) After(ctx context.Context, quiet time.Duration) (work context.
 // remembered before long. It does not wait for that: they stay in the database.
 func (s *Session) leaving() {
 	if s.cfg.Leaving != nil {
-		s.cfg.Leaving(s.room)
+		s.cfg.Leaving(string(s.talk))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"reverie/internal/history"
 )
 
 // TestBackgroundGivesWay: work in the background begins when nobody waits for an answer,
@@ -71,7 +73,7 @@ func TestLeavingIsTold(t *testing.T) {
 	w.cfg.Leaving = func(room string) {
 		mu.Lock()
 		defer mu.Unlock()
-		past, err := w.cfg.History.Load(context.Background(), room)
+		past, err := w.cfg.History.Load(context.Background(), history.Talk(room))
 		told = append(told, fmt.Sprintf("%s %v %v", room, len(past) > 0, err))
 	}
 	w.script.forever = "We spoke of a long list of things, and of the garden that Anna keeps."

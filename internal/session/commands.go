@@ -95,7 +95,7 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 	}
 	s.recallable(ctx)
 	s.leaving()
-	if _, err := s.cfg.History.StartNew(ctx, s.room); err != nil {
+	if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
 		return "", err
 	}
 	return "A new conversation starts here. What I was told to remember, and the tasks, are kept.", nil
@@ -104,7 +104,7 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 // retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
 func (s *Session) retry(ctx context.Context, in Inbound) error {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		if m.Role != llm.User || m.Sender == "" { // nobody wrote a system event
 			continue
 		}
-		if err := s.cfg.History.Retire(ctx, s.room, m.ID); err != nil {
+		if err := s.cfg.History.Retire(ctx, s.talk, m.ID); err != nil {
 			return err
 		}
 		return s.respond(ctx, in)
@@ -127,7 +127,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 }
 
 func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +169,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 }
 
 func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (string, error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}

@@ -54,7 +54,7 @@ func (s *Session) compact(ctx context.Context, reason string) error {
 func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, error) {
 	s.compaction.in = in
 	for try := 0; ; try++ {
-		past, err := s.cfg.History.Load(ctx, s.room)
+		past, err := s.cfg.History.Load(ctx, s.talk)
 		if err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
@@ -124,7 +124,7 @@ func overflowed(err error) bool {
 // compactTo compacts the conversation to share percent of what the window has for it,
 // and says whether it did.
 func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || len(past) == 0 {
 		return false, err
 	}
@@ -147,7 +147,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if !worthIt(plan, l, reason) {
 		return false, nil
 	}
-	c := history.Compaction{Room: s.room, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details,
+	c := history.Compaction{Room: s.talk, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details,
 		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
 	shorter := plan.Shortened(past)
 	for _, step := range plan.Steps {
@@ -164,7 +164,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	c.After = history.Tokens(plan.Kept) + llm.EstimateTokens(c.Text())
 	if len(plan.Gone) > 0 {
 		s.recallable(ctx)
-		if err := s.cfg.Prompt.Compacted(ctx, s.room, past); err != nil {
+		if err := s.cfg.Prompt.Compacted(ctx, s.talk, past); err != nil {
 			return false, err
 		}
 	}
@@ -231,7 +231,7 @@ func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cu
 	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
 	}
-	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
+	err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: fmt.Sprintf("compaction:%d", c.ID), Text: strings.Join(lines, "\n\n"), Notice: true})
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("the compaction was not told", "message", in.ID, "err", err)
 	}
@@ -240,14 +240,14 @@ func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cu
 // compactNow is the command !compact.
 func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string, error) {
 	s.compaction.in = in
-	before, err := s.cfg.History.Compacted(ctx, s.room)
+	before, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
 	if err := s.compact(ctx, becauseAsked); err != nil {
 		return "", err
 	}
-	c, err := s.cfg.History.Compacted(ctx, s.room)
+	c, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
@@ -263,7 +263,7 @@ func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string,
 
 // showSummary is the command !summary.
 func (s *Session) showSummary(ctx context.Context, _ Inbound, _ string) (string, error) {
-	c, err := s.cfg.History.Compacted(ctx, s.room)
+	c, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}

@@ -157,7 +157,7 @@ func TestAnyHistoryFits(t *testing.T) {
 		dense := rapid.SampledFrom([]float64{1, 0.7, 1.5, 3}).Draw(rt, "dense") // tokens that the server counts for one by estimate
 		window = int(float64(window) * max(1, dense))
 		m := remodel(t, w, window)
-		s := newSession(m, room)
+		s := newSession(m, history.Talk(room))
 		s.usage = usage{model: "local", dense: dense}
 		in := Inbound{ID: fmt.Sprintf("$%d", n), Room: room, Sender: owner, Private: true}
 		if err := m.remember(t.Context(), in); err != nil {
@@ -209,7 +209,7 @@ func fill(t *rapid.T, m *Manager, room, id string) (newest string) {
 	size := rapid.SampledFrom([]int{1, 10, 100, 1000, 20_000})
 	calls, said := 0, 0
 	add := func(msg history.Message) {
-		msg.Room, msg.At = room, time.Now()
+		msg.Room, msg.At = history.Talk(room), time.Now()
 		if err := m.cfg.History.Append(t.Context(), &msg); err != nil {
 			t.Fatal(err)
 		}

@@ -148,7 +148,7 @@ func (s *Session) event(ctx context.Context, in Inbound, text string) error {
 		return ctx.Err()
 	}
 	in.ID, in.At = "", s.cfg.Now()
-	told := history.Message{Room: s.room, Role: llm.User, Text: text, At: in.At,
+	told := history.Message{Room: s.talk, Role: llm.User, Text: text, At: in.At,
 		Header: s.cfg.Prompt.Header(in.At.In(s.cfg.Location), "system event", true)}
 	if err := s.cfg.History.Append(ctx, &told); err != nil {
 		return err
@@ -157,6 +157,6 @@ func (s *Session) event(ctx context.Context, in Inbound, text string) error {
 	if err != nil && !errors.Is(err, errRounds) {
 		return err
 	}
-	answer := history.Message{Room: s.room, Role: llm.Assistant, Text: reply.Text, At: s.cfg.Now()}
+	answer := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, At: s.cfg.Now()}
 	return s.cfg.History.Append(ctx, &answer)
 }

@@ -49,7 +49,7 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	var answer string
 	var failed error
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work)
+		turn, done := s.stoppable(work, "")
 		defer done()
 		answer, failed = s.guardedEvent(turn, in)
 		if failed != nil && context.Cause(turn) == errStopped { //nolint:errorlint // our own value
@@ -84,11 +84,11 @@ func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, 
 	if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
 		return "", err
 	}
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
-	if answer, ok, err := s.cfg.History.Said(ctx, s.room, replyID(in.ID)); err != nil || ok { // before an interruption
+	if answer, ok, err := s.cfg.History.Said(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
 		if err == nil && !in.Silent && !s.keptSilent(past, in.ID) {
 			err = s.say(ctx, in, answer)
 		}
@@ -119,7 +119,7 @@ func (s *Session) report(ctx context.Context, in Inbound, past []history.Message
 		}
 		break
 	}
-	told := history.Message{Room: s.room, Role: llm.User, EventID: in.ID, Text: in.Text, At: s.cfg.Now(),
+	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: s.cfg.Now(),
 		Header: s.cfg.Prompt.Header(s.cfg.Now().In(s.cfg.Location), "system event: "+string(in.Event), true)}
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
@@ -150,14 +150,14 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 	if reply.Finish == "length" {
 		text += cutOff
 	}
-	answer := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
+	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
 		return "", err
 	}
 	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
 		return "", err
 	}
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || in.Silent || s.keptSilent(past, in.ID) {
 		return text, err
 	}
@@ -166,7 +166,7 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 
 // sayVerbatim says the event's text as it is, and lets the model know that it did.
 func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
-	said := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now()}
+	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
 		return err
 	}

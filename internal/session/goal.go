@@ -34,11 +34,11 @@ func (s *Session) takeIn(ctx context.Context, user string, past ...history.Messa
 		}
 		var err error
 		if heard < 0 {
-			heard, err = goals.Heard(ctx, s.room)
+			heard, err = goals.Heard(ctx, string(s.talk))
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = goals.Apply(ctx, s.room, user, m.ID, markers)
+			refused, err = goals.ApplyIn(ctx, s.room, string(s.talk), user, m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}
@@ -58,7 +58,7 @@ func (s *Session) takeIn(ctx context.Context, user string, past ...history.Messa
 
 // catchUp takes in what an interruption left.
 func (s *Session) catchUp(ctx context.Context, user string) error {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
 	}

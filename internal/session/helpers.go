@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/history"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -211,7 +212,7 @@ func (h *helpers) work(ctx context.Context, id string) {
 			h.keepBack(id)
 		}
 	}
-	h.cfg.Prompt.Leave(subPrefix + id)
+	h.cfg.Prompt.Leave(history.Talk(subPrefix + id))
 	h.mu.Lock()
 	stop := h.active[id].stop
 	delete(h.active, id)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"reverie/internal/memory"
 	"reverie/internal/tool"
 )
@@ -105,7 +107,7 @@ func TestTimedOutIsNotDone(t *testing.T) {
 	if err != nil || n.status != helperCompleted || n.continued == 0 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	brief, _, err := w.cfg.History.Said(t.Context(), subPrefix+second, "brief")
+	brief, _, err := w.cfg.History.Said(t.Context(), history.Talk(subPrefix+second), "brief")
 	if err != nil || !strings.Contains(brief, "> result of slow.") {
 		t.Errorf("the dependent was told %q, %v", brief, err)
 	}
@@ -255,7 +257,7 @@ func TestPeopleGoFirst(t *testing.T) {
 	until(t, "the person's turn asks, though the sub-session's request runs", func() bool { return people.Load() == 1 })
 	close(helper)
 	until(t, "the sub-session has its tool's result", func() bool {
-		past, err := w.cfg.History.Load(t.Context(), subPrefix+w.helpersOf(t, "!dm")[0].id)
+		past, err := w.cfg.History.Load(t.Context(), history.Talk(subPrefix+w.helpersOf(t, "!dm")[0].id))
 		return err == nil && len(past) == 3
 	})
 	time.Sleep(30 * time.Millisecond) // in which it would ask

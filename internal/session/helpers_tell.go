@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"reverie/internal/history"
 )
 
 const mostTold = 3 // times that the model is asked about an event; then the room reads it as it is
@@ -92,7 +94,7 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 	}
 	hidden := false
 	if n.private {
-		private, err := newSession(h.Manager, n.room).private(ctx, n.user)
+		private, err := newSession(h.Manager, history.Talk(n.room)).private(ctx, n.user)
 		if err != nil {
 			return in, nil, err
 		}
@@ -154,15 +156,6 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 	return nil
 }
 
-// cancelRoom cancels all open sub-sessions of a room. It returns how many they were.
-func (h *helpers) cancelRoom(ctx context.Context, room, reason string) (int, error) {
-	open, err := h.read(ctx, h.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, room)
-	if err != nil || len(open) == 0 {
-		return 0, err
-	}
-	return h.cancel(ctx, open, "", reason)
-}
-
 // cancel cancels sub-sessions and those that they asked for, and says how many it
 // were. Whoever does it need not be told; the sub-session that had asked for it is.
 func (h *helpers) cancel(ctx context.Context, first []helper, by, reason string) (int, error) {
@@ -215,12 +208,22 @@ func (h *helpers) cancel(ctx context.Context, first []helper, by, reason string)
 	return len(ids), nil
 }
 
-// cancelHelpers is what !stop does to the sub-sessions of the room; it says so.
+// cancelHelpers is what !stop does to the sub-sessions of the room, or in a thread to
+// those that were asked for there; it says so.
 func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 	if s.helpers == nil {
 		return "", nil
 	}
-	n, err := s.helpers.cancelRoom(ctx, s.room, "a person said !stop")
+	asked := `` // anywhere in the room
+	args := []any{s.room}
+	if s.thread != "" {
+		asked, args = ` AND asked IN (SELECT event_id FROM message WHERE room = ?)`, append(args, string(s.talk))
+	}
+	open, err := s.helpers.read(ctx, s.cfg.DB, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`+asked, args...)
+	if err != nil || len(open) == 0 {
+		return "", err
+	}
+	n, err := s.helpers.cancel(ctx, open, "", "a person said !stop")
 	if err != nil || n == 0 {
 		return "", err
 	}

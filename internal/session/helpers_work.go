@@ -24,7 +24,7 @@ const subRole = "sub_session"
 // ctx ends. All that was said is stored as it comes, so that it can begin again
 // anywhere: it then goes on from its last message.
 func (h *helpers) advance(ctx context.Context, id string) error {
-	s := newSession(h.Manager, subPrefix+id)
+	s := newSession(h.Manager, history.Talk(subPrefix+id))
 	n, _, err := h.one(ctx, h.cfg.DB, id)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (h *helpers) advance(ctx context.Context, id string) error {
 		if err != nil || !ok || n.status != helperRunning {
 			return err
 		}
-		past, err := h.cfg.History.Load(ctx, s.room)
+		past, err := h.cfg.History.Load(ctx, s.talk)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (h *helpers) advance(ctx context.Context, id string) error {
 
 // brief begins the sub-session: with what it is to do, and the results it needs.
 func (h *helpers) brief(ctx context.Context, n helper) error {
-	_, known, err := h.cfg.History.Said(ctx, subPrefix+n.id, "brief")
+	_, known, err := h.cfg.History.Said(ctx, history.Talk(subPrefix+n.id), "brief")
 	if err != nil || known {
 		return err
 	}
@@ -108,7 +108,7 @@ func (h *helpers) ends(of []helper) string {
 // hears stores what the program tells a sub-session, once by its name.
 func (h *helpers) hears(ctx context.Context, n helper, name, text string) error {
 	now := h.cfg.Now()
-	err := h.cfg.History.Append(ctx, &history.Message{Room: subPrefix + n.id, Role: llm.User, EventID: name, Text: text, At: now,
+	err := h.cfg.History.Append(ctx, &history.Message{Room: history.Talk(subPrefix + n.id), Role: llm.User, EventID: name, Text: text, At: now,
 		Header: h.cfg.Prompt.Header(now.In(h.cfg.Location), "", false)})
 	if errors.Is(err, history.ErrKnown) {
 		return nil
@@ -171,11 +171,11 @@ func (h *helpers) timeUp(ctx context.Context, n helper) error {
 		return h.end(ctx, n.id, helperFailed, "", fmt.Sprintf("its time was up: %v, %d times", n.timeout, n.continued+1))
 	}
 	text := fmt.Sprintf("Your time was up. You have %v more; after that %d times remain. Go on where you were, and come to the result.", n.timeout, mostContinued-n.continued-1)
-	past, err := h.cfg.History.Load(ctx, subPrefix+n.id)
+	past, err := h.cfg.History.Load(ctx, history.Talk(subPrefix+n.id))
 	if err != nil {
 		return err
 	}
-	if err := newSession(h.Manager, subPrefix+n.id).closeOpenCalls(ctx, past); err != nil {
+	if err := newSession(h.Manager, history.Talk(subPrefix+n.id)).closeOpenCalls(ctx, past); err != nil {
 		return err
 	}
 	if err := h.hears(ctx, n, fmt.Sprintf("continue:%d", n.continued+1), text); err != nil {
@@ -221,7 +221,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		o.add(spec)
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
-	reply, report, err := h.infer(ctx, s.room, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
+	reply, report, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
 	if report.Total > 0 { // something was sent
 		if err := h.spent(ctx, n.id, reply.Usage, report.Total); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	if last && len(reply.ToolCalls) > 0 {
 		return errRounds
 	}
-	said := history.Message{Room: s.room, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: h.cfg.Now()}
+	said := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: h.cfg.Now()}
 	if reply.Finish == "length" {
 		said.Text += cutOff
 	}
@@ -245,7 +245,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 			return err
 		}
 		result := h.cfg.Tools.Run(ctx, scope, c)
-		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: h.cfg.Now()}
+		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: h.cfg.Now()}
 		if err := h.cfg.History.Append(context.WithoutCancel(ctx), &row); err != nil { // it has acted, though the time may be up
 			return err
 		}
@@ -256,7 +256,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 // scope is what a sub-session may see and do: as the room may that asked for it, now
 // as well as then. mode is that of the room.
 func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, error) {
-	room := newSession(h.Manager, n.room)
+	room := newSession(h.Manager, history.Talk(n.room))
 	now, err := room.mode(ctx)
 	if err != nil {
 		return tool.Scope{}, now, err
@@ -276,8 +276,8 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 }
 
 // infer asks the model, with less and less of what was said while it is too much.
-func (h *helpers) infer(ctx context.Context, room string, t prompt.Turn, req llm.Request, last bool) (reply llm.Reply, report prompt.Report, err error) {
-	past, err := h.cfg.History.Load(ctx, room)
+func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request, last bool) (reply llm.Reply, report prompt.Report, err error) {
+	past, err := h.cfg.History.Load(ctx, talk)
 	if err != nil {
 		return reply, report, err
 	}

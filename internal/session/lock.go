@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/prompt"
 )
 
@@ -139,8 +140,8 @@ func scanLock(row interface{ Scan(...any) error }) (*TierLock, error) {
 }
 
 // tierLock reads the lock of a room; nil = it has none.
-func (m *Manager) tierLock(ctx context.Context, room string) (*TierLock, error) {
-	l, err := scanLock(m.cfg.DB.QueryRowContext(ctx, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, room))
+func (m *Manager) tierLock(ctx context.Context, talk history.Talk) (*TierLock, error) {
+	l, err := scanLock(m.cfg.DB.QueryRowContext(ctx, `SELECT `+lockColumns+` FROM tier_lock WHERE room = ?`, string(talk)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

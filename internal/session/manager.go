@@ -70,7 +70,7 @@ type Config struct {
 // stays with the transport, which delivers it again at the next start.
 var ErrStopping = errors.New("session: stopping")
 
-// Manager keeps one Session per room and hands each message to its lane.
+// Manager keeps one Session per conversation and hands each message to its lane.
 type Manager struct {
 	cfg    Config
 	offers map[string][topTier + 1]offer // by mode and tier
@@ -84,7 +84,7 @@ type Manager struct {
 	background background
 
 	mu       sync.Mutex
-	rooms    map[string]*Session
+	rooms    map[history.Talk]*Session // those at work
 	stopping bool
 }
 
@@ -117,7 +117,7 @@ func New(cfg Config) *Manager {
 	if cfg.Location == nil {
 		cfg.Location = time.Local
 	}
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), rooms: map[string]*Session{}}
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = maps.Clone(cfg.Events)
@@ -139,10 +139,11 @@ func (m *Manager) Deliver(ctx context.Context, in Inbound) error {
 		m.mu.Unlock()
 		return ErrStopping
 	}
-	s, known := m.rooms[in.Room]
+	talk := in.talk()
+	s, known := m.rooms[talk]
 	if !known {
-		s = newSession(m, in.Room)
-		m.rooms[in.Room] = s
+		s = newSession(m, talk)
+		m.rooms[talk] = s
 	}
 	m.background.arrived()
 	s.push(in)
@@ -190,16 +191,16 @@ func (m *Manager) Run(ctx context.Context) error {
 // without changing anything. An unknown room is shown as a new direct
 // conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
-	in := Inbound{Room: room, Private: true, At: m.cfg.Now()}
+	s := newSession(m, history.Talk(room))
+	in := Inbound{Room: s.room, Private: true, At: m.cfg.Now()}
 	if len(m.cfg.Owners) > 0 {
 		in.Sender = m.cfg.Owners[0]
 	}
-	err := m.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&in.Sender, &in.Private)
+	err := m.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return prompt.Prompt{}, fmt.Errorf("session: read room: %w", err)
 	}
-	s := newSession(m, room)
-	past, err := m.cfg.History.Load(ctx, room)
+	past, err := m.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}

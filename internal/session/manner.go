@@ -49,7 +49,7 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if m.pin, err = s.pinned(ctx, past); err != nil {
 		return m, err
 	}
-	m.summary, err = s.cfg.History.Compacted(ctx, s.room)
+	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)
 	return m, err
 }
 
@@ -69,7 +69,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	window, out := s.cfg.Models.Window(m.mode.role)
 	tools := s.offer(m)
 	t := prompt.Turn{
-		Room: s.room, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
+		Room: s.room, Talk: s.talk, User: in.Sender, Scopes: s.scopes(in), Shared: !in.Private,
 		Tools: tools.names, ToolTokens: tools.tokens, Mode: m.mode.templates, Switched: m.mode.switched,
 		Now: s.cfg.Now().In(s.cfg.Location), Window: window, MaxOutput: out, History: past, Tier: m.tier, Dense: m.dense,
 	}

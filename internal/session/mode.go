@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -200,8 +201,8 @@ func (c modeSwitch) reason() string {
 
 // Tools describes the tools that the next message in room would be answered with.
 func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error) {
-	s := newSession(m, room)
-	past, err := m.cfg.History.Load(ctx, room)
+	s := newSession(m, history.Talk(room))
+	past, err := m.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (s *Session) autoMode(ctx context.Context, in Inbound, said []Inbound) erro
 		return nil
 	}
 	// Told first: telling it twice is telling it once.
-	if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "mode:" + in.ID, Notice: true,
+	if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: "mode:" + in.ID, Notice: true,
 		Text: fmt.Sprintf("I am in %s mode now, because %s. `!mode %s` takes it back for good.", to, why, now.name)}); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s *Session) autoMode(ctx context.Context, in Inbound, said []Inbound) erro
 
 // freshTalk says why with the messages said the talk begins anew; "" = it goes on.
 func (s *Session) freshTalk(ctx context.Context, said []Inbound) (why string, err error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}

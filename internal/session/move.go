@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"reverie/internal/history"
 	"reverie/internal/memory"
 )
 
@@ -13,7 +14,7 @@ import (
 // copied, and stay in the old room's file too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
-	failed = append(failed, m.cfg.History.Move(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), m.cfg.Prompt.Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
+	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
 	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at, think, mode, mode_auto)
 		SELECT ?, person, private, heard_at, think, mode, mode_auto FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
 		failed = append(failed, fmt.Errorf("session: move room: %w", err))
@@ -30,6 +31,21 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 		e.Scope = memory.Room(to)
 		_, _, err := m.cfg.Memory.Add(ctx, e, "upgrade")
 		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// moveTalks gives the room to the conversation of the room from, and those of its
+// threads: their roots stay behind, but what was said in them is still this room's.
+func (m *Manager) moveTalks(ctx context.Context, from, to string) error {
+	talks, err := m.cfg.History.Branches(ctx, from)
+	failed := []error{err}
+	for _, t := range append(talks, history.Talk(from)) {
+		moved := history.TalkOf(to, t.Thread())
+		failed = append(failed, m.cfg.History.Move(ctx, t, moved), m.cfg.Prompt.Move(ctx, t, moved))
+		if t.Thread() != "" { // the room's goal moves by itself; this is up to where it was heard of
+			failed = append(failed, m.cfg.Tasks.Goals().Move(ctx, string(t), string(moved)))
+		}
 	}
 	return errors.Join(failed...)
 }

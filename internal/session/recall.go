@@ -14,7 +14,7 @@ import (
 // interruption too. It runs when nobody has said anything for a while, and before
 // messages leave the conversation; what fails is done the next time.
 func (s *Session) recallable(ctx context.Context) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err == nil {
 		err = s.keep(ctx, past)
 	}
@@ -31,7 +31,7 @@ func (s *Session) recallable(ctx context.Context) {
 // talk word for word is not. The header names the sender in rooms of several people only.
 func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	if s.kept == 0 {
-		n, err := s.cfg.Memory.HeardUpTo(ctx, s.room)
+		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 		if int(m.ID) <= s.kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: s.room, Seq: int(m.ID), Text: words}
+		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words}
 		if err := s.cfg.Memory.Hear(ctx, t); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ const becauseKept = "kept"
 // what must not be lost stands in it word for word, however many there were.
 func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	s.compaction.in = in
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}
@@ -25,7 +25,7 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := history.Compaction{Room: s.room, Level: how.summary.Level, Reason: becauseKept, Summary: how.summary.Summary, Details: how.summary.Details,
+	c := history.Compaction{Room: s.talk, Level: how.summary.Level, Reason: becauseKept, Summary: how.summary.Summary, Details: how.summary.Details,
 		Before: history.Tokens(past) + llm.EstimateTokens(how.summary.Text()), At: s.cfg.Now()}
 	if len(past) == 0 {
 		return "This conversation has only just begun: there is nothing to take along.", nil
@@ -41,7 +41,7 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 		return "", err
 	}
 	c.After = llm.EstimateTokens(c.Text())
-	if err := s.cfg.Prompt.Compacted(ctx, s.room, past); err != nil {
+	if err := s.cfg.Prompt.Compacted(ctx, s.talk, past); err != nil {
 		return "", err
 	}
 	if err := s.cfg.History.StartWith(ctx, &c); err != nil {

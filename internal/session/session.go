@@ -10,21 +10,25 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 )
 
-// Session owns the conversation of one room: it alone appends to its history,
-// and it works on one message at a time.
+// Session owns one conversation, of a room or of a thread in it: it alone appends to its
+// history, and it works on one message at a time.
 type Session struct {
 	*Manager
-	room string
-	log  *slog.Logger
+	talk   history.Talk // the conversation: what was said, its summary and its prompt are its own
+	room   string       // where it is held; everything else belongs to the room
+	thread string       // in which thread of it, by its root; empty = in none
+	log    *slog.Logger
 
 	mu        sync.Mutex
 	lane      []Inbound
 	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
+	inHand    string                  // whose burst that is; empty = an event
 	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
 	ready     chan struct{}           // holds a token while the lane may have work
@@ -44,8 +48,11 @@ type Session struct {
 	relieve relief
 }
 
-func newSession(m *Manager, room string) *Session {
-	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
+func newSession(m *Manager, talk history.Talk) *Session {
+	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1)}
+	if s.thread != "" {
+		s.log = s.log.With("thread", s.thread)
+	}
 	s.relieve = relief{compact: s.compactNext, emergency: s.compactNext}
 	return s
 }
@@ -100,15 +107,26 @@ func (s *Session) pop() []Inbound {
 func (s *Session) Run(ctx, work context.Context) {
 	quiet := time.NewTimer(time.Hour)
 	defer quiet.Stop()
+	kept := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.ready:
 		case <-quiet.C: // keeping a talk costs more than a turn, and nobody waits for it
-			s.recallable(work)
+			if kept && s.rest() {
+				return
+			}
+			if !kept {
+				s.recallable(work)
+			}
+			kept = true
+			if s.thread != "" {
+				quiet.Reset(branchRest)
+			}
 			continue
 		}
+		kept = false
 		for ctx.Err() == nil {
 			burst := s.pop()
 			if len(burst) == 0 {
@@ -132,7 +150,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	s.insist(ctx, log, func() error {
-		turn, done := s.stoppable(ctx)
+		turn, done := s.stoppable(ctx, newest.Sender)
 		err := s.guarded(turn, burst)
 		done()
 		switch {
@@ -220,7 +238,7 @@ func (s *Session) standing(ctx context.Context, burst []Inbound) ([]Inbound, err
 
 // notice says text as a status line that answers in.
 func (s *Session) notice(ctx context.Context, in Inbound, text string) error {
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Notice: true, ReplyTo: in.ID})
 }
 
 // replyID names the one reply to the message id: the same message always gets

@@ -16,16 +16,16 @@ const (
 	slowText    = "_The model is taking its time. I am still working on this; `!stop` ends it._"
 )
 
-// stoppable gives a burst a context that !stop ends. done must be called when
+// stoppable gives a burst of person a context that !stop ends. done must be called when
 // the burst is through.
-func (s *Session) stoppable(ctx context.Context) (_ context.Context, done func()) {
+func (s *Session) stoppable(ctx context.Context, person string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	s.running = cancel
+	s.running, s.inHand = cancel, person
 	s.mu.Unlock()
 	return ctx, func() {
 		s.mu.Lock()
-		s.running = nil
+		s.running, s.inHand = nil, ""
 		s.mu.Unlock()
 		cancel(nil)
 	}
@@ -37,7 +37,7 @@ func isStop(in Inbound) bool {
 }
 
 // stop answers !stop. What runs was stopped when the message came, see push.
-func (s *Session) stop(ctx context.Context, _ Inbound, _ string) (string, error) {
+func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error) {
 	helpers, err := s.cancelHelpers(ctx)
 	if err != nil {
 		return "", err
@@ -46,6 +46,9 @@ func (s *Session) stop(ctx context.Context, _ Inbound, _ string) (string, error)
 	stopped := s.stopped
 	s.stopped = false
 	s.mu.Unlock()
+	if !stopped && s.thread == "" {
+		stopped = s.stopBranches(in.Sender)
+	}
 	if !stopped && helpers != "" {
 		return helpers, nil
 	}
@@ -69,7 +72,7 @@ func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
 		if over || ctx.Err() != nil {
 			return
 		}
-		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: slowText, Draft: true, ReplyTo: in.ID}); err != nil {
+		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: slowText, Draft: true, ReplyTo: in.ID}); err != nil {
 			s.log.Debug("draft not shown", "err", err)
 		}
 	})

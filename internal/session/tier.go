@@ -80,7 +80,7 @@ func (s *Session) tier(ctx context.Context, past []history.Message, preview bool
 	if err != nil {
 		return 0, err
 	}
-	lock, err := s.tierLock(ctx, s.room)
+	lock, err := s.tierLock(ctx, s.talk)
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func (s *Session) tier(ctx context.Context, past []history.Message, preview bool
 	if n := len(past); n > 0 {
 		conversation, byPerson = past[n-1].Conversation, past[n-1].Role == llm.User
 	}
-	next := lock.next(d, s.room, conversation, in.ID, in.Settings, byPerson, s.cfg.Now())
+	next := lock.next(d, string(s.talk), conversation, in.ID, in.Settings, byPerson, s.cfg.Now())
 	if preview || lock != nil && *lock == next {
 		return next.Tier, nil
 	}
@@ -117,7 +117,7 @@ func (s *Session) compacted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lock, err := s.tierLock(ctx, s.room)
+	lock, err := s.tierLock(ctx, s.talk)
 	if err != nil || lock == nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *Session) shorten(ctx context.Context, in Inbound, t prompt.Turn) (promp
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	lock, err := s.tierLock(ctx, s.room)
+	lock, err := s.tierLock(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
@@ -167,7 +167,7 @@ func (s *Session) shorten(ctx context.Context, in Inbound, t prompt.Turn) (promp
 	}
 	if lock.Sure && in.ID != "" { // nobody waits for the answer to an event
 		text := fmt.Sprintf("The model's window has become smaller (%d tokens), so I go on here with shorter instructions.", t.Window)
-		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "tier:" + in.ID, Text: text, Notice: true}); err != nil {
+		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: "tier:" + in.ID, Text: text, Notice: true}); err != nil {
 			return prompt.Prompt{}, err
 		}
 	}
@@ -230,7 +230,7 @@ func (s *Session) tierLine(ctx context.Context, past []history.Message) (string,
 	if err != nil {
 		return "", err
 	}
-	lock, err := s.tierLock(ctx, s.room)
+	lock, err := s.tierLock(ctx, s.talk)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/history"
+
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 )
@@ -79,7 +81,7 @@ func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
 // turn is the turn of the room's next request, made with the tier of its lock.
 func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
 	t.Helper()
-	past, err := m.cfg.History.Load(t.Context(), s.room)
+	past, err := m.cfg.History.Load(t.Context(), history.Talk(s.room))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +98,7 @@ func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
 
 func (m *machine) lock(t *testing.T, room string) TierLock {
 	t.Helper()
-	l, err := m.tierLock(t.Context(), room)
+	l, err := m.tierLock(t.Context(), history.Talk(room))
 	if err != nil || l == nil {
 		t.Fatalf("no lock: %v", err)
 	}

@@ -16,6 +16,7 @@ type Inbound struct {
 	At         time.Time // when the server says it was sent
 
 	Thread  string  // the thread it was written in, by the id of its root; empty = none
+	Branch  string  // the thread it is answered in, whose conversation it belongs to; empty = the room's own
 	ReplyTo string  // the id of the message that it replies to; empty = none
 	Quotes  []Quote // what it refers to, and what others had said before it, oldest first
 	Files   []File  // what came with it
@@ -31,8 +32,9 @@ type Inbound struct {
 // Quote is what somebody else said, or the same person before: data that the
 // message refers to, and never an order. Anybody may have written it.
 type Quote struct {
-	ID     string    `json:"id"`     // the transport's
-	Sender string    `json:"sender"` // who wrote it; may be us
+	ID     string    `json:"id"`             // the transport's
+	Sender string    `json:"sender"`         // who wrote it; may be us
+	Ours   string    `json:"ours,omitempty"` // it is a message of ours: the Outgoing.ID it was said under
 	Name   string    `json:"name,omitempty"`
 	Text   string    `json:"text"`
 	At     time.Time `json:"at"`

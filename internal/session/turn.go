@@ -69,7 +69,7 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	if reply.Finish == "length" {
 		text += cutOff
 	}
-	answer := history.Message{Room: s.room, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
+	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in Inbound, text string) error {
-	m := Outgoing{ID: replyID(in.ID), Text: visible(text)}
+	m := Outgoing{ID: replyID(in.ID), Text: visible(text), Thread: s.thread}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {
@@ -102,7 +102,10 @@ type heard struct {
 // answer already. The reply answers the newest message of the history, so that
 // a burst that comes in other pieces after a restart still gets one reply.
 func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
-	past, err := s.cfg.History.Load(ctx, s.room)
+	if err := s.branch(ctx, burst[0]); err != nil {
+		return heard{}, err
+	}
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return heard{}, err
 	}
@@ -142,7 +145,7 @@ func (s *Session) append(ctx context.Context, in Inbound) error {
 		at = s.cfg.Now()
 	}
 	return s.cfg.History.Append(ctx, &history.Message{
-		Room: s.room, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
+		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	})
 }
@@ -184,7 +187,7 @@ func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) er
 			if done[c.ID] {
 				continue
 			}
-			row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(),
+			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(),
 				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
 			if err := s.cfg.History.Append(ctx, &row); err != nil {
 				return err
@@ -258,7 +261,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 				return
 			}
 			begun()
-			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
+			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: replyID(in.ID), Text: text, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("draft not shown", "err", err)
 			}
 		}
@@ -276,11 +279,11 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 	if err != nil {
 		return err
 	}
-	calls := history.Message{Room: s.room, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now()}
+	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now()}
 	if err := s.cfg.History.Append(ctx, &calls); err != nil {
 		return err
 	}
-	past, err := s.cfg.History.Load(ctx, s.room)
+	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
 	}
@@ -291,7 +294,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		}
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
-		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}
+		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {
 			return err
 		}

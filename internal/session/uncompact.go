@@ -11,7 +11,7 @@ import (
 // uncompact is the command !undo compact.
 func (s *Session) uncompact(ctx context.Context, in Inbound) (string, error) {
 	s.compaction.in = in
-	c, err := s.cfg.History.Uncompact(ctx, s.room, s.cfg.Now())
+	c, err := s.cfg.History.Uncompact(ctx, s.talk, s.cfg.Now())
 	switch {
 	case errors.Is(err, history.ErrNotCompacted):
 		return "There is nothing to take back: I have all of this conversation as it was said.", nil

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Heard returns up to which message of room markers have been taken in.
-func (g *Goals) Heard(ctx context.Context, room string) (int64, error) {
+// Heard returns up to which message of a conversation markers have been taken in: of a
+// room's own, which goes by the room's name, or of a thread in it.
+func (g *Goals) Heard(ctx context.Context, conversation string) (int64, error) {
 	var message int64
-	err := g.db.QueryRowContext(ctx, `SELECT message FROM goal_heard WHERE room = ?`, room).Scan(&message)
+	err := g.db.QueryRowContext(ctx, `SELECT message FROM goal_heard WHERE room = ?`, conversation).Scan(&message)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("read markers taken in: %w", err)
 	}
@@ -23,9 +24,16 @@ func (g *Goals) Heard(ctx context.Context, room string) (int64, error) {
 // taken in changes nothing. user is on whose behalf the model spoke. What cannot
 // be done is told in refused, a sentence each, and keeps the rest from nothing.
 func (g *Goals) Apply(ctx context.Context, room, user string, message int64, markers []Marker) (refused []string, err error) {
+	return g.ApplyIn(ctx, room, room, user, message, markers)
+}
+
+// ApplyIn is Apply for a message of a conversation in room. The goal is the room's, whoever
+// speaks of it; each conversation has its own last message that was taken in, because
+// several go on at the same time.
+func (g *Goals) ApplyIn(ctx context.Context, room, conversation, user string, message int64, markers []Marker) (refused []string, err error) {
 	_, err = g.do(ctx, room, "take in markers", func(e *edit) error {
 		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
-			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, room, message)
+			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)
 		if err != nil {
 			return err
 		}

@@ -164,7 +164,20 @@ func (s *Server) Typing(room, user string) bool {
 func (s *Server) Read(room, user string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known(room).receipts[user].event
+	var newest receipt
+	for who, r := range s.known(room).receipts {
+		if who.user == user && r.pos > newest.pos {
+			newest = r
+		}
+	}
+	return newest.event
+}
+
+// ReadIn is Read for the receipts of a thread, by its root; "main" is what is in none.
+func (s *Server) ReadIn(room, user, thread string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known(room).receipts[reader{user, thread}].event
 }
 
 // SendToDevice delivers a to-device event, as if sender had sent it.

@@ -33,6 +33,11 @@ type entry struct {
 	again bool // shown by /sync only
 }
 
+// reader is who has read a room up to somewhere, all of it or a thread.
+type reader struct {
+	user, thread string // "" = no thread was named, "main" = what is in none
+}
+
 type receipt struct {
 	pos         int64
 	event, kind string
@@ -46,7 +51,7 @@ type room struct {
 	events   map[string]*event
 	state    map[stateID]*event
 	memberAt map[string][]step // how the membership of a user changed
-	receipts map[string]receipt
+	receipts map[reader]receipt
 	typing   map[string]int64 // until when, Unix milliseconds
 	typingAt int64
 	last     int64 // position of the newest thing in it

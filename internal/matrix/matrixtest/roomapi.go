@@ -51,7 +51,7 @@ func (s *Server) make(creator string, q newRoom) *room {
 	r := &room{
 		id:     s.id("!room") + ":" + s.Name,
 		events: map[string]*event{}, state: map[stateID]*event{}, memberAt: map[string][]step{},
-		receipts: map[string]receipt{},
+		receipts: map[reader]receipt{},
 	}
 	s.rooms[r.id] = r
 	state := func(typ string, content any) {

@@ -325,18 +325,22 @@ func (r *room) ephemeral(w *window, fresh bool) *events {
 		list = append(list, mustJSON(map[string]any{"type": "m.typing", "content": map[string]any{"user_ids": users}}))
 	}
 	if w.filter.Room.Ephemeral.wants("m.receipt") {
-		content := map[string]map[string]map[string]map[string]int64{}
-		for user, rc := range r.receipts {
+		content := map[string]map[string]map[string]map[string]any{}
+		for who, rc := range r.receipts {
 			if rc.pos <= w.since && !fresh {
 				continue
 			}
 			if content[rc.event] == nil {
-				content[rc.event] = map[string]map[string]map[string]int64{}
+				content[rc.event] = map[string]map[string]map[string]any{}
 			}
 			if content[rc.event][rc.kind] == nil {
-				content[rc.event][rc.kind] = map[string]map[string]int64{}
+				content[rc.event][rc.kind] = map[string]map[string]any{}
 			}
-			content[rc.event][rc.kind][user] = map[string]int64{"ts": rc.ts}
+			read := map[string]any{"ts": rc.ts}
+			if who.thread != "" {
+				read["thread_id"] = who.thread
+			}
+			content[rc.event][rc.kind][who.user] = read
 		}
 		if len(content) > 0 {
 			list = append(list, mustJSON(map[string]any{"type": "m.receipt", "content": content}))

@@ -125,7 +125,19 @@ func (c *call) receipt() any {
 	if f != nil {
 		return f
 	}
-	c.hasRead(r, c.PathValue("event"), c.PathValue("kind"))
+	var q struct {
+		Thread *string `json:"thread_id"`
+	}
+	if f := c.read(&q); f != nil {
+		return f
+	}
+	thread := ""
+	if q.Thread != nil {
+		if thread = *q.Thread; thread == "" {
+			return fail(http.StatusBadRequest, "M_INVALID_PARAM", "thread_id must not be empty")
+		}
+	}
+	c.hasRead(r, c.PathValue("event"), c.PathValue("kind"), thread)
 	return empty{}
 }
 
@@ -139,13 +151,13 @@ func (c *call) readMarkers() any {
 		return f
 	}
 	if e, ok := q["m.read"].(string); ok {
-		c.hasRead(r, e, "m.read")
+		c.hasRead(r, e, "m.read", "")
 	}
 	return empty{}
 }
 
-func (c *call) hasRead(r *room, event, kind string) {
+func (c *call) hasRead(r *room, event, kind, thread string) {
 	pos := c.s.next()
-	r.receipts[c.user.id] = receipt{pos: pos, event: event, kind: kind, ts: c.s.now()}
+	r.receipts[reader{c.user.id, thread}] = receipt{pos: pos, event: event, kind: kind, ts: c.s.now()}
 	c.s.touch(r, pos)
 }

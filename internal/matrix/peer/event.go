@@ -35,6 +35,7 @@ type Event struct {
 	Body      string // of a Message or Edit: the whole text as it reads now
 	HTML      string // the same formatted; empty when the sender gave none
 	ReplyTo   string // the message that a Message answers
+	Thread    string // the thread that it stands in, by its root; empty = in none
 	Notice    bool   // sent as a notice (m.notice) rather than as text
 	Encrypted bool   // arrived encrypted
 	Live      bool   // still being written: an Edit will follow (MSC4357)
@@ -73,6 +74,7 @@ func (p *Peer) onMessage(_ context.Context, evt *event.Event) {
 		Kind: Message, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(),
 		Encrypted: evt.Mautrix.WasEncrypted,
 		ReplyTo:   content.OptionalGetRelatesTo().GetReplyTo().String(),
+		Thread:    content.OptionalGetRelatesTo().GetThreadParent().String(),
 	}
 	if original := content.OptionalGetRelatesTo().GetReplaceID(); original != "" {
 		if content.NewContent == nil {

@@ -57,6 +57,16 @@ func (p *Peer) Reply(ctx context.Context, room, eventID, text string) (string, e
 	return p.send(ctx, room, content)
 }
 
+// SayIn is Say in the thread of a message, and mentions users there.
+func (p *Peer) SayIn(ctx context.Context, room, root, text string, mention ...string) (string, error) {
+	content := plain(text)
+	content.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(root), id.EventID(root))
+	for _, user := range mention {
+		content.Mentions.Add(id.UserID(user))
+	}
+	return p.send(ctx, room, content)
+}
+
 // Edit changes what this peer's own message eventID reads.
 func (p *Peer) Edit(ctx context.Context, room, eventID, text string) error {
 	content := plain(text)

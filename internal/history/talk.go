@@ -1,0 +1,77 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Talk names a conversation that has a transcript of its own: a room's, or that of a
+// thread in a room. It is a type of its own so that nobody takes it for the room: what is
+// remembered, the tasks, the goal, the settings and who may speak belong to Room alone.
+type Talk string
+
+const threadPrefix = "thread:" // no room's id begins so
+
+// TalkOf is the conversation of a thread in room, by the thread's root; with an empty
+// root it is the room's own. It is the one place where the two are put together: a root
+// has no blanks, the room may be any text, and so neither can stand for the other.
+func TalkOf(room, root string) Talk {
+	if root == "" || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return Talk(room)
+	}
+	return Talk(threadPrefix + root + " " + room)
+}
+
+// Room is the room of the conversation.
+func (t Talk) Room() string { _, room := t.split(); return room }
+
+// Thread is the root of its thread; empty = it is the room's own conversation.
+func (t Talk) Thread() string { root, _ := t.split(); return root }
+
+func (t Talk) split() (root, room string) {
+	if rest, ok := strings.CutPrefix(string(t), threadPrefix); ok {
+		if root, room, ok = strings.Cut(rest, " "); ok {
+			return root, room
+		}
+	}
+	return "", string(t)
+}
+
+// parent is the room as it is stored beside a thread; empty for a room's own conversation.
+func (t Talk) parent() string {
+	if t.Thread() == "" {
+		return ""
+	}
+	return t.Room()
+}
+
+// Begun reports whether a conversation has a transcript, be it an empty one.
+func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
+	var begun bool
+	if err := s.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM room WHERE id = ?)`, t).Scan(&begun); err != nil {
+		return false, fmt.Errorf("look for a conversation: %w", err)
+	}
+	return begun, nil
+}
+
+// Branches lists the conversations of the threads of room, sorted.
+func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
+	if err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	defer rows.Close()
+	var all []Talk
+	for rows.Next() {
+		var t Talk
+		if err := rows.Scan(&t); err != nil {
+			return nil, fmt.Errorf("list threads: %w", err)
+		}
+		all = append(all, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list threads: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,223 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/history"
+	"reverie/internal/session"
+)
+
+// activeThread is how long after our last word in a thread what allowed people write there
+// needs no mention of us.
+const activeThread = 24 * time.Hour
+
+const (
+	maxRoot   = 1500 // runes of a thread's root that are quoted
+	longestID = 255  // bytes of an id, as the specification has it
+)
+
+// threadRoot completes the first message of a thread with what the thread is about.
+var threadRoot = completion{
+	name:  "the root of its thread",
+	needs: func(m session.Inbound) bool { return m.Thread != "" },
+	fetch: (*Client).fetchRoot,
+	limit: 10 * time.Second,
+}
+
+// threadIn is the thread of a message's relation, by its root; what cannot be one is none.
+func threadIn(rel *event.RelatesTo) string {
+	root := rel.GetThreadParent().String()
+	if len(root) > longestID || !strings.HasPrefix(root, "$") || strings.ContainsFunc(root, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return ""
+	}
+	return root
+}
+
+// rawThread is the thread of an event whose content may be encrypted: relations are not.
+func rawThread(evt *event.Event) string {
+	rel, _ := evt.Content.Raw["m.relates_to"].(map[string]any)
+	kind, _ := rel["rel_type"].(string)
+	root, _ := rel["event_id"].(string)
+	return threadIn(&event.RelatesTo{Type: event.RelationType(kind), EventID: id.EventID(root)})
+}
+
+// branchOf is the thread that m is answered in, as the room has it set.
+func (c *Client) branchOf(ctx context.Context, m session.Inbound) (string, error) {
+	setting, err := session.Settings{DB: c.q.db}.Get(ctx, m.Room, session.SettingThreads)
+	if err != nil {
+		return "", err
+	}
+	return session.Branch(setting, m), nil
+}
+
+// inThread is an event that a sync showed in a thread.
+type inThread struct{ room, root, event string }
+
+// onThread notes which event is the newest of its thread. Our own are noted when they are
+// sent: a sync that shows one may be behind the next.
+func (c *Client) onThread(ctx context.Context, evt *event.Event) {
+	if evt.StateKey != nil || evt.Sender == c.cli.UserID || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
+		return
+	}
+	b, root := batchOf(ctx), rawThread(evt)
+	if b != nil && root != "" {
+		b.threads = append(b.threads, inThread{evt.RoomID.String(), root, evt.ID.String()})
+	}
+}
+
+// seenIn stores the newest events of the threads that we are asked in.
+func (q *queue) seenIn(ctx context.Context, tx *sql.Tx, seen []inThread) error {
+	for _, t := range seen {
+		if _, err := tx.ExecContext(ctx, `UPDATE matrix_thread SET newest = ? WHERE room = ? AND root = ?`, t.event, t.room, t.root); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askedIn notes that we are asked in the thread that m is answered in.
+func (q *queue) askedIn(ctx context.Context, tx *sql.Tx, m session.Inbound) error {
+	if m.Branch == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, m.Room, m.Branch, m.ID)
+	return err
+}
+
+// spokeIn notes that event is our message id, if that belongs into a thread.
+func (q *queue) spokeIn(ctx context.Context, tx *sql.Tx, id, event string) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO matrix_thread (room, root, newest, spoke_at) SELECT room, thread, ?1, ?2 FROM outbox WHERE id = ?3 AND thread <> ''
+		ON CONFLICT DO UPDATE SET newest = excluded.newest, spoke_at = excluded.spoke_at`, event, q.now().UnixMilli(), id)
+	return err
+}
+
+// activeIn reports whether we take part in a thread: we spoke there lately, or it is
+// rooted at something that we said lately.
+func (q *queue) activeIn(ctx context.Context, room, root string) (active bool, err error) {
+	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
+		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`, room, root, q.now().Add(-activeThread).UnixMilli()).Scan(&active)
+	if err != nil {
+		return false, fmt.Errorf("matrix: look up a thread: %w", err)
+	}
+	return active, nil
+}
+
+// inActiveThread reports whether a message is for us because of the thread it stands in.
+// Who mentions somebody else there talks to them.
+func (g *gate) inActiveThread(msg *event.MessageEventContent, active func(root string) bool) bool {
+	root := threadIn(msg.RelatesTo)
+	if root == "" || active == nil {
+		return false
+	}
+	if msg.Mentions != nil {
+		for _, u := range msg.Mentions.UserIDs {
+			if u.String() != g.self {
+				return false
+			}
+		}
+	}
+	return active(root)
+}
+
+// relate puts content where it belongs: into its thread, where clients that know no threads
+// show it as a reply to the newest message there, or below what it answers.
+func (c *Client) relate(ctx context.Context, m *event.MessageEventContent, r outRow, private bool) error {
+	switch {
+	case r.thread != "":
+		newest, err := c.q.newestIn(ctx, r.room, r.thread)
+		if err != nil {
+			return err
+		}
+		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(r.thread), id.EventID(newest))
+	case r.replyTo != "" && (!private || c.q.askedThread(ctx, r.replyTo) != ""): // asked in a thread, and answered outside
+		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
+	}
+	return nil
+}
+
+// newestIn is the newest event that is known of a thread.
+func (q *queue) newestIn(ctx context.Context, room, root string) (string, error) {
+	newest := root
+	err := q.db.QueryRowContext(ctx, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root).Scan(&newest)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("matrix: look up a thread: %w", err)
+	}
+	return newest, nil
+}
+
+// askedThread is in which thread the inbound message id was written; empty when in none.
+func (q *queue) askedThread(ctx context.Context, id string) string {
+	var s string
+	_ = q.db.QueryRowContext(ctx, `SELECT thread FROM inbox WHERE id = ?`, id).Scan(&s) // unknown: in none
+	return s
+}
+
+// fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
+// in its place: the model then knows that something is missing, and the person hears of it.
+func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
+	if wanted, err := c.q.rootWanted(ctx, *m); err != nil || !wanted {
+		return err
+	}
+	root, err := c.rootOf(ctx, *m)
+	root.ID, root.Why = m.Thread, session.QuoteThread
+	m.Quotes = append([]session.Quote{root}, m.Quotes...)
+	return err
+}
+
+// rootWanted reports whether m is the first message of its thread that we hear. In a room
+// where nothing is answered in threads, nothing was heard of this one before.
+func (q *queue) rootWanted(ctx context.Context, m session.Inbound) (bool, error) {
+	if m.Branch != "" {
+		begun, err := history.NewStore(q.db).Begun(ctx, history.TalkOf(m.Room, m.Branch))
+		return !begun, err
+	}
+	var known bool
+	err := q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND (thread = ?2 OR id = ?2) AND id <> ?3
+		AND seq < (SELECT seq FROM inbox WHERE id = ?3) AND state IN ('new', 'done'))`, m.Room, m.Thread, m.ID).Scan(&known)
+	if err != nil {
+		return false, fmt.Errorf("matrix: look up a thread: %w", err)
+	}
+	return !known, nil
+}
+
+// rootOf reads the root of m's thread: from what we sent, or from the homeserver.
+func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, error) {
+	q := session.Quote{}
+	var at int64
+	err := c.q.db.QueryRowContext(ctx, `SELECT id, text, created_at FROM outbox WHERE event_id = ? AND room = ?`, m.Thread, m.Room).Scan(&q.Ours, &q.Text, &at)
+	if err == nil {
+		q.Sender, q.At, q.Text = c.cli.UserID.String(), time.UnixMilli(at), clip(q.Text, maxRoot)
+		return q, nil
+	}
+	evt, err := c.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
+	if err != nil {
+		q.Text = "[it could not be read]"
+		return q, err
+	}
+	q.Sender, q.At = evt.Sender.String(), time.UnixMilli(evt.Timestamp)
+	q.Name = c.displayName(ctx, id.RoomID(m.Room), evt.Sender)
+	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
+	switch {
+	case evt.Unsigned.RedactedBecause != nil:
+		q.Text = "[it was taken back]"
+	case !ok || evt.StateKey != nil:
+		q.Text = "[it is no message]"
+	default:
+		body := msg.Body
+		if msg.RelatesTo.GetReplyTo() != "" {
+			body = event.TrimReplyFallbackText(body)
+		}
+		if q.Text = clip(clean(body), maxRoot); q.Text == "" {
+			q.Text = "[it has no words]"
+		}
+	}
+	return q, nil
+}

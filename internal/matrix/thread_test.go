@@ -1,0 +1,476 @@
+package matrix_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// relation is where an event stands.
+type relation struct {
+	Type     string `json:"rel_type"`
+	Event    string `json:"event_id"`
+	Fallback bool   `json:"is_falling_back"`
+	Reply    struct {
+		Event string `json:"event_id"`
+	} `json:"m.in_reply_to"`
+}
+
+// placed is an event of the bot.
+type placed struct {
+	ID, Body string
+	relation
+}
+
+// places lists the bot's messages in a room, and its edits of them.
+func (b *bot) places(s *matrixtest.Server, room string) (all []placed) {
+	b.t.Helper()
+	for _, raw := range s.Events(room) {
+		var e struct {
+			ID      string `json:"event_id"`
+			Type    string `json:"type"`
+			Sender  string `json:"sender"`
+			Content struct {
+				Body     string   `json:"body"`
+				Relation relation `json:"m.relates_to"`
+			} `json:"content"`
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			b.t.Fatal(err)
+		}
+		if e.Type == "m.room.message" && e.Sender == b.UserID() {
+			all = append(all, placed{e.ID, e.Content.Body, e.Content.Relation})
+		}
+	}
+	return all
+}
+
+// thread is the relation of what is said in a thread.
+func thread(root string) content {
+	return content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": root}}}
+}
+
+// set decides a room's setting, as !config does.
+func (b *bot) set(room, name, value string) {
+	b.t.Helper()
+	db := openDB(b.t, b.dir)
+	defer db.Close()
+	if err := (session.Settings{DB: db}).Set(b.t.Context(), room, name, value, "@you:matrix.test", time.Now()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// quiet waits until all is sent that is to be.
+func (b *bot) quiet(s *matrixtest.Server) {
+	b.t.Helper()
+	await(b.t, s, "something is not sent", func() bool { return b.Status(b.t.Context()).Outbox == 0 })
+}
+
+// TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place:
+// drafts, edits, parts and notices.
+func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
+	long := strings.Repeat("Water every plant of the house. ", 3000) + "Then rest."
+	for _, c := range []struct {
+		setting     string
+		direct, in  bool // asked in a thread
+		thread      bool // answered in one
+		root, reply bool // which the question is the root of; answered by a reply
+	}{
+		{"auto", true, false, false, false, false}, {"auto", true, true, true, false, false},
+		{"auto", false, false, false, false, true}, {"auto", false, true, true, false, false},
+		{"always", true, false, true, true, false}, {"always", false, true, true, false, false}, {"always", false, false, true, true, false},
+		{"off", true, false, false, false, false}, {"off", true, true, false, false, true},
+		{"off", false, false, false, false, true}, {"off", false, true, false, false, true},
+	} {
+		t.Run(fmt.Sprintf("%s, direct %v, in a thread %v", c.setting, c.direct, c.in), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			answer := func(b *bot, in session.Inbound) {
+				ctx := context.Background()
+				id, before := "re-"+in.ID, len(b.places(s, in.Room))
+				if err := b.Say(ctx, in.Room, session.Outgoing{ID: id, Text: long[:200], ReplyTo: in.ID, Draft: true}); err != nil {
+					b.t.Error(err)
+				}
+				await(b.t, s, "no draft", func() bool { return len(b.places(s, in.Room)) > before })
+				for _, m := range []session.Outgoing{
+					{ID: id, Text: long, ReplyTo: in.ID},
+					{ID: "compaction:1", Text: "by the way", Notice: true, Thread: in.Branch},
+				} {
+					if err := b.Say(ctx, in.Room, m); err != nil {
+						b.t.Error(err)
+					}
+				}
+				if err := b.Handled(ctx, in.ID); err != nil {
+					b.t.Error(err)
+				}
+			}
+			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
+			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
+			joined(t, you, room, b.UserID())
+			b.set(room, session.SettingThreads, c.setting)
+			root := s.Say(you.UserID(), room, "the root, for nobody")
+			if c.direct {
+				b.next()
+				b.quiet(s)
+			}
+			before := len(b.places(s, room))
+			mention := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
+			if c.in {
+				for k, v := range thread(root) {
+					mention[k] = v
+				}
+			}
+			asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", mention))
+			in := b.next()
+			b.quiet(s)
+			want := root
+			if c.root {
+				want = asked
+			}
+			if !c.thread {
+				want = ""
+			}
+			if in.ID != asked || in.Branch != want || (in.Thread != "") != c.in {
+				t.Errorf("heard %+v", in)
+			}
+			said := b.places(s, room)[before:]
+			first, carried := said[0], ""
+			edits := 0
+			for i, e := range said {
+				switch {
+				case e.Type == "m.replace":
+					edits++
+					if e.Event != first.ID || e.Reply.Event != "" || e.Fallback {
+						t.Errorf("an edit stands in %+v", e.relation)
+					}
+				case c.thread:
+					last := asked
+					if i > 0 {
+						last = carried
+					}
+					if e.Type != "m.thread" || e.Event != want || !e.Fallback || e.Reply.Event != last {
+						t.Errorf("message %d stands in %+v, want thread %s as a reply to %s", i, e.relation, want, last)
+					}
+					carried = e.ID
+				case e.Type != "", e.Event != "", i > 0 && e.Reply.Event != "", i == 0 && (e.Reply.Event == asked) != c.reply:
+					t.Errorf("message %d stands in %+v", i, e.relation)
+				}
+			}
+			if edits == 0 || len(said) < edits+4 {
+				t.Errorf("%d events, %d of them edits: want a draft, its end, more parts and a notice", len(said), edits)
+			}
+			read := "main"
+			if c.in {
+				read = root
+			}
+			await(t, s, "not read", func() bool { return s.ReadIn(room, b.UserID(), read) == asked })
+		})
+	}
+}
+
+// TestFallbackIsTheNewest: who sees no threads sees an answer below what was said there last,
+// by whomever.
+func TestFallbackIsTheNewest(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	root := s.Say("@guest:matrix.test", room, "the root")
+	asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", thread(root)))
+	in := b.next()
+	elsewhere := s.Post(you.UserID(), room, "m.room.message", text("elsewhere", thread("$another")))
+	b.next()
+	newest := s.Post("@guest:matrix.test", room, "m.room.message", text("I know it", thread(root)))
+	s.Post("@guest:matrix.test", room, "m.reaction", content{"m.relates_to": content{"rel_type": "m.annotation", "event_id": root, "key": "👍"}})
+	s.Say(you.UserID(), room, "and outside")
+	b.next()
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID}); err != nil {
+		t.Fatal(err)
+	}
+	b.quiet(s)
+	if all := b.places(s, room); len(all) != 1 || all[0].Event != root || all[0].Reply.Event != newest {
+		t.Errorf("%+v; asked by %s, newest %s, elsewhere %s", all, asked, newest, elsewhere)
+	}
+}
+
+// TestNoThread: what names no event is no thread.
+func TestNoThread(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	for _, root := range []string{"", "no event", "$with blank", "$with\nline", "$" + strings.Repeat("x", 300)} {
+		s.Post(you.UserID(), room, "m.room.message", text("hello", content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root}}))
+		if in := b.next(); in.Thread != "" || in.Branch != "" {
+			t.Errorf("%v: %+v", root, in)
+		}
+	}
+}
+
+// TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever
+// wrote it, and says so when that cannot be had.
+func TestRootIsQuoted(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you, guest := person(t, s, "you"), person(t, s, "guest")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{guest.UserID()}})
+			joined(t, you, room, b.UserID())
+			joined(t, guest, room, b.UserID())
+			theirs := say(t, guest, room, "the fence\u202e is azure")
+			if _, err := you.SayTo(t.Context(), room, "and the gate?", b.UserID()); err != nil {
+				t.Fatal(err)
+			}
+			b.next()
+			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
+			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
+			clear := s.Say(guest.UserID(), room, "in the clear")
+			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@guest:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@guest:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@guest:matrix.test"}}}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, plainSender := "in the clear", guest.UserID()
+			if encrypted {
+				plain, plainSender = "[it could not be read]", ""
+			}
+			for _, c := range []struct{ name, root, sender, text string }{
+				{"somebody else's", theirs, guest.UserID(), "the fence is azure"},
+				{"ours", ours, b.UserID(), "echo: **and the gate?**"},
+				{"in the clear", clear, plainSender, plain},
+				{"taken back", redacted, guest.UserID(), "[it was taken back]"},
+				{"of the room", state, you.UserID(), "[it is no message]"},
+				{"without a key", foreign, "", "[it could not be read]"},
+				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
+			} {
+				for i := range 2 { // the second message knows already
+					asked, err := you.SayIn(t.Context(), room, c.root, "why?", b.UserID())
+					if err != nil {
+						t.Fatal(err)
+					}
+					in := b.next()
+					if in.ID != asked || in.Thread != c.root {
+						t.Fatalf("%s: heard %+v", c.name, in)
+					}
+					if i == 1 {
+						if len(in.Quotes) != 0 {
+							t.Errorf("%s: quoted again: %+v", c.name, in.Quotes)
+						}
+						continue
+					}
+					if len(in.Quotes) != 1 {
+						t.Fatalf("%s: %d quotes", c.name, len(in.Quotes))
+					}
+					q := in.Quotes[0]
+					if q.ID != c.root || q.Why != session.QuoteThread || q.Sender != c.sender || q.Text != c.text || (q.Ours != "") != (c.root == ours) || q.At.IsZero() != (c.sender == "") {
+						t.Errorf("%s: %+v", c.name, q)
+					}
+					b.begin(room, c.root)
+				}
+			}
+		})
+	}
+}
+
+// begin has the thread's conversation begun, as a session does.
+func (b *bot) begin(room, root string) {
+	b.t.Helper()
+	db := openDB(b.t, b.dir)
+	defer db.Close()
+	if _, err := history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// TestRootIsSlow: while the root of a thread is fetched, its room waits in order, and no
+// other; a restart in the middle fetches it anew, and nothing is delivered twice.
+func TestRootIsSlow(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	root := s.Say("@guest:matrix.test", slow, "the fence is azure")
+	hang := s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Hang())
+	asked := s.Post(you.UserID(), slow, "m.room.message", text("why?", thread(root)))
+	behind := s.Say(you.UserID(), slow, "outside of it")
+	await(t, s, "the root is not fetched", func() bool { return hang.Hits() > 0 })
+	free := s.Say(you.UserID(), other, "elsewhere")
+	if in := b.next(); in.ID != free {
+		t.Fatalf("heard %+v", in)
+	}
+	b.stop()
+	hang.Remove()
+	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	var got []string
+	for range 3 {
+		in := b.next()
+		if got = append(got, in.ID); in.ID == asked && (len(in.Quotes) != 1 || in.Quotes[0].Text != "the fence is azure") {
+			t.Errorf("after the restart: %+v", in)
+		}
+	}
+	order := strings.ReplaceAll(strings.Join(got, " "), free, "")
+	if strings.Join(strings.Fields(order), " ") != asked+" "+behind {
+		t.Errorf("delivered %s, want %s before %s", got, asked, behind)
+	}
+}
+
+// TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
+// allowed people need not mention us, for a day.
+func TestActiveThread(t *testing.T) {
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	var mu sync.Mutex
+	ahead := time.Duration(0)
+	dir := t.TempDir()
+	open := func() *bot {
+		return startWith(t, server, dir, func(b *bot, in session.Inbound) {
+			if !strings.Contains(in.Text, "be quiet") {
+				echo(b, in)
+			} else if err := b.Handled(context.Background(), in.ID); err != nil {
+				b.t.Error(err)
+			}
+		}, func(cfg *matrix.Config) {
+			hurry(cfg)
+			cfg.Clock(func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(ahead) })
+		}, you.UserID(), friend.UserID())
+	}
+	b := open()
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
+	joined(t, you, room, b.UserID())
+	us := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
+	say := func(user, body, root string, more content) string {
+		t.Helper()
+		c := content{}
+		if root != "" {
+			c = thread(root)
+		}
+		for k, v := range more {
+			c[k] = v
+		}
+		return s.Post(user, room, "m.room.message", text(body, c))
+	}
+	heard := func(what, id string) {
+		t.Helper()
+		if in := b.next(); in.ID != id {
+			t.Errorf("%s: heard %+v", what, in)
+		}
+		b.quiet(s)
+	}
+	quietRoot, busyRoot := s.Say(you.UserID(), room, "one"), s.Say(you.UserID(), room, "two")
+	say(you.UserID(), "for nobody", busyRoot, nil)
+	heard("a mention", say(you.UserID(), "hello", busyRoot, us))
+	ours := b.places(s, room)[0].ID
+	heard("a mention outside", say(you.UserID(), "hello", "", us))
+	root := b.places(s, room)[1].ID
+	heard("another mention", say(you.UserID(), "be quiet", quietRoot, us))
+	for range 2 {
+		say(you.UserID(), "outside", "", nil)
+		say(you.UserID(), "where nothing was said by us", quietRoot, nil)
+		say(you.UserID(), "for my friend", busyRoot, content{"m.mentions": content{"user_ids": []string{friend.UserID()}}})
+		say("@stranger:matrix.test", "I am nobody", busyRoot, nil)
+		say(you.UserID(), "elsewhere", ours, nil) // in a thread's middle no thread begins, but we wrote it
+		heard("at something of ours", newestOf(s, room))
+		heard("after our answer", say(you.UserID(), "and then?", busyRoot, nil))
+		heard("of somebody else who is allowed", say(friend.UserID(), "and for me?", busyRoot, nil))
+		heard("at our message", say(you.UserID(), "why?", root, nil))
+		b.stop() // a restart changes nothing
+		b = open()
+	}
+	mu.Lock()
+	ahead = 25 * time.Hour
+	mu.Unlock()
+	say(you.UserID(), "a day later", busyRoot, nil)
+	say(you.UserID(), "a day later", root, nil)
+	heard("a mention a day later", say(you.UserID(), "again", busyRoot, us))
+	heard("after that", say(you.UserID(), "good", busyRoot, nil))
+}
+
+// newestOf is the newest event of a room.
+func newestOf(s *matrixtest.Server, room string) string {
+	all := s.Events(room)
+	var e struct {
+		ID string `json:"event_id"`
+	}
+	_ = json.Unmarshal(all[len(all)-1], &e)
+	return e.ID
+}
+
+// TestThreadAfterARestart: what was to be said in a thread, and what was being written there,
+// is said there by the next start.
+func TestThreadAfterARestart(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	root := s.Say(you.UserID(), room, "the root")
+	b.next()
+	asked := s.Post(you.UserID(), room, "m.room.message", text("first", thread(root)))
+	b.next()
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun to answer this and go on for quite a while", ReplyTo: asked, Draft: true}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "no draft", func() bool { return len(b.places(s, room)) == 1 })
+	broken := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Status(502, ""))
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "tier:1", Text: "shorter now", Notice: true, Thread: root}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "the fault is not met", func() bool { return broken.Hits() > 0 })
+	b.stop()
+	broken.Remove()
+	b.set(room, session.SettingThreads, "off") // what was asked before is answered where it was asked
+	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	for in := b.next(); in.ID != asked; in = b.next() {
+	}
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun and this is the end", ReplyTo: asked}); err != nil {
+		t.Fatal(err)
+	}
+	b.quiet(s)
+	var messages int
+	for _, e := range b.places(s, room) {
+		if e.Type == "m.replace" {
+			continue
+		}
+		if messages++; e.Type != "m.thread" || e.Event != root {
+			t.Errorf("%q stands in %+v", e.Body, e.relation)
+		}
+	}
+	if messages != 2 {
+		t.Errorf("%d messages", messages)
+	}
+}
+
+// TestUnreadableInAThread: that a message cannot be read is said where it stands.
+func TestUnreadableInAThread(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	th := steal(t, s, b.UserID())
+	const root = "$root"
+	if _, err := you.SayIn(t.Context(), room, root, "unreadable"); err != nil {
+		t.Fatal(err)
+	}
+	if e := peertest.Next(t, you, messageIn(room)); !e.Notice || e.Thread != root {
+		t.Errorf("%+v", e)
+	}
+	th.giveBack(t, true)
+	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **unreadable**" || e.Thread != root {
+		t.Errorf("%+v", e)
+	}
+}

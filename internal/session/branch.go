@@ -1,0 +1,226 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// Branch is the thread that in is answered in, by the room's setting: where it was
+// asked, always in a thread, which begins at the question, or never in one. A command in
+// the room's own timeline is about the room's own conversation.
+func Branch(setting string, in Inbound) string {
+	switch {
+	case setting == "off":
+		return ""
+	case in.Thread != "" || setting != "always":
+		return in.Thread
+	}
+	if _, _, command := parseCommand(in.Text); command {
+		return ""
+	}
+	return in.ID
+}
+
+// talk is the conversation that in belongs to. What the program has to tell belongs to
+// the room's own.
+func (in Inbound) talk() history.Talk {
+	if in.Event != "" {
+		return history.TalkOf(in.Room, "")
+	}
+	return history.TalkOf(in.Room, in.Branch)
+}
+
+// becauseThread is why a thread has a summary from the beginning on; history knows the word.
+const becauseThread = "thread"
+
+// branch begins the conversation of a thread, if there is none yet: with what had been
+// said in the room up to the root, and the root itself. It stands where the summary of an
+// earlier part stands, as data: it is bounded, grows old, is shown by !summary, and what is
+// forgotten or taken back leaves it. in is the first message of the thread.
+func (s *Session) branch(ctx context.Context, in Inbound) error {
+	if s.thread == "" {
+		return nil
+	}
+	if begun, err := s.cfg.History.Begun(ctx, s.talk); err != nil || begun {
+		return err
+	}
+	room := history.TalkOf(s.room, "")
+	past, err := s.cfg.History.Load(ctx, room)
+	if err != nil {
+		return err
+	}
+	before, err := s.cfg.History.Compacted(ctx, room)
+	if err != nil {
+		return err
+	}
+	how, err := s.manner(ctx, nil, true)
+	if err != nil {
+		return err
+	}
+	l, err := s.limits(ctx, s.promptTurn(in, nil, how), 100)
+	if err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		s.log.Warn("how much room a thread has for what was said before is not known", "err", err)
+		l.Summary = 0
+	}
+	l.Summary = max(l.Summary, leastContext)
+	i := slices.IndexFunc(in.Quotes, func(q Quote) bool { return q.Why == QuoteThread })
+	var root Quote
+	if i >= 0 {
+		root = in.Quotes[i]
+	} else {
+		root.At = in.At
+	}
+	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
+	if i >= 0 {
+		c.Details = rootLines(root, l.Summary/3)
+	}
+	c.Summary = roomContext(before.Text(), upTo(past, s.thread, root), l.Summary-llm.EstimateTokens(strings.Join(c.Details, "\n")))
+	c.After = llm.EstimateTokens(c.Text())
+	_, err = s.cfg.History.Begin(ctx, &c)
+	return err
+}
+
+// upTo is the part of a room's conversation that a thread goes on from: up to the message
+// it is rooted at, with the answer if it has one. Where that was not said to us, the time
+// it was said decides, by the clock of those who wrote.
+func upTo(past []history.Message, thread string, root Quote) []history.Message {
+	at := slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == thread })
+	if at < 0 && root.Ours != "" { // perhaps a part of a long answer
+		at = slices.IndexFunc(past, func(m history.Message) bool {
+			rest, ok := strings.CutPrefix(root.Ours, m.EventID)
+			return ok && m.EventID != "" && (rest == "" || rest[0] == '-' || rest[0] == '+')
+		})
+	}
+	for i, m := range past {
+		if m.Role != llm.User || i <= at {
+			continue
+		}
+		if at >= 0 || !root.At.IsZero() && m.At.After(root.At) {
+			return past[:i]
+		}
+	}
+	return past
+}
+
+const (
+	contextLead = "This is a thread of a room. What had been said in the room before it:"
+	contextLine = 400 // runes of a message
+
+	leastContext = 100 // tokens
+)
+
+// roomContext is what a thread begins with: the room's summary and the newest of what was
+// said since, a line each, in at most so many tokens.
+func roomContext(summary string, past []history.Message, most int) string {
+	var lines []string
+	left := most - llm.EstimateTokens(contextLead) - 1
+	if summary != "" {
+		left -= min(left/2, llm.EstimateTokens(summary))
+	}
+	for _, m := range slices.Backward(past) {
+		if m.Text == "" || m.Role != llm.User && (m.Role != llm.Assistant || len(m.Calls) > 0) || history.TakenBack(m) {
+			continue
+		}
+		who, text := m.Sender, m.Text
+		switch {
+		case m.Role == llm.Assistant:
+			who, text = "you", visible(text)
+		case who == "":
+			who = "system"
+		}
+		line := "- " + who + ": " + oneLine(text, contextLine)
+		if left -= llm.EstimateTokens(line) + 1; left < 0 {
+			break
+		}
+		lines = append(lines, line)
+	}
+	slices.Reverse(lines)
+	said := strings.Join(lines, "\n")
+	if summary != "" {
+		said = strings.TrimSpace(cutTokens(summary, max(0, most-llm.EstimateTokens(contextLead+said)-2)) + "\n" + said)
+	}
+	if said == "" {
+		return ""
+	}
+	return contextLead + "\n" + said
+}
+
+// rootLines quotes the root of a thread, in at most so many tokens. It must be there
+// though nobody says anything else: without it nobody knows what the thread is about.
+func rootLines(q Quote, most int) []string {
+	who := q.Sender
+	if q.Ours != "" {
+		who = "you"
+	}
+	if who == "" {
+		return []string{"The thread begins at a message of the room: " + oneLine(q.Text, contextLine)}
+	}
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, oneLine(cutTokens(q.Text, most), 4*contextLine))}
+}
+
+// cutTokens is the beginning of text in at most so many tokens, by estimate.
+func cutTokens(text string, most int) string {
+	if llm.EstimateTokens(text) <= most {
+		return text
+	}
+	r := []rune(text)
+	lo, hi := 0, len(r)
+	for lo < hi {
+		if mid := (lo + hi + 1) / 2; llm.EstimateTokens(string(r[:mid])) < most {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	return string(r[:lo]) + "…"
+}
+
+// branchRest is how long nobody says anything in a thread until its session ends: there
+// may be one for each question. The next message begins it again from the database.
+const branchRest = 10 * time.Minute
+
+// rest ends the session of a thread in which nothing waits, and reports whether it did.
+func (s *Session) rest() bool {
+	if s.thread == "" {
+		return false
+	}
+	s.Manager.mu.Lock() // so that nothing is delivered meanwhile
+	defer s.Manager.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.lane) > 0 {
+		return false
+	}
+	delete(s.rooms, s.talk)
+	s.cfg.Prompt.Leave(s.talk)
+	return true
+}
+
+// stopBranches ends what is being answered for person in threads of the room, and reports
+// whether there was anything: who says !stop in the room need not look for the thread.
+func (s *Session) stopBranches(person string) bool {
+	s.Manager.mu.Lock()
+	defer s.Manager.mu.Unlock()
+	stopped := false
+	for _, b := range s.rooms {
+		if b.room != s.room || b.thread == "" {
+			continue
+		}
+		b.mu.Lock()
+		if b.running != nil && b.inHand == person {
+			b.running(errStopped)
+			stopped = true
+		}
+		b.mu.Unlock()
+	}
+	return stopped
+}

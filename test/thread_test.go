@@ -1,0 +1,67 @@
+package test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/peer"
+)
+
+// TestThread: in an encrypted room somebody asks in a thread that begins at words of a person
+// whom the bot does not listen to. It answers there, knows what the thread is about, needs no
+// mention for what comes next, also after kill -9, and the room's own conversation hears
+// nothing of it.
+func TestThread(t *testing.T) {
+	w, m := newWorld(t), newModel(t)
+	you, guest := w.person(t, "you"), w.person(t, "guest")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	id := "@reverie:" + w.home.Name
+	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{id, guest.UserID()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, id)
+	if err := guest.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, guest.UserID())
+	root, err := guest.Say(t.Context(), room, "the fence should be azure")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hears := func(what string, send func() (string, error), thread string, has, lacks string) {
+		t.Helper()
+		asked, err := send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := hear(t, you, room); ; e = hear(t, you, room) {
+			if e.Sender != id {
+				continue
+			}
+			if e.Thread != thread || !e.Encrypted || thread != "" && e.ReplyTo != asked {
+				t.Errorf("%s: answered by %+v, want in thread %q, below %s", what, e, thread, asked)
+			}
+			break
+		}
+		last, _ := m.last.Load().(string)
+		if !strings.Contains(last, has) || lacks != "" && strings.Contains(last, lacks) {
+			t.Errorf("%s: the model reads %q: %v, %q: %v", what, has, strings.Contains(last, has), lacks, lacks != "" && strings.Contains(last, lacks))
+		}
+	}
+	hears("asked in the thread", func() (string, error) { return you.SayIn(t.Context(), room, root, "which bristle is best?", id) }, root, "the fence should be azure", "")
+	bot.kill()
+	bot.start(t, "the password is not needed again")
+	hears("asked there again, without a mention", func() (string, error) { return you.SayIn(t.Context(), room, root, "and how many?") }, root, "which bristle is best?", "")
+	hears("asked in the room", func() (string, error) { return you.SayTo(t.Context(), room, "what is the weather?", id) }, "", "what is the weather?", "bristle")
+	raw, err := you.RawTimeline(t.Context(), room, 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range raw {
+		if bytes.Contains(e, []byte("azure")) || bytes.Contains(e, []byte("bristle")) {
+			t.Errorf("plain text on the server: %s", e)
+		}
+	}
+}

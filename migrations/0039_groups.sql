@@ -11,6 +11,7 @@ CREATE TABLE heard (
     seq      INTEGER PRIMARY KEY AUTOINCREMENT,
     event    TEXT    NOT NULL UNIQUE,
     room     TEXT    NOT NULL,
+    thread   TEXT    NOT NULL DEFAULT '',        -- the root of the thread it was said in; empty = none
     sender   TEXT    NOT NULL,
     name     TEXT    NOT NULL DEFAULT '',
     text     TEXT    NOT NULL,                   -- emptied once it is given

@@ -19,6 +19,9 @@ import (
 type batch struct {
 	in       []session.Inbound
 	past     []session.Inbound // passed the gate, but too old for an answer
+	heard    []heardLine       // what was not for us
+	amended  []heardLine       // edits of that
+	listen   map[string]bool   // messages of in that take along what was heard before
 	unread   []unread
 	echoes   []echo
 	redacted []string          // event ids
@@ -81,7 +84,9 @@ func (c *Client) register() {
 	s.OnEventType(event.StateTombstone, c.onTombstone)
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
-	s.OnEventType(event.EventMessage, c.onMessage)
+	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {
+		s.OnEventType(kind, c.onMessage)
+	}
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }
@@ -248,6 +253,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	})
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
+		c.notTaken(ctx, b, evt, room, o)
 		return
 	}
 	m := session.Inbound{
@@ -258,9 +264,13 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = msg.RelatesTo.GetThreadParent().String(), msg.RelatesTo.GetNonFallbackReplyTo().String()
 	}
+	if o.emote {
+		m.Text = emote(m.SenderName, m.Sender, o.text)
+	}
 	if c.unanswerable(ctx, b, m, room) {
 		return
 	}
+	c.listens(ctx, b, m)
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
 	b.in = append(b.in, m)
 }

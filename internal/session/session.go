@@ -53,6 +53,7 @@ func newSession(m *Manager, room string) *Session {
 // push puts a message at the end of the lane. A !stop acts at once: it ends the
 // turn that runs, and is answered next.
 func (s *Session) push(in Inbound) {
+	in.arrived = s.cfg.Now()
 	s.mu.Lock()
 	if s.interrupt != nil {
 		s.interrupt()
@@ -198,7 +199,13 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 	if name, args, ok := parseCommand(newest.Text); ok {
 		return s.command(ctx, newest, name, args)
 	}
-	return s.turn(ctx, burst)
+	if answer, err := s.paced(ctx, burst); err != nil || !answer {
+		return err
+	}
+	if err := s.turn(ctx, burst); err != nil {
+		return err
+	}
+	return s.answered(ctx, newest.Sender)
 }
 
 // standing leaves out what its sender has taken back while it waited.

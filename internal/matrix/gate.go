@@ -117,9 +117,9 @@ type opinion struct {
 	pass    bool
 	text    string // what was said, without the mention of us
 	private bool
-	emote   bool   // text is what its sender does
+	emote   bool   // it is what its sender does
 	reason  string // why not; for the log
-	heard   bool   // not for us, but what was said in the room before we are asked
+	heard   string // what was said in a room with others, and not to us
 	odd     string // somebody alone with us sent something that we cannot read: what it is
 }
 
@@ -161,21 +161,26 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if body == "" {
 		return no("empty")
 	}
-	o := opinion{text: body, private: room.private(), emote: msg.MsgType == event.MsgEmote, heard: !room.private() && !session.Commands(body)}
-	if !allowed {
-		o.reason = "sender is not allowed"
+	emote := msg.MsgType == event.MsgEmote
+	passedBy := func(reason string) opinion {
+		o := opinion{reason: reason, emote: emote}
+		if !room.private() && !session.Commands(body) {
+			o.heard = body
+		}
 		return o
+	}
+	if !allowed {
+		return passedBy("sender is not allowed")
 	}
 	mentioned := g.mentioned(msg, body)
 	if !room.private() && !room.open && !mentioned && !repliesToUs(msg, ours) {
-		o.reason = "not addressed to the bot"
-		return o
+		return passedBy("not addressed to the bot")
 	}
+	text := body
 	if mentioned || room.open {
-		o.text = g.stripMention(body, room.name)
+		text = g.stripMention(body, room.name)
 	}
-	o.pass, o.heard = true, false
-	return o
+	return opinion{pass: true, text: text, private: room.private(), emote: emote}
 }
 
 // anEdit is why an edit is no message.

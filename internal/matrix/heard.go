@@ -26,6 +26,7 @@ const (
 type heardLine struct {
 	session.Quote
 	room, thread string
+	edit         bool   // it says what the line ID reads now
 	after        string // the message for us that it came after in its batch; empty = none
 }
 
@@ -33,7 +34,12 @@ type heardLine struct {
 func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	line := heardLine{room: evt.RoomID.String(), Quote: session.Quote{
-		ID: evt.ID.String(), Sender: evt.Sender.String(), Text: o.text, At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
+		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
+	for _, m := range b.in {
+		if m.Room == line.room {
+			line.after = m.ID
+		}
+	}
 	switch {
 	case o.odd != "":
 		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == oddText(o.odd) }) { // ten stickers are one answer
@@ -41,18 +47,14 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 		}
 	case o.reason == anEdit && msg != nil && msg.NewContent != nil && !room.private() && (evt.Mautrix.WasEncrypted || !room.encrypted):
 		line.ID, line.Text = msg.RelatesTo.GetReplaceID().String(), clip(clean(msg.NewContent.Body), heardRunes)
-		b.amended = append(b.amended, line)
-	case o.heard && c.listening(ctx, line.room):
-		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.text, heardRunes)
+		line.edit = true
+		b.heard = append(b.heard, line)
+	case o.heard != "" && c.listening(ctx, line.room):
+		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
 		if o.emote {
 			line.Text = emote(line.Name, line.Sender, line.Text)
 		}
 		line.thread = msg.RelatesTo.GetThreadParent().String()
-		for _, m := range b.in {
-			if m.Room == line.room {
-				line.after = m.ID
-			}
-		}
 		b.heard = append(b.heard, line)
 	}
 }
@@ -95,6 +97,12 @@ func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) {
 func (q *queue) hear(ctx context.Context, tx *sql.Tx, b *batch, after string) error {
 	for _, h := range b.heard {
 		if h.after != after {
+			continue
+		}
+		if h.edit {
+			if err := q.amend(ctx, tx, h); err != nil {
+				return err
+			}
 			continue
 		}
 		for _, step := range []struct {
@@ -153,17 +161,15 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 	return nil
 }
 
-// amend has what was heard say what its sender made of it since. What was given already
-// stays.
-func (q *queue) amend(ctx context.Context, tx *sql.Tx, edits []heardLine) error {
-	for _, e := range edits {
-		query, args := `UPDATE heard SET text = ?3 WHERE event = ?1 AND sender = ?2 AND given = 0`, []any{e.ID, e.Sender, e.Text}
-		if e.Text == "" || session.Commands(e.Text) {
-			query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
-		}
-		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-			return fmt.Errorf("change what was heard: %w", err)
-		}
+// amend has a line that was heard say what its sender made of it since. One that was
+// given already stays.
+func (q *queue) amend(ctx context.Context, tx *sql.Tx, e heardLine) error {
+	query, args := `UPDATE heard SET text = ?3 WHERE event = ?1 AND sender = ?2 AND given = 0`, []any{e.ID, e.Sender, e.Text}
+	if e.Text == "" || session.Commands(e.Text) {
+		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
+	}
+	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("change what was heard: %w", err)
 	}
 	return nil
 }

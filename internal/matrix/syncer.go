@@ -19,8 +19,7 @@ import (
 type batch struct {
 	in       []session.Inbound
 	past     []session.Inbound // passed the gate, but too old for an answer
-	heard    []heardLine       // what was not for us
-	amended  []heardLine       // edits of that
+	heard    []heardLine       // what was not for us, and edits of that
 	listen   map[string]bool   // messages of in that take along what was heard before
 	unread   []unread
 	echoes   []echo

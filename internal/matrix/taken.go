@@ -120,9 +120,6 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 			return err
 		}
 	}
-	if err := q.amend(ctx, tx, b.amended); err != nil {
-		return err
-	}
 	for _, event := range b.redacted {
 		if err := q.redact(ctx, tx, event); err != nil {
 			return err

@@ -17,15 +17,15 @@ import (
 // it is told by what it does: its messages come faster than anybody reads, or say the same
 // again and again, or there is no end of them. Then it is no longer answered for a while.
 const (
-	hastyGap   = 2 * time.Second  // a message that comes sooner after our answer was not written by a person
-	alikeGap   = 30 * time.Second // so is one that says what those before it said, if it comes within this
-	mostHasty  = 8                // such messages in a row are enough
-	turnsIn    = 5 * time.Minute
-	mostTurns  = 20 // answers to one person of a group in that time
-	firstHold  = 10 * time.Minute
-	longHold   = 24 * time.Hour
-	calmGap    = time.Minute // who has been silent for so long is no program in a loop
-	compared   = 3           // messages whose words are compared
+	hastyGap  = 2 * time.Second  // a message that comes sooner after our answer was not written by a person
+	alikeGap  = 30 * time.Second // so is one that says what those before it said, if it comes within this
+	mostHasty = 8                // such messages in a row are enough
+	turnsIn   = 5 * time.Minute
+	mostTurns = 20 // answers to one person of a group in that time
+	firstHold = 10 * time.Minute
+	longHold  = 24 * time.Hour
+	calmGap   = time.Minute // who has been silent for so long is no program in a loop
+	compared  = 3           // messages whose words are compared
 )
 
 // pace is how the messages of one sender in a room and our answers follow each other.

@@ -36,6 +36,7 @@ func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
 	if window, _ := s.cfg.Models.Window("chat"); window > 0 {
 		room = min(room, window/quoteShare*quoteTokens)
 	}
+	each := min(quoteRunes, room/2)
 	keep := make([]string, len(in.Quotes))
 	for _, heard := range []bool{false, true} {
 		left := min(room, replyRunes)
@@ -47,7 +48,7 @@ func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
 			if heard != (q.Why == QuoteHeard) {
 				continue
 			}
-			text := s.quote(q, min(quoteRunes, room/2))
+			text := s.quote(q, each)
 			n := utf8.RuneCountInString(text)
 			if n > left {
 				break

@@ -162,19 +162,17 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 		return no("empty")
 	}
 	emote := msg.MsgType == event.MsgEmote
-	passedBy := func(reason string) opinion {
-		o := opinion{reason: reason, emote: emote}
+	mentioned := g.mentioned(msg, body)
+	toUs := mentioned || repliesToUs(msg, ours)
+	switch {
+	case !allowed && toUs: // nor does the model get to read it: who may not talk to us does not do so in other words
+		return no("sender is not allowed")
+	case !allowed || !room.private() && !room.open && !toUs:
+		o := opinion{reason: "not addressed to the bot", emote: emote}
 		if !room.private() && !session.Commands(body) {
 			o.heard = body
 		}
 		return o
-	}
-	if !allowed {
-		return passedBy("sender is not allowed")
-	}
-	mentioned := g.mentioned(msg, body)
-	if !room.private() && !room.open && !mentioned && !repliesToUs(msg, ours) {
-		return passedBy("not addressed to the bot")
 	}
 	text := body
 	if mentioned || room.open {

@@ -31,6 +31,7 @@ func TestPace(t *testing.T) {
 		{"slow loop in a group", true, say(7*time.Second, "# # # something new"), 60, 21},
 		{"a person talks", true, say(25*time.Second, "# # # something new"), 200, 0},
 		{"a person talks quickly, alone", false, say(4*time.Second, "# # # something new"), 200, 0},
+		{"a person writes while the answer is made", false, say(-time.Second, "# # # something new"), 100, 0},
 		{"a person says next", false, say(5*time.Second, "next"), 200, 0},
 		{"a person hurries now and then", true, func(i int) (time.Duration, string) {
 			if i%5 == 0 {
@@ -176,8 +177,8 @@ func TestTwoPrograms(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
 	w.inGroup()
 	w.cfg.Allowed = func(string) bool { return true }
-	for i := range 60 {
-		w.deliver(t, Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: []string{friend, "@other:example.org"}[i%2], Text: fmt.Sprint("hello, number ", i), At: time.Now()})
+	for i := range 60 { // one begins to answer the other later
+		w.deliver(t, Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: []string{friend, friend, "@other:example.org"}[i%3], Text: fmt.Sprint("hello, number ", i), At: time.Now()})
 	}
 	if asked := len(w.script.asked()); asked > 2*(mostHasty+1) {
 		t.Errorf("%d answers", asked)

@@ -121,8 +121,10 @@ func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	at := newest.arrived
-	if at.IsZero() {
+	s.mu.Lock()
+	at, known := s.arrived[newest.ID]
+	s.mu.Unlock()
+	if !known {
 		at = s.cfg.Now()
 	}
 	was := p.held
@@ -145,6 +147,15 @@ func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	}
 	return false, s.notice(ctx, newest, fmt.Sprintf("I stop answering %s here until %s: these messages come as a program's do that answers me. "+
 		"A message of somebody else, a pause of a minute, or `!retry` has me go on.", newest.Sender, p.until.In(s.cfg.Location).Format("15:04")))
+}
+
+// through forgets when messages came.
+func (s *Session) through(burst []Inbound) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range burst {
+		delete(s.arrived, in.ID)
+	}
 }
 
 // answered notes that sender has an answer now.

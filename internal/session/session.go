@@ -24,6 +24,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	lane      []Inbound
+	arrived   map[string]time.Time    // when what is not through came, by its ID
 	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
@@ -45,7 +46,7 @@ type Session struct {
 }
 
 func newSession(m *Manager, room string) *Session {
-	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1)}
+	s := &Session{Manager: m, room: room, log: m.cfg.Log.With("room", room), ready: make(chan struct{}, 1), arrived: map[string]time.Time{}}
 	s.relieve = relief{compact: s.compactNext, emergency: s.compactNext}
 	return s
 }
@@ -53,8 +54,8 @@ func newSession(m *Manager, room string) *Session {
 // push puts a message at the end of the lane. A !stop acts at once: it ends the
 // turn that runs, and is answered next.
 func (s *Session) push(in Inbound) {
-	in.arrived = s.cfg.Now()
 	s.mu.Lock()
+	s.arrived[in.ID] = s.cfg.Now()
 	if s.interrupt != nil {
 		s.interrupt()
 	}
@@ -127,6 +128,7 @@ func (s *Session) Run(ctx, work context.Context) {
 // program stays unhandled, and is taken up again at the next start.
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
+	defer s.through(burst)
 	if newest.Event != "" {
 		s.handleEvent(ctx, newest)
 		return

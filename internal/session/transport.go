@@ -26,8 +26,6 @@ type Inbound struct {
 	Verbatim bool      // Text is said in the room as it is; no model is asked
 	Silent   bool      // nothing is said in the room
 	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
-
-	arrived time.Time // when the session got it
 }
 
 // Quote is what somebody else said, or the same person before: data that the

@@ -53,6 +53,7 @@ type MatrixConfig struct {
 	DeviceName      string   `yaml:"device_name"`
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
+	Bots            []string `yaml:"bots"`
 }
 
 // LLMConfig is the language models and which of them does what.

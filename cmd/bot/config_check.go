@@ -125,6 +125,11 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 			r.fault(fmt.Sprintf("matrix.allow[%d]", i), `write "@user:server", or "*:server" for everybody there`)
 		}
 	}
+	for i, id := range m.Bots {
+		if matrix.CheckPattern(id) != nil {
+			r.fault(fmt.Sprintf("matrix.bots[%d]", i), `write "@bot:server", or "*:server" for everything there`)
+		}
+	}
 	// No password and no token is no fault: once logged in, data/matrix knows the account.
 	c.secretFile(r, dir, "matrix.password", &m.Password, m.PasswordFile)
 	c.secretFile(r, dir, "matrix.access_token", &m.AccessToken, m.AccessTokenFile)

@@ -52,7 +52,7 @@ func (c *Config) trusted() (func(user string) bool, error) {
 	if c.Matrix == nil {
 		return func(user string) bool { return user == terminalUser }, nil
 	}
-	allowed, err := matrix.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow)
+	allowed, err := matrix.Allowed(c.Matrix.User, c.Matrix.Owners, c.Matrix.Allow, c.Matrix.Bots)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}

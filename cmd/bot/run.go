@@ -67,7 +67,7 @@ func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
 	return matrix.Config{
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, DB: b.db, Location: b.cfg.location(), Log: b.log,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, DB: b.db, Location: b.cfg.location(), Log: b.log,
 	}
 }
 

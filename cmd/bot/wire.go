@@ -178,7 +178,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.Private = m.Verify, m.Private
+		c.Verify, c.Private, c.Self, c.Allowed = m.Verify, m.Private, m.UserID(), m.Allows
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {

@@ -102,8 +102,9 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 	if err := snapshot(ctx, tx, c, shorter); err != nil {
 		return err
 	}
-	short := `UPDATE message SET short = ? WHERE ` + loaded + ` AND id = ?`
-	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, c.Room, c.Room, m.ID} }); err != nil {
+	short := `UPDATE message SET short = iif(short = '' AND text = ?1, '', ?1), unquoted = iif(?2 AND unquoted = 0 AND quoted <> '', ?3, unquoted)
+		WHERE room = ?4 AND conversation = (SELECT conversation FROM room WHERE id = ?4) AND retired = 0 AND id = ?5`
+	if err := each(ctx, tx, short, shorter, func(m *Message) []any { return []any{m.Text, len(m.Quoted) == 0, c.ID, c.Room, m.ID} }); err != nil {
 		return err
 	}
 	s.reached("shortened")

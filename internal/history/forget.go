@@ -39,14 +39,17 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 		}
 		kept += n
 	}
+	if err := unsay(ctx, tx, "", func(q *Quoted) bool { return q.without(texts) }); err != nil {
+		return 0, err
+	}
 	return kept, forgetCalls(ctx, tx, texts)
 }
 
 // takenBack stands where a message was that its sender took back.
 const takenBack = "[taken back]"
 
-// Redact empties the message event of a person, wherever it was said, with what
-// prompts added to it. One that is not stored is no error.
+// Redact empties the message event of a person, wherever it was said or quoted, with
+// what prompts added to it. One that is not stored is no error.
 func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
@@ -57,6 +60,9 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	}
 	defer tx.Rollback() // nothing after Commit
 	if err := redactRoot(ctx, tx, event); err != nil {
+		return err
+	}
+	if err := unsay(ctx, tx, event, func(q *Quoted) bool { return q.takeBack(event) }); err != nil {
 		return err
 	}
 	var said string
@@ -73,7 +79,7 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if err := redactShort(ctx, tx, event, said); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
 		return fmt.Errorf("take back a message: %w", err)
 	}
 	if err := tx.Commit(); err != nil {

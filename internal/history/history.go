@@ -26,6 +26,8 @@ type Message struct {
 	EventID      string // the transport's id; empty for what did not come from there
 	Sender       string
 	Header       string         // time and sender as shown to the model
+	Quoted       []Quoted       // what it refers to, oldest first: data
+	Bystanders   bool           // among it are words of people who may not talk to the bot
 	Text         string         // what was said, or as much of it as the model still gets
 	Tail         string         // what the prompt added to this message when it was sent
 	Calls        []llm.ToolCall // of an assistant message
@@ -34,13 +36,14 @@ type Message struct {
 	At           time.Time      // UTC, to the millisecond
 }
 
-// Content is the message as the model gets it, every time: Header and Text on
-// lines of their own, then Tail after a blank line; empty parts leave no trace.
+// Content is the message as the model gets it, every time: Header, what it quotes,
+// and Text on lines of their own, then Tail after a blank line; empty parts leave no trace.
 func (m Message) Content() string {
+	quotes := m.Quotes()
 	var b strings.Builder
-	b.Grow(len(m.Header) + len(m.Text) + len(m.Tail) + 3)
+	b.Grow(len(m.Header) + len(quotes) + len(m.Text) + len(m.Tail) + 4)
 	b.WriteString(m.Header)
-	for _, part := range []struct{ text, before string }{{m.Text, "\n"}, {m.Tail, "\n\n"}} {
+	for _, part := range []struct{ text, before string }{{quotes, "\n"}, {m.Text, "\n"}, {m.Tail, "\n\n"}} {
 		if part.text == "" {
 			continue
 		}
@@ -66,7 +69,7 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, at`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, at, iif(unquoted <> 0, '', quoted), bystanders`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -80,6 +83,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
+	quoted, err := encodeQuoted(m.Quoted)
+	if err != nil {
+		return err
+	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
@@ -89,10 +96,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at, quoted, bystanders)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, millis(m.At), m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, millis(m.At), quoted, m.Bystanders, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -220,9 +227,9 @@ func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
 
 func scan(row interface{ Scan(...any) error }) (Message, error) {
 	var m Message
-	var calls string
+	var calls, quoted string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &at)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &at, &quoted, &m.Bystanders)
 	if err != nil {
 		return Message{}, err
 	}
@@ -233,6 +240,9 @@ func scan(row interface{ Scan(...any) error }) (Message, error) {
 		if err := json.Unmarshal([]byte(calls), &m.Calls); err != nil {
 			return Message{}, fmt.Errorf("tool calls of message %d: %w", m.ID, err)
 		}
+	}
+	if m.Quoted, err = decodeQuoted(quoted); err != nil {
+		return Message{}, fmt.Errorf("quotes of message %d: %w", m.ID, err)
 	}
 	return m, nil
 }

@@ -90,6 +90,7 @@ func (p *Plan) shorten(l Limits) {
 		from int // percent of the room
 		do   func([]Message) ([]Message, Step)
 	}{
+		{0, unquote},
 		{0, func(m []Message) ([]Message, Step) { return micro(m, max(1, l.Room*microSaves/100)) }},
 		{softShare, soft},
 		{hardShare, hard},
@@ -208,15 +209,16 @@ func level(sizes []int, room int) int {
 	return max(0, room) + 1<<30 // none must
 }
 
-// Shortened lists the messages of the plan that are sent in other words than those in past.
+// Shortened lists the messages of the plan that are sent in other words than those in
+// past, or without what they quote.
 func (p Plan) Shortened(past []Message) []Message {
-	said := make(map[int64]string, len(past))
-	for _, m := range past {
-		said[m.ID] = m.Text
+	said := make(map[int64]*Message, len(past))
+	for i := range past {
+		said[past[i].ID] = &past[i]
 	}
 	var out []Message
 	for _, m := range p.Kept {
-		if m.Text != said[m.ID] {
+		if was := said[m.ID]; was == nil || m.Text != was.Text || len(m.Quoted) != len(was.Quoted) {
 			out = append(out, m)
 		}
 	}

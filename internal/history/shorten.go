@@ -14,7 +14,7 @@ const messageFrame = 4
 // Tokens is what m takes in a request, by estimate, without what the prompt added
 // to it.
 func (m *Message) Tokens() int {
-	n := messageFrame + llm.EstimateTokens(m.Header) + llm.EstimateTokens(m.Text)
+	n := messageFrame + llm.EstimateTokens(m.Header) + llm.EstimateTokens(m.Quotes()) + llm.EstimateTokens(m.Text)
 	for _, c := range m.Calls {
 		n += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
 	}

@@ -20,11 +20,12 @@ type Step struct {
 
 // Names of the steps, from the mildest on.
 const (
-	MicroStep = "micro" // old tool results became a line each
-	SoftStep  = "soft"  // long tool results lost their middle
-	HardStep  = "hard"  // old tool results became a line each, however few they are
-	FullStep  = "full"  // older messages are summarised
-	CutStep   = "cut"   // what must stay lost its middle
+	QuoteStep = "quotes" // what older messages quoted is left out
+	MicroStep = "micro"  // old tool results became a line each
+	SoftStep  = "soft"   // long tool results lost their middle
+	HardStep  = "hard"   // old tool results became a line each, however few they are
+	FullStep  = "full"   // older messages are summarised
+	CutStep   = "cut"    // what must stay lost its middle
 )
 
 const (

@@ -52,6 +52,7 @@ func (s *Store) Uncompact(ctx context.Context, room Talk, now time.Time) (Compac
 	}{
 		{"undone", `UPDATE compaction SET undone = ? WHERE id = ?`, []any{max(1, millis(now)), c.ID}},
 		{"unmarked", `UPDATE message SET retired = 0, compaction = 0 WHERE compaction = ?`, []any{c.ID}},
+		{"quoted", `UPDATE message SET unquoted = 0 WHERE unquoted = ?`, []any{c.ID}},
 		{"restored", `UPDATE message SET short = b.short FROM compaction_before b WHERE b.compaction = ? AND b.message = message.id`, []any{c.ID}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {

@@ -35,6 +35,7 @@ type Config struct {
 	Dir        string // data folder; secrets are kept in Dir/matrix, readable by the owner only
 	Owners     []string
 	Allow      []string      // who else may talk: @user:server or *:server; empty = owners only
+	Bots       []string      // programs, which are answered only if Allow or Owners name them one by one
 	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
 	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
 	Log        *slog.Logger
@@ -67,7 +68,7 @@ func (cfg *Config) check() error {
 	if cfg.User == "" && cfg.Token == "" {
 		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
 	}
-	if _, err := newGate("", cfg.Owners, cfg.Allow); err != nil {
+	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
 	}
 	if err := errors.Join(faults...); err != nil {
@@ -166,7 +167,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if err := c.openAccount(ctx); err != nil {
 		return nil, err
 	}
-	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow)
+	g, err := newGate(c.cli.UserID.String(), cfg.Owners, cfg.Allow, cfg.Bots...)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}

@@ -26,7 +26,7 @@ type completion struct {
 
 // completions lists what messages are completed with, in the order it is done.
 func completions() []completion {
-	return []completion{threadRoot}
+	return []completion{threadRoot, repliedTo}
 }
 
 func incomplete(m session.Inbound) bool {
@@ -100,9 +100,22 @@ func (c *Client) fetchFor(ctx context.Context, k completion, m *session.Inbound)
 	return k.fetch(c, ctx, m)
 }
 
+// unheard is what m quotes without what was heard and taken back while it was completed.
+func (q *queue) unheard(ctx context.Context, m session.Inbound) []session.Quote {
+	var now session.Inbound
+	var with string
+	if err := q.db.QueryRowContext(ctx, `SELECT brought FROM inbox WHERE id = ?`, m.ID).Scan(&with); err != nil || unpack(&now, with) != nil {
+		return m.Quotes
+	}
+	return slices.DeleteFunc(m.Quotes, func(x session.Quote) bool {
+		return x.Why == session.QuoteHeard && !slices.ContainsFunc(now.Quotes, func(y session.Quote) bool { return y.ID == x.ID })
+	})
+}
+
 // completed stores what a message was completed with. One that was taken back
 // meanwhile stays as it is.
 func (q *queue) completed(ctx context.Context, m session.Inbound) error {
+	m.Quotes = q.unheard(ctx, m)
 	with, err := pack(m)
 	if err != nil {
 		return err

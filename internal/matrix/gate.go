@@ -3,6 +3,8 @@ package matrix
 import (
 	"errors"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -10,6 +12,8 @@ import (
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
 )
 
 // gate decides who is listened to. It is a pure function of what it is given,
@@ -18,6 +22,7 @@ type gate struct {
 	self    string
 	users   []string // exact ids
 	servers []string // server names, lower case
+	bots    []string // patterns of programs, who are answered only if users has them
 }
 
 // CheckPattern says what is wrong with an entry of the owners or allow lists.
@@ -40,8 +45,8 @@ func CheckPattern(p string) error {
 // newGate builds the gate of the account self. An empty allow list means the
 // owners only; no owners and nobody allowed is refused, because such a bot
 // would be silent without a word.
-func newGate(self string, owners, allow []string) (*gate, error) {
-	g := &gate{self: self}
+func newGate(self string, owners, allow []string, bots ...string) (*gate, error) {
+	g := &gate{self: self, bots: bots}
 	var faults []error
 	for i, o := range owners {
 		if err := CheckPattern(o); err != nil || strings.HasPrefix(o, "*") {
@@ -64,6 +69,11 @@ func newGate(self string, owners, allow []string) (*gate, error) {
 			g.users = append(g.users, p)
 		}
 	}
+	for i, p := range bots {
+		if err := CheckPattern(p); err != nil {
+			faults = append(faults, fmt.Errorf("bots[%d]: %w", i, err))
+		}
+	}
 	if len(owners)+len(allow) == 0 {
 		faults = append(faults, errors.New("owners is empty: name at least one person, as in @me:example.org, or nobody can talk to the bot"))
 	}
@@ -75,7 +85,18 @@ func (g *gate) allows(user string) bool {
 	if user == g.self || !strings.HasPrefix(user, "@") {
 		return false
 	}
-	return slices.Contains(g.users, user) || slices.Contains(g.servers, strings.ToLower(server(user)))
+	if slices.Contains(g.users, user) || slices.ContainsFunc(g.bots, func(p string) bool { return fits(p, user) }) {
+		return slices.Contains(g.users, user)
+	}
+	return slices.Contains(g.servers, strings.ToLower(server(user)))
+}
+
+// fits tells whether user is meant by a pattern that CheckPattern lets pass.
+func fits(pattern, user string) bool {
+	if host, all := strings.CutPrefix(pattern, "*:"); all {
+		return strings.EqualFold(host, server(user))
+	}
+	return pattern == user
 }
 
 // roomFacts is what the gate must know of a room.
@@ -86,6 +107,7 @@ type roomFacts struct {
 	name      string // how we are called there
 
 	active func(root string) bool // whether we take part in a thread; nil = in none
+	open   bool                   // everything that is said there by those who may is for us
 }
 
 // private tells whether a room is a conversation with one person. Two members
@@ -97,7 +119,10 @@ type opinion struct {
 	pass    bool
 	text    string // what was said, without the mention of us
 	private bool
+	emote   bool   // it is what its sender does
 	reason  string // why not; for the log
+	heard   string // what was said in a room with others, and not to us
+	odd     string // somebody alone with us sent something that we cannot read: what it is
 }
 
 // judge looks at a message of a room. ours tells whether an event is one of
@@ -107,11 +132,20 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if evt.Sender.String() == g.self {
 		return no("own message")
 	}
-	if !g.allows(evt.Sender.String()) {
+	allowed := g.allows(evt.Sender.String())
+	if !allowed && room.private() {
 		return no("sender is not allowed")
 	}
 	if evt.Unsigned.RedactedBecause != nil {
 		return no("redacted")
+	}
+	clear := room.encrypted && !evt.Mautrix.WasEncrypted
+	if kind := oddKind(evt); kind != "" && !clear {
+		o := no(kind)
+		if allowed && room.private() {
+			o.odd = kind
+		}
+		return o
 	}
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok {
@@ -119,29 +153,112 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	}
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
-		return no("edit")
-	case msg.MsgType != event.MsgText:
+		return no(anEdit)
+	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote:
 		return no("type " + clip(string(msg.MsgType), 40))
-	case room.encrypted && !evt.Mautrix.WasEncrypted:
+	case clear:
 		return no("plain text in an encrypted room")
 	}
+	body := words(msg)
+	if body == "" {
+		return no("empty")
+	}
+	emote := msg.MsgType == event.MsgEmote
+	mentioned := g.mentioned(msg, body)
+	toUs := mentioned || repliesToUs(msg, ours) || allowed && g.inActiveThread(msg, room.active)
+	switch {
+	case !allowed && toUs: // nor does the model get to read it: who may not talk to us does not do so in other words
+		return no("sender is not allowed")
+	case !allowed || !room.private() && !room.open && !toUs:
+		o := opinion{reason: "not addressed to the bot", emote: emote}
+		if !room.private() && !session.Commands(body) {
+			o.heard = body
+		}
+		return o
+	}
+	text := body
+	if mentioned || room.open {
+		text = g.stripMention(body, room.name)
+	}
+	return opinion{pass: true, text: text, private: room.private(), emote: emote}
+}
+
+// anEdit is why an edit is no message.
+const anEdit = "edit"
+
+// words is what a message says, without the quote that a reply may carry.
+func words(msg *event.MessageEventContent) string {
 	body := msg.Body
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
-	body = clean(body)
-	if body == "" {
-		return no("empty")
+	return clean(body)
+}
+
+// oddKind says what an event is that people send and we cannot read; "" = something else.
+func oddKind(evt *event.Event) string {
+	switch evt.Type.Type {
+	case event.EventSticker.Type:
+		return "sticker"
+	case event.EventUnstablePollStart.Type, pollStart.Type:
+		return "poll"
 	}
-	mentioned := msg.Mentions.Has(id.UserID(g.self)) || mentionsID(body, g.self) || strings.Contains(msg.FormattedBody, "https://matrix.to/#/"+g.self+`"`)
-	if !room.private() && !mentioned && !repliesToUs(msg, ours) && !g.inActiveThread(msg, room.active) {
-		return no("not addressed to the bot")
+	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok && msg.MsgType == event.MsgLocation {
+		return "location"
 	}
-	text := body
-	if mentioned {
-		text = g.stripMention(body, room.name)
+	return ""
+}
+
+// pollStart is how a poll begins by the specification.
+var pollStart = event.Type{Type: "m.poll.start", Class: event.MessageEventType}
+
+// mentioned tells whether a message is for us by what it says of itself, or, if its
+// client says nothing, by a link to us or our full id in it. Our name is no mention, and
+// what is quoted is not either: others may have it, and said that before.
+func (g *gate) mentioned(msg *event.MessageEventContent, body string) bool {
+	if msg.Mentions != nil {
+		return msg.Mentions.Has(id.UserID(g.self))
 	}
-	return opinion{pass: true, text: text, private: room.private()}
+	own := slices.DeleteFunc(strings.Split(body, "\n"), func(line string) bool { return strings.HasPrefix(line, ">") })
+	return mentionsID(strings.Join(own, "\n"), g.self) || linksTo(msg.FormattedBody, g.self)
+}
+
+var (
+	quoteTag = regexp.MustCompile(`(?i)<(/?)(?:blockquote|mx-reply)\b[^>]*>`)
+	linkTag  = regexp.MustCompile(`(?i)<a\s[^>]*?href\s*=\s*["']?([^"'\s>]+)`)
+)
+
+// linksTo tells whether HTML has a link to user beside what it quotes.
+func linksTo(html, user string) bool {
+	var own strings.Builder
+	depth, from := 0, 0
+	for _, m := range quoteTag.FindAllStringSubmatchIndex(html, -1) {
+		if depth == 0 {
+			own.WriteString(html[from:m[0]])
+		}
+		if m[2] == m[3] {
+			depth++
+		} else {
+			depth = max(0, depth-1)
+		}
+		from = m[1]
+	}
+	if depth == 0 {
+		own.WriteString(html[from:])
+	}
+	for _, m := range linkTag.FindAllStringSubmatch(own.String(), -1) {
+		to, err := url.PathUnescape(strings.ReplaceAll(m[1], "&amp;", "&"))
+		if err != nil {
+			continue
+		}
+		to, _, _ = strings.Cut(to, "?")
+		for _, link := range []string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")} {
+			if to == link {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func repliesToUs(msg *event.MessageEventContent, ours func(id.EventID) bool) bool {
@@ -182,7 +299,7 @@ func (g *gate) stripMention(text, name string) string {
 	local := strings.TrimPrefix(strings.SplitN(g.self, ":", 2)[0], "@")
 	forms := []string{g.self, "@" + local, local}
 	if name != "" {
-		forms = append(forms, "["+name+"](https://matrix.to/#/"+g.self+")", "@"+name, name)
+		forms = append(forms, "["+name+"](https://matrix.to/#/"+g.self+")", "@["+name+"]", "@"+name, name)
 	}
 	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
 	for _, f := range forms {

@@ -34,6 +34,12 @@ func msgType(t event.MessageType) func(*event.MessageEventContent, *event.Event)
 	return func(c *event.MessageEventContent, _ *event.Event) { c.MsgType = t }
 }
 
+func inHTML(formatted string) func(*event.MessageEventContent, *event.Event) {
+	return func(c *event.MessageEventContent, _ *event.Event) {
+		c.Format, c.FormattedBody = event.FormatHTML, formatted
+	}
+}
+
 func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEncrypted = false }
 
 func TestGate(t *testing.T) {
@@ -62,7 +68,11 @@ func TestGate(t *testing.T) {
 		{"stranger who mentions", message(stranger, "hello", mentions(self)), group, "", false},
 		{"ourselves", message(self, "hello"), dm, "", false},
 		{"notice", message(me, "hello", msgType(event.MsgNotice)), dm, "", false},
-		{"emote", message(me, "waves", msgType(event.MsgEmote)), dm, "", false},
+		{"emote", message(me, "waves", msgType(event.MsgEmote)), dm, "waves", true},
+		{"emote in a group", message(me, "waves", msgType(event.MsgEmote)), group, "", false},
+		{"emote that mentions", message(me, "waves at Reverie", msgType(event.MsgEmote), mentions(self)), group, "waves at Reverie", false},
+		{"notice that mentions", message(me, "hello", msgType(event.MsgNotice), mentions(self)), group, "", false},
+		{"location", message(me, "here", msgType(event.MsgLocation)), dm, "", false},
 		{"picture", message(me, "cat.png", msgType(event.MsgImage)), dm, "", false},
 		{"no type", message(me, "hello", msgType("")), dm, "", false},
 		{"blank", message(me, " \n\t "), dm, "", false},
@@ -94,6 +104,21 @@ func TestGate(t *testing.T) {
 		{"group, pill in the HTML", message(me, "Reverie hello", func(c *event.MessageEventContent, _ *event.Event) {
 			c.FormattedBody = `<a href="https://matrix.to/#/` + self + `">Reverie</a> hello`
 		}), group, "hello", false},
+		{"group, pill with its id escaped", message(me, "@[Reverie] hello", inHTML(`<a href='https://matrix.to/#/%40reverie%3Aexample.org?via=example.org'>@Reverie</a> hello`)), group, "hello", false},
+		{"group, pill as a matrix: link", message(me, "Reverie hello", inHTML(`<A class="x" HREF="matrix:u/reverie:example.org">Reverie</A> hello`)), group, "hello", false},
+		{"group, pill to a longer id", message(me, "Reverie hello", inHTML(`<a href="https://matrix.to/#/`+self+`.uk">Reverie</a> hello`)), group, "", false},
+		{"group, pill in a quote", message(me, "> Reverie\n\nhe said", inHTML(`<blockquote>a <blockquote>b</blockquote><a href="https://matrix.to/#/`+self+`">Reverie</a></blockquote> he said`)), group, "", false},
+		{"group, pill in a reply's quote", message(me, "go on", inHTML(`<mx-reply><a href="https://matrix.to/#/`+self+`">Reverie</a></mx-reply>go on`), reply("$theirs")), group, "", false},
+		{"group, pill behind a quote", message(me, "Reverie", inHTML(`<blockquote>x</blockquote><a href="https://matrix.to/#/`+self+`">Reverie</a>`)), group, "Reverie", false},
+		{"group, pill, but it says that nobody is mentioned", message(me, "Reverie hello", inHTML(`<a href="https://matrix.to/#/`+self+`">Reverie</a> hello`), mentions()), group, "", false},
+		{"group, full id, but it says that somebody else is mentioned", message(me, self+" hello", mentions("@you:example.org")), group, "", false},
+		{"group, full id in a quoted line", message(me, "> "+self+" hello\nhe said"), group, "", false},
+		{"group, mentioned with others", message(me, "You, Reverie: hello", mentions("@you:example.org", self)), group, "You, Reverie: hello", false},
+		{"group, the whole room mentioned", message(me, "@room hello", func(c *event.MessageEventContent, _ *event.Event) { c.Mentions = &event.Mentions{Room: true} }), group, "", false},
+		{"group, reply to us that mentions somebody else", message(me, "go on", reply("$ours"), mentions("@you:example.org")), group, "go on", false},
+		{"group where everything is for us", message(me, "hello all"), with(group, func(r *roomFacts) { r.open = true }), "hello all", false},
+		{"group where everything is for us, stranger", message(stranger, "hello all"), with(group, func(r *roomFacts) { r.open = true }), "", false},
+		{"group where everything is for us, notice", message(me, "hello", msgType(event.MsgNotice)), with(group, func(r *roomFacts) { r.open = true }), "", false},
 		{"group, the bare name is no mention", message(me, "Reverie: hello"), group, "", false},
 		{"group, reply to us", message(me, "go on", reply("$ours")), group, "go on", false},
 		{"group, reply to somebody", message(me, "go on", reply("$theirs")), group, "", false},
@@ -113,6 +138,80 @@ func TestGate(t *testing.T) {
 				t.Error("refused without a reason for the log")
 			}
 		})
+	}
+}
+
+// TestGateHears: what is said in a group and not for us may be told to the model later;
+// commands, notices, edits and ourselves are not, and nothing of a direct chat.
+func TestGateHears(t *testing.T) {
+	const me, stranger = "@me:example.org", "@x:evil.example"
+	g, err := newGate(self, []string{me}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
+	dm := roomFacts{direct: true, encrypted: true, members: 2, name: "Reverie"}
+	sticker := &event.Event{Sender: me, Type: event.EventSticker}
+	sticker.Mautrix.WasEncrypted = true
+	for _, c := range []struct {
+		name  string
+		evt   *event.Event
+		room  roomFacts
+		heard string
+		odd   string
+	}{
+		{"allowed", message(me, "nice weather"), group, "nice weather", ""},
+		{"stranger", message(stranger, "nice weather"), group, "nice weather", ""},
+		{"stranger who mentions", message(stranger, "hello", mentions(self)), group, "", ""},
+		{"stranger who replies to us", message(stranger, "hello", reply("$ours")), group, "", ""},
+		{"reply to somebody", message(me, "> <@you:x> y\n\nyes", reply("$theirs")), group, "yes", ""},
+		{"emote", message(me, "waves", msgType(event.MsgEmote)), group, "waves", ""},
+		{"ourselves", message(self, "hello"), group, "", ""},
+		{"for us", message(me, "hello", mentions(self)), group, "", ""},
+		{"command", message(stranger, "!stop"), group, "", ""},
+		{"notice", message(stranger, "x", msgType(event.MsgNotice)), group, "", ""},
+		{"picture", message(stranger, "x", msgType(event.MsgImage)), group, "", ""},
+		{"edit", message(stranger, "* x", func(c *event.MessageEventContent, _ *event.Event) { c.SetEdit("$0") }), group, "", ""},
+		{"plain text in an encrypted room", message(stranger, "x", inTheClear), group, "", ""},
+		{"stranger in a direct chat", message(stranger, "x"), dm, "", ""},
+		{"location in a direct chat", message(me, "x", msgType(event.MsgLocation)), dm, "", "location"},
+		{"location of a stranger", message(stranger, "x", msgType(event.MsgLocation)), dm, "", ""},
+		{"location in a group", message(me, "x", msgType(event.MsgLocation)), group, "", ""},
+		{"sticker in a direct chat", sticker, dm, "", "sticker"},
+		{"sticker in a group", sticker, group, "", ""},
+	} {
+		if o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.heard != c.heard || o.odd != c.odd || o.heard != "" && o.pass {
+			t.Errorf("%s: %+v", c.name, o)
+		}
+	}
+}
+
+// TestPrivate: a room is a direct chat if somebody said so, and only with one other person.
+func TestPrivate(t *testing.T) {
+	for _, c := range []struct {
+		direct  bool
+		members int
+		want    bool
+	}{{true, 2, true}, {true, 1, true}, {true, 0, false}, {true, 3, false}, {false, 2, false}, {false, 1, false}} {
+		if got := (roomFacts{direct: c.direct, members: c.members}).private(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestGateBots: programs are answered if they are named, and by no pattern.
+func TestGateBots(t *testing.T) {
+	g, err := newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]bool{"@me:a": true, "@x:a": true, "@spam:a": false, "@x:B": false, "@good:b": true, "@x:c": false} {
+		if g.allows(user) != want {
+			t.Errorf("%s: %v", user, !want)
+		}
+	}
+	if _, err := newGate(self, []string{"@me:a"}, nil, "spam"); err == nil || !strings.Contains(err.Error(), "bots[0]") {
+		t.Errorf("a bad pattern: %v", err)
 	}
 }
 

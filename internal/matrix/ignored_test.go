@@ -199,7 +199,6 @@ func TestOddMessages(t *testing.T) {
 	}{
 		{"notice", "m.room.message", of("m.notice")},
 		{"notice that mentions", "m.room.message", with(of("m.notice"), content{"m.mentions": content{"user_ids": []string{b.UserID()}}})},
-		{"emote", "m.room.message", of("m.emote")},
 		{"image", "m.room.message", with(of("m.image"), media)},
 		{"image without an address", "m.room.message", of("m.image")},
 		{"file", "m.room.message", with(of("m.file"), media)},
@@ -228,6 +227,31 @@ func TestOddMessages(t *testing.T) {
 		t.Log("posted:", c.name)
 	}
 	b.onlyHears(s, you.UserID(), room, "still there?")
+	// Of a location, stickers and polls their sender is told that words are needed: once, if they come at once.
+	await(t, s, "no notice", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	told := map[string]int{}
+	for _, raw := range s.Events(room) {
+		var e struct {
+			Sender  string
+			Content struct{ Msgtype, Body string }
+		}
+		ok(t, json.Unmarshal(raw, &e))
+		if e.Sender == b.UserID() && e.Content.Body != "" {
+			told[e.Content.Msgtype+": "+e.Content.Body]++
+		}
+	}
+	for _, kind := range []string{"location", "sticker", "poll"} {
+		if n := told["m.notice: I cannot read a "+kind+", only words. Tell me in a message what it is about."]; n == 0 || n > 2 {
+			t.Errorf("of a %s the person is told %d times; %v", kind, n, told)
+		}
+	}
+	if len(told) != 3 {
+		t.Errorf("told %v", told)
+	}
+	s.Post(you.UserID(), room, "m.room.message", of("m.emote"))
+	if in := b.next(); in.Text != "* you x" {
+		t.Errorf("an emote is heard as %q", in.Text)
+	}
 }
 
 // Relations that lead nowhere, or in a circle, do not keep a message from being

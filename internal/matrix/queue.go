@@ -225,6 +225,9 @@ func (q *queue) leave(ctx context.Context, room string) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = '' WHERE room = ? AND state IN ('new', 'utd', 'failed')`, room); err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM heard WHERE room = ?`, room); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room' WHERE room = ? AND state IN ('draft', 'pending')`, room)
 		return err
 	})

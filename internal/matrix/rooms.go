@@ -13,6 +13,8 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/session"
 )
 
 // joinTries is how often joining or refusing is tried. Joining over federation
@@ -150,6 +152,16 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
+	set := session.Settings{DB: c.q.db}
+	mention, err := set.Get(ctx, room.String(), session.SettingMention)
+	if err != nil {
+		return f, err
+	}
+	direct, err := set.Get(ctx, room.String(), session.SettingDirect)
+	if err != nil {
+		return f, err
+	}
+	f.open, f.direct = mention == "off", direct == "on" || direct != "off" && f.direct
 	f.name = c.displayName(ctx, room, c.cli.UserID)
 	return f, nil
 }

@@ -19,6 +19,8 @@ import (
 type batch struct {
 	in       []session.Inbound
 	past     []session.Inbound // passed the gate, but too old for an answer
+	heard    []heardLine       // what was not for us, and edits of that
+	listen   map[string]bool   // messages of in that take along what was heard before
 	unread   []unread
 	threads  []inThread
 	echoes   []echo
@@ -83,7 +85,9 @@ func (c *Client) register() {
 	s.OnEventType(event.StateTombstone, c.onTombstone)
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
-	s.OnEventType(event.EventMessage, c.onMessage)
+	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {
+		s.OnEventType(kind, c.onMessage)
+	}
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }
@@ -257,6 +261,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	})
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
+		c.notTaken(ctx, b, evt, room, o)
 		return
 	}
 	m := session.Inbound{
@@ -271,9 +276,13 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		fail(ctx, err)
 		return
 	}
+	if o.emote {
+		m.Text = emote(m.SenderName, m.Sender, o.text)
+	}
 	if c.unanswerable(ctx, b, m, room) {
 		return
 	}
+	c.listens(ctx, b, m)
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
 	b.in = append(b.in, m)
 }

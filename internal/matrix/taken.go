@@ -98,14 +98,28 @@ func (q *queue) read(ctx context.Context, id string, b *batch) error {
 
 // store stores the messages of a batch and what follows from it.
 func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
-	for _, m := range b.in {
-		if err := q.put(ctx, tx, m, "new"); err != nil {
-			return err
-		}
+	if err := q.hear(ctx, tx, b, ""); err != nil {
+		return err
 	}
 	for _, m := range b.past {
 		m.Text, m.Quotes, m.Files = "", nil, nil
 		if err := q.put(ctx, tx, m, "done"); err != nil {
+			return err
+		}
+		if err := q.hear(ctx, tx, b, m.ID); err != nil {
+			return err
+		}
+	}
+	for _, m := range b.in {
+		if b.listen[m.ID] {
+			if err := q.give(ctx, tx, &m); err != nil {
+				return err
+			}
+		}
+		if err := q.put(ctx, tx, m, "new"); err != nil {
+			return err
+		}
+		if err := q.hear(ctx, tx, b, m.ID); err != nil {
 			return err
 		}
 	}
@@ -184,6 +198,9 @@ func (q *queue) putUnread(ctx context.Context, tx *sql.Tx, u unread) error {
 // of one that has is to be forgotten.
 func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, event); err != nil {
+		return err
+	}
+	if err := q.unhear(ctx, tx, event); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = '' WHERE id = ? AND state IN ('new', 'utd', 'failed')`, event)

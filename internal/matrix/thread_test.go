@@ -60,16 +60,6 @@ func thread(root string) content {
 	return content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": content{"event_id": root}}}
 }
 
-// set decides a room's setting, as !config does.
-func (b *bot) set(room, name, value string) {
-	b.t.Helper()
-	db := openDB(b.t, b.dir)
-	defer db.Close()
-	if err := (session.Settings{DB: db}).Set(b.t.Context(), room, name, value, "@you:matrix.test", time.Now()); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // quiet waits until all is sent that is to be.
 func (b *bot) quiet(s *matrixtest.Server) {
 	b.t.Helper()
@@ -117,7 +107,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())
-			b.set(room, session.SettingThreads, c.setting)
+			b.set(t, room, session.SettingThreads, c.setting)
 			root := s.Say(you.UserID(), room, "the root, for nobody")
 			if c.direct {
 				b.next()
@@ -433,7 +423,7 @@ func TestThreadAfterARestart(t *testing.T) {
 	await(t, s, "the fault is not met", func() bool { return broken.Hits() > 0 })
 	b.stop()
 	broken.Remove()
-	b.set(room, session.SettingThreads, "off") // what was asked before is answered where it was asked
+	b.set(t, room, session.SettingThreads, "off") // what was asked before is answered where it was asked
 	b = startWith(t, server, dir, nil, hurry, you.UserID())
 	for in := b.next(); in.ID != asked; in = b.next() {
 	}

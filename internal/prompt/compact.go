@@ -45,7 +45,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 		if text = strings.TrimSpace(text); text == "" {
 			return ""
 		}
-		return openData(nonce, source) + "\n" + breakUp(text) + "\n" + closeData(nonce)
+		return fenced(text, source, nonce)
 	}
 	values := map[string]string{
 		"{goal}": data("goal", strings.Join(c.Goal, "\n")), "{previous}": data("summary", c.Previous),

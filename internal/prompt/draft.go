@@ -350,6 +350,7 @@ func (r *request) nonce(old *epoch) string {
 type sentMessage struct {
 	id                 int64
 	header, text, tail string
+	quotes             string
 	nonce              string
 	message            llm.Message
 	tokens             int
@@ -376,7 +377,7 @@ func (r *request) composeHistory(d *draft) {
 			tail = ""
 		}
 		s := &r.room.sent[i]
-		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce {
+		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce || s.quotes != m.Quotes() {
 			*s = sendMessage(m, tail, e.nonce)
 		}
 		if m.Role == llm.User || len(d.turns) == 0 {
@@ -404,9 +405,12 @@ func (r *request) forgetSent(past []history.Message) {
 }
 
 func sendMessage(m *history.Message, tail, nonce string) sentMessage {
-	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, tail: tail, nonce: nonce}
+	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, quotes: m.Quotes(), tail: tail, nonce: nonce}
 	sent := *m
 	sent.Tail = tail
+	if s.quotes != "" {
+		sent.Quoted = []history.Quoted{{Text: fenced(s.quotes, quotedSource, nonce)}}
+	}
 	if strings.Contains(m.Text, nonce) {
 		sent.Text = breakUp(m.Text)
 	}

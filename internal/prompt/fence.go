@@ -21,6 +21,14 @@ func closeData(nonce string) string { return "</data " + nonce + ">" }
 func openNote(nonce string) string  { return "[note " + nonce + "]" }
 func closeNote(nonce string) string { return "[/note " + nonce + "]" }
 
+// quotedSource is where the words come from that a message quotes.
+const quotedSource = "quoted"
+
+// fenced is other people's words between the delimiters of data.
+func fenced(text, source, nonce string) string {
+	return openData(nonce, source) + "\n" + breakUp(text) + "\n" + closeData(nonce)
+}
+
 // breakUp changes the first character of everything in s that looks like a
 // fence, with or without a nonce, so that it no longer does.
 func breakUp(s string) string {

@@ -132,7 +132,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 	}
 	if body != "" {
 		if row.Trust == Data {
-			body = openData(nonce, c.source) + "\n" + breakUp(body) + "\n" + closeData(nonce)
+			body = fenced(body, c.source, nonce)
 		}
 		parts = append(parts, body)
 	}

@@ -11,7 +11,8 @@ import (
 	"reverie/internal/skill"
 )
 
-// outside is what tools brought into the conversation that is nobody's here. What
+// outside is what tools brought into the conversation that is nobody's here, and what
+// bystanders said. What
 // memory was searched for is not: it was noted, or said, in this very scope.
 func outside(past []history.Message) string {
 	foreign := map[string]bool{} // by the id of the call
@@ -22,6 +23,9 @@ func outside(past []history.Message) string {
 		}
 		if m.Role == llm.Tool && foreign[m.CallID] {
 			read = append(read, m.Text)
+		}
+		if m.Bystanders {
+			read = append(read, m.Quotes())
 		}
 	}
 	return strings.Join(read, "\n")

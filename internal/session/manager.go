@@ -51,6 +51,10 @@ type Config struct {
 	// Private tells whether a room is a direct chat right now; nil = as it was when
 	// somebody last wrote in it.
 	Private func(ctx context.Context, room string) (bool, error)
+	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody
+	// who is quoted.
+	Self    string
+	Allowed func(user string) bool
 	// Window says what is known of the chat model's window, asking nobody; nil = what
 	// Models found out.
 	Window func() prompt.Inputs

@@ -176,12 +176,18 @@ var ownTools = []string{"append_memory", "task", "goal", "add_skill", tool.StayS
 // in this conversation, and whether words from elsewhere were read since.
 func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope {
 	scope.Event, scope.Quote, scope.At = in.ID, in.Text, in.At
-	elsewhere := false
-	var said []string
+	elsewhere, asking := false, false
+	var said, overheard []string
 	for _, m := range past {
+		if m.Bystanders {
+			overheard = append(overheard, m.Quotes())
+		}
+		before := asking // several messages may be answered together
+		asking = m.Role == llm.User
 		switch {
 		case m.Role == llm.User:
-			elsewhere = false
+			scope.Bystanders = m.Bystanders || before && scope.Bystanders
+			elsewhere = scope.Bystanders
 			if m.Sender == in.Sender {
 				said = append(said, m.Text)
 			}
@@ -189,6 +195,7 @@ func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope
 			elsewhere = true
 		}
 	}
+	scope.Overheard = strings.Join(overheard, "\n")
 	scope.Outside, scope.Agreed = outside(past), agreed(past, in.Sender)
 	scope.Elsewhere, scope.Said = elsewhere || in.Event != "", strings.Join(said[max(0, len(said)-20):], "\n")
 	return scope

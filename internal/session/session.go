@@ -27,6 +27,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	lane      []Inbound
+	arrived   map[string]time.Time    // when what is not through came, by its ID
 	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand    string                  // whose burst that is; empty = an event
 	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
@@ -49,7 +50,7 @@ type Session struct {
 }
 
 func newSession(m *Manager, talk history.Talk) *Session {
-	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1)}
+	s := &Session{Manager: m, talk: talk, room: talk.Room(), thread: talk.Thread(), log: m.cfg.Log.With("room", talk.Room()), ready: make(chan struct{}, 1), arrived: map[string]time.Time{}}
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
@@ -61,6 +62,7 @@ func newSession(m *Manager, talk history.Talk) *Session {
 // turn that runs, and is answered next.
 func (s *Session) push(in Inbound) {
 	s.mu.Lock()
+	s.arrived[in.ID] = s.cfg.Now()
 	if s.interrupt != nil {
 		s.interrupt()
 	}
@@ -144,6 +146,7 @@ func (s *Session) Run(ctx, work context.Context) {
 // program stays unhandled, and is taken up again at the next start.
 func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	newest := burst[len(burst)-1]
+	defer s.through(burst)
 	if newest.Event != "" {
 		s.handleEvent(ctx, newest)
 		return
@@ -216,7 +219,13 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 	if name, args, ok := parseCommand(newest.Text); ok {
 		return s.command(ctx, newest, name, args)
 	}
-	return s.turn(ctx, burst)
+	if answer, err := s.paced(ctx, burst); err != nil || !answer {
+		return err
+	}
+	if err := s.turn(ctx, burst); err != nil {
+		return err
+	}
+	return s.answered(ctx, newest.Sender)
 }
 
 // standing leaves out what its sender has taken back while it waited.

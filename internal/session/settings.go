@@ -21,6 +21,8 @@ const (
 	SettingThreads   = "threads"
 	SettingStreaming = "streaming"
 	SettingMention   = "mention"
+	SettingListen    = "listen"
+	SettingDirect    = "direct"
 )
 
 // settings lists what can be set for a room, in the order it is shown.
@@ -29,6 +31,8 @@ func settings() []setting {
 		{SettingThreads, "where I answer: where I was asked, always in a thread, or never in one", []string{"auto", "always", "off"}},
 		{SettingStreaming, "whether an answer can be seen while it is written: where only two are, always, or never", []string{"auto", "on", "off"}},
 		{SettingMention, "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", []string{"needed", "off"}},
+		{SettingListen, "whether I am shown what was said in a group before I was asked", []string{"on", "off"}},
+		{SettingDirect, "whether this is a direct chat: as it was begun, yes, or no; with more than two people it never is", []string{"auto", "on", "off"}},
 	}
 }
 

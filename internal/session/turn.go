@@ -144,10 +144,12 @@ func (s *Session) append(ctx context.Context, in Inbound) error {
 	if at.IsZero() {
 		at = s.cfg.Now()
 	}
-	return s.cfg.History.Append(ctx, &history.Message{
+	m := history.Message{
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
-	})
+	}
+	m.Quoted, m.Bystanders = s.quoted(in)
+	return s.cfg.History.Append(ctx, &m)
 }
 
 // heardBefore finds what the message at past[at], the first of a burst, still

@@ -11,7 +11,10 @@ type addSkillArgs struct {
 	Documentation string `json:"documentation" rule:"required" doc:"The whole procedure, in Markdown."`
 }
 
-func (s *Set) addSkill(_ context.Context, _ Scope, a addSkillArgs) (string, error) {
+func (s *Set) addSkill(_ context.Context, scope Scope, a addSkillArgs) (string, error) {
+	if err := scope.held(a.Documentation); err != nil {
+		return "", err
+	}
 	sk, replaced, err := s.cfg.Skills.Add(a.Name, a.Summary, a.Documentation)
 	if err != nil {
 		return "", err

@@ -47,6 +47,10 @@ type Scope struct {
 	System    bool   // a system event is worked on: no person waits for an answer
 	Outside   string // such words in all of the conversation
 	Agreed    string // what was proposed to User, who agreed
+	// Bystanders tells that the message quotes people who may not use the assistant: what
+	// acts outwards is not done then. Overheard is what such people say in this conversation.
+	Bystanders bool
+	Overheard  string
 
 	Spawner Spawner // nil = there are no sub-sessions
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself

@@ -8,14 +8,29 @@ import (
 )
 
 // said is a person's own words in a user message: without the header in
-// brackets that the program put before them ("[Sat 2026-11-21 09:14 CET]") and
-// without the notes and data that it put after them.
+// brackets that the program put before them ("[Sat 2026-11-21 09:14 CET]"), without what
+// they quote of others, and without the notes and data that it put after them.
 func said(msg string) string {
-	own := strings.TrimSpace(beforeNotes(withoutHeader(msg)))
+	msg = withoutQuotes(withoutHeader(msg))
+	own := strings.TrimSpace(beforeNotes(msg))
 	if own == "" { // then it was all theirs
-		own = strings.TrimSpace(withoutHeader(msg))
+		own = strings.TrimSpace(msg)
 	}
 	return own
+}
+
+var quotedRE = regexp.MustCompile(`^<data id="(\w+)" source="quoted">\n`)
+
+// withoutQuotes leaves out the block of quotes that a message begins with.
+func withoutQuotes(msg string) string {
+	m := quotedRE.FindStringSubmatch(msg)
+	if m == nil {
+		return msg
+	}
+	if _, after, ok := strings.Cut(msg, "\n</data "+m[1]+">\n"); ok {
+		return after
+	}
+	return msg
 }
 
 func withoutHeader(msg string) string {

@@ -43,6 +43,18 @@ func (s *Server) Post(user, room, typ string, content any) string {
 	return s.put(s.known(room), &event{typ: typ, sender: user, content: mustJSON(content)}).id
 }
 
+// Redact has a user take an event back: its content is gone, for whoever asks from now on.
+// It returns the id of the redaction.
+func (s *Server) Redact(user, room, eventID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.notify()
+	r := s.known(room)
+	by := s.put(r, &event{typ: "m.room.redaction", sender: user, content: mustJSON(map[string]string{"redacts": eventID}), redacts: eventID})
+	r.redacted(by)
+	return by.id
+}
+
 // Say is Post with a plain text message.
 func (s *Server) Say(user, room, text string) string {
 	return s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}})

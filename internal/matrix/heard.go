@@ -1,0 +1,211 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"maunium.net/go/mautrix/event"
+
+	"reverie/internal/session"
+)
+
+// What is kept of a room's talk that is not for us, until we are asked something there.
+const (
+	heardKept  = 30 // lines of a room
+	heardFor   = 24 * time.Hour
+	heardRunes = 1_000 // runes of one
+	givenLines = 20    // with one message
+	givenRunes = 4_000
+)
+
+// heardLine is something that was said in a room with others, and not to us.
+type heardLine struct {
+	session.Quote
+	room, thread string
+	edit         bool   // it says what the line ID reads now
+	after        string // the message for us that it came after in its batch; empty = none
+}
+
+// notTaken does what there is to do about a message that is not for us.
+func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
+	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
+	line := heardLine{room: evt.RoomID.String(), Quote: session.Quote{
+		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
+	for _, m := range b.in {
+		if m.Room == line.room {
+			line.after = m.ID
+		}
+	}
+	switch {
+	case o.odd != "":
+		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == oddText(o.odd) }) { // ten stickers are one answer
+			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: oddText(o.odd), replyTo: line.ID})
+		}
+	case o.reason == anEdit && msg != nil && msg.NewContent != nil && !room.private() && (evt.Mautrix.WasEncrypted || !room.encrypted):
+		line.ID, line.Text = msg.RelatesTo.GetReplaceID().String(), clip(clean(msg.NewContent.Body), heardRunes)
+		line.edit = true
+		b.heard = append(b.heard, line)
+	case o.heard != "" && c.listening(ctx, line.room):
+		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
+		if o.emote {
+			line.Text = emote(line.Name, line.Sender, line.Text)
+		}
+		line.thread = msg.RelatesTo.GetThreadParent().String()
+		b.heard = append(b.heard, line)
+	}
+}
+
+func oddText(kind string) string {
+	return "I cannot read a " + kind + ", only words. Tell me in a message what it is about."
+}
+
+// emote is what somebody does, in words.
+func emote(name, sender, text string) string {
+	if name == "" {
+		name = sender
+	}
+	return "* " + name + " " + text
+}
+
+// listening tells whether what is not for us is to be kept for the next question.
+func (c *Client) listening(ctx context.Context, room string) bool {
+	v, err := session.Settings{DB: c.q.db}.Get(ctx, room, session.SettingListen)
+	if err != nil {
+		fail(ctx, err)
+	}
+	return v == "on"
+}
+
+// listens notes whether m, which is for us, is to take along what was heard before it.
+// A command has no use for that.
+func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) {
+	if m.Private || session.Commands(m.Text) || !c.listening(ctx, m.Room) {
+		return
+	}
+	if b.listen == nil {
+		b.listen = map[string]bool{}
+	}
+	b.listen[m.ID] = true
+}
+
+// hear stores what was heard after a message of the batch, and forgets what is too old or
+// too much.
+func (q *queue) hear(ctx context.Context, tx *sql.Tx, b *batch, after string) error {
+	for _, h := range b.heard {
+		if h.after != after {
+			continue
+		}
+		if h.edit {
+			if err := q.amend(ctx, tx, h); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, step := range []struct {
+			query string
+			args  []any
+		}{
+			{`DELETE FROM heard WHERE heard_at < ?`, []any{q.now().Add(-heardFor).UnixMilli()}},
+			{`INSERT OR IGNORE INTO heard (event, room, thread, sender, name, text, at, heard_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+				[]any{h.ID, h.room, h.thread, h.Sender, h.Name, h.Text, h.At.UnixMilli(), q.now().UnixMilli()}},
+			{`DELETE FROM heard WHERE room = ?1 AND seq <= (SELECT seq FROM heard WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`, []any{h.room, heardKept}},
+		} {
+			if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+				return fmt.Errorf("keep what was heard: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// give adds to m what was heard where it was said since the last time. Each line is given
+// once: the history has it then.
+func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error {
+	var known bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, m.ID).Scan(&known); err != nil || known {
+		return err
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT event, sender, name, text, at FROM heard
+		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC LIMIT ?`, m.Room, m.Thread, q.now().Add(-heardFor).UnixMilli(), givenLines)
+	if err != nil {
+		return fmt.Errorf("read what was heard: %w", err)
+	}
+	defer rows.Close()
+	var lines []session.Quote
+	left, full := givenRunes, false
+	for rows.Next() {
+		l := session.Quote{Why: session.QuoteHeard}
+		var at int64
+		if err := rows.Scan(&l.ID, &l.Sender, &l.Name, &l.Text, &at); err != nil {
+			return fmt.Errorf("read what was heard: %w", err)
+		}
+		l.At = time.UnixMilli(at)
+		if left -= utf8.RuneCountInString(l.Text); left < 0 || full {
+			full = true
+			continue
+		}
+		lines = append(lines, l)
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read what was heard: %w", err)
+	}
+	slices.Reverse(lines)
+	m.Quotes = append(m.Quotes, lines...)
+	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread); err != nil {
+		return fmt.Errorf("note what was given of what was heard: %w", err)
+	}
+	return nil
+}
+
+// amend has a line that was heard say what its sender made of it since. One that was
+// given already stays.
+func (q *queue) amend(ctx context.Context, tx *sql.Tx, e heardLine) error {
+	query, args := `UPDATE heard SET text = ?3 WHERE event = ?1 AND sender = ?2 AND given = 0`, []any{e.ID, e.Sender, e.Text}
+	if e.Text == "" || session.Commands(e.Text) {
+		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
+	}
+	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("change what was heard: %w", err)
+	}
+	return nil
+}
+
+// unhear forgets what was heard as event, also where it waits as a quote.
+func (q *queue) unhear(ctx context.Context, tx *sql.Tx, event string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE event = ?`, event); err != nil {
+		return fmt.Errorf("forget what was heard: %w", err)
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT id, brought FROM inbox WHERE state = 'new' AND instr(brought, ?) > 0`, event)
+	if err != nil {
+		return fmt.Errorf("forget what was heard: %w", err)
+	}
+	defer rows.Close()
+	changed := map[string]string{}
+	for rows.Next() {
+		var m session.Inbound
+		var with string
+		if err := rows.Scan(&m.ID, &with); err != nil {
+			return fmt.Errorf("forget what was heard: %w", err)
+		}
+		if err := unpack(&m, with); err != nil {
+			return err
+		}
+		m.Quotes = slices.DeleteFunc(m.Quotes, func(x session.Quote) bool { return x.ID == event })
+		if changed[m.ID], err = pack(m); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("forget what was heard: %w", err)
+	}
+	for id, with := range changed {
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET brought = ? WHERE id = ?`, with, id); err != nil {
+			return fmt.Errorf("forget what was heard: %w", err)
+		}
+	}
+	return nil
+}

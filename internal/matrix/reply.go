@@ -1,0 +1,144 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+const (
+	chainLength = 6                // messages back
+	chainTime   = 10 * time.Second // for all of them
+	chainRunes  = 6_000            // of all of them
+	replyRunes  = 1_500            // of one
+)
+
+// repliedTo completes a message with what it replies to, and what that replied to.
+var repliedTo = completion{
+	name:  "reply",
+	needs: func(m session.Inbound) bool { return m.ReplyTo != "" && !session.Commands(m.Text) },
+	fetch: (*Client).replyChain,
+	limit: chainTime,
+}
+
+// replyChain puts into m the messages that it replies to, the oldest first, before what
+// was heard in the room. The newest answer of ours needs no quote: the model has it.
+func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
+	m.Quotes = slices.DeleteFunc(m.Quotes, func(q session.Quote) bool { return q.Why == session.QuoteReply }) // of an earlier attempt
+	var chain []session.Quote
+	var failed error
+	seen := map[string]bool{m.ID: true}
+	left := chainRunes
+	for at := m.ReplyTo; at != "" && len(chain) < chainLength && !seen[at]; {
+		seen[at] = true
+		link, err := c.link(ctx, m.Room, at)
+		switch {
+		case errors.Is(err, errNewest):
+			at = ""
+			continue
+		case err != nil && len(chain) == 0:
+			failed = err
+			link.quote = session.Quote{ID: at, Text: whyNot(err)}
+		case err != nil:
+			failed, at = err, ""
+			continue
+		}
+		if link.quote.Text != "" {
+			link.quote.Why, link.quote.Text = session.QuoteReply, clip(link.quote.Text, replyRunes)
+			if left -= utf8.RuneCountInString(link.quote.Text); left < 0 {
+				break
+			}
+			chain = append(chain, link.quote)
+		}
+		at = link.next
+	}
+	slices.Reverse(chain)
+	m.Quotes = append(chain, m.Quotes...)
+	return failed
+}
+
+// errNewest is of our newest answer in a room.
+var errNewest = errors.New("our newest answer")
+
+// link is a message of a reply chain, and what it replies to. One that says nothing that
+// could be shown, as what was taken back, has no text.
+type link struct {
+	quote session.Quote
+	next  string
+}
+
+// link gets a message of a room: ours from the outbox, others from the homeserver.
+func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
+	if own, known, err := c.q.said(ctx, room, evt); known || err != nil {
+		own.quote.Sender = c.cli.UserID.String()
+		return own, err
+	}
+	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
+	if err != nil || got.Unsigned.RedactedBecause != nil {
+		return link{}, err
+	}
+	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
+	if !ok {
+		return link{}, nil
+	}
+	l := link{next: msg.RelatesTo.GetNonFallbackReplyTo().String(), quote: session.Quote{
+		ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), Text: words(msg), At: time.UnixMilli(got.Timestamp)}}
+	switch msg.MsgType {
+	case event.MsgText, event.MsgNotice:
+	case event.MsgEmote:
+		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
+	default:
+		l.quote.Text = strings.TrimSpace("(" + strings.TrimPrefix(string(msg.MsgType), "m.") + ") " + l.quote.Text)
+	}
+	return l, nil
+}
+
+// whyNot is why a message cannot be shown, for the model.
+func whyNot(err error) string {
+	switch {
+	case errors.Is(err, mautrix.MNotFound), errors.Is(err, mautrix.MForbidden), errors.Is(err, errElsewhere):
+		return "(this message is not there, or not for you to see)"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "(this message could not be fetched in time)"
+	}
+	return "(this message cannot be read)"
+}
+
+// said looks for a message of ours in a room, and for what it answered; errNewest if no
+// answer has been given there since.
+func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool, err error) {
+	var name, newest string
+	var at int64
+	err = q.db.QueryRowContext(ctx, `SELECT id, text, reply_to, created_at,
+		coalesce((SELECT o.id FROM outbox AS o WHERE o.room = outbox.room AND o.kind = 'text' AND o.event_id <> '' ORDER BY o.seq DESC LIMIT 1), '')
+		FROM outbox WHERE room = ? AND event_id = ?`, room, evt).Scan(&name, &l.quote.Text, &l.next, &at, &newest)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return link{}, false, nil
+	case err != nil:
+		return link{}, false, fmt.Errorf("matrix: look into the outbox: %w", err)
+	case whole(name) == whole(newest):
+		return link{}, true, errNewest
+	}
+	l.quote.ID, l.quote.At = evt, time.UnixMilli(at)
+	return l, true, nil
+}
+
+// whole is the name of the message that partID made parts of.
+func whole(part string) string {
+	if at := strings.LastIndexByte(part, '-'); at > 0 && at < len(part)-1 && strings.Trim(part[at+1:], "0123456789") == "" {
+		return part[:at]
+	}
+	return part
+}

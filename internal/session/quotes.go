@@ -1,0 +1,126 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"reverie/internal/history"
+)
+
+const (
+	quoteRunes  = 1_500 // of one quote
+	replyRunes  = 6_000 // of all that a message replies to
+	heardRunes  = 4_000 // of what was heard in the room
+	nameRunes   = 40    // of a name
+	quoteShare  = 8     // all quotes together take at most one in so many parts of the window
+	quoteTokens = 2     // characters of a token, to be sure
+)
+
+// Commands reports whether a text is a command rather than a message.
+func Commands(text string) bool {
+	_, _, command := parseCommand(text)
+	return command
+}
+
+// quoted renders what in quotes as the model reads it, and tells whether words of people
+// are among it who may not talk to us. A line of a quote begins with "> ", so that none
+// passes for the line that says whose it is; the fence around it is the prompt's. What is
+// too much goes from the oldest on, what was only heard before what is replied to.
+func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
+	if len(in.Quotes) == 0 {
+		return nil, false
+	}
+	room := replyRunes + heardRunes
+	if window, _ := s.cfg.Models.Window("chat"); window > 0 {
+		room = min(room, window/quoteShare*quoteTokens)
+	}
+	each := min(quoteRunes, room/2)
+	keep := make([]string, len(in.Quotes))
+	for _, heard := range []bool{false, true} {
+		left := min(room, replyRunes)
+		if heard {
+			left = min(room, heardRunes)
+		}
+		for i := len(in.Quotes) - 1; i >= 0; i-- {
+			q := in.Quotes[i]
+			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread { // the thread began with it, see branch
+				continue
+			}
+			text := s.quote(q, each)
+			n := utf8.RuneCountInString(text)
+			if n > left {
+				break
+			}
+			keep[i] = text
+			left -= n
+			room -= n
+		}
+	}
+	for i, text := range keep {
+		q := in.Quotes[i]
+		if text == "" && q.Why != QuoteThread {
+			continue
+		}
+		if text != "" {
+			out = append(out, history.Quoted{Event: q.ID, Text: text})
+		}
+		ours := q.Sender == "" || q.Sender == s.cfg.Self || q.Sender == in.Sender
+		bystanders = bystanders || !ours && s.cfg.Allowed != nil && !s.cfg.Allowed(q.Sender)
+	}
+	return out, bystanders
+}
+
+// lineEnds are what ends a line, besides \n.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// quote is one quote in lines, with at most so many characters of what was said.
+func (s *Session) quote(q Quote, most int) string {
+	who := "somebody"
+	switch name := cleanName(q.Name); {
+	case q.Sender != "" && q.Sender == s.cfg.Self:
+		who = "you"
+	case q.Sender != "" && name != "" && !strings.Contains(q.Name, "@"): // a name that looks like an id is none
+		who = name + " (" + oneLine(q.Sender, 255) + ")"
+	case q.Sender != "":
+		who = oneLine(q.Sender, 255)
+	}
+	how := map[QuoteKind]string{QuoteReply: "replied to", QuoteHeard: "said in the room"}[q.Why]
+	var b strings.Builder
+	b.WriteString(who)
+	if !q.At.IsZero() {
+		b.WriteString(", " + q.At.In(s.cfg.Location).Format("Mon 2006-01-02 15:04"))
+	}
+	if how != "" {
+		b.WriteString(", " + how)
+	}
+	b.WriteString(":")
+	for line := range strings.SplitSeq(strings.TrimSpace(clipRunes(lineEnds.Replace(q.Text), most)), "\n") {
+		fmt.Fprintf(&b, "\n> %s", strings.TrimRightFunc(line, unicode.IsSpace))
+	}
+	return b.String()
+}
+
+// cleanName is a display name without what could make it anything else: it is one line
+// of letters, digits and few signs.
+func cleanName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsLetter(r), unicode.IsMark(r), unicode.IsDigit(r), r == '-', r == '_', r == '.', r == '\'', r == '’':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return -1
+	}, name)
+	return oneLine(name, nameRunes)
+}
+
+// clipRunes cuts a text to n characters and says so.
+func clipRunes(text string, n int) string {
+	if utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	return string([]rune(text)[:n]) + " …"
+}

@@ -1,0 +1,75 @@
+package test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix/peer"
+)
+
+// TestGroup: in an encrypted room with somebody who may not talk to the bot, a question
+// brings what was said before, also after kill -9, and what it replies to.
+func TestGroup(t *testing.T) {
+	w, m := newWorld(t), newModel(t)
+	you, other := w.person(t, "you"), w.person(t, "other")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	name := "@reverie:" + w.home.Name
+	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "boat", Encrypted: true, Invite: []string{name, other.UserID()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, name)
+	if err := other.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, other.UserID())
+	say := func(text string) {
+		t.Helper()
+		if _, err := other.Say(t.Context(), room, text); err != nil {
+			t.Fatal(err)
+		}
+		for limit := time.After(time.Minute); ; {
+			select {
+			case e := <-you.Events():
+				if e.Kind == peer.Message && e.Body == text {
+					return
+				}
+			case <-limit:
+				t.Fatalf("%q does not arrive", text)
+			}
+		}
+	}
+	sent := func() string { last, _ := m.last.Load().(string); return last }
+	say("the boat leaves at nine")
+	if _, err := you.SayTo(t.Context(), room, "hello", name); err != nil {
+		t.Fatal(err)
+	}
+	first := hear(t, you, room)
+	if last := sent(); !strings.Contains(last, `, said in the room:\n\u003e the boat leaves at nine`) && !strings.Contains(last, `, said in the room:\n> the boat leaves at nine`) || !strings.Contains(last, other.UserID()) {
+		t.Errorf("the model was asked\n%s", last)
+	}
+	bot.kill()
+	say("bring a hat")
+	bot.start(t, "")
+	if _, err := you.Reply(t.Context(), room, first.ID, "and now?"); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, you, room)
+	if last := sent(); strings.Count(last, "bring a hat") != 1 || strings.Count(last, "leaves at nine") != 1 || strings.Contains(last, "replied to:") {
+		t.Errorf("after kill -9 the model was asked\n%s", last)
+	}
+	if _, err := you.Reply(t.Context(), room, first.ID, "no, about this one"); err != nil {
+		t.Fatal(err)
+	}
+	hear(t, you, room)
+	if last := sent(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
+		t.Errorf("with a reply the model was asked\n%s", last)
+	}
+	if n := m.calls.Load(); n != 3 {
+		t.Errorf("the model was asked %d times", n)
+	}
+	if log := bot.log.String(); strings.Contains(log, "nine") || strings.Contains(log, "a hat") {
+		t.Error("the log shows what was said")
+	}
+}

@@ -22,6 +22,7 @@ type batch struct {
 	unread   []unread
 	echoes   []echo
 	redacted []string          // event ids
+	changes  []change          // to what was said before, in order
 	last     map[string]string // room → the newest event in it
 	holes    []string          // direct chats of which something was missed for good
 	notices  []notice
@@ -82,6 +83,7 @@ func (c *Client) register() {
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
 	s.OnEventType(event.EventMessage, c.onMessage)
+	s.OnEventType(event.EventReaction, c.onReaction)
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }
@@ -158,7 +160,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
-	if len(b.in) > 0 {
+	if len(b.in)+len(b.changes) > 0 {
 		poke(c.inWake)
 	}
 	if len(b.unread) > 0 {
@@ -225,6 +227,7 @@ func (c *Client) onRedaction(ctx context.Context, evt *event.Event) {
 	}
 	if b := batchOf(ctx); b != nil && target != "" {
 		b.redacted = append(b.redacted, target.String())
+		c.tookBack(ctx, b, evt, target)
 	}
 }
 
@@ -237,6 +240,9 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	room, err := c.facts(ctx, evt.RoomID)
 	if err != nil {
 		fail(ctx, err)
+		return
+	}
+	if c.onEdit(ctx, b, evt, room) {
 		return
 	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {

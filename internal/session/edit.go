@@ -384,6 +384,10 @@ func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
 	if err != nil || gone || !s.young(in.At) {
 		return err
 	}
+	// What was remembered by the words before, as with !remember.
+	if err := s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
+		return err
+	}
 	m := in
 	m.ID, m.Change, m.Target = in.Target, "", ""
 	s.asking = m

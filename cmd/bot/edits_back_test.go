@@ -17,7 +17,7 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 	asked := r.s.Say(you, room, "slow #apple")
 	r.showing(room, "answer 1 to #apple")
 	r.redact(you, room, asked)
-	r.await("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
 	r.showing(room)
 	r.settled()
 	r.s.Say(you, room, "and #fig")
@@ -40,7 +40,7 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 	second, third := r.s.Say(you, room, "and #fig"), r.s.Say(you, room, "and #kiwi")
 	r.edit(you, room, third, "and #plum")
 	r.redact(you, room, second)
-	r.await("not taken in", func() bool {
+	r.until("not taken in", func() bool {
 		return r.count(`SELECT count(*) FROM inbox WHERE state = 'redacted' OR text LIKE '%#plum'`) >= 2
 	})
 	close(m.release)
@@ -61,12 +61,12 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	r.s.Say(you, room, "slow #first")
 	r.showing(room, "answer 1 to #first")
 	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
-	r.await("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
 	close(m.release)
 	both := r.showing(room, "#first", "answer")
 	r.settled()
 	r.redact(you, room, one)
-	r.await("not answered anew", func() bool { return m.calls() > 3 })
+	r.until("not answered anew", func() bool { return m.calls() > 3 })
 	r.settled()
 	now := r.showing(room, "#first", "#fig")
 	if n := r.traces("#apple"); n != 0 || now[1].id != both[1].id {
@@ -74,7 +74,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	}
 	hook := r.s.Fault(matrixtest.On("redact"), matrixtest.Status(500, "M_UNKNOWN"))
 	r.redact(you, room, two)
-	r.await("nothing is redacted", func() bool { return hook.Hits() > 0 })
+	r.until("nothing is redacted", func() bool { return hook.Hits() > 0 })
 	stop()
 	hook.Remove()
 	calls := m.calls()
@@ -119,13 +119,13 @@ func TestOurAnswerIsTakenBack(t *testing.T) {
 	was := r.showing(room, "answer 1 to #apple")
 	r.settled()
 	r.redact(friend, room, was[0].id) // the homeserver has seen to it that they may
-	r.await("still in the history", func() bool { return r.count(`SELECT count(*) FROM message WHERE text LIKE 'answer 1%'`) == 0 })
+	r.until("still in the history", func() bool { return r.count(`SELECT count(*) FROM message WHERE text LIKE 'answer 1%'`) == 0 })
 	r.settled()
 	if m.calls() != 1 {
 		t.Errorf("%d requests", m.calls())
 	}
 	r.react(you, room, asked, "🔁") // a new one is a new event
-	r.await("not answered anew", func() bool { return len(r.shown(room)) == 2 })
+	r.until("not answered anew", func() bool { return len(r.shown(room)) == 2 })
 	if now := r.shown(room); !strings.Contains(now[1].body, "answer 2 to #apple") {
 		t.Errorf("shown: %v", now)
 	}
@@ -137,7 +137,7 @@ func TestEditedAndTakenBack(t *testing.T) {
 	room := r.direct()
 	for i, late := range []bool{false, true} {
 		asked := r.s.Say(you, room, "tell me of #apple")
-		r.await("no answer", func() bool { return m.calls() == i+1 && len(r.shown(room)) == 1 })
+		r.until("no answer", func() bool { return m.calls() == i+1 && len(r.shown(room)) == 1 })
 		r.settled()
 		if !late {
 			r.edit(you, room, asked, "tell me of #plum")
@@ -168,15 +168,15 @@ func TestReactions(t *testing.T) {
 	r.react(friend, room, draft[0].id, "❌")
 	r.react(you, room, draft[0].id, "👍")
 	r.react(you, room, draft[0].id, "✖️")
-	r.await("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
 	r.showing(room, "I stopped working on this")
 	r.settled()
 	r.react(friend, room, asked, "🔁")
 	r.react(you, room, asked, "🔄")
 	r.showing(room, "I stopped working") // a message that was final is not streamed into
-	r.await("not answered anew", func() bool { return m.calls() == 2 })
+	r.until("not answered anew", func() bool { return m.calls() == 2 })
 	r.react(you, room, asked, "🛑")
-	r.await("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
 	r.settled()
 	close(m.release)
 	r.react(you, room, draft[0].id, "🔁")
@@ -199,26 +199,24 @@ func TestReactionsInAGroup(t *testing.T) {
 		return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
 	}
 	asked := mention(you, "slow #apple")
-	r.await("not asked", func() bool { return m.calls() == 1 })
+	r.until("not asked", func() bool { return m.calls() == 1 })
 	r.react(friend, room, asked, "❌")
-	next := r.s.Say(friend, room, "nothing for the bot") // it has been seen when the receipt of the next one is there
-	_ = next
 	theirs := mention(friend, "slow #fig")
-	r.await("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
 	if m.givenUp() != 0 {
 		t.Error("somebody else may stop it")
 	}
 	r.react(you, room, asked, "❌")
-	r.await("the request is not given up", func() bool { return m.givenUp() == 1 })
-	r.await("not asked", func() bool { return m.calls() == 2 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("not asked", func() bool { return m.calls() == 2 })
 	r.react(you, room, theirs, "❌") // an owner
-	r.await("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
 	r.showing(room, "I stopped", "I stopped")
 	r.s.Post(friend, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "keep slow #kiwi", "m.mentions": map[string]any{"user_ids": []string{itself}},
 		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": theirs, "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": theirs}}})
-	r.await("no second round", func() bool { return m.calls() == 4 })
+	r.until("no second round", func() bool { return m.calls() == 4 })
 	mention(friend, "!stop")
-	r.await("the request is not given up", func() bool { return m.givenUp() == 3 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 3 })
 }
 
 // Edits that are none, and an edit that makes a message one for us.

@@ -138,7 +138,7 @@ func (r *running) direct() (room string) {
 
 func (r *running) meet(q matrixtest.NewRoom) (room string) {
 	room = r.s.Room(you, q)
-	r.await("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
+	r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
 	return room
 }
 
@@ -180,7 +180,7 @@ func (r *running) shown(room string) (all []shownEvent) {
 func (r *running) showing(room string, texts ...string) []shownEvent {
 	r.t.Helper()
 	var last []shownEvent
-	r.await(fmt.Sprintf("not shown: %q", texts), func() bool {
+	r.until(fmt.Sprintf("not shown: %q", texts), func() bool {
 		last = r.shown(room)
 		if len(last) != len(texts) {
 			return false
@@ -223,17 +223,22 @@ func (r *running) count(query string, args ...any) (n int) {
 	return n
 }
 
+// until waits until something holds that the homeserver need not hear of.
+func (r *running) until(what string, holds func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatal(what)
+		}
+	}
+}
+
 // settled waits until nothing is left to be done in the queues.
 func (r *running) settled() {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if r.count(`SELECT (SELECT count(*) FROM inbox WHERE state = 'new') + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'draft')) + (SELECT count(*) FROM takeback) + (SELECT count(*) FROM redaction)`) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatal("something is left to be done")
-		}
-	}
+	r.until("something is left to be done", func() bool {
+		return r.count(`SELECT (SELECT count(*) FROM inbox WHERE state = 'new') + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'draft')) + (SELECT count(*) FROM takeback) + (SELECT count(*) FROM redaction)`) == 0
+	})
 }
 
 // said counts where a word stands that should stand nowhere that a model, or a search,
@@ -286,7 +291,7 @@ func TestEditedWhileAnswering(t *testing.T) {
 		r.edit(you, room, asked, fmt.Sprintf("slow #pear%d", i))
 	}
 	r.edit(you, room, asked, "quick #plum")
-	r.await("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
 	now := r.showing(room, "answer 2 to #plum")
 	r.settled()
 	if now[0].id != draft[0].id || m.calls() != 2 {
@@ -303,7 +308,7 @@ func TestEditedDuringTools(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "keep slow #apple")
-	r.await("no second round", func() bool { return m.calls() == 2 })
+	r.until("no second round", func() bool { return m.calls() == 2 })
 	r.edit(you, room, asked, "keep #plum")
 	r.showing(room, "to #plum")
 	r.settled()

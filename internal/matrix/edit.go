@@ -417,6 +417,13 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 // What is asked of it stands beside what is encrypted.
 func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
+	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstWait / 2):
+			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
+		}
+	}
 	if err != nil {
 		return m, "the message cannot be had: " + err.Error()
 	}

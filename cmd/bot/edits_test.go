@@ -312,7 +312,7 @@ func TestEditedDuringTools(t *testing.T) {
 	r.edit(you, room, asked, "keep #plum")
 	r.showing(room, "to #plum")
 	r.settled()
-	if _, newest := m.last(); !strings.Contains(newest, "Tools used then: append_memory") {
+	if _, newest := m.last(); !strings.Contains(newest, "You answered this before and used append_memory") {
 		t.Errorf("the model is told %q", newest)
 	}
 	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#plum%'`); n != 1 {

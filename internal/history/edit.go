@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"reverie/internal/llm"
 )
 
 // Reword gives the message event of a person other words, wherever it was said: its
 // sender edited it. The old ones leave what prompts added to it, its short forms, and
-// the lines of summaries that repeat them; it is harvested anew. note, if any, becomes a
-// line of its header that says what the model must know of the edit. One that was taken
+// the lines of summaries that repeat them; it is harvested anew. note, if any, goes to the
+// end of its header and says what the model must know of the edit. One that was taken
 // back stays so. It returns the message as it was; false if there is none.
 func (s *Store) Reword(ctx context.Context, event, text, note string) (was Message, ok bool, err error) {
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
@@ -34,7 +35,7 @@ func (s *Store) Reword(ctx context.Context, event, text, note string) (was Messa
 		}
 		header := was.Header
 		if note != "" {
-			header = firstLine(header) + "\n" + note
+			header = annotated(header, note)
 		}
 		if said == text {
 			_, err := tx.ExecContext(ctx, `UPDATE message SET header = ? WHERE id = ?`, header, was.ID)
@@ -253,13 +254,18 @@ func unsayInSummaries(ctx context.Context, tx *sql.Tx, room, said string) error 
 	return nil
 }
 
-func firstLine(text string) string {
-	for i, r := range text {
-		if r == '\n' {
-			return text[:i]
-		}
+// annotated is a header with note at its end, within the brackets if it has some, in the
+// place of the one it had.
+func annotated(header, note string) string {
+	const sign = " | "
+	body, closed := strings.CutSuffix(header, "]")
+	if at := strings.LastIndex(body, sign); at >= 0 {
+		body = body[:at]
 	}
-	return text
+	if body += sign + note; closed {
+		body += "]"
+	}
+	return body
 }
 
 // inTx runs f in one transaction.

@@ -180,14 +180,14 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 	return err
 }
 
-// edited tells when the edit ch came, and whether one of the same message came after it:
-// it may have waited for its key.
+// edited tells when the edit ch came, and whether it is too late with it: it was taken in
+// before, or waited for its key while others of the same message came.
 func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, late bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT received_at FROM inbox WHERE id = ? AND state IN ('utd', 'failed')`, ch.ID).Scan(&came)
+	err = tx.QueryRowContext(ctx, `SELECT received_at, state NOT IN ('utd', 'failed') FROM inbox WHERE id = ?`, ch.ID).Scan(&came, &late)
 	if errors.Is(err, sql.ErrNoRows) {
 		return q.now().UnixMilli(), false, nil
 	}
-	if err == nil {
+	if err == nil && !late {
 		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE target = ? AND change = 'edited' AND id <> ? AND received_at >= ?)`, ch.Target, ch.ID, came).Scan(&late)
 	}
 	return came, late, err

@@ -226,13 +226,13 @@ var reading = []string{"search_memory", "read_file"}
 
 // acted is what the model is told, in the header of a message that it answers anew, of
 // the tools that it used before; "" = of none that did something. No comma: in a header
-// that means that others are in the room.
+// that says that others are in the room.
 func acted(used []string) string {
 	used = slices.DeleteFunc(slices.Clone(used), func(name string) bool { return slices.Contains(reading, name) })
 	if len(used) == 0 {
 		return ""
 	}
-	return "(This was answered before in other words or from other words. Tools used then: " + strings.Join(used, "; ") + ". What they did stands: see whether it still fits and mend it if not.)"
+	return "You answered this before and used " + strings.Join(used, "; ") + ". What that did stands: see whether it still fits and mend it if not."
 }
 
 // reword gives a message that is in the history the words of the edit e. The old ones
@@ -348,6 +348,9 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 		return nil
 	}
 	if err := s.settle(ctx); err != nil {
+		if context.Cause(ctx) == errStopped { //nolint:errorlint // our own value
+			return s.reword(context.WithoutCancel(ctx), in, "") // it is not to be answered anew
+		}
 		return err
 	}
 	was, known, err := s.cfg.History.Find(ctx, s.room, in.Target)
@@ -518,8 +521,8 @@ func (s *Session) unhear(ctx context.Context, reply string) error {
 }
 
 // unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
-// of the answers to it. What was learned from it is forgotten by whoever the transport
-// tells. An answer to others as well is given anew without it.
+// of the answers to it, nor what was learned from it. An answer to others as well is
+// given anew without it.
 func (s *Session) unsay(ctx context.Context, in Inbound) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return s.forgetAnswer(ctx, in.Target)
@@ -543,7 +546,11 @@ func (s *Session) unsay(ctx context.Context, in Inbound) error {
 	if err != nil {
 		return err
 	}
-	return s.cfg.History.Unquote(ctx, quotes)
+	if err := s.cfg.History.Unquote(ctx, quotes); err != nil {
+		return err
+	}
+	_, err = s.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target) // a tool may have noted it meanwhile
+	return err
 }
 
 // withdraw removes the answer reply to a message that was taken back, or gives it anew if

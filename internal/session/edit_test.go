@@ -223,3 +223,30 @@ func TestActed(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// While an edit waits to be answered anew, somebody stops it: the words change, and the
+// old answer stands.
+func TestStoppedBeforeItIsAnsweredAnew(t *testing.T) {
+	w, _ := edits(t, t.TempDir(), "one", "two")
+	w.say(t, "$1", "first")
+	w.cfg.Settle = time.Hour
+	in := Inbound{ID: "$e", Room: "!dm", Sender: owner, Text: "FIRST", Private: true, At: time.Now(), Change: Edited, Target: "$1"}
+	if err := w.Deliver(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it is not taken up", func() bool {
+		s := w.sessionOf("!dm")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.hand["$1"]
+	})
+	if err := w.Deliver(t.Context(), Inbound{ID: "$stop", Room: "!dm", Sender: owner, Private: true, Change: StopThis, Target: "$1"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-w.room.handled
+	}
+	if got, want := w.words(t), "user FIRST | assistant one"; got != want || w.room.said("$1").Text != "one" {
+		t.Errorf("%s; said %+v", got, w.room.said("$1"))
+	}
+}

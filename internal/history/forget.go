@@ -158,8 +158,11 @@ func stringsIn(v any) []string {
 	return all
 }
 
-// TakenBack reports whether m was emptied because its sender took it back.
-func TakenBack(m Message) bool { return m.Role == llm.User && m.Text == takenBack }
+// TakenBack reports whether m was emptied because its sender took it back, or, of an
+// answer, because what it answers was, or somebody took it out of the room.
+func TakenBack(m Message) bool {
+	return (m.Role == llm.User || m.Role == llm.Assistant) && m.Text == takenBack
+}
 
 // Unquote takes quotes, such as of a message that was taken back, out of what
 // prompts added to messages and out of the results of tools.

@@ -32,6 +32,7 @@ type bot struct {
 	server  *homeserver.Server
 	dir     string
 	heard   chan session.Inbound
+	changes chan session.Inbound // to what was said before; they are done with when they are here
 	log     *lockedBuffer
 	stopRun func() // ends Run, once
 	stop    func() // ends Run and closes the database, once
@@ -80,7 +81,7 @@ func start(t *testing.T, server *homeserver.Server, dir string, answer func(*bot
 // startWith is start with a configuration that change has changed.
 func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(*bot, session.Inbound), change func(*matrix.Config), owners ...string) *bot {
 	t.Helper()
-	b := &bot{t: t, server: server, dir: dir, heard: make(chan session.Inbound, 100), log: &lockedBuffer{}}
+	b := &bot{t: t, server: server, dir: dir, heard: make(chan session.Inbound, 100), changes: make(chan session.Inbound, 100), log: &lockedBuffer{}}
 	db := openDB(t, dir)
 	cfg := config(server, dir, db, owners...)
 	cfg.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -94,6 +95,10 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 	// go: stop ends it and waits for it.
 	go func() {
 		ended <- b.Run(ctx, func(_ context.Context, in session.Inbound) error {
+			if in.Change != "" {
+				b.changes <- in
+				return b.Handled(context.Background(), in.ID)
+			}
 			if answer != nil {
 				answer(b, in)
 			}

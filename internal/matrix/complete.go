@@ -41,9 +41,14 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 	held := map[string]bool{}
 	for _, r := range rows {
 		switch {
+		case r.Change != "" && r.incomplete:
+			c.completing(g, l, r.Room, func() { c.adopt(ctx, r.Inbound) })
+		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
+			ready = append(ready, r)
 		case held[r.Room]:
+			held[r.ID] = true
 		case r.incomplete:
-			held[r.Room] = true
+			held[r.Room], held[r.ID] = true, true
 			c.completing(g, l, r.Room, func() { c.complete(ctx, r.Inbound) })
 		default:
 			ready = append(ready, r)
@@ -69,6 +74,7 @@ func (c *Client) completing(g *errgroup.Group, l *lanes, room string, f func()) 
 
 // complete fetches what m lacks and stores it.
 func (c *Client) complete(ctx context.Context, m session.Inbound) {
+	was := m.Text
 	for _, k := range completions() {
 		if !k.needs(m) {
 			continue
@@ -80,7 +86,7 @@ func (c *Client) complete(ctx context.Context, m session.Inbound) {
 	if ctx.Err() != nil {
 		return // at the next start
 	}
-	if err := c.q.completed(ctx, m); err != nil {
+	if err := c.q.completed(ctx, m, was); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
 		select { // the row is still incomplete, and would be worked on again at once
 		case <-ctx.Done():
@@ -112,15 +118,15 @@ func (q *queue) unheard(ctx context.Context, m session.Inbound) []session.Quote 
 	})
 }
 
-// completed stores what a message was completed with. One that was taken back
-// meanwhile stays as it is.
-func (q *queue) completed(ctx context.Context, m session.Inbound) error {
+// completed stores what a message was completed with, whose text was was. One that was
+// taken back meanwhile stays as it is, and so does the text of one that was edited.
+func (q *queue) completed(ctx context.Context, m session.Inbound, was string) error {
 	m.Quotes = q.unheard(ctx, m)
 	with, err := pack(m)
 	if err != nil {
 		return err
 	}
-	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET text = ?, brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, m.Text, with, m.ID); err != nil {
+	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET text = iif(text = ?, ?, text), brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, was, m.Text, with, m.ID); err != nil {
 		return fmt.Errorf("matrix: complete a message: %w", err)
 	}
 	return nil

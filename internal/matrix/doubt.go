@@ -142,6 +142,10 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 	if err != nil || len(ids) == 0 {
 		return err
 	}
+	txn, err := c.q.txnOf(ctx, ids[0])
+	if err != nil {
+		return err
+	}
 	for _, evt := range events {
 		var content struct {
 			Device  id.DeviceID     `json:"device_id"`
@@ -157,7 +161,7 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 			return err
 		}
 		if !ours {
-			evt.Unsigned.TransactionID = ids[0]
+			evt.Unsigned.TransactionID = txn
 			return nil
 		}
 	}

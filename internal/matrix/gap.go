@@ -178,6 +178,9 @@ func dropState(room *mautrix.SyncJoinedRoom, missed map[id.EventID]bool) {
 func (c *Client) wasAway(b *batch, since time.Time) {
 	old := map[string]int{}
 	if !since.IsZero() && c.now().Sub(since) > oldAfter {
+		b.changes = slices.DeleteFunc(b.changes, func(ch change) bool {
+			return (ch.Change == session.StopThis || ch.Change == session.AskAgain) && c.tooOld(ch.At)
+		})
 		b.in = slices.DeleteFunc(b.in, func(m session.Inbound) bool {
 			if !c.tooOld(m.At) {
 				return false

@@ -86,7 +86,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 				return err
 			}
 			c.log.Error("matrix: message left for the next start", "room", r.Room, "event", r.ID, "err", err)
-		} else {
+		} else if r.Change == "" || r.Change == session.Edited {
 			c.markRead(readIn{r.Room, r.Thread}, r.ID)
 		}
 		delivered[r.ID], *tries = true, 0

@@ -328,11 +328,11 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		return err
 	}
 	if r.eventID == "" {
-		event, err := c.send(ctx, id.RoomID(r.room), content, r.id)
+		event, err := c.send(ctx, id.RoomID(r.room), content, r.txn())
 		if err != nil {
 			return err
 		}
-		if r.eventID, err = c.q.setEvent(ctx, r.id, event.String()); err != nil {
+		if r.eventID, err = c.q.setEvent(ctx, r, event.String()); err != nil {
 			return err
 		}
 	}
@@ -342,7 +342,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
 		return c.q.sent(ctx, r)
 	}
-	txn := r.id + "-final"
+	txn := r.txn() + "-final"
 	if r.revision > 1 {
 		txn = partID(txn, r.revision-1)
 	}
@@ -437,8 +437,8 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	if row.eventID == "" {
 		var e id.EventID
-		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
-			_, err = c.q.setEvent(ctx, d.id, e.String())
+		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.txn()); err == nil {
+			_, err = c.q.setEvent(ctx, row, e.String())
 		} else if mayBeSent(err) {
 			c.doubtIt(d.id)
 		}

@@ -23,7 +23,7 @@ type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
 	mention, thread                               string
 	drafted                                       bool
-	revision, attempts                            int
+	revision, attempts, generation                int
 	nextAt                                        time.Time
 }
 
@@ -49,16 +49,17 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 	if err := q.takenTwice(ctx, tx, e); err != nil {
 		return err
 	}
+	id, generation := ofTxn(e.txn)
 	done, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
 		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
-		WHERE id = ? AND event_id = ''`, e.event, e.txn)
+		WHERE id = ? AND generation = ? AND event_id = ''`, e.event, id, generation)
 	if err != nil {
 		return err
 	}
 	if n, err := done.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	return q.spokeIn(ctx, tx, e.txn, e.event)
+	return q.spokeIn(ctx, tx, id, e.event)
 }
 
 // say makes the rows of a final message durable, one for each part. A row that
@@ -84,7 +85,7 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 				return err
 			}
 		}
-		return nil
+		return q.shrink(ctx, tx, m, len(parts))
 	})
 	if err != nil {
 		return fmt.Errorf("matrix: store reply: %w", err)
@@ -111,11 +112,11 @@ func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, mention, thread, state, event_id, drafted, revision, attempts, next_at`
+const outColumns = `id, room, kind, text, reply_to, mention, thread, state, event_id, drafted, revision, attempts, next_at, generation`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }
@@ -164,19 +165,19 @@ func scanRows(rows *sql.Rows) ([]outRow, error) {
 
 // setEvent notes which event carries the message, and returns the one that does:
 // a sync may have shown an earlier one while this one was being sent.
-func (q *queue) setEvent(ctx context.Context, id, event string) (carrier string, err error) {
+func (q *queue) setEvent(ctx context.Context, r outRow, event string) (carrier string, err error) {
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
-		if err := q.takenTwice(ctx, tx, echo{txn: id, event: event}); err != nil {
+		if err := q.takenTwice(ctx, tx, echo{txn: r.txn(), event: event}); err != nil {
 			return err
 		}
-		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? RETURNING event_id`, event, id).Scan(&carrier)
+		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? AND generation = ? RETURNING event_id`, event, r.id, r.generation).Scan(&carrier)
 		if errors.Is(err, sql.ErrNoRows) {
 			carrier, err = event, nil
 		}
 		if err != nil {
 			return err
 		}
-		return q.spokeIn(ctx, tx, id, carrier)
+		return q.spokeIn(ctx, tx, r.id, carrier)
 	})
 	if err != nil {
 		return "", fmt.Errorf("matrix: update outbox: %w", err)
@@ -186,19 +187,19 @@ func (q *queue) setEvent(ctx context.Context, id, event string) (carrier string,
 
 // sent marks a row as sent, unless it got a newer text meanwhile.
 func (q *queue) sent(ctx context.Context, r outRow) error {
-	return q.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ?`, r.id, r.revision)
+	return q.update(ctx, `UPDATE outbox SET state = 'sent', error = '' WHERE id = ? AND revision = ? AND generation = ?`, r.id, r.revision, r.generation)
 }
 
 // postpone notes a failure and when to try again.
 // What is stored is rounded up to the millisecond: a homeserver that asks for two
 // seconds gets two.
 func (q *queue) postpone(ctx context.Context, r outRow, at time.Time, why error) error {
-	return q.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ? WHERE id = ? AND revision = ?`, at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.id, r.revision)
+	return q.update(ctx, `UPDATE outbox SET attempts = attempts + 1, next_at = ?, error = ? WHERE id = ? AND revision = ? AND generation = ?`, at.Add(time.Millisecond-1).UnixMilli(), why.Error(), r.id, r.revision, r.generation)
 }
 
 // bury gives a message up.
 func (q *queue) bury(ctx context.Context, r outRow, why error) error {
-	return q.update(ctx, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ? WHERE id = ? AND revision = ?`, why.Error(), r.id, r.revision)
+	return q.update(ctx, `UPDATE outbox SET state = 'dead', attempts = attempts + 1, error = ? WHERE id = ? AND revision = ? AND generation = ?`, why.Error(), r.id, r.revision, r.generation)
 }
 
 func (q *queue) update(ctx context.Context, query string, args ...any) error {
@@ -240,7 +241,7 @@ func (q *queue) leave(ctx context.Context, room string) error {
 // draftsLeft returns the drafts of an earlier run.
 func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
 	rows, err := q.db.QueryContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
-		AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.id = outbox.reply_to AND inbox.state = 'new') ORDER BY seq`)
+		AND NOT EXISTS (SELECT 1 FROM inbox WHERE (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to) AND inbox.state = 'new') ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read drafts: %w", err)
 	}

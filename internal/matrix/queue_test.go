@@ -139,7 +139,7 @@ func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
 
 func carried(t *testing.T, q *queue, id, event string) {
 	t.Helper()
-	if got, err := q.setEvent(t.Context(), id, event); err != nil || got != event {
+	if got, err := q.setEvent(t.Context(), outRow{id: id}, event); err != nil || got != event {
 		t.Fatalf("setEvent(%s, %s) = %s, %v", id, event, got, err)
 	}
 }

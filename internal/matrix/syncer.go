@@ -25,6 +25,7 @@ type batch struct {
 	threads  []inThread
 	echoes   []echo
 	redacted []string          // event ids
+	changes  []change          // to what was said before, in order
 	last     map[string]string // room → the newest event in it
 	holes    []string          // direct chats of which something was missed for good
 	notices  []notice
@@ -88,6 +89,7 @@ func (c *Client) register() {
 	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {
 		s.OnEventType(kind, c.onMessage)
 	}
+	s.OnEventType(event.EventReaction, c.onReaction)
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }
@@ -164,7 +166,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 
 // wake tells the loops that a batch has work for them.
 func (c *Client) wake(b *batch) {
-	if len(b.in) > 0 {
+	if len(b.in)+len(b.changes) > 0 {
 		poke(c.inWake)
 	}
 	if len(b.unread) > 0 {
@@ -231,6 +233,7 @@ func (c *Client) onRedaction(ctx context.Context, evt *event.Event) {
 	}
 	if b := batchOf(ctx); b != nil && target != "" {
 		b.redacted = append(b.redacted, target.String())
+		c.tookBack(ctx, b, evt, target)
 	}
 }
 
@@ -251,6 +254,9 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 			fail(ctx, err)
 		}
 		return active
+	}
+	if c.onEdit(ctx, b, evt, room) {
+		return
 	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {
 		ours, err := c.q.ours(ctx, e.String())

@@ -16,22 +16,24 @@ import (
 // all the same, and show it only when we have long sent it again: no client can
 // know that beforehand. So the one that comes late is taken back.
 type takeback struct {
-	event, room string
-	attempts    int
-	nextAt      time.Time
+	event, room, reason string
+	attempts            int
+	nextAt              time.Time
 }
 
 // takenTwice notes that the event of e is to be taken back when the message has
-// another event already: the first that we learned of carries it, for good.
+// another event already: the first that we learned of carries it, for good. So is one
+// that comes from before the message was taken out of the room.
 func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
+	id, generation := ofTxn(e.txn)
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room)
-		SELECT ?, room FROM outbox WHERE id = ? AND event_id NOT IN ('', ?)`, e.event, e.txn, e.event)
+		SELECT ?1, room FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`, e.event, id, generation)
 	return err
 }
 
 // takebacks returns the events that are still to be taken back.
 func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT event_id, room, attempts, next_at FROM takeback ORDER BY rowid`)
+	rows, err := q.db.QueryContext(ctx, `SELECT event_id, room, attempts, next_at, reason FROM takeback ORDER BY rowid`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
 	}
@@ -40,7 +42,7 @@ func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
 	for rows.Next() {
 		var t takeback
 		var next int64
-		if err := rows.Scan(&t.event, &t.room, &t.attempts, &next); err != nil {
+		if err := rows.Scan(&t.event, &t.room, &t.attempts, &next, &t.reason); err != nil {
 			return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
 		}
 		t.nextAt = time.UnixMilli(next)
@@ -72,20 +74,20 @@ func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *la
 func (c *Client) takeBack(ctx context.Context, t takeback) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: "sent twice", TxnID: "back:" + t.event})
+	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: t.reason, TxnID: "back:" + t.event})
 	if err != nil && ctx.Err() != nil {
 		return
 	}
 	v, wait := judge(err, t.attempts)
 	switch {
 	case err != nil && v == again:
-		c.log.Warn("matrix: a message that was sent twice is not taken back yet", "room", t.room, "event", t.event, "in", wait.Round(time.Millisecond), "err", err)
+		c.log.Warn("matrix: a message of ours is not taken back yet", "room", t.room, "event", t.event, "reason", t.reason, "in", wait.Round(time.Millisecond), "err", err)
 		err = c.q.update(ctx, `UPDATE takeback SET attempts = attempts + 1, next_at = ? WHERE event_id = ?`, c.now().Add(wait).UnixMilli(), t.event)
 	default:
 		if err != nil {
-			c.log.Error("matrix: a message that was sent twice cannot be taken back", "room", t.room, "event", t.event, "err", err)
+			c.log.Error("matrix: a message of ours cannot be taken back", "room", t.room, "event", t.event, "reason", t.reason, "err", err)
 		} else {
-			c.log.Info("matrix: a message that was sent twice is taken back", "room", t.room, "event", t.event)
+			c.log.Info("matrix: a message of ours is taken back", "room", t.room, "event", t.event, "reason", t.reason)
 		}
 		err = c.q.update(ctx, `DELETE FROM takeback WHERE event_id = ?`, t.event)
 	}

@@ -100,6 +100,9 @@ func plainWords(text string) string {
 
 // bump notes that known was said again.
 func (c *change) bump(known *Entry, again Entry) error {
+	if err := c.again(known, again); err != nil {
+		return err
+	}
 	at := again.ObservedAt
 	if at.IsZero() {
 		at = c.now

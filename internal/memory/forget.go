@@ -36,10 +36,13 @@ func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, er
 }
 
 // ForgetEvent forgets what was learned from the message event, as when its sender
-// takes it back.
+// takes it back. What another message said too stays.
 func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased, error) {
 	if event == "" {
 		return Erased{}, nil
+	}
+	if err := s.disown(ctx, event, nil); err != nil {
+		return Erased{}, err
 	}
 	return s.forget(ctx, a, func(db queryer) ([]string, error) {
 		all, err := entries(ctx, db, `WHERE event = ?`, event)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 )
 
@@ -60,7 +61,7 @@ func parseCommand(text string) (name, args string, ok bool) {
 // alone reports whether in is answered by itself: a command, or a system event.
 func (in Inbound) alone() bool {
 	_, _, command := parseCommand(in.Text)
-	return command || in.Event != ""
+	return command || in.Event != "" || in.Change != ""
 }
 
 func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
@@ -118,7 +119,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 			}
 			return s.say(ctx, in, m.Text)
 		}
-		if m.Role != llm.User || m.Sender == "" { // nobody wrote a system event
+		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue
 		}
 		if err := s.cfg.History.Retire(ctx, s.talk, m.ID); err != nil {

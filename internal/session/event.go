@@ -49,7 +49,7 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	var answer string
 	var failed error
 	s.insist(work, log, func() error {
-		turn, done := s.stoppable(work, "")
+		turn, done := s.stoppable(work, "", in.ID, replyID(in.ID))
 		defer done()
 		answer, failed = s.guardedEvent(turn, in)
 		if failed != nil && context.Cause(turn) == errStopped { //nolint:errorlint // our own value

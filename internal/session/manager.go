@@ -42,6 +42,7 @@ type Config struct {
 	Patience time.Duration    // how long an answer may take before the person is told that it takes long; 0 = 30 s
 	Summary  time.Duration    // how long a model may take to summarise a conversation; 0 = 60 s
 	Quiet    time.Duration    // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
+	Settle   time.Duration    // how long an edited message must stay as it is before it is answered anew; 0 = 1.5 s
 	Again    time.Duration    // until the first new try to store what could not be stored; 0 = 1 s
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -108,6 +109,9 @@ func New(cfg Config) *Manager {
 	}
 	if cfg.Quiet == 0 {
 		cfg.Quiet = 2 * time.Second
+	}
+	if cfg.Settle == 0 {
+		cfg.Settle = 1500 * time.Millisecond
 	}
 	if cfg.Again == 0 {
 		cfg.Again = time.Second

@@ -158,8 +158,8 @@ func (s *Session) through(burst []Inbound) {
 	}
 }
 
-// answered notes that sender has an answer now.
-func (s *Session) answered(ctx context.Context, sender string) error {
+// hasAnswered notes that sender has an answer now.
+func (s *Session) hasAnswered(ctx context.Context, sender string) error {
 	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE pace SET answered_at = ? WHERE room = ? AND sender = ?`, s.cfg.Now().UnixMilli(), s.room, sender); err != nil {
 		return fmt.Errorf("session: note an answer: %w", err)
 	}

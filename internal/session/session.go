@@ -30,6 +30,8 @@ type Session struct {
 	arrived   map[string]time.Time    // when what is not through came, by its ID
 	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
 	inHand    string                  // whose burst that is; empty = an event
+	hand      map[string]bool         // what that is about: its messages, and its reply
+	unwanted  map[string]bool         // messages that somebody stopped before they came
 	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
 	ready     chan struct{}           // holds a token while the lane may have work
@@ -40,6 +42,8 @@ type Session struct {
 
 	compaction compaction
 	newest     Inbound                // that was worked on
+	asked      string                 // the newest message that is being answered; "" = none yet
+	asking     Inbound                // whose answer a change has given anew; ID "" = none
 	kept       int                    // up to this message, the conversation can be found again; 0 = not known
 	counted    int64                  // the answer whose use of memories was counted last
 	read       func(text string) bool // whether the model had a text before it, the last time
@@ -66,7 +70,9 @@ func (s *Session) push(in Inbound) {
 	if s.interrupt != nil {
 		s.interrupt()
 	}
-	if isStop(in) {
+	if in.Change != "" {
+		s.pushChange(in)
+	} else if isStop(in) {
 		s.lane = append([]Inbound{in}, s.lane...)
 		if s.running != nil {
 			s.running(errStopped)
@@ -151,29 +157,47 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 		s.handleEvent(ctx, newest)
 		return
 	}
+	if newest.Change != "" {
+		s.handleChange(ctx, newest)
+		return
+	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
-	s.insist(ctx, log, func() error {
-		turn, done := s.stoppable(ctx, newest.Sender)
-		err := s.guarded(turn, burst)
+	s.asked = ""
+	changed, anew := false, true // whether something was done to the burst while it was worked on
+	var edits []Inbound
+	once := func() error {
+		turn, done := s.stoppable(ctx, newest.Sender, named(burst)...)
+		err := s.attempt(turn, &burst, &edits, changed)
 		done()
+		newest = burst[len(burst)-1]
 		switch {
 		case err == nil || ctx.Err() != nil || store.Passing(err):
 			return err
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
 			return s.notice(ctx, newest, stoppedText)
-		case errors.Is(err, errWithdrawn):
+		case s.concerned(disturbed(turn), burst):
+			log.Info("changed while it was being answered")
+			changed, anew = true, true
+			return nil
+		case disturbed(turn) != nil: // what was asked once more is taken back
+			return nil
+		case errors.Is(err, errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
 			log.Info("taken back while it was being answered")
 			return nil
 		}
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
 		return s.notice(ctx, newest, calm(err, ref))
-	})
-	for _, in := range burst {
+	}
+	for anew && ctx.Err() == nil {
+		anew = false
+		s.insist(ctx, log, once)
+	}
+	for _, in := range append(burst, edits...) {
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
 	}
-	s.background.handled(len(burst), s.cfg.Now())
+	s.background.handled(len(burst)+len(edits), s.cfg.Now())
 	s.newest = newest
 	if ctx.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
@@ -225,7 +249,7 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 	if err := s.turn(ctx, burst); err != nil {
 		return err
 	}
-	return s.answered(ctx, newest.Sender)
+	return s.hasAnswered(ctx, newest.Sender)
 }
 
 // standing leaves out what its sender has taken back while it waited.

@@ -16,16 +16,17 @@ const (
 	slowText    = "_The model is taking its time. I am still working on this; `!stop` ends it._"
 )
 
-// stoppable gives a burst of person a context that !stop ends. done must be called when
-// the burst is through.
-func (s *Session) stoppable(ctx context.Context, person string) (_ context.Context, done func()) {
+// stoppable gives the work for person on ids a context that !stop ends, and what people do
+// to one of them. done must be called when the work is through.
+func (s *Session) stoppable(ctx context.Context, person string, ids ...string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	s.running, s.inHand = cancel, person
+	s.running, s.inHand, s.hand = cancel, person, map[string]bool{}
 	s.mu.Unlock()
+	s.takeInHand(ids...)
 	return ctx, func() {
 		s.mu.Lock()
-		s.running, s.inHand = nil, ""
+		s.running, s.inHand, s.hand = nil, "", nil
 		s.mu.Unlock()
 		cancel(nil)
 	}
@@ -33,7 +34,7 @@ func (s *Session) stoppable(ctx context.Context, person string) (_ context.Conte
 
 func isStop(in Inbound) bool {
 	name, _, ok := parseCommand(in.Text)
-	return ok && name == "stop" && in.Event == ""
+	return ok && name == "stop" && in.Event == "" && in.Change == ""
 }
 
 // stop answers !stop. What runs was stopped when the message came, see push.

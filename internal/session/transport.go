@@ -18,6 +18,8 @@ type Inbound struct {
 	Thread  string  // the thread it was written in, by the id of its root; empty = none
 	Branch  string  // the thread it is answered in, whose conversation it belongs to; empty = the room's own
 	ReplyTo string  // the id of the message that it replies to; empty = none
+	Change  Change  // what it does to something said before, see edit.go; empty = it is a message of its own
+	Target  string  // of a change: the id of what it is done to, an Inbound's or an Outgoing's
 	Quotes  []Quote // what it refers to, and what others had said before it, oldest first
 	Files   []File  // what came with it
 

@@ -59,6 +59,9 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	}
 	s.cfg.Transport.Typing(ctx, s.room, true)
 	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+	if err := s.noteAnswered(ctx, in.ID); err != nil {
+		return err
+	}
 	begun := s.whileSlow(ctx, in)
 	defer begun()
 	reply, err := s.rounds(ctx, in, begun)

@@ -75,6 +75,22 @@ func (p *Peer) Edit(ctx context.Context, room, eventID, text string) error {
 	return err
 }
 
+// Redact takes the event back, and returns when the homeserver has taken that.
+func (p *Peer) Redact(ctx context.Context, room, eventID string) error {
+	if _, err := p.client.RedactEvent(ctx, id.RoomID(room), id.EventID(eventID)); err != nil {
+		return fmt.Errorf("redact %s: %w", eventID, err)
+	}
+	return nil
+}
+
+// React puts the reaction key to the event.
+func (p *Peer) React(ctx context.Context, room, eventID, key string) error {
+	if _, err := p.client.SendReaction(ctx, id.RoomID(room), id.EventID(eventID), key); err != nil {
+		return fmt.Errorf("react to %s: %w", eventID, err)
+	}
+	return nil
+}
+
 // Typing shows the others that this peer is writing, or no longer. It lasts 30
 // seconds at most.
 func (p *Peer) Typing(ctx context.Context, room string, on bool) error {

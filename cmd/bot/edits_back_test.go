@@ -1,0 +1,275 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix/matrixtest"
+)
+
+// A message is taken back while its answer streams: the request ends at once, and nothing
+// of the answer is left, in the room or anywhere else.
+func TestTakenBackWhileAnswering(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	r.redact(you, room, asked)
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.showing(room)
+	r.settled()
+	r.s.Say(you, room, "and #fig")
+	r.showing(room, "to #fig")
+	r.settled()
+	if body, _ := m.last(); m.calls() != 2 || strings.Contains(body, "#apple") {
+		t.Errorf("after %d requests the model is told %s", m.calls(), body)
+	}
+	if n := r.traces("#apple"); n != 0 {
+		t.Errorf("the words stand in %d places", n)
+	}
+}
+
+// A message is taken back while it waits: it is not answered, and the others are.
+func TestTakenBackWhileWaiting(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	second, third := r.s.Say(you, room, "and #fig"), r.s.Say(you, room, "and #kiwi")
+	r.edit(you, room, third, "and #plum")
+	r.redact(you, room, second)
+	r.until("not taken in", func() bool {
+		return r.count(`SELECT count(*) FROM inbox WHERE state = 'redacted' OR text LIKE '%#plum'`) >= 2
+	})
+	close(m.release)
+	r.showing(room, "#apple", "answer 2 to #plum")
+	r.settled()
+	if n := r.traces("#fig") + r.traces("#kiwi"); n != 0 || m.calls() != 2 {
+		t.Errorf("%d requests, and words that nobody said any more in %d places", m.calls(), n)
+	}
+}
+
+// Of two messages that are answered together, one is taken back: the answer is given anew,
+// in its place, without it; the other too, and it is gone. Then a restart in between, with
+// a homeserver that refuses redactions for a while: it is gone all the same.
+func TestTakenBackAfterTheAnswer(t *testing.T) {
+	r, m := withEditing(t)
+	stop := r.start()
+	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	r.s.Say(you, room, "slow #first")
+	r.showing(room, "answer 1 to #first")
+	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
+	close(m.release)
+	both := r.showing(room, "#first", "answer")
+	r.settled()
+	r.redact(you, room, one)
+	r.until("not answered anew", func() bool { return m.calls() > 3 })
+	r.settled()
+	now := r.showing(room, "#first", "#fig")
+	if n := r.traces("#apple"); n != 0 || now[1].id != both[1].id {
+		t.Errorf("the words stand in %d places; %v became %v", n, both, now)
+	}
+	hook := r.s.Fault(matrixtest.On("redact"), matrixtest.Status(500, "M_UNKNOWN"))
+	r.redact(you, room, two)
+	r.until("nothing is redacted", func() bool { return hook.Hits() > 0 })
+	stop()
+	hook.Remove()
+	calls := m.calls()
+	r.start()
+	r.showing(room, "#first")
+	r.settled()
+	if n := r.traces("#fig"); n != 0 || m.calls() != calls {
+		t.Errorf("%d requests more, and the words stand in %d places", m.calls()-calls, n)
+	}
+}
+
+// What was remembered from a message goes when that is taken back, but not what another
+// message said too.
+func TestTakenBackIsForgotten(t *testing.T) {
+	r, _ := withEditing(t)
+	room := r.direct()
+	one := r.s.Say(you, room, "!remember the code is #apple")
+	r.showing(room, "Remembered")
+	two := r.s.Say(you, room, "!remember the key is #fig")
+	r.showing(room, "Remembered", "Remembered")
+	r.s.Say(you, room, "!remember the key is #fig")
+	r.showing(room, "Remembered", "Remembered", "I know that already")
+	r.settled()
+	r.redact(you, room, one)
+	r.redact(you, room, two)
+	r.showing(room, "I know that already")
+	r.settled()
+	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`); n != 1 {
+		t.Errorf("what was said twice is there %d times", n)
+	}
+	if n := r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR event = ?`, two); n != 0 {
+		t.Errorf("%d entries of what was taken back", n)
+	}
+}
+
+// Somebody takes an answer of ours out of the room: the model does not see it any more,
+// and nothing is said again.
+func TestOurAnswerIsTakenBack(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "tell me of #apple")
+	was := r.showing(room, "answer 1 to #apple")
+	r.settled()
+	r.redact(friend, room, was[0].id) // the homeserver has seen to it that they may
+	r.until("still in the history", func() bool { return r.count(`SELECT count(*) FROM message WHERE text LIKE 'answer 1%'`) == 0 })
+	r.settled()
+	if m.calls() != 1 {
+		t.Errorf("%d requests", m.calls())
+	}
+	r.react(you, room, asked, "🔁") // a new one is a new event
+	r.until("not answered anew", func() bool { return len(r.shown(room)) == 2 })
+	if now := r.shown(room); !strings.Contains(now[1].body, "answer 2 to #apple") {
+		t.Errorf("shown: %v", now)
+	}
+}
+
+// An edit and a redaction of the same message come together, in either order.
+func TestEditedAndTakenBack(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	for i, late := range []bool{false, true} {
+		asked := r.s.Say(you, room, "tell me of #apple")
+		r.until("no answer", func() bool { return m.calls() == i+1 && len(r.shown(room)) == 1 })
+		r.settled()
+		if !late {
+			r.edit(you, room, asked, "tell me of #plum")
+		}
+		r.redact(you, room, asked)
+		if late {
+			r.edit(you, room, asked, "tell me of #plum")
+		}
+		r.showing(room)
+		r.settled()
+		if n := r.traces("#plum") + r.traces("#apple"); n != 0 {
+			t.Errorf("edited after it was taken back %v: the words stand in %d places", late, n)
+		}
+	}
+	if m.calls() != 2 {
+		t.Errorf("%d requests for 2 messages", m.calls())
+	}
+}
+
+// ❌ on the draft or on the question ends an answer, when it is by who asked or by an
+// owner; 🔁 has it answered anew in its place. Others, and other things, do nothing.
+func TestReactions(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	asked := r.s.Say(you, room, "slow #apple")
+	draft := r.showing(room, "answer 1 to #apple")
+	r.react(friend, room, draft[0].id, "❌")
+	r.react(you, room, draft[0].id, "👍")
+	r.react(you, room, draft[0].id, "✖️")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.showing(room, "I stopped working on this")
+	r.settled()
+	r.react(friend, room, asked, "🔁")
+	r.react(you, room, asked, "🔄")
+	r.showing(room, "I stopped working") // a message that was final is not streamed into
+	r.until("not answered anew", func() bool { return m.calls() == 2 })
+	r.react(you, room, asked, "🛑")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.settled()
+	close(m.release)
+	r.react(you, room, draft[0].id, "🔁")
+	now := r.showing(room, "answer 3 to #apple")
+	r.settled()
+	if now[0].id != draft[0].id || m.calls() != 3 {
+		t.Errorf("%v became %v after %d requests", draft, now, m.calls())
+	}
+	r.react(you, room, "$nobody", "🔁")
+	r.s.Say(you, room, "!retry")
+	r.showing(room, "answer 3 to #apple", "answer 4 to #apple")
+}
+
+// In a room with others: who asked, and an owner, may stop an answer; nobody else.
+func TestReactionsInAGroup(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	mention := func(user, text string) string {
+		return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
+	}
+	asked := mention(you, "slow #apple")
+	r.until("not asked", func() bool { return m.calls() == 1 })
+	r.react(friend, room, asked, "❌")
+	theirs := mention(friend, "slow #fig")
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE id = ?`, theirs) == 1 })
+	if m.givenUp() != 0 {
+		t.Error("somebody else may stop it")
+	}
+	r.react(you, room, asked, "❌")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.until("not asked", func() bool { return m.calls() == 2 })
+	r.react(you, room, theirs, "❌") // an owner
+	r.until("the request is not given up", func() bool { return m.givenUp() == 2 })
+	r.showing(room, "I stopped", "I stopped")
+	r.s.Post(friend, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "keep slow #kiwi", "m.mentions": map[string]any{"user_ids": []string{itself}},
+		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": theirs, "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": theirs}}})
+	r.until("no second round", func() bool { return m.calls() == 4 })
+	mention(friend, "!stop")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 3 })
+}
+
+// Edits that are none, and an edit that makes a message one for us.
+func TestEditsOfOthers(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	said := func(user, room, body string, more map[string]any) string {
+		content := map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
+		for k, v := range more {
+			content[k] = v
+		}
+		return r.s.Post(user, room, "m.room.message", content)
+	}
+	asked := said(you, room, "tell me of #apple", nil)
+	answer := r.showing(room, "answer 1 to #apple")
+	r.settled()
+	replace := func(event string) map[string]any { return map[string]any{"rel_type": "m.replace", "event_id": event} }
+	fresh := func(body, msgtype string) map[string]any {
+		return map[string]any{"msgtype": msgtype, "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
+	}
+	said(friend, room, "* #foreign", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("#foreign", "m.text")})
+	said(you, room, "* #empty", map[string]any{"m.relates_to": replace(asked)})
+	said(you, room, "* #lone", map[string]any{"m.new_content": fresh("#lone", "m.text")})
+	said(you, room, "* #notice", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("#notice", "m.notice")})
+	said(you, room, "* #ours", map[string]any{"m.relates_to": replace(answer[0].id), "m.new_content": fresh("#ours", "m.text")})
+	said(you, room, "* #unknown", map[string]any{"m.relates_to": replace("$unknown"), "m.new_content": fresh("#unknown", "m.text")})
+	theirs := r.s.Say(friend, room, "what of the #bystander?")
+	said(you, room, "* #theirs", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("#theirs", "m.text")})
+	r.edit(friend, room, theirs, "what of the #passer?")
+	first := said(you, room, "* tell me of #pear", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("tell me of #pear", "m.text")})
+	r.showing(room, "answer 2 to #pear")
+	r.settled()
+	said(you, room, "* tell me of #plum", map[string]any{"m.relates_to": replace(first), "m.new_content": fresh("tell me of #plum", "m.text")})
+	r.showing(room, "answer 3 to #plum")
+	r.settled()
+	if m.calls() != 3 {
+		t.Errorf("%d requests", m.calls())
+	}
+	said(friend, room, "* tell me of #kiwi", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("tell me of #kiwi", "m.text")})
+	r.showing(room, "answer 3 to #plum", "answer 4 to #kiwi")
+	r.settled()
+	old, err := r.s.Inject(room, fmt.Sprintf(`{"type":"m.room.message","sender":%q,"origin_server_ts":%d,"content":{"msgtype":"m.text","body":"an old one"}}`, friend, time.Now().Add(-time.Hour).UnixMilli()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said(friend, room, "* tell me of #old", map[string]any{"m.relates_to": replace(old), "m.new_content": fresh("tell me of #old", "m.text")})
+	said(you, room, "and #last", nil)
+	r.showing(room, "#plum", "#kiwi", "answer 5 to #last")
+	r.settled()
+	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "old"} {
+		if n := r.traces("#" + word); n != 0 {
+			t.Errorf("#%s is taken for something: %d", word, n)
+		}
+	}
+}

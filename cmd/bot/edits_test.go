@@ -1,0 +1,400 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/store"
+)
+
+// echoing is a model that answers with the words of the newest message that begin with
+// a #. "slow" makes it begin, and then wait until it is let go or given up; "long" makes
+// the answer one of two parts; "keep" has it note the words first.
+type echoing struct {
+	mu       sync.Mutex
+	requests []string // the bodies
+	newest   []string // the newest message of each
+	given    int      // answers that were given up by who asked
+	release  chan struct{}
+}
+
+var hashed = regexp.MustCompile(`#\w+`)
+
+func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var req struct {
+		Messages []struct {
+			Role, Content string
+		}
+	}
+	if !strings.HasSuffix(r.URL.Path, "/chat/completions") || json.Unmarshal(body, &req) != nil {
+		http.NotFound(w, r)
+		return
+	}
+	newest, acted := "", false
+	for _, m := range req.Messages {
+		switch m.Role {
+		case "user":
+			newest, acted = m.Content, false
+		case "tool":
+			acted = true
+		}
+	}
+	newest, _, _ = strings.Cut(newest, "\n\n") // what the prompt added
+	e.mu.Lock()
+	e.requests, e.newest = append(e.requests, string(body)), append(e.newest, newest)
+	n := len(e.requests)
+	e.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(delta map[string]any, finish any) {
+		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		fmt.Fprintf(w, "data: %s\n\n", b)
+		w.(http.Flusher).Flush()
+	}
+	words := strings.Join(hashed.FindAllString(newest, -1), " ")
+	if strings.Contains(newest, "keep") && !acted {
+		args, _ := json.Marshal(map[string]string{"entry": "The word to keep is " + words + "."})
+		send(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"index": 0, "id": fmt.Sprint("call_", n), "type": "function",
+			"function": map[string]any{"name": "append_memory", "arguments": string(args)}}}}, nil)
+		send(map[string]any{}, "tool_calls")
+		fmt.Fprint(w, "data: [DONE]\n\n")
+		return
+	}
+	text := fmt.Sprintf("answer %d to %s", n, words)
+	send(map[string]any{"role": "assistant", "content": text + strings.Repeat(" and on", 20)}, nil)
+	if strings.Contains(newest, "slow") {
+		select {
+		case <-r.Context().Done():
+			e.mu.Lock()
+			e.given++
+			e.mu.Unlock()
+			return
+		case <-e.release:
+		}
+	}
+	if strings.Contains(newest, "long") {
+		send(map[string]any{"content": strings.Repeat("\n\nOne more paragraph of the long answer, about "+words+".", 700)}, nil)
+	}
+	send(map[string]any{}, "stop")
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func (e *echoing) calls() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.requests)
+}
+
+func (e *echoing) last() (body, newest string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.requests) == 0 {
+		return "", ""
+	}
+	return e.requests[len(e.requests)-1], e.newest[len(e.newest)-1]
+}
+
+func (e *echoing) givenUp() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.given
+}
+
+const friend = "@friend:matrix.test"
+
+// withEditing is a homeserver, a bot of you and friend, and a model that echoes.
+func withEditing(t *testing.T) (*running, *echoing) {
+	t.Helper()
+	r := withHomeserver(t)
+	r.s.Account("friend", "a long password")
+	m := &echoing{release: make(chan struct{})}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\n  allow: [%q]\nharvest: {enabled: false}\nllm:\n  models:\n    - {name: r, base_url: %q, model: m, window: 16000}\n",
+		r.s.URL, itself, you, friend, server.URL+"/v1")
+	if err := store.WriteFile(r.args[2], []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return r, m
+}
+
+// direct starts the bot and returns its direct chat with you.
+func (r *running) direct() (room string) {
+	r.start()
+	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+}
+
+func (r *running) meet(q matrixtest.NewRoom) (room string) {
+	room = r.s.Room(you, q)
+	r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
+	return room
+}
+
+// shownEvent is a message of the bot as a client shows it.
+type shownEvent struct{ id, body string }
+
+// shown is what clients show of the bot in a room, in order.
+func (r *running) shown(room string) (all []shownEvent) {
+	for _, raw := range r.s.Events(room) {
+		var e struct {
+			ID      string `json:"event_id"`
+			Type    string
+			Sender  string
+			Content struct {
+				Body    string
+				New     *struct{ Body string } `json:"m.new_content"`
+				Relates struct {
+					Type  string `json:"rel_type"`
+					Event string `json:"event_id"`
+				} `json:"m.relates_to"`
+			}
+		}
+		if json.Unmarshal(raw, &e) != nil || e.Sender != itself || e.Type != "m.room.message" || e.Content.Body == "" {
+			continue
+		}
+		if e.Content.New == nil {
+			all = append(all, shownEvent{e.ID, e.Content.Body})
+			continue
+		}
+		if i := slices.IndexFunc(all, func(s shownEvent) bool { return s.id == e.Content.Relates.Event }); i >= 0 {
+			all[i].body = e.Content.New.Body
+		}
+	}
+	return all
+}
+
+// showing waits until the bot shows as many messages in room as there are texts, and
+// that each begins like its text.
+func (r *running) showing(room string, texts ...string) []shownEvent {
+	r.t.Helper()
+	var last []shownEvent
+	r.until(fmt.Sprintf("not shown: %q", texts), func() bool {
+		last = r.shown(room)
+		if len(last) != len(texts) {
+			return false
+		}
+		for i, text := range texts {
+			if !strings.Contains(last[i].body, text) {
+				return false
+			}
+		}
+		return true
+	})
+	return last
+}
+
+func (r *running) edit(user, room, event, text string) string {
+	return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "* " + text,
+		"m.new_content": map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}},
+		"m.relates_to":  map[string]any{"rel_type": "m.replace", "event_id": event}})
+}
+
+func (r *running) react(user, room, event, key string) {
+	r.s.Post(user, room, "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": event, "key": key}})
+}
+
+func (r *running) redact(user, room, event string) {
+	r.s.Post(user, room, "m.room.redaction", map[string]any{"redacts": event})
+}
+
+// count runs a query for a number on the bot's database.
+func (r *running) count(query string, args ...any) (n int) {
+	r.t.Helper()
+	db, err := store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(r.t.Context(), query, args...).Scan(&n); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+// until waits until something holds that the homeserver need not hear of.
+func (r *running) until(what string, holds func() bool) {
+	r.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			r.t.Fatal(what)
+		}
+	}
+}
+
+// settled waits until nothing is left to be done in the queues.
+func (r *running) settled() {
+	r.t.Helper()
+	r.until("something is left to be done", func() bool {
+		return r.count(`SELECT (SELECT count(*) FROM inbox WHERE state = 'new') + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'draft')) + (SELECT count(*) FROM takeback) + (SELECT count(*) FROM redaction)`) == 0
+	})
+}
+
+// said counts where a word stands that should stand nowhere that a model, or a search,
+// gets to read.
+func (r *running) traces(word string) int {
+	like := "%" + word + "%"
+	return r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE ?1 OR tail LIKE ?1 OR short LIKE ?1) + (SELECT count(*) FROM message WHERE calls LIKE ?1)
+		+ (SELECT count(*) FROM memory_turn WHERE text LIKE ?1) + (SELECT count(*) FROM memory WHERE text LIKE ?1 OR quote LIKE ?1)
+		+ (SELECT count(*) FROM inbox WHERE text LIKE ?1) + (SELECT count(*) FROM outbox WHERE text LIKE ?1)`, like)
+}
+
+// An answered message is edited ten times in a second: it is answered once more, with the
+// last words, in the event that had the first answer.
+func TestEditedAfterTheAnswer(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "tell me of #apple")
+	was := r.showing(room, "answer 1 to #apple")
+	r.settled()
+	for i := range 9 {
+		r.edit(you, room, asked, fmt.Sprintf("tell me of #pear%d", i))
+	}
+	r.edit(you, room, asked, "tell me of #plum")
+	now := r.showing(room, "answer 2 to #plum")
+	r.settled()
+	if was[0].id != now[0].id || m.calls() != 2 {
+		t.Errorf("%s became %s, after %d requests", was[0].id, now[0].id, m.calls())
+	}
+	if body, _ := m.last(); strings.Contains(body, "#apple") || strings.Contains(body, "#pear") {
+		t.Error("the model is told of earlier words")
+	}
+	if n := r.traces("#apple") + r.traces("#pear"); n != 0 {
+		t.Errorf("earlier words stand in %d places", n)
+	}
+	r.s.Say(you, room, "and of #fig")
+	r.showing(room, "to #plum", "answer 3 to #fig")
+	if body, _ := m.last(); !strings.Contains(body, "#plum") || strings.Contains(body, "#apple") || strings.Contains(body, "answer 1") {
+		t.Errorf("then it is told %s", body)
+	}
+}
+
+// A message is edited ten times while its answer streams: the request is given up, and made
+// once more; the draft goes on as the same message.
+func TestEditedWhileAnswering(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "slow #apple")
+	draft := r.showing(room, "answer 1 to #apple")
+	for i := range 9 {
+		r.edit(you, room, asked, fmt.Sprintf("slow #pear%d", i))
+	}
+	r.edit(you, room, asked, "quick #plum")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	now := r.showing(room, "answer 2 to #plum")
+	r.settled()
+	if now[0].id != draft[0].id || m.calls() != 2 {
+		t.Errorf("%s became %s, after %d requests", draft[0].id, now[0].id, m.calls())
+	}
+	if n := r.traces("#apple") + r.traces("#pear"); n != 0 {
+		t.Errorf("earlier words stand in %d places", n)
+	}
+}
+
+// A message is edited while its turn is between tools and answer: what the tool noted
+// goes with the words, and the model is told that it acted.
+func TestEditedDuringTools(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "keep slow #apple")
+	r.until("no second round", func() bool { return m.calls() == 2 })
+	r.edit(you, room, asked, "keep #plum")
+	r.showing(room, "to #plum")
+	r.settled()
+	if _, newest := m.last(); !strings.Contains(newest, "You answered this before and used append_memory") {
+		t.Errorf("the model is told %q", newest)
+	}
+	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#plum%'`); n != 1 {
+		t.Errorf("%d entries of the new words", n)
+	}
+	if n := r.count(`SELECT count(*) FROM memory WHERE text LIKE '%#apple%' OR quote LIKE '%#apple%'`); n != 0 {
+		t.Errorf("%d entries of the old ones", n)
+	}
+}
+
+// A message that is not the newest is edited within ten minutes: its answer changes, by the
+// conversation as it was then, and what came later stands.
+func TestEditedBeforeTheNewest(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	first := r.s.Say(you, room, "tell me of #apple")
+	r.showing(room, "answer 1 to #apple")
+	r.settled()
+	r.s.Say(you, room, "and of #fig")
+	was := r.showing(room, "answer 1", "answer 2 to #fig")
+	r.settled()
+	r.edit(you, room, first, "tell me of #plum")
+	now := r.showing(room, "answer 3 to #plum", "answer 2 to #fig")
+	r.settled()
+	if was[0].id != now[0].id {
+		t.Errorf("%v became %v", was, now)
+	}
+	if body, _ := m.last(); strings.Contains(body, "#fig") || strings.Contains(body, "#apple") {
+		t.Errorf("the model is told of what came later, or of earlier words: %s", body)
+	}
+	r.s.Say(you, room, "and then #kiwi")
+	r.showing(room, "#plum", "#fig", "answer 4 to #kiwi")
+	body, _ := m.last()
+	if at := strings.Index(body, "answer 3 to #plum"); at < 0 || at > strings.Index(body, "answer 2 to #fig") || strings.Contains(body, "#apple") {
+		t.Errorf("the next request does not hold the new answer in its place: %s", body)
+	}
+}
+
+// An answer of two parts becomes a short one, and a long one again.
+func TestEditedToLessAndToMore(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "long #apple")
+	long := r.showing(room, "answer 1 to #apple", "#apple")
+	r.settled()
+	r.edit(you, room, asked, "short #plum")
+	short := r.showing(room, "answer 2 to #plum")
+	r.settled()
+	r.edit(you, room, asked, "long #fig")
+	again := r.showing(room, "answer 3 to #fig", "#fig")
+	r.settled()
+	if short[0].id != long[0].id || again[0].id != long[0].id || again[1].id == long[1].id || m.calls() != 3 {
+		t.Errorf("%d requests; %s %s, then %s, then %s %s", m.calls(), long[0].id, long[1].id, short[0].id, again[0].id, again[1].id)
+	}
+}
+
+// A command is edited into the one that was meant, a question into a command and a
+// command into a question: each in its place.
+func TestEditedCommands(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	asked := r.s.Say(you, room, "!remembr #apple is green")
+	was := r.showing(room, "I do not know")
+	r.settled()
+	r.edit(you, room, asked, "!remember #apple is green")
+	r.showing(room, "Remembered")
+	r.settled()
+	r.edit(you, room, asked, "do you know of #fig?")
+	r.showing(room, "answer 1 to #fig")
+	r.settled()
+	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active'`); n != 0 {
+		t.Errorf("%d entries are left of the words before", n)
+	}
+	r.edit(you, room, asked, "!whoami")
+	now := r.showing(room, "You are "+you)
+	r.settled()
+	if was[0].id != now[0].id || m.calls() != 1 {
+		t.Errorf("%v became %v after %d requests", was, now, m.calls())
+	}
+	r.s.Say(you, room, "hello #kiwi")
+	r.showing(room, "You are", "to #kiwi")
+	if body, _ := m.last(); strings.Contains(body, "#fig") {
+		t.Error("the question that became a command is still in the conversation")
+	}
+}

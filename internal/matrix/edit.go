@@ -1,0 +1,449 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// change is an edit, a redaction or a reaction as it came. What it is worth is decided
+// while it is stored, when all that came before it is.
+type change struct {
+	session.Inbound
+	addressed bool // of an edit: its words speak to us
+}
+
+// onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
+// message it replaces, and whether we know that, is seen to by change.
+func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) bool {
+	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
+	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
+		return false
+	}
+	no := func(reason string) bool {
+		c.log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		return true
+	}
+	target := msg.RelatesTo.EventID
+	if target == "" || msg.NewContent == nil {
+		return no("it does not say what it replaces, or by what")
+	}
+	plain := *msg.NewContent
+	plain.RelatesTo, plain.NewContent = nil, nil
+	now := *evt
+	now.Content.Parsed = &plain
+	// The message was addressed to us, or it is judged below: here only the rest counts.
+	alone := room
+	alone.direct, alone.members = true, 2
+	nobody := func(id.EventID) bool { return false }
+	o := c.gate.judge(&now, alone, nobody)
+	if !o.pass {
+		return no(o.reason)
+	}
+	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
+		Text: o.text, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
+	}})
+	return true
+}
+
+// tookBack takes in that target is taken back. Our own redactions tell us nothing.
+func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, target id.EventID) {
+	if evt.Sender == c.cli.UserID || evt.ID == "" {
+		return
+	}
+	room, err := c.facts(ctx, evt.RoomID)
+	if err != nil {
+		fail(ctx, err)
+		return
+	}
+	b.changes = append(b.changes, change{Inbound: session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.TakenBack, Target: target.String(),
+	}})
+}
+
+// gestures are the reactions that do something, without what makes an emoji of a sign.
+// Reactions are not encrypted, so a homeserver can make them up: they must never do more.
+var gestures = map[string]session.Change{
+	"❌": session.StopThis, "✖": session.StopThis, "🛑": session.StopThis,
+	"🔁": session.AskAgain, "🔄": session.AskAgain,
+}
+
+// onReaction takes in a reaction of somebody we listen to. Whether that person may do
+// what it asks for is seen to by change.
+func (c *Client) onReaction(ctx context.Context, evt *event.Event) {
+	b := batchOf(ctx)
+	content, ok := evt.Content.Parsed.(*event.ReactionEventContent)
+	if b == nil || !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return
+	}
+	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
+	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.allows(evt.Sender.String()) {
+		return
+	}
+	room, err := c.facts(ctx, evt.RoomID)
+	if err != nil {
+		fail(ctx, err)
+		return
+	}
+	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, evt.Sender.String()), Inbound: session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(),
+		At: time.UnixMilli(evt.Timestamp), Change: what, Target: content.RelatesTo.EventID.String(),
+	}})
+}
+
+// inboxRow is what the inbox says of an event.
+type inboxRow struct {
+	room, sender, state, target string
+	change                      session.Change
+	at                          int64
+	gone                        bool // it was taken back
+}
+
+func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inboxRow, known bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, state = 'redacted' OR EXISTS (
+		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'taken back') FROM inbox WHERE id = ?`, event).
+		Scan(&r.room, &r.sender, &r.state, &r.change, &r.target, &r.at, &r.gone)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	return r, err == nil, err
+}
+
+// change stores ch if it is worth anything: it waits in the inbox until the session has
+// dealt with what it is done to.
+func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
+	switch ch.Change {
+	case session.Edited:
+		return q.edit(ctx, tx, ch)
+	case session.TakenBack:
+		return q.takenBack(ctx, tx, ch)
+	}
+	return q.reacted(ctx, tx, ch)
+}
+
+// edit stores an edit of somebody's own message: the newest one counts, in the order of
+// the stream. One that was only read now is older than those that came since.
+func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
+	of, known, err := q.inboxRow(ctx, tx, ch.Target)
+	if err == nil && known && of.change == session.Edited && of.sender == ch.Sender { // an edit of an edit
+		ch.Target = of.target
+		of, known, err = q.inboxRow(ctx, tx, ch.Target)
+	}
+	if err != nil {
+		return err
+	}
+	if known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone) || !known && !ch.addressed {
+		return nil
+	}
+	came, late, err := q.edited(ctx, tx, ch)
+	if err != nil || late {
+		return err
+	}
+	unknown := false
+	switch {
+	case !known:
+		unknown = true
+	case of.state == "utd" || of.state == "failed" || of.state == "dead": // these are its words now, and they can be read
+		if !ch.addressed {
+			return nil
+		}
+		m := ch.Inbound
+		m.ID, m.At, m.Change, m.Target = ch.Target, time.UnixMilli(of.at), "", ""
+		if _, err := tx.ExecContext(ctx, `DELETE FROM inbox WHERE id = ?`, m.ID); err != nil {
+			return err
+		}
+		return q.put(ctx, tx, m, "new")
+	case of.state == "new":
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ? WHERE id = ? AND state = 'new'`, ch.Text, ch.Target); err != nil {
+			return err
+		}
+	}
+	if known {
+		ch.At = time.UnixMilli(of.at)
+	}
+	if err := q.put(ctx, tx, ch.Inbound, "new"); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE inbox SET incomplete = ?, received_at = ? WHERE id = ? AND state = 'new'`, unknown, came, ch.ID)
+	return err
+}
+
+// edited tells when the edit ch came, and whether it is too late with it: it was taken in
+// before, or waited for its key while others of the same message came.
+func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, late bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT received_at, state NOT IN ('utd', 'failed') FROM inbox WHERE id = ?`, ch.ID).Scan(&came, &late)
+	if errors.Is(err, sql.ErrNoRows) {
+		return q.now().UnixMilli(), false, nil
+	}
+	if err == nil && !late {
+		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE target = ? AND change = 'edited' AND id <> ? AND received_at >= ?)`, ch.Target, ch.ID, came).Scan(&late)
+	}
+	return came, late, err
+}
+
+// takenBack stores that a message of somebody, or of ours, was taken back. An edit that
+// is taken back takes its message with it: nobody knows any more what that said before.
+func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
+	of, known, err := q.inboxRow(ctx, tx, ch.Target)
+	if err == nil && known && of.change == session.Edited {
+		ch.Target = of.target
+		if _, err = tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, ch.Target); err == nil {
+			of, known, err = q.inboxRow(ctx, tx, ch.Target)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if known && of.change != "" {
+		return nil // a reaction: what it did is done
+	}
+	if !known {
+		reply, ours, err := q.replyOf(ctx, tx, ch.Target)
+		if err != nil || !ours {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, gone+` WHERE event_id = ?`, ch.Target); err != nil {
+			return err
+		}
+		ch.Target = reply
+	}
+	for _, query := range []string{
+		`UPDATE inbox SET state = 'redacted', text = '', brought = '' WHERE target = ?1 AND change = 'edited' AND state = 'new'`,
+		`UPDATE inbox SET state = 'redacted', text = '', raw = '', brought = '' WHERE id = ?1 AND state IN ('new', 'utd', 'failed')`,
+	} {
+		if _, err := tx.ExecContext(ctx, query, ch.Target); err != nil {
+			return err
+		}
+	}
+	return q.put(ctx, tx, ch.Inbound, "new")
+}
+
+// reacted stores a reaction to what its sender has asked, or to our answer to that. An
+// owner may do so with anybody's.
+func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch change) error {
+	of, known, err := q.inboxRow(ctx, tx, ch.Target)
+	if err == nil && known && of.change == session.Edited {
+		ch.Target = of.target
+		of, known, err = q.inboxRow(ctx, tx, ch.Target)
+	}
+	if err != nil {
+		return err
+	}
+	asker, room := of.sender, of.room
+	switch {
+	case known && (of.change != "" || of.gone):
+		return nil
+	case !known:
+		reply, ours, err := q.replyOf(ctx, tx, ch.Target)
+		if err != nil || !ours {
+			return err
+		}
+		ch.Target = reply
+		err = tx.QueryRowContext(ctx, `SELECT o.room, coalesce(i.sender, '') FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?`, reply).Scan(&room, &asker)
+		if err != nil {
+			return err
+		}
+	}
+	if room != ch.Room || asker != ch.Sender && !ch.addressed {
+		return nil
+	}
+	return q.put(ctx, tx, ch.Inbound, "new")
+}
+
+// replyOf names the message of ours that the event carries, or carries a part of.
+func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply string, ours bool, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT id FROM outbox WHERE event_id = ? AND event_id <> ''`, event).Scan(&reply)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	for whole := reply; err == nil; { // a part is named after what it is of, see partID and divide
+		at := max(strings.LastIndex(whole, "-"), strings.LastIndex(whole, "+"))
+		if at <= 0 {
+			break
+		}
+		whole = whole[:at]
+		var n int
+		if err = tx.QueryRowContext(ctx, `SELECT count(*) FROM outbox WHERE id = ?`, whole).Scan(&n); n > 0 {
+			reply = whole
+		}
+	}
+	return reply, err == nil, err
+}
+
+// gone takes rows out of the outbox whose events are not to be seen any more. Another
+// event may come of them later; it needs another transaction id.
+const gone = `UPDATE outbox SET state = 'dead', event_id = '', text = '', error = 'taken back', drafted = 0, revision = 0, generation = generation + 1`
+
+// remove takes rows out of the outbox, and their events out of the room.
+func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO takeback (event_id, room, reason) SELECT event_id, room, 'taken back' FROM outbox
+		WHERE event_id <> '' AND `+where+` ON CONFLICT DO NOTHING`, args...); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, gone+` WHERE error <> 'taken back' AND `+where, args...)
+	return err
+}
+
+// partsOf is the condition for rows that are further parts of the message ?1.
+const partsOf = `substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+')`
+
+// shrink removes the parts that the final message m has no more, now that it has n. What
+// was divided because the homeserver found it too large is kept as long as m says it.
+func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n int) error {
+	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var surplus []string
+	for rows.Next() {
+		var id, text string
+		if err := rows.Scan(&id, &text); err != nil {
+			return err
+		}
+		rest := id[len(m.ID):]
+		part, err := strconv.Atoi(rest[1:])
+		if whole := rest[0] == '-' && err == nil; whole && part > n || !whole && !strings.Contains(m.Text, text) {
+			surplus = append(surplus, id)
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	for _, id := range surplus {
+		if err := q.remove(ctx, tx, `id = ?`, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove takes our message id out of room: all of its parts, also what is being sent
+// right now. It is durable when Remove returns, and may be repeated. One that was never
+// said is no error, and no draft of it is shown any more.
+func (c *Client) Remove(ctx context.Context, room, id string) error {
+	c.mu.Lock()
+	delete(c.drafts, id)
+	c.mu.Unlock()
+	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
+		if err := c.q.remove(ctx, tx, `(id = ?1 OR `+partsOf+`)`, id); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, state, error, created_at) VALUES (?, ?, 'dead', 'taken back', ?) ON CONFLICT DO NOTHING`, id, room, c.q.now().UnixMilli())
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: take a message of ours back: %w", err)
+	}
+	poke(c.outWake)
+	return nil
+}
+
+// txn is the transaction id of the event that carries r.
+func (r outRow) txn() string {
+	if r.generation == 0 {
+		return r.id
+	}
+	return r.id + "~" + strconv.Itoa(r.generation)
+}
+
+// ofTxn is the message that a transaction id belongs to, and which of its events.
+func ofTxn(txn string) (id string, generation int) {
+	if at := strings.LastIndexByte(txn, '~'); at > 0 {
+		if n, err := strconv.Atoi(txn[at+1:]); err == nil {
+			return txn[:at], n
+		}
+	}
+	return txn, 0
+}
+
+func (q *queue) txnOf(ctx context.Context, id string) (string, error) {
+	r := outRow{id: id}
+	if err := q.db.QueryRowContext(ctx, `SELECT generation FROM outbox WHERE id = ?`, id).Scan(&r.generation); err != nil {
+		return "", fmt.Errorf("matrix: read outbox: %w", err)
+	}
+	return r.txn(), nil
+}
+
+// adopt finds out whether an edit of a message that was not for us makes it one that is:
+// it must be young, and of the same person. Else the edit is nothing to us.
+func (c *Client) adopt(ctx context.Context, e session.Inbound) {
+	asked, stop := context.WithTimeout(ctx, smallTimeout)
+	defer stop()
+	m, why := c.original(asked, e)
+	if ctx.Err() != nil {
+		return // at the next start
+	}
+	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
+		if why == "" {
+			// The newest words, if it was edited again meanwhile.
+			if err := tx.QueryRowContext(ctx, `SELECT text FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1 AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text); err != nil {
+				return err
+			}
+			if err := c.q.put(ctx, tx, m, "new"); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', incomplete = 0 WHERE target = ? AND sender = ? AND change = 'edited' AND incomplete = 1 AND state = 'new'`, e.Target, e.Sender)
+		return err
+	})
+	switch {
+	case err != nil:
+		c.log.Error("matrix: inbox", "event", e.ID, "err", err)
+		select { // it would be looked at again at once
+		case <-ctx.Done():
+		case <-time.After(firstWait):
+		}
+	case why != "":
+		c.log.Debug("matrix: edit not taken", "room", e.Room, "event", e.ID, "sender", e.Sender, "because", why)
+	default:
+		c.log.Info("matrix: an edit makes a message one for us", "room", e.Room, "event", m.ID, "sender", m.Sender)
+	}
+}
+
+// original is the message that e edits, with the words of e, or why it stays nothing to us.
+// What is asked of it stands beside what is encrypted.
+func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
+	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
+	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
+		select {
+		case <-ctx.Done():
+		case <-time.After(firstWait / 2):
+			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
+		}
+	}
+	if err != nil {
+		return m, "the message cannot be had: " + err.Error()
+	}
+	var content struct {
+		Relates event.RelatesTo `json:"m.relates_to"`
+	}
+	if err := json.Unmarshal(evt.Content.VeryRaw, &content); err != nil {
+		return m, "the message makes no sense"
+	}
+	at := time.UnixMilli(evt.Timestamp)
+	switch {
+	case evt.Sender.String() != e.Sender:
+		return m, "somebody else wrote the message"
+	case evt.StateKey != nil || evt.Type.Type != event.EventMessage.Type && evt.Type.Type != event.EventEncrypted.Type || evt.Unsigned.RedactedBecause != nil || content.Relates.Type == event.RelReplace:
+		return m, "it is of no message that stands"
+	case c.serverNow().Sub(at) > session.Young:
+		return m, "the message is too old to become a question"
+	}
+	m = e
+	m.ID, m.At, m.Change, m.Target = e.Target, at, "", ""
+	m.Thread, m.ReplyTo = content.Relates.GetThreadParent().String(), content.Relates.GetNonFallbackReplyTo().String()
+	return m, ""
+}

@@ -1,0 +1,136 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/session"
+)
+
+func stored(t *testing.T, q *queue, ch ...change) {
+	t.Helper()
+	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.store(t.Context(), tx, &batch{changes: ch}) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func editOf(id, target, text string) change {
+	return change{addressed: true, Inbound: session.Inbound{ID: id, Room: "!r", Sender: "@you:x", Text: text, At: time.UnixMilli(5), Change: session.Edited, Target: target}}
+}
+
+// textOf is what waits to be answered under id.
+func textOf(t *testing.T, q *queue, id string) string {
+	t.Helper()
+	rows, err := q.waiting(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if r.ID == id {
+			return r.Text
+		}
+	}
+	return ""
+}
+
+// A message that waits is edited while it is being completed: the edit is kept, and so is
+// what completed it. Of several edits the last one counts, also when an earlier one can only be
+// read later, and one that is delivered again.
+func TestEditsWhileWaiting(t *testing.T) {
+	q := newQueue(t)
+	m := session.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
+	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, "new") }); err != nil {
+		t.Fatal(err)
+	}
+	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
+	m.Quotes = []session.Quote{{ID: "$q", Text: "quoted"}}
+	if err := q.completed(t.Context(), m, "apple"); err != nil {
+		t.Fatal(err)
+	}
+	if got := textOf(t, q, "$1"); got != "plum" {
+		t.Errorf("after it was completed it reads %q", got)
+	}
+	u := unread{id: "$e3", room: "!r", sender: "@you:x", session: "s", err: context.Canceled}
+	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.putUnread(t.Context(), tx, u) }); err != nil {
+		t.Fatal(err)
+	}
+	stored(t, q, editOf("$e4", "$1", "fig"))
+	stored(t, q, editOf("$e3", "$1", "late"))
+	if got := textOf(t, q, "$1"); got != "fig" {
+		t.Errorf("after an earlier edit could be read it reads %q", got)
+	}
+	stored(t, q, editOf("$e2", "$1", "plum"))
+	if got := textOf(t, q, "$1"); got != "fig" {
+		t.Errorf("after an edit came twice it reads %q", got)
+	}
+}
+
+// A message of ours is removed while its event is on its way, and said again later: the
+// event that was on its way is taken back, and the new one has a transaction of its own.
+func TestRemovedWhileSending(t *testing.T) {
+	q := newQueue(t)
+	ctx := t.Context()
+	c := &Client{q: q, drafts: map[string]*draft{}, outWake: make(chan struct{}, 1)}
+	row := func() outRow {
+		t.Helper()
+		r, err := scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	say := func(text string) {
+		t.Helper()
+		if err := q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("first")
+	sending := row()
+	for range 2 {
+		if err := c.Remove(ctx, "!r", "re:$1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := q.setEvent(ctx, sending, "$late"); err != nil {
+		t.Fatal(err)
+	}
+	say("second")
+	if err := q.sent(ctx, sending); err != nil {
+		t.Fatal(err)
+	}
+	if r := row(); r.txn() == sending.txn() || r.eventID != "" || r.state != "pending" || r.text != "second" {
+		t.Errorf("said again it is %+v", r)
+	}
+	if err := q.inTx(ctx, func(tx *sql.Tx) error { return q.echoed(ctx, tx, echo{txn: sending.txn(), event: "$later"}) }); err != nil {
+		t.Fatal(err)
+	}
+	var gone []string
+	back, err := q.takebacks(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range back {
+		gone = append(gone, b.event)
+	}
+	if got := strings.Join(gone, " "); got != "$late $later" {
+		t.Errorf("taken back: %s", got)
+	}
+	if err := c.Remove(ctx, "!r", "re:$never"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := q.draft(ctx, &draft{id: "re:$never", room: "!r"}); err != nil || r.state == "draft" {
+		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
+	}
+}
+
+func TestTransactionOfAGeneration(t *testing.T) {
+	for txn, want := range map[string]outRow{"re:$1": {id: "re:$1"}, "re:$1-2~3": {id: "re:$1-2", generation: 3}, "re:$1~2-final": {id: "re:$1~2-final"}} {
+		if id, n := ofTxn(txn); id != want.id || n != want.generation {
+			t.Errorf("%s: %s, %d", txn, id, n)
+		}
+	}
+}

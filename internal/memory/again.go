@@ -1,0 +1,176 @@
+package memory
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// again notes that what known says was said once more, in another message: when the one
+// it was learned from is taken back, it stays.
+func (c *change) again(known *Entry, said Entry) error {
+	if said.Event == "" || said.Event == known.Event {
+		return nil
+	}
+	_, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_again (entry, event, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, known.ID, said.Event, c.now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("note that it was said again: %w", err)
+	}
+	return nil
+}
+
+// disown parts the entries that were learned from the message event, and said in another
+// one too, from it: they count from then on as learned from the other one, and what they
+// quote of the message is gone. Entries that only said the same as it lose nothing. keep,
+// if not nil, says which entries the message still stands for; those are left alone.
+func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	_, err = s.commit(ctx, "redaction", func(c *change) error {
+		if keep == nil {
+			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = ?`, event); err != nil {
+				return err
+			}
+		}
+		learned, err := entries(ctx, c.tx, `WHERE event = ? AND state <> 'forgotten'`, event)
+		if err != nil {
+			return err
+		}
+		for _, e := range learned {
+			if keep != nil && keep(e) {
+				continue
+			}
+			var other string
+			err := c.tx.QueryRowContext(ctx, `SELECT event FROM memory_again WHERE entry = ? AND event <> ? ORDER BY at, event LIMIT 1`, e.ID, event).Scan(&other)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if err := c.owe(e, other); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("take a message back: %w", err)
+	}
+	return nil
+}
+
+// owe makes the message other the one that e was learned from. Nothing is left of what
+// e quoted, in its journal either.
+func (c *change) owe(e Entry, other string) error {
+	for _, query := range []string{
+		`UPDATE memory SET event = ?2, quote = '', rev = rev + 1 WHERE id = ?1`,
+		`UPDATE memory_op SET before = json_set(before, '$.event', ?2, '$.quote', '') WHERE entry = ?1 AND before <> '' AND json_valid(before)`,
+		`UPDATE memory_op SET after = json_set(after, '$.event', ?2, '$.quote', '') WHERE entry = ?1 AND after <> '' AND json_valid(after)`,
+		`DELETE FROM memory_again WHERE entry = ?1 AND event = ?2`,
+	} {
+		if _, err := c.tx.ExecContext(c.ctx, query, e.ID, other); err != nil {
+			return err
+		}
+	}
+	var n int64
+	if err := c.tx.QueryRowContext(c.ctx, `SELECT n FROM memory WHERE id = ?`, e.ID).Scan(&n); err != nil {
+		return err
+	}
+	c.touch(n, e.Scope)
+	return nil
+}
+
+// Reword forgets what was learned from the message event and does not stand in its new
+// words, text, any more. What another message says too stays. Unlike after a redaction,
+// the same may be learned again, and more from this message.
+func (s *Store) Reword(ctx context.Context, a Access, event, text string) error {
+	if event == "" {
+		return nil
+	}
+	stands := func(e Entry) bool {
+		words := e.Quote
+		if strings.TrimSpace(words) == "" {
+			words = e.Text
+		}
+		return strings.Contains(plainWords(text), plainWords(words))
+	}
+	if err := s.disown(ctx, event, stands); err != nil {
+		return err
+	}
+	learned, err := entries(ctx, s.db, `WHERE event = ? AND state <> 'forgotten'`, event)
+	if err != nil {
+		return err
+	}
+	learned = slices.DeleteFunc(learned, stands)
+	if len(learned) == 0 {
+		return nil
+	}
+	ids := make([]string, len(learned))
+	for i, e := range learned {
+		ids[i] = e.ID
+	}
+	if _, err := s.Forget(ctx, a, ids...); err != nil {
+		return err
+	}
+	_, err = s.commitLocked(ctx, a.Actor, func(c *change) error {
+		salt, err := readSalt(ctx, c.tx)
+		if err != nil {
+			return err
+		}
+		for _, e := range learned {
+			if err := unforget(ctx, c.tx, salt, e.Scope, e.Text); err != nil {
+				return err
+			}
+			if _, err := c.tx.ExecContext(ctx, `UPDATE memory SET event = '' WHERE id = ? AND state = 'forgotten'`, e.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("forget what was edited away: %w", err)
+	}
+	return nil
+}
+
+// commitLocked is commit for what touches no file.
+func (s *Store) commitLocked(ctx context.Context, actor string, f func(*change) error) (*change, error) {
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return s.commit(ctx, actor, f)
+}
+
+// Unsay takes the messages events back like Unhear, with the answers to them, so that
+// other words can be heard under the same names. It returns how they may be quoted.
+func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, err error) {
+	for _, event := range events {
+		some, err := s.Unhear(ctx, event)
+		if err != nil {
+			return nil, err
+		}
+		quotes = append(quotes, some...)
+	}
+	_, err = s.commitLocked(ctx, "redaction", func(c *change) error {
+		for _, event := range events {
+			// Empty rows are in no index.
+			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("take messages back: %w", err)
+	}
+	return quotes, nil
+}

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"context"
+	"slices"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// aside gives the answer reply to question anew, while what was said since stands: the
+// model sees the conversation as it was up to the question. It may look things up, and
+// changes nothing by tools: what it did the first time is done. Nothing is stored but the
+// answer, so that an interruption begins it anew.
+func (s *Session) aside(ctx context.Context, in Inbound, question, reply string) error {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return err
+	}
+	g := groupOf(past, question)
+	if !g.known {
+		return nil
+	}
+	ask := s.asking
+	now, err := s.mode(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.lanes.person(s.firstModel(now.role))()
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.cfg.Transport.Typing(ctx, s.room, true)
+	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+	s.takeInHand(reply)
+	answer, err := s.askAside(ctx, ask, past[:g.last+1])
+	if err != nil {
+		return err
+	}
+	text := answer.Text
+	if answer.Finish == "length" {
+		text += cutOff
+	}
+	if err := s.cfg.History.Reanswer(ctx, s.talk, reply, text); err != nil {
+		return err
+	}
+	if m, known, err := s.cfg.History.Find(ctx, s.talk, reply); err != nil {
+		return err
+	} else if known {
+		if err := s.hearAgain(ctx, m, past[g.last]); err != nil {
+			return err
+		}
+	}
+	return s.say(ctx, ask, text)
+}
+
+// askAside asks the model about what stands last in past, with tools that only read.
+func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Message) (llm.Reply, error) {
+	how, err := s.manner(ctx, past, true)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	p, err := s.cfg.Prompt.Assemble(ctx, s.promptTurn(ask, past, how))
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	req := llm.Request{Messages: slices.Clone(p.Messages()), Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
+	for _, spec := range s.offer(how).specs {
+		if slices.Contains(reading, spec.Name) {
+			req.Tools = append(req.Tools, spec)
+		}
+	}
+	scope := provenance(s.toolScope(ask, how.mode), ask, past)
+	for round := 1; ; round++ {
+		if wanted, err := s.wanted(ctx, ask); err != nil || !wanted {
+			return llm.Reply{}, errWithdrawn
+		}
+		if round >= s.cfg.MaxRound {
+			req.Tools = nil
+		}
+		reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, nil)
+		if err != nil || len(reply.ToolCalls) == 0 {
+			return reply, err
+		}
+		if req.Tools == nil {
+			return reply, errRounds
+		}
+		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: reply.Text, ToolCalls: reply.ToolCalls})
+		for _, c := range reply.ToolCalls {
+			result := "error: this tool is not offered here."
+			if slices.Contains(reading, c.Name) {
+				result = s.cfg.Tools.Run(ctx, scope, c).Content
+			}
+			req.Messages = append(req.Messages, llm.Message{Role: llm.Tool, Content: result, ToolCallID: c.ID})
+		}
+	}
+}

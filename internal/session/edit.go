@@ -1,0 +1,699 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/store"
+)
+
+// remover is a Transport that can take back what it said.
+type remover interface {
+	// Remove makes that nobody sees the message id, an Outgoing's, in room any more. It
+	// is durable when it returns, and may be repeated.
+	Remove(ctx context.Context, room, id string) error
+}
+
+// disturbance is why work ends whose message was edited or taken back meanwhile.
+type disturbance struct {
+	change Change
+	target string
+}
+
+func (d *disturbance) Error() string { return "session: " + d.target + " was " + string(d.change) }
+
+// disturbed returns what was done to a message while turn worked on it; nil = nothing.
+func disturbed(turn context.Context) *disturbance {
+	var d *disturbance
+	_ = errors.As(context.Cause(turn), &d)
+	return d
+}
+
+// concerned reports whether a burst is to be begun anew because of d: it was edited, or
+// what is left of it still wants an answer.
+func (s *Session) concerned(d *disturbance, burst []Inbound) bool {
+	return d != nil && (d.change == Edited || slices.ContainsFunc(burst, func(in Inbound) bool { return in.ID == d.target }))
+}
+
+// errUnwanted is why work ends whose answer was taken out of the room meanwhile.
+var errUnwanted = errors.New("session: the answer was taken out of the room")
+
+// mostUnwanted bounds what is kept of reactions to messages that may never come.
+const mostUnwanted = 100
+
+// pushChange takes a change into the lane, and ends at once what it concerns. The lock
+// is held.
+func (s *Session) pushChange(in Inbound) {
+	busy, ours := s.hand[in.Target], strings.HasPrefix(in.Target, replyID(""))
+	switch {
+	case in.Change == StopThis && busy:
+		s.running(errStopped)
+	case in.Change == StopThis && !ours: // it may wait for its turn
+		if s.unwanted == nil || len(s.unwanted) >= mostUnwanted {
+			s.unwanted = map[string]bool{}
+		}
+		s.unwanted[in.Target] = true
+	case in.Change == AskAgain && busy: // it is being answered
+		in.Target = ""
+	case in.Change == TakenBack && busy && ours:
+		s.running(errUnwanted)
+	case busy:
+		s.running(&disturbance{in.Change, in.Target})
+	}
+	if in.Change == TakenBack { // nobody should see it for longer than need be
+		s.lane = append([]Inbound{in}, s.lane...)
+		return
+	}
+	s.lane = append(s.lane, in)
+}
+
+// takeInHand notes that ids are what is being worked on.
+func (s *Session) takeInHand(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if s.hand != nil {
+			s.hand[id] = true
+		}
+	}
+}
+
+func named(burst []Inbound) []string {
+	ids := make([]string, 0, len(burst)+1)
+	for _, in := range burst {
+		ids = append(ids, in.ID)
+	}
+	return append(ids, replyID(burst[len(burst)-1].ID))
+}
+
+// editsOf takes the edits of targets out of the lane, oldest first.
+func (s *Session) editsOf(targets []string) (edits []Inbound) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rest []Inbound
+	for _, in := range s.lane {
+		if in.Change == Edited && slices.Contains(targets, in.Target) {
+			edits = append(edits, in)
+		} else {
+			rest = append(rest, in)
+		}
+	}
+	s.lane = rest
+	return edits
+}
+
+// edited reports whether an edit of target waits.
+func (s *Session) edited(targets ...string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.lane, func(in Inbound) bool { return in.Change == Edited && slices.Contains(targets, in.Target) })
+}
+
+// settle waits until a message has been left as it is for a while. Another edit of it
+// ends ctx, so that many quick ones are answered once.
+func (s *Session) settle(ctx context.Context) error {
+	timer := time.NewTimer(s.cfg.Settle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// attempt works on a burst once more, or for the first time. What was done to its messages
+// meanwhile is taken into account: burst gets the newest words, and edits those edits.
+func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inbound, changed bool) error {
+	targets := named(*burst)
+	if s.asked != "" {
+		targets = append(targets, s.asked)
+	}
+	if changed && s.edited(targets...) {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+	}
+	fresh := s.editsOf(targets)
+	*edits = append(*edits, fresh...)
+	now := slices.Clone(*burst)
+	for i := range now {
+		for _, e := range fresh {
+			if e.Target == now[i].ID {
+				now[i].Text = e.Text
+			}
+		}
+	}
+	*burst = now
+	if changed || len(*edits) > 0 {
+		if err := s.startOver(ctx, now, *edits); err != nil {
+			return err
+		}
+	}
+	left, stopped := s.wantedOf(now)
+	if len(left) == 0 && stopped {
+		return s.notice(ctx, now[len(now)-1], stoppedText)
+	}
+	s.asked = ""
+	return s.guarded(ctx, left)
+}
+
+// wantedOf leaves out what somebody stopped while it waited.
+func (s *Session) wantedOf(burst []Inbound) (left []Inbound, stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, in := range burst {
+		if s.unwanted[in.ID] {
+			delete(s.unwanted, in.ID)
+			stopped = true
+			continue
+		}
+		left = append(left, in)
+	}
+	return left, stopped
+}
+
+// startOver brings the history to where the burst can be answered from the beginning:
+// with the newest words, without what was taken back, and without what was done so far.
+func (s *Session) startOver(ctx context.Context, burst, edits []Inbound) error {
+	last, answers := s.asked, burst[len(burst)-1].ID
+	for _, in := range burst {
+		gone, err := s.cfg.Transport.Withdrawn(ctx, in.ID)
+		if err != nil {
+			return err
+		}
+		if gone {
+			if err := s.cfg.History.Redact(ctx, in.ID); err != nil {
+				return err
+			}
+			continue
+		}
+		if s.asked == "" || slices.ContainsFunc(burst, func(b Inbound) bool { return b.ID == s.asked }) {
+			last, answers = in.ID, in.ID
+		}
+	}
+	var note string
+	if last != "" {
+		used, err := s.cfg.History.Reopen(ctx, s.talk, last, replyID(answers))
+		if err != nil {
+			return err
+		}
+		note = acted(used)
+	}
+	for _, e := range edits {
+		if err := s.reword(ctx, e, note); err != nil {
+			return err
+		}
+		if _, _, command := parseCommand(e.Text); command && slices.ContainsFunc(burst, func(b Inbound) bool { return b.ID == e.Target }) {
+			if err := s.cfg.History.Drop(ctx, e.Target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reading are the tools that change nothing.
+var reading = []string{"search_memory", "read_file"}
+
+// acted is what the model is told, in the header of a message that it answers anew, of
+// the tools that it used before; "" = of none that did something. No comma: in a header
+// that says that others are in the room.
+func acted(used []string) string {
+	used = slices.DeleteFunc(slices.Clone(used), func(name string) bool { return slices.Contains(reading, name) })
+	if len(used) == 0 {
+		return ""
+	}
+	return "You answered this before and used " + strings.Join(used, "; ") + ". What that did stands: see whether it still fits and mend it if not."
+}
+
+// reword gives a message that is in the history the words of the edit e. The old ones
+// leave the prompts, and what search and memory have of them.
+func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
+	was, known, err := s.cfg.History.Find(ctx, s.talk, e.Target)
+	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
+		return err
+	}
+	if was.Text != e.Text { // memory first: a message that has its new words is done with
+		replies, err := s.repliesTo(ctx, e.Target)
+		if err != nil {
+			return err
+		}
+		quotes, err := s.cfg.Memory.Unsay(ctx, append([]string{e.Target}, replies...)...)
+		if err == nil {
+			err = s.cfg.History.Unquote(ctx, quotes)
+		}
+		if err == nil {
+			err = s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, e.Target, e.Text)
+		}
+		if err == nil {
+			was.Text = e.Text
+			err = s.hearAgain(ctx, was, was)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note)
+	return err
+}
+
+// hearAgain keeps m, a message of the scope of the question, so that it can be found, if
+// those around it can be. What is newer is kept with them, see keep.
+func (s *Session) hearAgain(ctx context.Context, m, question history.Message) error {
+	if s.kept == 0 {
+		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
+		if err != nil {
+			return err
+		}
+		s.kept = n
+	}
+	words := m.Text
+	if m.Role == llm.Assistant {
+		words = visible(words)
+	}
+	if int(m.ID) > s.kept || m.EventID == "" || strings.TrimSpace(words) == "" {
+		return nil
+	}
+	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: memory.Visible(s.room, question.Sender, !shared(question))[0], Event: m.EventID, Sender: m.Sender,
+		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words})
+}
+
+// shared reports whether others were in the room when m was written: its header names
+// the sender then.
+func shared(m history.Message) bool { return strings.Contains(m.Header, ",") }
+
+// handleChange deals with what was done to something said before. Whatever goes wrong,
+// the person hears of it where the answer would stand.
+func (s *Session) handleChange(work context.Context, in Inbound) {
+	log := s.log.With("change", in.Change, "event", in.ID, "message", in.Target, "sender", in.Sender)
+	s.asked, s.asking = "", Inbound{}
+	s.insist(work, log, func() error {
+		turn, done := s.stoppable(work, in.Sender, in.Target)
+		err := s.guardedChange(turn, in)
+		done()
+		switch {
+		case err == nil || work.Err() != nil || store.Passing(err):
+			return err
+		case disturbed(turn) != nil, errors.Is(err, errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
+			return nil // what came over it is next
+		case s.asking.ID == "":
+			log.Error("a change was not followed", "err", err)
+			return nil
+		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
+			log.Info("stopped by a person")
+			return s.notice(work, s.asking, stoppedText)
+		}
+		ref := reference()
+		log.Error("message not answered anew", "err", err, "reference", ref)
+		return s.notice(work, s.asking, calm(err, ref))
+	})
+	s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
+	s.background.handled(1, s.cfg.Now())
+	if work.Err() != nil {
+		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
+	}
+}
+
+// guardedChange turns a panic into an error.
+func (s *Session) guardedChange(ctx context.Context, in Inbound) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic over a change", "event", in.ID, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("session: panic: %v", p)
+		}
+	}()
+	switch in.Change {
+	case Edited:
+		return s.amend(ctx, in)
+	case TakenBack:
+		return s.unsay(ctx, in)
+	case AskAgain:
+		return s.askAgain(ctx, in)
+	}
+	return nil
+}
+
+// amend follows an edit of a message that nothing is done for at the moment.
+func (s *Session) amend(ctx context.Context, in Inbound) error {
+	if s.edited(in.Target) { // again: that one counts
+		return nil
+	}
+	if err := s.settle(ctx); err != nil {
+		if context.Cause(ctx) == errStopped { //nolint:errorlint // our own value
+			return s.reword(context.WithoutCancel(ctx), in, "") // it is not to be answered anew
+		}
+		return err
+	}
+	was, known, err := s.cfg.History.Find(ctx, s.talk, in.Target)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return s.amendUnheard(ctx, in)
+	}
+	if was.Role != llm.User || history.TakenBack(was) {
+		return nil
+	}
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return err
+	}
+	g := groupOf(past, in.Target)
+	if !g.known || !g.newest && !s.young(was.At) {
+		return s.reword(ctx, in, "")
+	}
+	if _, _, command := parseCommand(in.Text); command {
+		return s.becomesCommand(ctx, in, past, g)
+	}
+	if was.Text == in.Text && g.answer >= 0 && !history.TakenBack(past[g.answer]) { // done before an interruption
+		return s.say(ctx, s.asker(in, past, g, past[g.answer].EventID), past[g.answer].Text)
+	}
+	return s.regenerate(ctx, in, past, g, "")
+}
+
+// amendUnheard follows the edit of a message that is not in the history: a command as
+// a rule. It is taken as if it had come like this, as long as it is young.
+func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
+	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
+	if err != nil || gone || !s.young(in.At) {
+		return err
+	}
+	// What was remembered by the words before, as with !remember.
+	if err := s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
+		return err
+	}
+	m := in
+	m.ID, m.Change, m.Target = in.Target, "", ""
+	s.asking = m
+	return s.guarded(ctx, []Inbound{m})
+}
+
+// becomesCommand runs a message as a command that was none before. It is part of the
+// conversation no more, and neither is an answer to it alone.
+func (s *Session) becomesCommand(ctx context.Context, in Inbound, past []history.Message, g group) error {
+	drop := []string{in.Target}
+	if g.answer >= 0 && past[g.answer].EventID == replyID(in.Target) {
+		if err := s.forgetAnswer(ctx, past[g.answer].EventID); err != nil {
+			return err
+		}
+		drop = append(drop, past[g.answer].EventID)
+	}
+	if err := s.reword(ctx, in, ""); err != nil {
+		return err
+	}
+	if err := s.cfg.History.Drop(ctx, drop...); err != nil {
+		return err
+	}
+	m := in
+	m.ID, m.Change, m.Target = in.Target, "", ""
+	s.asking = m
+	return s.guarded(ctx, []Inbound{m})
+}
+
+func (s *Session) young(at time.Time) bool { return s.cfg.Now().Sub(at) <= Young }
+
+// group is the messages of people that one answer answers, in a history.
+type group struct {
+	known       bool
+	first, last int
+	answer      int  // that answer; -1 = there is none
+	newest      bool // no person has written since
+	end         bool // and no event has come
+}
+
+// groupOf finds the group of the message event.
+func groupOf(past []history.Message, event string) group {
+	i := slices.IndexFunc(past, func(m history.Message) bool { return m.Role == llm.User && m.EventID == event })
+	if i < 0 || event == "" {
+		return group{answer: -1}
+	}
+	g := group{known: true, first: i, last: i, answer: -1, newest: true, end: true}
+	said := func(j int) bool {
+		return j >= 0 && j < len(past) && past[j].Role == llm.User && past[j].Sender == past[i].Sender && past[i].Sender != ""
+	}
+	for said(g.first - 1) {
+		g.first--
+	}
+	for said(g.last + 1) {
+		g.last++
+	}
+	for j := g.last + 1; j < len(past); j++ {
+		switch m := past[j]; {
+		case m.Role == llm.User:
+			g.end = false
+			g.newest = g.newest && m.Sender == ""
+		case m.Role == llm.Assistant && len(m.Calls) == 0 && g.answer < 0 && g.end:
+			g.answer = j
+		}
+	}
+	return g
+}
+
+// asker is the message that the answer reply, or one in its place, answers.
+func (s *Session) asker(in Inbound, past []history.Message, g group, reply string) Inbound {
+	m := past[g.last]
+	return Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: s.room, Thread: s.thread, Branch: s.thread, Sender: m.Sender, SenderName: in.SenderName,
+		Text: m.Text, Private: in.Private && !shared(m), At: m.At}
+}
+
+// regenerate answers a group anew, under the id of the answer that there is or was. in is
+// the change that asks for it; reply, if not empty, is the answer that is meant.
+func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Message, g group, reply string) error {
+	switch {
+	case reply != "" && g.end:
+	case g.answer >= 0:
+		reply = past[g.answer].EventID
+	default:
+		replies, err := s.repliesTo(ctx, past[g.last].EventID)
+		if err != nil {
+			return err
+		}
+		reply = replies[len(replies)-1]
+	}
+	s.asking = s.asker(in, past, g, reply)
+	if in.Change == Edited && in.Target == past[g.last].EventID {
+		s.asking.Text = in.Text
+	}
+	var note string
+	if g.end {
+		used, err := s.cfg.History.Reopen(ctx, s.talk, past[g.last].EventID, reply)
+		if err != nil {
+			return err
+		}
+		note = acted(used)
+	} else if err := s.cfg.History.Unsay(ctx, reply); err != nil {
+		return err
+	}
+	change := in
+	if in.Change != Edited { // the words stay
+		change.Target, change.Text = past[g.last].EventID, past[g.last].Text
+		if err := s.unhear(ctx, reply); err != nil {
+			return err
+		}
+	}
+	if err := s.reword(ctx, change, note); err != nil {
+		return err
+	}
+	if !g.end {
+		return s.aside(ctx, in, past[g.last].EventID, reply)
+	}
+	s.newest = s.asking
+	return s.respond(ctx, s.asking)
+}
+
+// unhear takes the answer reply out of what search finds, so that another can be heard
+// in its place.
+func (s *Session) unhear(ctx context.Context, reply string) error {
+	quotes, err := s.cfg.Memory.Unsay(ctx, reply)
+	if err != nil {
+		return err
+	}
+	return s.cfg.History.Unquote(ctx, quotes)
+}
+
+// unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
+// of the answers to it, nor what was learned from it. An answer to others as well is
+// given anew without it.
+func (s *Session) unsay(ctx context.Context, in Inbound) error {
+	if strings.HasPrefix(in.Target, replyID("")) {
+		return s.forgetAnswer(ctx, in.Target)
+	}
+	if err := s.cfg.History.Redact(ctx, in.Target); err != nil {
+		return err
+	}
+	if err := s.cfg.History.UnsayWork(ctx, in.Target); err != nil {
+		return err
+	}
+	replies, err := s.repliesTo(ctx, in.Target)
+	if err != nil {
+		return err
+	}
+	for _, reply := range replies {
+		if err := s.withdraw(ctx, in, reply); err != nil {
+			return err
+		}
+	}
+	quotes, err := s.cfg.Memory.Unhear(ctx, in.Target) // it may have been kept meanwhile
+	if err != nil {
+		return err
+	}
+	if err := s.cfg.History.Unquote(ctx, quotes); err != nil {
+		return err
+	}
+	_, err = s.cfg.Memory.ForgetEvent(ctx, memory.Access{Actor: "redaction", All: true}, in.Target) // a tool may have noted it meanwhile
+	return err
+}
+
+// withdraw removes the answer reply to a message that was taken back, or gives it anew if
+// it answers others too.
+func (s *Session) withdraw(ctx context.Context, in Inbound, reply string) error {
+	questions, err := s.questionsOf(ctx, reply)
+	if err != nil {
+		return err
+	}
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return err
+	}
+	for _, q := range slices.Backward(questions) {
+		g := groupOf(past, q)
+		if q == in.Target || !g.known || history.TakenBack(past[slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q })]) {
+			continue
+		}
+		if g.answer >= 0 && past[g.answer].EventID != reply || !g.newest && !s.young(past[g.last].At) {
+			break
+		}
+		for g.last > g.first && history.TakenBack(past[g.last]) { // the answer is to what stands
+			g.last--
+		}
+		in.Target = past[g.last].EventID
+		return s.regenerate(ctx, in, past, g, "")
+	}
+	if err := s.forgetAnswer(ctx, reply); err != nil {
+		return err
+	}
+	if r, ok := s.cfg.Transport.(remover); ok {
+		return r.Remove(ctx, s.room, reply)
+	}
+	return nil
+}
+
+// forgetAnswer takes the words of the answer reply out of history and search.
+func (s *Session) forgetAnswer(ctx context.Context, reply string) error {
+	if err := s.cfg.History.Unsay(ctx, reply); err != nil {
+		return err
+	}
+	quotes, err := s.cfg.Memory.Unhear(ctx, reply)
+	if err != nil {
+		return err
+	}
+	return s.cfg.History.Unquote(ctx, quotes)
+}
+
+const tooFarText = "I can answer anew only what belongs to our present conversation. Please ask once more."
+
+// askAgain answers once more what somebody wants answered once more, in its place.
+func (s *Session) askAgain(ctx context.Context, in Inbound) error {
+	if in.Target == "" {
+		return nil
+	}
+	question, reply := in.Target, ""
+	if strings.HasPrefix(in.Target, replyID("")) {
+		reply = in.Target
+		questions, err := s.questionsOf(ctx, reply)
+		if err != nil {
+			return err
+		}
+		question = questions[len(questions)-1]
+	}
+	m, known, err := s.cfg.History.Find(ctx, s.talk, question)
+	if err != nil || !known || m.Role != llm.User || m.Sender == "" || history.TakenBack(m) {
+		return err // a command, or what nobody asked for
+	}
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return err
+	}
+	g := groupOf(past, question)
+	if !g.known {
+		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: tooFarText, Notice: true, ReplyTo: question})
+	}
+	return s.regenerate(ctx, in, past, g, reply)
+}
+
+// noteAnswered notes which messages the reply to answers is about to answer: what people
+// do to one of them concerns it from now on.
+func (s *Session) noteAnswered(ctx context.Context, answers string) error {
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return err
+	}
+	i := len(past) - 1
+	for i >= 0 && past[i].Role != llm.User {
+		i--
+	}
+	if i < 0 {
+		return nil
+	}
+	g, reply := groupOf(past, past[i].EventID), replyID(answers)
+	s.takeInHand(reply)
+	if !g.known {
+		return nil
+	}
+	s.asked = past[g.last].EventID
+	for _, m := range past[g.first : g.last+1] {
+		s.takeInHand(m.EventID)
+		if history.TakenBack(m) {
+			continue
+		}
+		if _, err := s.cfg.DB.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, m.EventID, reply); err != nil {
+			return fmt.Errorf("session: note what is answered: %w", err)
+		}
+	}
+	return nil
+}
+
+// repliesTo lists the replies to the message question, the newest last. There is always
+// the one that bears its name.
+func (s *Session) repliesTo(ctx context.Context, question string) ([]string, error) {
+	replies, err := s.answered(ctx, `SELECT reply FROM answered WHERE question = ? ORDER BY seq`, question)
+	if own := replyID(question); err == nil && !slices.Contains(replies, own) {
+		replies = append([]string{own}, replies...)
+	}
+	return replies, err
+}
+
+// questionsOf lists the messages that reply answers, in the order they were written. There
+// is always the one that it is named after.
+func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, error) {
+	questions, err := s.answered(ctx, `SELECT question FROM answered WHERE reply = ? ORDER BY seq`, reply)
+	if len(questions) == 0 {
+		questions = []string{strings.TrimPrefix(reply, replyID(""))}
+	}
+	return questions, err
+}
+
+func (s *Session) answered(ctx context.Context, query, id string) (ids []string, err error) {
+	rows, err := s.cfg.DB.QueryContext(ctx, query, id)
+	if err != nil {
+		return nil, fmt.Errorf("session: read what is answered: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("session: read what is answered: %w", err)
+		}
+		ids = append(ids, id)
+	}
+	return ids, rows.Err()
+}

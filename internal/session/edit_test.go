@@ -1,0 +1,254 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+)
+
+// taker is a room from which messages can be removed.
+type taker struct {
+	*room
+	mu      sync.Mutex
+	removed []string
+}
+
+func (r *taker) Remove(_ context.Context, _, id string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.removed = append(r.removed, id)
+	return nil
+}
+
+// edits is a world whose room lets messages be removed, and where an edit need not wait.
+func edits(t *testing.T, dir string, answers ...string) (*world, *taker) {
+	t.Helper()
+	w := newWorld(t, dir, answers...)
+	r := &taker{room: w.room}
+	w.cfg.Transport, w.cfg.Settle = r, time.Millisecond
+	return w, r
+}
+
+func (w *world) change(t *testing.T, what Change, id, target, text string, asked time.Time) {
+	t.Helper()
+	w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: asked, Change: what, Target: target})
+}
+
+// words is the conversation of !dm in one line.
+func (w *world) words(t *testing.T) string {
+	t.Helper()
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range past {
+		all = append(all, string(m.Role)+" "+m.Text)
+	}
+	return strings.Join(all, " | ")
+}
+
+// An edit of an old question that is not the newest changes its words, and nothing else; of
+// an old one that is the newest, the answer too.
+func TestOldQuestionEdited(t *testing.T) {
+	w, _ := edits(t, t.TempDir(), "one", "two", "three")
+	long := time.Now().Add(-time.Hour)
+	old := func(id, text string) {
+		w.deliver(t, Inbound{ID: id, Room: "!dm", Sender: owner, Text: text, Private: true, At: long})
+	}
+	old("$1", "first")
+	old("$2", "second")
+	w.change(t, Edited, "$e1", "$1", "FIRST", long)
+	if got, want := w.words(t), "user FIRST | assistant one | user second | assistant two"; got != want || len(w.script.asked()) != 2 {
+		t.Errorf("after %d requests: %s", len(w.script.asked()), got)
+	}
+	w.change(t, Edited, "$e2", "$2", "SECOND", long)
+	if got, want := w.words(t), "user FIRST | assistant one | user SECOND | assistant three"; got != want || w.room.said("$2").Text != "three" {
+		t.Errorf("%s; said %+v", got, w.room.said("$2"))
+	}
+	w.change(t, Edited, "$e3", "$unknown", "!whoami", long)
+	if w.room.count() != 2 {
+		t.Error("an old command that was edited is run")
+	}
+}
+
+// The program dies at some point of giving an answer anew, and the edit is delivered
+// again: in the end the answer is there once, and it is the new one.
+func TestEditIsTakenUpAgain(t *testing.T) {
+	for point, prepare := range map[string]func(t *testing.T, w *world){
+		"nothing is done": func(*testing.T, *world) {},
+		"reopened": func(t *testing.T, w *world) {
+			if _, err := w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"reopened and reworded": func(t *testing.T, w *world) {
+			if _, err := w.cfg.History.Reopen(t.Context(), "!dm", "$2", "re:$2"); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := w.cfg.History.Reword(t.Context(), "$2", "SECOND", ""); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(point, func(t *testing.T) {
+			dir := t.TempDir()
+			w, _ := edits(t, dir, "one", "two")
+			w.say(t, "$1", "first")
+			w.say(t, "$2", "second")
+			w.stop()
+			prepare(t, w)
+			_ = w.cfg.DB.Close()
+			w, _ = edits(t, dir, "three", "four")
+			for range 2 { // and once more, when it is done but nobody knows
+				w.change(t, Edited, "$e", "$2", "SECOND", time.Now())
+			}
+			if got, want := w.words(t), "user first | assistant one | user SECOND | assistant three"; got != want {
+				t.Errorf("%s", got)
+			}
+			if n := len(w.script.asked()); n != 1 || w.room.said("$2").Text != "three" {
+				t.Errorf("%d requests, said %+v", n, w.room.said("$2"))
+			}
+		})
+	}
+}
+
+// An answer that is not the newest is given anew by the conversation up to its question,
+// and a new answer that was not said before the program died is said in the end.
+func TestAside(t *testing.T) {
+	w, _ := edits(t, t.TempDir(), "one", "two", `{"entry":"x"}`, "three")
+	w.say(t, "$1", "first")
+	w.say(t, "$2", "second")
+	w.change(t, Edited, "$e", "$1", "FIRST", time.Now())
+	if got, want := w.words(t), "user FIRST | assistant three | user second | assistant two"; got != want || w.room.said("$1").Text != "three" {
+		t.Errorf("%s; said %+v", got, w.room.said("$1"))
+	}
+	asked := w.script.asked()
+	if last := asked[len(asked)-1]; strings.Contains(last, "second") || !strings.Contains(last, "not offered here") {
+		t.Errorf("the model is told of what came later, or may change something: %s", last)
+	}
+	entries, err := w.cfg.Memory.Entries(t.Context(), w.sessionOf("!dm").scopes(Inbound{Sender: owner, Private: true})...)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("a tool has acted: %v, %v", entries, err)
+	}
+}
+
+func (w *world) sessionOf(room string) *Session {
+	w.Manager.mu.Lock()
+	defer w.Manager.mu.Unlock()
+	return w.rooms[history.Talk(room)]
+}
+
+// A message is taken back: its answers go, those of !retry too; what others asked stays.
+func TestAnswersRemoved(t *testing.T) {
+	w, r := edits(t, t.TempDir(), "one", "two", "three")
+	w.say(t, "$1", "first")
+	w.say(t, "$2", "!retry")
+	w.say(t, "$3", "second")
+	w.change(t, TakenBack, "$r", "$1", "", time.Now())
+	if got := fmt.Sprint(r.removed); got != "[re:$1 re:$2]" {
+		t.Errorf("removed %s", got)
+	}
+	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant three"; got != want {
+		t.Errorf("%s", got)
+	}
+	w.change(t, TakenBack, "$r2", "re:$3", "", time.Now())
+	if got, want := w.words(t), "user [taken back] | assistant [taken back] | user second | assistant [taken back]"; got != want || len(r.removed) != 2 {
+		t.Errorf("%s; removed %v", got, r.removed)
+	}
+}
+
+// What is asked again but can no longer be reached is said to be so; a question that is
+// stopped before it comes is not answered.
+func TestAskAgainAndStopEarly(t *testing.T) {
+	w, _ := edits(t, t.TempDir(), "one", "two")
+	w.say(t, "$1", "first")
+	w.say(t, "$2", "!new")
+	w.change(t, AskAgain, "$again", "$1", "", time.Now())
+	if got := w.room.said("$again"); !got.Notice || !strings.Contains(got.Text, "present conversation") || got.ReplyTo != "$1" {
+		t.Errorf("said %+v", got)
+	}
+	w.change(t, StopThis, "$stop", "$3", "", time.Now())
+	if got := w.say(t, "$3", "not wanted"); !got.Notice || got.Text != stoppedText {
+		t.Errorf("said %+v", got)
+	}
+	if got := w.say(t, "$4", "wanted"); got.Text != "two" || len(w.script.asked()) != 2 {
+		t.Errorf("said %+v after %d requests", got, len(w.script.asked()))
+	}
+	w.change(t, AskAgain, "$other", "re:$2", "", time.Now()) // a command
+	if w.room.said("$other").Text != "" || len(w.script.asked()) != 2 {
+		t.Error("a command is asked again")
+	}
+}
+
+// A burst is answered; one of it is edited: the answer, that of the newest, changes.
+func TestEditedInABurst(t *testing.T) {
+	w, _ := edits(t, t.TempDir())
+	w.script.block = make(chan struct{})
+	for _, in := range []Inbound{{ID: "$0", Text: "zero"}, {ID: "$1", Text: "one"}, {ID: "$2", Text: "two"}, {ID: "$e", Text: "ONE", Change: Edited, Target: "$1"}} {
+		in.Room, in.Sender, in.Private, in.At = "!dm", owner, true, time.Now()
+		if err := w.Deliver(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		for in.ID == "$0" && len(w.script.asked()) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(w.script.block)
+	got := map[string]bool{}
+	for range 4 {
+		got[<-w.room.handled] = true
+	}
+	if len(got) != 4 || len(w.script.asked()) != 2 {
+		t.Errorf("handled %v with %d requests", got, len(w.script.asked()))
+	}
+	w.change(t, Edited, "$e2", "$1", "EINS", time.Now())
+	if got, want := w.words(t), "user zero | assistant fine | user EINS | user two | assistant fine"; got != want || len(w.script.asked()) != 3 {
+		t.Errorf("%s", got)
+	}
+	if last := w.script.asked()[2]; !strings.Contains(last, "EINS") || strings.Contains(last, "ONE") || w.room.said("$1").Text != "" {
+		t.Errorf("asked %s", last)
+	}
+}
+
+// acted names what had an effect, without a comma: a header with one is of a shared room.
+func TestActed(t *testing.T) {
+	if got := acted([]string{"search_memory", "read_file"}); got != "" {
+		t.Errorf("of tools that read: %q", got)
+	}
+	if got := acted([]string{"task", "search_memory", "append_memory"}); !strings.Contains(got, "task; append_memory.") || strings.Contains(got, ",") {
+		t.Errorf("%q", got)
+	}
+}
+
+// While an edit waits to be answered anew, somebody stops it: the words change, and the
+// old answer stands.
+func TestStoppedBeforeItIsAnsweredAnew(t *testing.T) {
+	w, _ := edits(t, t.TempDir(), "one", "two")
+	w.say(t, "$1", "first")
+	w.cfg.Settle = time.Hour
+	in := Inbound{ID: "$e", Room: "!dm", Sender: owner, Text: "FIRST", Private: true, At: time.Now(), Change: Edited, Target: "$1"}
+	if err := w.Deliver(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "it is not taken up", func() bool {
+		s := w.sessionOf("!dm")
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.hand["$1"]
+	})
+	if err := w.Deliver(t.Context(), Inbound{ID: "$stop", Room: "!dm", Sender: owner, Private: true, Change: StopThis, Target: "$1"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		<-w.room.handled
+	}
+	if got, want := w.words(t), "user FIRST | assistant one"; got != want || w.room.said("$1").Text != "one" {
+		t.Errorf("%s; said %+v", got, w.room.said("$1"))
+	}
+}

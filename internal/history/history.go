@@ -31,6 +31,7 @@ type Message struct {
 	Calls        []llm.ToolCall // of an assistant message
 	CallID       string         // the call a tool message answers
 	Failed       bool           // of a tool message: nothing came of the call
+	Files        []File         // what came with it
 	At           time.Time      // UTC, to the millisecond
 }
 
@@ -66,7 +67,7 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, at`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -80,6 +81,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
+	files, err := encodeFiles(m.Files)
+	if err != nil {
+		return err
+	}
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("append message: %w", err)
@@ -89,10 +94,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, millis(m.At), m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, files, millis(m.At), m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -220,9 +225,9 @@ func (s *Store) Count(ctx context.Context, room string) (int, error) {
 
 func scan(row interface{ Scan(...any) error }) (Message, error) {
 	var m Message
-	var calls string
+	var calls, files string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &at)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &files, &at)
 	if err != nil {
 		return Message{}, err
 	}
@@ -232,6 +237,11 @@ func scan(row interface{ Scan(...any) error }) (Message, error) {
 	if calls != "" {
 		if err := json.Unmarshal([]byte(calls), &m.Calls); err != nil {
 			return Message{}, fmt.Errorf("tool calls of message %d: %w", m.ID, err)
+		}
+	}
+	if files != "" {
+		if err := json.Unmarshal([]byte(files), &m.Files); err != nil {
+			return Message{}, fmt.Errorf("files of message %d: %w", m.ID, err)
 		}
 	}
 	return m, nil

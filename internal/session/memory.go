@@ -181,7 +181,7 @@ func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope
 	for _, m := range past {
 		switch {
 		case m.Role == llm.User:
-			elsewhere = false
+			elsewhere = len(m.Files) > 0
 			if m.Sender == in.Sender {
 				said = append(said, m.Text)
 			}

@@ -142,7 +142,7 @@ func (s *Session) append(ctx context.Context, in Inbound) error {
 		at = s.cfg.Now()
 	}
 	return s.cfg.History.Append(ctx, &history.Message{
-		Room: s.room, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
+		Room: s.room, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.files(ctx, in),
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	})
 }

@@ -65,7 +65,6 @@ var homes = []struct {
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
 	{"golang.org/x/image", []string{"internal/media"}},
-	{"github.com/ledongthuc/pdf", []string{"cmd/bot"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
 }

@@ -53,6 +53,8 @@ type MatrixConfig struct {
 	DeviceName      string   `yaml:"device_name"`
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
+
+	Media MediaConfig `yaml:"media"`
 }
 
 // LLMConfig is the language models and which of them does what.
@@ -74,6 +76,7 @@ type ModelConfig struct {
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own
+	Vision      *bool         `yaml:"vision"`      // it can be shown pictures; nil = as its server says
 	CacheMarks  bool          `yaml:"cache_marks"` // tell the server which parts of a request to keep
 }
 
@@ -159,7 +162,7 @@ var (
 	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
 	isolations = []string{"strict", "shared"}
-	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session"}, session.ModeRoles()...)
+	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, session.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )

@@ -78,6 +78,11 @@ func (s *Store) Paths(ctx context.Context) ([]string, error) {
 		AND conversation = (SELECT conversation FROM room WHERE id = m.room)`)
 }
 
+// Named lists the kept files that any message names.
+func (s *Store) Named(ctx context.Context) ([]string, error) {
+	return s.paths(ctx, `SELECT files FROM message WHERE files <> ''`)
+}
+
 // PathsOf lists the files of the message event, whatever became of it.
 func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
 	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)

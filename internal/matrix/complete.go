@@ -26,7 +26,7 @@ type completion struct {
 
 // completions lists what messages are completed with, in the order it is done.
 func completions() []completion {
-	return []completion{}
+	return []completion{fetching}
 }
 
 func incomplete(m session.Inbound) bool {

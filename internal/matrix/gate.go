@@ -118,17 +118,17 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
 		return no("edit")
-	case msg.MsgType != event.MsgText:
+	case msg.MsgType != event.MsgText && !isFile(msg):
 		return no("type " + clip(string(msg.MsgType), 40))
 	case room.encrypted && !evt.Mautrix.WasEncrypted:
 		return no("plain text in an encrypted room")
 	}
-	body := msg.Body
+	body := said(msg)
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}
 	body = clean(body)
-	if body == "" {
+	if body == "" && !isFile(msg) {
 		return no("empty")
 	}
 	mentioned := msg.Mentions.Has(id.UserID(g.self)) || mentionsID(body, g.self) || strings.Contains(msg.FormattedBody, "https://matrix.to/#/"+g.self+`"`)

@@ -257,6 +257,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = msg.RelatesTo.GetThreadParent().String(), msg.RelatesTo.GetNonFallbackReplyTo().String()
+		m.Files = c.filesOf(msg, room.encrypted)
 	}
 	if c.unanswerable(ctx, b, m, room) {
 		return

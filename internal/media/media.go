@@ -4,7 +4,6 @@
 package media
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -30,11 +29,6 @@ const Folder = "media"
 type Store struct {
 	dir  string // the data folder
 	side int    // pixels, of a picture's longest side
-
-	// PDF takes the text out of the PDF file at a path of this machine; nil = it
-	// cannot be had. Such files can do anything to whoever reads them, so it is not
-	// done within this process.
-	PDF func(ctx context.Context, file string) (string, error)
 
 	drawing sync.Mutex // one picture at a time: unpacked they are large
 }

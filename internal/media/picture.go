@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	_ "image/gif" // the first frame
 	"image/jpeg"
 	"image/png"
@@ -13,7 +14,6 @@ import (
 	"path"
 	"strings"
 
-	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
 )
 
@@ -91,9 +91,7 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 	if turn >= 5 {
 		w, h = h, w
 	}
-	to := image.NewNRGBA(image.Rect(0, 0, w, h))
-	draw.CatmullRom.Scale(to, to.Bounds(), from, from.Bounds(), draw.Src, nil)
-	to = turned(to, turn)
+	to := turned(scaled(from, w, h), turn)
 	var b bytes.Buffer
 	ext := ".png"
 	if !to.Opaque() {
@@ -115,6 +113,43 @@ func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, 
 		return Picture{}, err
 	}
 	return p, nil
+}
+
+// scaled is the image in w by h pixels, which are not more than it has: each is the mean
+// of those that it stands for.
+func scaled(from image.Image, w, h int) *image.RGBA {
+	b := from.Bounds()
+	to := image.NewRGBA(image.Rect(0, 0, w, h))
+	sums := make([][4]int, w)
+	for y := range h {
+		top, bottom := span(y, h, b.Dy())
+		strip := image.NewRGBA(image.Rect(0, 0, b.Dx(), bottom-top))
+		draw.Draw(strip, strip.Bounds(), from, image.Pt(b.Min.X, b.Min.Y+top), draw.Src)
+		clear(sums)
+		for line := range bottom - top {
+			row := strip.Pix[line*strip.Stride:]
+			for x := range w {
+				left, right := span(x, w, b.Dx())
+				for i := 4 * left; i < 4*right; i++ {
+					sums[x][i%4] += int(row[i])
+				}
+			}
+		}
+		for x, sum := range sums {
+			left, right := span(x, w, b.Dx())
+			n := (right - left) * (bottom - top)
+			for i, v := range sum {
+				to.Pix[to.PixOffset(x, y)+i] = uint8((v + n/2) / n)
+			}
+		}
+	}
+	return to
+}
+
+// span is which of from pixels the i-th of n stands for.
+func span(i, n, from int) (begin, end int) {
+	begin = i * from / n
+	return begin, max(begin+1, (i+1)*from/n)
 }
 
 // put writes a file that was made of another.
@@ -195,14 +230,14 @@ func tagged(tiff []byte) int {
 }
 
 // turned is the image as the camera's owner saw it.
-func turned(from *image.NRGBA, turn int) *image.NRGBA {
+func turned(from *image.RGBA, turn int) *image.RGBA {
 	if turn <= 1 || turn > 8 {
 		return from
 	}
 	w, h := from.Bounds().Dx(), from.Bounds().Dy()
-	to := image.NewNRGBA(image.Rect(0, 0, w, h))
+	to := image.NewRGBA(image.Rect(0, 0, w, h))
 	if turn >= 5 {
-		to = image.NewNRGBA(image.Rect(0, 0, h, w))
+		to = image.NewRGBA(image.Rect(0, 0, h, w))
 	}
 	for y := range h {
 		for x := range w {
@@ -223,7 +258,7 @@ func turned(from *image.NRGBA, turn int) *image.NRGBA {
 			case 8:
 				tx, ty = y, w-1-x
 			}
-			to.SetNRGBA(tx, ty, from.NRGBAAt(x, y))
+			to.SetRGBA(tx, ty, from.RGBAAt(x, y))
 		}
 	}
 	return to

@@ -13,7 +13,7 @@ import (
 const (
 	maxText = 4 << 20           // bytes of a text file that are read
 	maxPDF  = 20 << 20          // bytes of a PDF file that are read
-	pdfText = "application/pdf" // its type
+	pdfType = "application/pdf" // its type
 )
 
 // Errors of Text, for people.
@@ -27,7 +27,7 @@ var (
 // Text is the text of a kept file, if it has one. The error says, for people, why
 // there is none.
 func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
-	if kind == pdfText {
+	if kind == pdfType {
 		return s.pdf(ctx, name)
 	}
 	if !strings.HasPrefix(kind, "text/") && kind != "application/octet-stream" {
@@ -55,22 +55,11 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if data, err := s.read(Beside(name), maxText); err == nil {
 		return string(data), nil
 	}
-	if s.PDF == nil {
-		return "", errPDF
-	}
-	f, err := s.Open(name)
+	data, err := s.read(name, maxPDF)
 	if err != nil {
 		return "", err
 	}
-	info, err := f.Stat()
-	f.Close()
-	if err != nil {
-		return "", err
-	}
-	if info.Size() > maxPDF {
-		return "", &TooLargeError{maxPDF}
-	}
-	text, err := s.PDF(ctx, s.File(name))
+	text, err := pdfText(ctx, data)
 	if err != nil {
 		return "", err
 	}

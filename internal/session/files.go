@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/prompt"
+	"reverie/internal/tool"
 )
 
 const (
@@ -267,4 +268,29 @@ func unopened(burst []Inbound) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// came lists the files that came in a conversation, for tools: as they are and as text.
+func came(past []history.Message) map[string]string {
+	all := map[string]string{}
+	for i := range past {
+		for j := range past[i].Files {
+			if f := &past[i].Files[j]; f.Path != "" {
+				all[f.Path], all[media.Beside(f.Path)] = f.Name, f.Name
+			}
+		}
+	}
+	return all
+}
+
+// sending sends files for the tool call, while it is a person who is answered. The same
+// call sends once, however often it is made.
+func (s *Session) sending(in Inbound, call string) func(context.Context, tool.Outgoing) error {
+	if in.Event != "" || in.ID == "" || s.cfg.Media == nil {
+		return nil
+	}
+	return func(ctx context.Context, f tool.Outgoing) error {
+		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "file:" + in.ID + ":" + call, Text: f.Caption, Thread: in.Thread,
+			File: &File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
+	}
 }

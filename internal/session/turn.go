@@ -285,10 +285,12 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		return err
 	}
 	scope := provenance(s.toolScope(in, now), in, past)
+	scope.Files = came(past)
 	for _, c := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		scope.Send = s.sending(in, c.ID)
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.room, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}

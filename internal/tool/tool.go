@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/llm"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -48,6 +49,11 @@ type Scope struct {
 	Outside   string // such words in all of the conversation
 	Agreed    string // what was proposed to User, who agreed
 
+	// Files are those that came in this conversation, by path below the data folder:
+	// how people call them. They may be read and sent.
+	Files map[string]string
+	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = nothing is sent here
+
 	Spawner Spawner // nil = there are no sub-sessions
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
@@ -66,13 +72,14 @@ const MaxResult = 16_000
 // callLimit is how long one call may take.
 const callLimit = 30 * time.Second
 
-// Config is what the tools work on. Everything but Location (nil = UTC) and
+// Config is what the tools work on. Everything but Media, Location (nil = UTC) and
 // Log (nil = silent) is needed.
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Skills   *skill.Library
-	Dir      string // the data folder
+	Dir      string       // the data folder
+	Media    *media.Store // nil = no file is sent
 	Location *time.Location
 	Log      *slog.Logger
 }

@@ -1,0 +1,5 @@
+package media
+
+import "context"
+
+func pdfText(context.Context, []byte) (string, error) { return "", errPDF }

@@ -162,6 +162,10 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			}
 			b.closers = append(b.closers, func() error { stop(); return nil })
 			url = served
+			if m.Vision == nil { // it tells what it is shown
+				sees := true
+				m.Vision = &sees
+			}
 		}
 		c.Models = append(c.Models, llm.ModelConfig{
 			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,

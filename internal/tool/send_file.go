@@ -64,6 +64,9 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if err != nil {
 		return "", err
 	}
+	if strings.HasPrefix(kept.Type, "text/") { // a client must not come to show it as a page
+		kept.Type = "text/plain"
+	}
 	shown := path.Base(name)
 	if called := scope.Files[name]; called != "" {
 		shown = called

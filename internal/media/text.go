@@ -20,7 +20,7 @@ const (
 var (
 	errNoText  = errors.New("no text can be read out of this kind of file here (text, code, CSV, JSON and PDF can)")
 	errUTF8    = errors.New("it is no UTF-8 text; save it as UTF-8 and send it again")
-	errPDF     = errors.New("PDF files cannot be read here")
+	errPDF     = errors.New("the PDF file cannot be read: it is broken, or of a kind that is not known here")
 	errScanned = errors.New("there is no text in it: it may be a scan; pictures of its pages can be looked at")
 )
 
@@ -55,6 +55,8 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if data, err := s.read(Beside(name), maxText); err == nil {
 		return string(data), nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, pdfTime)
+	defer cancel()
 	data, err := s.read(name, maxPDF)
 	if err != nil {
 		return "", err

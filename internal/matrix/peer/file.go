@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -61,7 +62,8 @@ func (p *Peer) SendFile(ctx context.Context, room string, f File, change func(*e
 	}
 	if sealed {
 		m.File = &event.EncryptedFileInfo{EncryptedFile: *attachment.NewEncryptedFile()}
-		data, kind = m.File.Encrypt(data), "application/octet-stream"
+		data, kind = bytes.Clone(data), "application/octet-stream"
+		m.File.EncryptInPlace(data)
 	}
 	up, err := p.client.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind})
 	if err != nil {

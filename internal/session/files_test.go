@@ -128,12 +128,18 @@ func TestBlindModel(t *testing.T) {
 
 // TestPicturesTeachNothing: how a model counts a picture is not taken for how it counts words.
 func TestPicturesTeachNothing(t *testing.T) {
-	w, files := newFiles(t, 32_000, true, false)
-	w.script.count = func(body string) int { return 20_000 }
-	w.bring(t, "$1", "what is this?", files, ImageFile, "cat.png", picture(t, 1))
-	var n int
-	if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM model_count`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d factors were learned, %v", n, err)
+	for _, seen := range []bool{true, false} {
+		w, files := newFiles(t, 32_000, true, false)
+		w.script.count = func(string) int { return 6000 }
+		if seen {
+			w.bring(t, "$1", "what is this?", files, ImageFile, "cat.png", picture(t, 1))
+		} else {
+			w.say(t, "$1", "what is this?")
+		}
+		var n int
+		if err := w.cfg.DB.QueryRow(`SELECT count(*) FROM model_count`).Scan(&n); err != nil || (n == 0) != seen {
+			t.Errorf("with a picture %v: %d factors were learned, %v", seen, n, err)
+		}
 	}
 }
 

@@ -34,6 +34,7 @@ var rows = map[string]int{
 	"internal/skill":   2,
 	"internal/history": 2,
 	"internal/llm":     1,
+	"internal/media":   1,
 	"internal/store":   1,
 	"internal/vram":    1,
 	".":                0,
@@ -63,6 +64,7 @@ var homes = []struct {
 	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},
+	{"golang.org/x/image", []string{"internal/media"}},
 	{"golang.org/x/sync", nil},
 	{"golang.org/x/text", nil},
 }

@@ -34,7 +34,7 @@ func TestFaultTable(t *testing.T) {
 				t.Errorf("fault %s: %q names no test", r[1], cell)
 				continue
 			}
-			dir := map[string]string{"": "matrix", "session": "session", "store": "store", "test": "../test", "cmd/bot": "../cmd/bot"}[m[1]]
+			dir := map[string]string{"": "matrix", "session": "session", "store": "store", "media": "media", "test": "../test", "cmd/bot": "../cmd/bot"}[m[1]]
 			if known[dir] == "" {
 				known[dir] = testsIn(t, dir)
 			}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"reverie/internal/session"
@@ -38,6 +40,7 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	t := &terminal{
 		screen:  &screen{out: c.out, live: live, name: cfg.Name},
 		handled: make(chan string, 1),
+		data:    cfg.Data,
 	}
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
@@ -63,6 +66,7 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 type terminal struct {
 	*screen
 	handled chan string
+	data    string // the data folder
 }
 
 // talk delivers line after line, each after the last one was answered.
@@ -99,6 +103,9 @@ func (t *terminal) talk(ctx context.Context, lines <-chan line, m *session.Manag
 
 // Say prints what m adds to what stands on the screen already.
 func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
+	if m.File != nil {
+		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
+	}
 	t.show(m.ID, m.Text, !m.Draft)
 	return nil
 }

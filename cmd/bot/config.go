@@ -54,6 +54,8 @@ type MatrixConfig struct {
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
 	Bots            []string `yaml:"bots"`
+
+	Media MediaConfig `yaml:"media"`
 }
 
 // LLMConfig is the language models and which of them does what.
@@ -75,6 +77,7 @@ type ModelConfig struct {
 	MaxOutput   int           `yaml:"max_output"` // tokens
 	Timeout     time.Duration `yaml:"timeout"`
 	Temperature *float32      `yaml:"temperature"` // nil = the server's own
+	Vision      *bool         `yaml:"vision"`      // it can be shown pictures; nil = as its server says
 	CacheMarks  bool          `yaml:"cache_marks"` // tell the server which parts of a request to keep
 }
 
@@ -160,7 +163,7 @@ var (
 	layouts    = layoutNames()
 	backends   = []string{"flat_file", "fts5", "local_vector", "qdrant"}
 	isolations = []string{"strict", "shared"}
-	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session"}, session.ModeRoles()...)
+	roleNames  = append([]string{"chat", "compaction", "dreaming", "harvest", "sub_session", "transcription"}, session.ModeRoles()...)
 	logLevels  = []string{"debug", "info", "warn", "error"}
 	logFormats = []string{"text", "json"}
 )

@@ -104,6 +104,7 @@ func completeSubSessions(r *reader, s SubConfig) {
 func (c *Config) completeMatrix(r *reader, dir string) {
 	m := c.Matrix
 	checkURL(r, "matrix.homeserver", m.Homeserver, "https://matrix.example.org")
+	m.Media.check(r)
 	person := func(id string) bool { return matrix.CheckPattern(id) == nil && id[0] == '@' }
 	if !person(m.User) {
 		r.fault("matrix.user", `write the bot's full Matrix id in quotes, such as "@reverie:example.org"`)
@@ -209,7 +210,7 @@ func (c *Config) completeRoles(r *reader) {
 		c.LLM.Roles = map[string][]string{}
 	}
 	if len(c.LLM.Roles["chat"]) == 0 {
-		c.LLM.Roles["chat"] = names
+		c.LLM.Roles["chat"] = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(c.LLM.Roles["transcription"], name) })
 	}
 }
 

@@ -63,7 +63,7 @@ func TestConfigSample(t *testing.T) {
 	want := &Config{
 		backend: true, Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
 		Matrix: &MatrixConfig{Homeserver: "https://matrix.example.org", User: "@reverie:example.org", Password: "hunter2",
-			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}},
+			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}, Media: defaultMedia},
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
@@ -490,7 +490,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 				value = "[x]"
 			} else if ft == rolesType {
 				value = "{chat: [x]}"
-			} else if ft.Kind() == reflect.Bool {
+			} else if ft.Kind() == reflect.Bool || ft.Kind() == reflect.Pointer && ft.Elem().Kind() == reflect.Bool {
 				value = "true"
 			}
 			var n yaml.Node

@@ -35,7 +35,14 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 // takenBack forgets a message that was taken back in its room, and what was
 // learned from it.
 func (b *bot) takenBack(ctx context.Context, event string) error {
+	files, err := b.history.PathsOf(ctx, event)
+	if err != nil {
+		return err
+	}
 	if err := b.history.Redact(ctx, event); err != nil {
+		return err
+	}
+	if err := b.dropFiles(ctx, files); err != nil {
 		return err
 	}
 	quotes, err := b.memory.Unhear(ctx, event)

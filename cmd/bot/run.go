@@ -54,6 +54,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return b.runHarvest(ctx) })
 	g.Go(func() error { return b.tidyMemory(ctx) })
 	g.Go(func() error { return b.scheduler.Run(ctx) })
+	g.Go(func() error { return b.sweepFiles(ctx, client) })
 	g.Go(func() error { return b.nightly.Run(ctx) })
 	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, sessions.Deliver) })
@@ -67,7 +68,7 @@ func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
 	return matrix.Config{
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, DB: b.db, Location: b.cfg.location(), Log: b.log,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -44,6 +45,7 @@ type bot struct {
 	history *history.Store
 	prompt  *prompt.Assembler
 	tools   *tool.Set
+	media   *media.Store
 
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
@@ -104,8 +106,9 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
+	b.media = b.openMedia()
 	if b.tools, err = tool.New(tool.Config{
-		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Location: cfg.location(), Log: log,
+		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, Dir: cfg.Data, Media: b.media, Location: cfg.location(), Log: log,
 	}); err != nil {
 		return nil, err
 	}
@@ -159,10 +162,14 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 			}
 			b.closers = append(b.closers, func() error { stop(); return nil })
 			url = served
+			if m.Vision == nil { // it tells what it is shown
+				sees := true
+				m.Vision = &sees
+			}
 		}
 		c.Models = append(c.Models, llm.ModelConfig{
 			Name: m.Name, BaseURL: url, APIKey: string(m.APIKey), Model: m.Model,
-			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature, CacheMarks: m.CacheMarks,
+			Window: m.Window, MaxOutput: m.MaxOutput, Timeout: m.Timeout, Temperature: m.Temperature, Vision: m.Vision, CacheMarks: m.CacheMarks,
 		})
 	}
 	return llm.New(c)
@@ -173,6 +180,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
+		Media: b.media, FileText: b.cfg.media().Text,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	m, isMatrix := t.(*matrix.Client)

@@ -79,7 +79,7 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if err := redactShort(ctx, tx, event, said); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
 		return fmt.Errorf("take back a message: %w", err)
 	}
 	if err := tx.Commit(); err != nil {

@@ -33,6 +33,7 @@ type Message struct {
 	Calls        []llm.ToolCall // of an assistant message
 	CallID       string         // the call a tool message answers
 	Failed       bool           // of a tool message: nothing came of the call
+	Files        []File         // what came with it
 	At           time.Time      // UTC, to the millisecond
 }
 
@@ -69,7 +70,7 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, at, iif(unquoted <> 0, '', quoted), bystanders`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, iif(unquoted <> 0, '', quoted), bystanders`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -80,6 +81,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return errors.New("append message: no room given")
 	}
 	calls, err := encode(m.Calls)
+	if err != nil {
+		return err
+	}
+	files, err := encodeFiles(m.Files)
 	if err != nil {
 		return err
 	}
@@ -96,10 +101,10 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, at, quoted, bystanders)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at, quoted, bystanders)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, millis(m.At), quoted, m.Bystanders, m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, files, millis(m.At), quoted, m.Bystanders, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -227,9 +232,9 @@ func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
 
 func scan(row interface{ Scan(...any) error }) (Message, error) {
 	var m Message
-	var calls, quoted string
+	var calls, files, quoted string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &at, &quoted, &m.Bystanders)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &files, &at, &quoted, &m.Bystanders)
 	if err != nil {
 		return Message{}, err
 	}
@@ -239,6 +244,11 @@ func scan(row interface{ Scan(...any) error }) (Message, error) {
 	if calls != "" {
 		if err := json.Unmarshal([]byte(calls), &m.Calls); err != nil {
 			return Message{}, fmt.Errorf("tool calls of message %d: %w", m.ID, err)
+		}
+	}
+	if files != "" {
+		if err := json.Unmarshal([]byte(files), &m.Files); err != nil {
+			return Message{}, fmt.Errorf("files of message %d: %w", m.ID, err)
 		}
 	}
 	if m.Quoted, err = decodeQuoted(quoted); err != nil {

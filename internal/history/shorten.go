@@ -18,6 +18,9 @@ func (m *Message) Tokens() int {
 	for _, c := range m.Calls {
 		n += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
 	}
+	for i := range m.Files {
+		n += m.Files[i].Tokens()
+	}
 	return n
 }
 

@@ -31,6 +31,7 @@ type said struct {
 	held    uint64 // bytes of it that are
 	file    string // of the model, on the server's machine
 	server  string // which program this is, where the answer shows it
+	sight   sight  // whether the model can be shown pictures
 	text    string // the answer in words
 }
 
@@ -40,6 +41,7 @@ type found struct {
 	answered bool   // by somebody, if only with an error
 	server   string // a program that loads models itself, if it is one
 	trained  int    // the model's own maximum, if somebody said it
+	sight    sight  // whether the model can be shown pictures
 	outside  int    // percent of the loaded model that is not on the GPU
 	held     uint64 // bytes of it that are
 	file     string // of the model, on the server's machine
@@ -169,6 +171,9 @@ func decide(model string, answers []said) found {
 	for _, a := range answers {
 		f.answered = f.answered || a.reached
 		f.outside, f.held, f.file = max(f.outside, a.outside), max(f.held, a.held), cmp.Or(f.file, a.file)
+		if f.sight == unsaid {
+			f.sight = a.sight
+		}
 		if f.server == "" {
 			f.server = a.server
 		}

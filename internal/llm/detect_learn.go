@@ -76,6 +76,9 @@ const leastLearned = 2048 // tokens
 // refused learns from a request that was too large: what the server said, or, if
 // it named no number, that it must be less than what was sent.
 func (m *model) refused(ctx context.Context, req Request, f *failure) {
+	if f.limit == 0 && pictured(req) { // nobody knows how it counts pictures
+		return
+	}
 	m.mu.Lock()
 	now := m.limit()
 	m.mu.Unlock()
@@ -98,7 +101,7 @@ func (m *model) replied(ctx context.Context, req Request, reply Reply) {
 	m.mu.Lock()
 	quiet := m.windows.found.server == ollama
 	m.mu.Unlock()
-	if sent, read := estimate(req), reply.Usage.Prompt; quiet && read >= leastLearned/2 && 2*sent > 3*read {
+	if sent, read := estimate(req), reply.Usage.Prompt; quiet && !pictured(req) && read >= leastLearned/2 && 2*sent > 3*read {
 		n := max(leastLearned, (read+1023)/1024*1024)
 		m.learnLimit(ctx, Limit{Tokens: n, Label: Estimated,
 			Source: fmt.Sprintf("learned: the server read %d tokens of about %d", read, sent)})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,6 +68,10 @@ func readProps(raw []byte, _ string) (said, error) {
 		Build    string `json:"build_info"`
 		File     string `json:"model_path"`
 		Sleeping bool   `json:"is_sleeping"`
+
+		Modalities *struct {
+			Vision bool `json:"vision"`
+		} `json:"modalities"`
 	}
 	if err := object(raw, &o); err != nil {
 		return said{}, err
@@ -78,7 +83,11 @@ func readProps(raw []byte, _ string) (said, error) {
 		return said{server: llamaCPP, file: o.File, text: "no model is loaded, or it does not say with how many tokens"}, nil
 	}
 	n := int(o.Settings.Context)
-	return said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced}, text: fmt.Sprintf("n_ctx %d for each conversation", n)}, nil
+	a := said{server: llamaCPP, file: o.File, limit: Limit{Tokens: n, Label: Enforced}, text: fmt.Sprintf("n_ctx %d for each conversation", n)}
+	if o.Modalities != nil {
+		a.sight = sightOf(o.Modalities.Vision)
+	}
+	return a, nil
 }
 
 // readLMStudio reads LM Studio's own list of models.
@@ -94,6 +103,7 @@ func readLMStudio(raw []byte, model string) (said, error) {
 		var e struct {
 			ID     string `json:"id"`
 			State  string `json:"state"`
+			Type   string `json:"type"` // llm, vlm, embeddings
 			Loaded count  `json:"loaded_context_length"`
 			Max    count  `json:"max_context_length"`
 		}
@@ -101,6 +111,9 @@ func readLMStudio(raw []byte, model string) (said, error) {
 			continue
 		}
 		a.trained = int(e.Max)
+		if e.Type != "" {
+			a.sight = sightOf(e.Type == "vlm")
+		}
 		if e.State == "loaded" && e.Loaded > 0 {
 			a.limit = Limit{Tokens: int(e.Loaded), Label: Enforced}
 			a.text = fmt.Sprintf("loaded with %d, at most %d", e.Loaded, e.Max)
@@ -161,12 +174,16 @@ func readShow(raw []byte, _ string) (said, error) {
 		Info       map[string]json.RawMessage `json:"model_info"`
 		Parameters string                     `json:"parameters"`
 		Remote     string                     `json:"remote_host"`
+		Can        []string                   `json:"capabilities"`
 	}
 	if err := object(raw, &o); err != nil || o.Info == nil && o.Parameters == "" {
 		return said{}, errOther
 	}
 	var architecture string
 	var a said
+	if o.Can != nil {
+		a.sight = sightOf(slices.Contains(o.Can, "vision"))
+	}
 	if json.Unmarshal(o.Info["general.architecture"], &architecture) == nil {
 		var n count
 		if json.Unmarshal(o.Info[architecture+".context_length"], &n) == nil {
@@ -207,6 +224,9 @@ type listed struct {
 	Meta *struct {
 		Trained count `json:"n_ctx_train"`
 	} `json:"meta"` // llama.cpp
+	Architecture *struct {
+		Input []string `json:"input_modalities"`
+	} `json:"architecture"` // OpenRouter
 }
 
 // readList reads the list of models that every server has, for what some add.
@@ -239,6 +259,9 @@ func readList(raw []byte, model string) (said, error) {
 	if !ok {
 		a.text = "does not list the model"
 		return a, nil
+	}
+	if arch := e.Architecture; arch != nil && arch.Input != nil {
+		a.sight = sightOf(slices.Contains(arch.Input, "image"))
 	}
 	most := int(max(e.Context, e.Window, e.MaxLen))
 	if t := e.Top; t != nil && t.Context > 0 && (most == 0 || int(t.Context) < most) {

@@ -86,6 +86,9 @@ func (m *model) optional(req Request, q quirk) (parts quirk) {
 	if m.temperature(req, q) != nil {
 		parts |= noTemperature
 	}
+	if q&noPictures == 0 && pictured(req) {
+		parts |= noPictures
+	}
 	messages := m.messages(req, q)
 	at := m.marks(req, messages, q)
 	switch {

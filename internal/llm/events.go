@@ -29,6 +29,7 @@ type exchange struct {
 	client *http.Client
 	alive  func() // called whenever the server sends something; may be nil
 	body   []byte // sent in place of what go-openai wrote; nil = that
+	plain  bool   // the answer is a document and no event stream
 
 	status int // of the response; 0 = none came
 	header http.Header
@@ -55,7 +56,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		resp.Body = limited{io.TeeReader(io.LimitReader(resp.Body, maxRefuse), &x.refusal), resp.Body}
 		return resp, nil
 	}
-	if req.Method == http.MethodGet {
+	if req.Method == http.MethodGet || x.plain {
 		resp.Body = limited{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 		return resp, nil
 	}

@@ -175,6 +175,7 @@ var (
 	}
 	sayNot     = []string{"support", "deprecated", "invalid", "only", "allowed", "permitted", "unknown", "unrecognized", "unexpected", "must be"}
 	sayNoMarks = []string{"cache_control", "cache control", "must be a string", "a valid string", "expected a string"}
+	sayBlind   = []string{"image input", "images are not", "image_url", "support image", "multimodal", "vision", "mmproj"}
 	sayLoading = []string{"loading model", "model is loading", "currently loading"}
 	sayBroke   = []string{"insufficient_quota", "billing", "insufficient credits", "insufficient balance"}
 )
@@ -228,6 +229,8 @@ func refusedPart(status int, said string) quirk {
 		return noTools
 	case strings.Contains(said, "roles must alternate"): // Gemma's and Mistral's templates say so in all servers
 		return alternating
+	case says(said, sayBlind) && says(said, sayNot): // llama.cpp and Ollama with 500
+		return noPictures
 	case status >= 500:
 		if says(said, sayNoThink) { // Ollama refuses a level so
 			return thinkQuirks

@@ -37,6 +37,7 @@ type Message struct {
 	Content    string
 	ToolCalls  []ToolCall // of an assistant message
 	ToolCallID string     // of a tool message: the call it answers
+	Pictures   []Picture  // of a person's message
 }
 
 // ToolSpec describes a tool to the model. Parameters is a JSON schema of an
@@ -92,6 +93,7 @@ type ModelConfig struct {
 	MaxOutput   int           // most tokens of one answer; 0 = 2048
 	Timeout     time.Duration // for one whole request; 0 = 300 s
 	Temperature *float32      // goes before a request's; nil = as the request says
+	Vision      *bool         // it can be shown pictures; nil = as its server says, else it cannot
 	CacheMarks  bool          // the server wants to be told what to cache (Anthropic's models, directly or through others)
 }
 

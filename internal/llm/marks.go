@@ -45,7 +45,7 @@ func (m *model) marks(req Request, messages []Message, q quirk) []int {
 // mark stands. go-openai has no place for one.
 type markedMessage struct {
 	Role       string            `json:"role"`
-	Content    [1]markedText     `json:"content"`
+	Content    []any             `json:"content"`
 	ToolCalls  []openai.ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string            `json:"tool_call_id,omitempty"`
 }
@@ -73,7 +73,16 @@ func marked(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
 			continue
 		}
 		text := markedText{Type: "text", Text: msg.Content, Cache: cacheMark{Type: "ephemeral"}}
-		messages[i] = markedMessage{Role: msg.Role, Content: [1]markedText{text}, ToolCalls: msg.ToolCalls, ToolCallID: msg.ToolCallID}
+		content := []any{text}
+		for j, p := range msg.MultiContent { // its text and then its pictures: the mark stands where the text does
+			if j == 0 {
+				text.Text = p.Text
+				content[0] = text
+			} else {
+				content = append(content, p)
+			}
+		}
+		messages[i] = markedMessage{Role: msg.Role, Content: content, ToolCalls: msg.ToolCalls, ToolCallID: msg.ToolCallID}
 	}
 	return json.Marshal(struct {
 		openai.ChatCompletionRequest

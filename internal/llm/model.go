@@ -26,6 +26,8 @@ type model struct {
 	mu      sync.Mutex
 	quirks  quirk
 	windows windows
+	sight   sight     // what was found out when only that was asked,
+	sightAt time.Time // and when
 }
 
 // minSecret is the length from which a key is taken out of texts: servers that
@@ -65,6 +67,9 @@ func (m *model) learn(q quirk) {
 // ask makes the request, again where that may help, and logs how it went.
 func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Reply, *Error) {
 	begin := time.Now()
+	if pictured(req) && !m.sees(ctx) {
+		req.Messages = told(req.Messages)
+	}
 	var without, last quirk // left out on suspicion
 	for try := 1; ; try++ {
 		used := m.known() | without

@@ -28,12 +28,13 @@ const (
 	noThinkOff     // cannot be told not to think
 	noThink        // cannot be told how much to think
 	noTemperature  // only its own
+	noPictures     // it cannot see
 )
 
 const (
 	markQuirks  = noToolMarks | noMarks
 	thinkQuirks = noThinkOff | noThink
-	dispensable = markQuirks | noTemplateArgs | thinkQuirks | noTemperature
+	dispensable = markQuirks | noTemplateArgs | thinkQuirks | noTemperature | noPictures
 )
 
 var quirkNames = map[quirk]string{
@@ -48,6 +49,7 @@ var quirkNames = map[quirk]string{
 	noTemplateArgs:  "takes no arguments for its chat template",
 	noThinkOff:      "cannot be told not to think: it is asked to think little",
 	noThink:         "takes no thinking level: it is told in words",
+	noPictures:      "takes no images: set llm.models vision to false for it, or start it with what it needs to see (llama.cpp: --mmproj)",
 }
 
 // build writes a request for one model, leaving out what it does not understand.
@@ -94,6 +96,9 @@ func (m *model) temperature(req Request, q quirk) *float32 {
 // they must alternate.
 func (m *model) messages(req Request, q quirk) []Message {
 	messages := req.Messages
+	if q&noPictures != 0 {
+		messages = told(messages)
+	}
 	if q&noTools != 0 {
 		messages = withoutTools(messages)
 	}
@@ -109,6 +114,7 @@ func alternate(messages []Message) []Message {
 	for _, m := range messages {
 		if n := len(out); n > 0 && m.Role == User && out[n-1].Role == User {
 			out[n-1].Content += "\n\n" + m.Content
+			out[n-1].Pictures = append(out[n-1].Pictures[:len(out[n-1].Pictures):len(out[n-1].Pictures)], m.Pictures...)
 			continue
 		}
 		out = append(out, m)
@@ -131,6 +137,10 @@ func messageOf(msg Message) openai.ChatCompletionMessage {
 	for _, c := range msg.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction,
 			Function: openai.FunctionCall{Name: c.Name, Arguments: sendable(c.Arguments)}})
+	}
+	if len(msg.Pictures) > 0 {
+		out.Content, out.MultiContent = "", parts(msg)
+		return out
 	}
 	if out.Content == "" && len(out.ToolCalls) == 0 {
 		out.Content = " " // left out of the JSON it makes the request invalid for many servers

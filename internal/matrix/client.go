@@ -18,6 +18,7 @@ import (
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/media"
 	"reverie/internal/session"
 )
 
@@ -37,6 +38,8 @@ type Config struct {
 	Allow      []string      // who else may talk: @user:server or *:server; empty = owners only
 	Bots       []string      // programs, which are answered only if Allow or Owners name them one by one
 	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
+	Media      *media.Store  // where files are kept; nil = none are fetched or sent
+	MaxFile    int64         // bytes of a file that is fetched; 0 = 20 MB
 	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
 	Log        *slog.Logger
 	Location   *time.Location    // for times that people read; nil = the machine's

@@ -26,7 +26,7 @@ type completion struct {
 
 // completions lists what messages are completed with, in the order it is done.
 func completions() []completion {
-	return []completion{threadRoot, repliedTo}
+	return []completion{fetching, threadRoot, repliedTo}
 }
 
 func incomplete(m session.Inbound) bool {

@@ -154,13 +154,13 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
 		return no(anEdit)
-	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote:
+	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !isFile(msg):
 		return no("type " + clip(string(msg.MsgType), 40))
 	case clear:
 		return no("plain text in an encrypted room")
 	}
 	body := words(msg)
-	if body == "" {
+	if body == "" && !isFile(msg) {
 		return no("empty")
 	}
 	emote := msg.MsgType == event.MsgEmote
@@ -188,7 +188,7 @@ const anEdit = "edit"
 
 // words is what a message says, without the quote that a reply may carry.
 func words(msg *event.MessageEventContent) string {
-	body := msg.Body
+	body := said(msg)
 	if msg.RelatesTo.GetReplyTo() != "" {
 		body = event.TrimReplyFallbackText(body)
 	}

@@ -73,7 +73,11 @@ func TestGate(t *testing.T) {
 		{"emote that mentions", message(me, "waves at Reverie", msgType(event.MsgEmote), mentions(self)), group, "waves at Reverie", false},
 		{"notice that mentions", message(me, "hello", msgType(event.MsgNotice), mentions(self)), group, "", false},
 		{"location", message(me, "here", msgType(event.MsgLocation)), dm, "", false},
-		{"picture", message(me, "cat.png", msgType(event.MsgImage)), dm, "", false},
+		{"picture with a caption", message(me, "and this?", captioned), dm, "and this?", true},
+		{"picture in plain text", message(me, "and this?", captioned, inTheClear), dm, "", false},
+		{"picture of a stranger", message(stranger, "and this?", captioned), dm, "", false},
+		{"picture in a group", message(me, "and this?", captioned), group, "", false},
+		{"picture in a group, mentioned", message(me, "and this?", captioned, mentions(self)), group, "and this?", false},
 		{"no type", message(me, "hello", msgType("")), dm, "", false},
 		{"blank", message(me, " \n\t "), dm, "", false},
 		{"no message content", &event.Event{Sender: me, Type: event.EventMessage}, dm, "", false},
@@ -171,6 +175,7 @@ func TestGateHears(t *testing.T) {
 		{"command", message(stranger, "!stop"), group, "", ""},
 		{"notice", message(stranger, "x", msgType(event.MsgNotice)), group, "", ""},
 		{"picture", message(stranger, "x", msgType(event.MsgImage)), group, "", ""},
+		{"picture with a caption", message(stranger, "our cat", captioned), group, "our cat", ""},
 		{"edit", message(stranger, "* x", func(c *event.MessageEventContent, _ *event.Event) { c.SetEdit("$0") }), group, "", ""},
 		{"plain text in an encrypted room", message(stranger, "x", inTheClear), group, "", ""},
 		{"stranger in a direct chat", message(stranger, "x"), dm, "", ""},
@@ -182,6 +187,35 @@ func TestGateHears(t *testing.T) {
 	} {
 		if o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.heard != c.heard || o.odd != c.odd || o.heard != "" && o.pass {
 			t.Errorf("%s: %+v", c.name, o)
+		}
+	}
+}
+
+func captioned(c *event.MessageEventContent, _ *event.Event) {
+	c.MsgType, c.FileName = event.MsgImage, "cat.png"
+}
+
+// TestGateFiles: a file needs no words where it is for us all the same.
+func TestGateFiles(t *testing.T) {
+	g, err := newGate(self, []string{"@me:example.org"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dm, group := roomFacts{direct: true, encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
+	for _, c := range []struct {
+		name string
+		evt  *event.Event
+		room roomFacts
+		pass bool
+	}{
+		{"in a direct chat", message("@me:example.org", "cat.png", msgType(event.MsgImage)), dm, true},
+		{"in a group", message("@me:example.org", "cat.png", msgType(event.MsgImage)), group, false},
+		{"in a group, mentioned", message("@me:example.org", "cat.png", msgType(event.MsgFile), mentions(self)), group, true},
+		{"in a group, as a reply to us", message("@me:example.org", "cat.png", msgType(event.MsgAudio), reply("$ours")), group, true},
+		{"sticker", message("@me:example.org", "cat.png", msgType("m.sticker")), dm, false},
+	} {
+		if o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" }); o.pass != c.pass || o.text != "" {
+			t.Errorf("%s: got %+v", c.name, o)
 		}
 	}
 }

@@ -46,6 +46,9 @@ func (d *draft) worth() bool {
 // final message is a row in the outbox when Say returns; it is sent by Run, in
 // order with the other messages of the room.
 func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error {
+	if m.File != nil {
+		return c.sayFile(ctx, room, m)
+	}
 	if strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
@@ -285,7 +288,7 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	if ctx.Err() != nil {
 		return // we are stopping; the row stays as it is
 	}
-	if tooLarge(err) {
+	if tooLarge(err) && r.file == "" {
 		if done, derr := c.divide(ctx, r); done || derr != nil {
 			c.unnoted(ctx, r, derr)
 			return
@@ -294,7 +297,10 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	v, wait := judge(err, r.attempts)
 	if v == never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
-		err = c.q.bury(ctx, r, err)
+		why := err
+		if err = c.q.bury(ctx, r, why); err == nil && r.file != "" {
+			err = c.tellUnsent(ctx, r, why)
+		}
 	} else {
 		c.log.Warn("matrix: message not sent; trying again", "room", r.room, "message", r.id, "in", wait.Round(time.Millisecond), "err", err)
 		doubt := mayBeSent(err)
@@ -367,6 +373,11 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	facts, err := c.facts(ctx, id.RoomID(r.room))
 	if err != nil {
 		return nil, err
+	}
+	if r.file != "" {
+		if m, err = c.fileContent(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.relate(ctx, m, r, facts.private()); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type queue struct {
 // outRow is a message of ours.
 type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
-	mention, thread                               string
+	mention, thread, file                         string
 	drafted                                       bool
 	revision, attempts, generation                int
 	nextAt                                        time.Time
@@ -65,6 +65,12 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 // say makes the rows of a final message durable, one for each part. A row that
 // was sent before with the same text stays as it is.
 func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string) error {
+	return q.sayWith(ctx, room, m, parts, "")
+}
+
+// sayWith is say of a message that may be a file; of one that is known already, neither
+// the file nor its caption changes.
+func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
@@ -75,12 +81,12 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 			if i > 0 {
 				replyTo, mention = "", "" // one mention is enough
 			}
-			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, thread, state, revision, created_at)
-				VALUES (?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, thread, state, revision, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
 				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending',
 					revision = revision + 1, attempts = 0, next_at = 0, error = ''
-				WHERE state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind`,
-				partID(m.ID, i), room, kind, text, replyTo, mention, m.Thread, m.ReplyTo, q.now().UnixMilli())
+				WHERE file = '' AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind)`,
+				partID(m.ID, i), room, kind, text, replyTo, mention, file, m.Thread, m.ReplyTo, q.now().UnixMilli())
 			if err != nil {
 				return err
 			}
@@ -112,11 +118,11 @@ func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, mention, thread, state, event_id, drafted, revision, attempts, next_at, generation`
+const outColumns = `id, room, kind, text, reply_to, mention, thread, file, state, event_id, drafted, revision, attempts, next_at, generation`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.file, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }

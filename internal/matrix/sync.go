@@ -26,6 +26,7 @@ type pace struct {
 	again   time.Duration // between two tries to read an event; grows
 	echo    time.Duration // how long the homeserver may take to show what it has taken
 	restart time.Duration // … when it ended meanwhile
+	fetch   time.Duration // how long the files of a message may take; 0 = a minute
 	refuse  time.Duration // between refusing some invitations and some more
 }
 

@@ -277,6 +277,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = threadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
+		m.Files = c.filesOf(msg, room.encrypted)
 	}
 	if m.Branch, err = c.branchOf(ctx, m); err != nil {
 		fail(ctx, err)

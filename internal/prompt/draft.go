@@ -20,6 +20,7 @@ type draft struct {
 	history  []llm.Message
 	turns    []turn
 	skipped  int    // messages of the history that are left out
+	pictures int    // that the model is shown
 	kept     string // the newest message's tail, if it was sent before and stays
 	tail     string
 }
@@ -34,6 +35,7 @@ type turn struct {
 const (
 	sectionFrame = 8
 	messageFrame = 4
+	pictureLine  = 30
 	tailFrame    = 16
 )
 
@@ -352,6 +354,8 @@ type sentMessage struct {
 	header, text, tail string
 	quotes             string
 	nonce              string
+	files              []history.File
+	seen               bool // its pictures are shown
 	message            llm.Message
 	tokens             int
 }
@@ -366,6 +370,7 @@ func (r *request) composeHistory(d *draft) {
 	}
 	past := r.turn.History[d.skipped:]
 	r.forgetSent(past)
+	from := shownFrom(r.turn.History, e.since)
 	d.history = make([]llm.Message, 0, len(past)+1) // and the tail of a preview
 	for i := range past {
 		m := &past[i]
@@ -377,13 +382,22 @@ func (r *request) composeHistory(d *draft) {
 			tail = ""
 		}
 		s := &r.room.sent[i]
-		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce || s.quotes != m.Quotes() {
-			*s = sendMessage(m, tail, e.nonce)
+		seen := m.ID >= from
+		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce || s.quotes != m.Quotes() || s.seen != seen || !slices.Equal(s.files, m.Files) {
+			*s = sendMessage(m, tail, e.nonce, r.a.cfg.Dir, seen)
 		}
 		if m.Role == llm.User || len(d.turns) == 0 {
 			d.turns = append(d.turns, turn{start: len(d.history)})
 		}
 		d.turns[len(d.turns)-1].tokens += s.tokens
+		if seen && r.turn.Sees {
+			for j := range m.Files {
+				if f := &m.Files[j]; f.Picture != "" {
+					d.turns[len(d.turns)-1].tokens += history.PictureTokens(f.W, f.H)
+					d.pictures++
+				}
+			}
+		}
 		d.history = append(d.history, s.message)
 		if m.ID == r.newest {
 			d.kept = tail
@@ -404,8 +418,8 @@ func (r *request) forgetSent(past []history.Message) {
 	}
 }
 
-func sendMessage(m *history.Message, tail, nonce string) sentMessage {
-	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, quotes: m.Quotes(), tail: tail, nonce: nonce}
+func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) sentMessage {
+	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, quotes: m.Quotes(), tail: tail, nonce: nonce, files: m.Files, seen: seen}
 	sent := *m
 	sent.Tail = tail
 	if s.quotes != "" {
@@ -414,8 +428,12 @@ func sendMessage(m *history.Message, tail, nonce string) sentMessage {
 	if strings.Contains(m.Text, nonce) {
 		sent.Text = breakUp(m.Text)
 	}
-	s.message = llm.Message{Role: m.Role, Content: sent.Content(), ToolCalls: m.Calls, ToolCallID: m.CallID}
-	s.tokens = messageFrame + llm.EstimateTokens(s.message.Content)
+	files, shown := brought(m, nonce, dir, seen)
+	if files != "" {
+		sent.Text = strings.TrimPrefix(sent.Text+"\n"+files, "\n")
+	}
+	s.message = llm.Message{Role: m.Role, Content: sent.Content(), ToolCalls: m.Calls, ToolCallID: m.CallID, Pictures: shown}
+	s.tokens = messageFrame + llm.EstimateTokens(s.message.Content) + pictureLine*len(shown)
 	for _, c := range m.Calls {
 		s.tokens += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
 	}

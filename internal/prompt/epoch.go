@@ -147,6 +147,9 @@ func (r *request) ended(e *epoch) string {
 		return "stored prefix is damaged"
 	}
 	e.sound = true
+	if r.byPerson() && r.tooManyPictures(e) {
+		return "many pictures"
+	}
 	for i := range r.rows {
 		row, c := &r.rows[i], r.contents[i]
 		if c == nil || r.errs[i] != nil { // what cannot be read is not gone

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,7 +28,8 @@ type Report struct {
 	MaxOutput    int                `json:"max_output"`
 	Dense        float64            `json:"dense"` // tokens that the model counts for one by estimate
 	Epoch        EpochReport        `json:"epoch"`
-	Reused       float64            `json:"reused"` // share of these bytes that the room's last request began with
+	Reused       float64            `json:"reused"`             // share of these bytes that the room's last request began with
+	Pictures     int                `json:"pictures,omitempty"` // that the model is shown; how it counts them is its own business
 	Oversize     []Oversize         `json:"oversize,omitempty"`
 	Instructions *InstructionReport `json:"instructions,omitempty"` // nil: the tier is not known
 	Problems     []Problem          `json:"problems"`
@@ -209,7 +211,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
 		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
-		Reused: reused(r.room.last, sent), Problems: r.problems,
+		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
 	}
 	made := append(reports(d.sections, Prefix), d.stored...)
@@ -320,7 +322,7 @@ func size(m llm.Message) int {
 }
 
 func equal(a, b llm.Message) bool {
-	if a.Content != b.Content || len(a.ToolCalls) != len(b.ToolCalls) {
+	if a.Content != b.Content || len(a.ToolCalls) != len(b.ToolCalls) || !slices.Equal(a.Pictures, b.Pictures) {
 		return false
 	}
 	for i := range a.ToolCalls {

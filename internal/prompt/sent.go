@@ -42,14 +42,15 @@ func (a *Assembler) Sent(ctx context.Context, room history.Talk) ([]llm.Message,
 		return nil, ErrNotKept
 	}
 	out := []llm.Message{{Role: llm.System, Content: e.prefix}}
+	from := shownFrom(past, e.since)
 	for i := range past {
 		m := &past[i]
 		switch {
 		case m.ID < e.first:
 		case m.ID < e.since:
-			out = append(out, sendMessage(m, "", e.nonce).message)
+			out = append(out, sendMessage(m, "", e.nonce, a.cfg.Dir, m.ID >= from).message)
 		default:
-			out = append(out, sendMessage(m, m.Tail, e.nonce).message)
+			out = append(out, sendMessage(m, m.Tail, e.nonce, a.cfg.Dir, m.ID >= from).message)
 		}
 	}
 	return out, nil

@@ -38,6 +38,8 @@ type Turn struct {
 	Reread   []string // files that a compaction took the text of, as they are now
 	Markers  bool     // the model may report on the goal in lines of its text
 
+	Sees bool // the model can be shown pictures
+
 	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
 }
 

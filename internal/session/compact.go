@@ -67,6 +67,13 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 		}
 		t := s.promptTurn(in, past, how)
 		p, err := s.cfg.Prompt.Assemble(ctx, t)
+		if less, failed := s.fewer(ctx, past, err); less || failed != nil {
+			if failed != nil {
+				return p, how, failed
+			}
+			try--
+			continue
+		}
 		reason := s.tooFull(p.Report, past, err)
 		if reason == "" || try == mostTries {
 			p, err = s.orShorter(ctx, in, t, p, err)

@@ -18,6 +18,9 @@ func outside(past []history.Message) string {
 	foreign := map[string]bool{} // by the id of the call
 	var read []string
 	for _, m := range past {
+		for _, f := range m.Files {
+			read = append(read, f.Text)
+		}
 		for _, c := range m.Calls {
 			foreign[c.ID] = c.Name != "search_memory" && !slices.Contains(ownTools, c.Name)
 		}

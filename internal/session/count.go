@@ -95,7 +95,7 @@ func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare 
 		sent -= r.ToolTokens
 	}
 	seen, ok := density(sent, reply.Usage.Prompt)
-	if !ok {
+	if !ok || r.Pictures > 0 { // how a model counts pictures says nothing of words
 		return
 	}
 	in := 1

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
@@ -66,7 +67,9 @@ type Config struct {
 	Verify func(ctx context.Context, person, room, args string) (string, error)
 	// Leaving is told that messages of room are about to leave its prompt; it must return
 	// at once. nil = nobody is told.
-	Leaving func(room string)
+	Leaving  func(room string)
+	Media    *media.Store // what came with messages; nil = files cannot be read
+	FileText int          // characters of a file that the model gets; 0 = 40,000
 	// Dreams is what !dream does; nil = there is no such thing here.
 	Dreams *Dreams
 }

@@ -20,6 +20,7 @@ type manner struct {
 	tier  int
 	goal  task.Goal
 	pin   string  // the task that is worked on, if no goal is
+	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
@@ -39,6 +40,7 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if m.dense, err = s.dense(ctx, m.mode.role); err != nil {
 		return m, err
 	}
+	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.role)
 	var since time.Time
 	if len(past) > 0 {
 		since = past[0].At
@@ -80,6 +82,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		t.Thinking = string(m.think)
 	}
 	t.Summary, t.Compacted = m.summary.Text(), m.summary.ID
+	t.Sees = m.sees
 	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
 	if t.Pin = cmp.Or(t.Pin, m.pin); t.Pin != "" {

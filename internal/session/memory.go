@@ -187,7 +187,7 @@ func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope
 		switch {
 		case m.Role == llm.User:
 			scope.Bystanders = m.Bystanders || before && scope.Bystanders
-			elsewhere = scope.Bystanders
+			elsewhere = scope.Bystanders || len(m.Files) > 0
 			if m.Sender == in.Sender {
 				said = append(said, m.Text)
 			}

@@ -239,7 +239,13 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 	if err != nil || len(burst) == 0 {
 		return err
 	}
+	if burst, err = s.listen(ctx, burst); err != nil {
+		return err
+	}
 	newest = burst[len(burst)-1]
+	if text := unopened(burst); text != "" {
+		return s.notice(ctx, newest, text)
+	}
 	if name, args, ok := parseCommand(newest.Text); ok {
 		return s.command(ctx, newest, name, args)
 	}

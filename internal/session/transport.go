@@ -60,13 +60,17 @@ type File struct {
 	Size int64  `json:"size"` // bytes
 	Path string `json:"path"` // below the data folder; empty = it could not be had, and Note says why
 	Note string `json:"note,omitempty"`
+
+	Kind   string `json:"kind,omitempty"`   // what its sender says it is: ImageFile, VoiceFile …; only voice is taken at that
+	Source string `json:"source,omitempty"` // where the transport fetches it; empty = that is done
 }
 
 // Outgoing is one message of ours. Its ID names it for good: saying the same ID
 // again changes what the message reads, it never makes a second one.
 type Outgoing struct {
 	ID      string // stable: derived from the message it answers
-	Text    string // Markdown, all of it so far
+	Text    string // Markdown, all of it so far; of a file its caption
+	File    *File  // what is sent: Name, Type and Path are needed; nil = a message in words
 	Notice  bool   // a status or an error rather than an answer
 	Draft   bool   // more will come; the transport may thin drafts out
 	ReplyTo string // the inbound ID it answers, or empty

@@ -148,7 +148,7 @@ func (s *Session) append(ctx context.Context, in Inbound) error {
 		at = s.cfg.Now()
 	}
 	m := history.Message{
-		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at,
+		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.files(ctx, in),
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	}
 	m.Quoted, m.Bystanders = s.quoted(in)
@@ -293,10 +293,12 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		return err
 	}
 	scope := provenance(s.toolScope(in, now), in, past)
+	scope.Files = came(past)
 	for _, c := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		scope.Send = s.sending(in, c.ID)
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}

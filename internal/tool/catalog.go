@@ -26,6 +26,8 @@ var (
 	addSkillText string
 	//go:embed read_file.md
 	readFileText string
+	//go:embed send_file.md
+	sendFileText string
 	//go:embed merge_memories.md
 	mergeMemoriesText string
 	//go:embed tidy_skills.md
@@ -43,6 +45,7 @@ var catalog = []entry{
 	define(SpawnSubSession, spawnSubSessionText, `{"objective": "Read data/skills/weekly-report.md and list its steps", "timeout": 120}`, (*Set).spawnSubSession),
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
+	define(SendFile, sendFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
 }
 
 // chores are tools that are offered only where the program itself asks for

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/media"
 )
 
 type readFileArgs struct {
@@ -80,6 +83,9 @@ func (s *Set) readable(scope Scope) string {
 	for _, file := range s.memoryFiles(scope) {
 		names = append(names, "data/"+file)
 	}
+	for _, file := range slices.Sorted(maps.Keys(scope.Files)) {
+		names = append(names, "data/"+file)
+	}
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
 }
 
@@ -140,6 +146,13 @@ func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 			rest = "."
 		}
 		return openPlain(folder, rest, folder.Stat)
+	case scope.Files[name] != "":
+		folder, err := data.OpenRoot(media.Folder)
+		if err != nil {
+			return nil, err
+		}
+		defer folder.Close()
+		return openPlain(folder, rest, folder.Lstat)
 	case slices.Contains(s.memoryFiles(scope), name):
 		// No component may be a link: the next one's memories lie beside it.
 		for i := range len(name) {

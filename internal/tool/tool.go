@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/llm"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -52,6 +53,11 @@ type Scope struct {
 	Bystanders bool
 	Overheard  string
 
+	// Files are those that came in this conversation, by path below the data folder:
+	// how people call them. They may be read and sent.
+	Files map[string]string
+	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = nothing is sent here
+
 	Spawner Spawner // nil = there are no sub-sessions
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
@@ -70,13 +76,14 @@ const MaxResult = 16_000
 // callLimit is how long one call may take.
 const callLimit = 30 * time.Second
 
-// Config is what the tools work on. Everything but Location (nil = UTC) and
+// Config is what the tools work on. Everything but Media, Location (nil = UTC) and
 // Log (nil = silent) is needed.
 type Config struct {
 	Memory   *memory.Store
 	Tasks    *task.Store
 	Skills   *skill.Library
-	Dir      string // the data folder
+	Dir      string       // the data folder
+	Media    *media.Store // nil = no file is sent
 	Location *time.Location
 	Log      *slog.Logger
 }

@@ -15,6 +15,10 @@
 //	complete task_…                        calls task
 //	read FILE                              calls read_file
 //	add skill NAME: …                      calls add_skill
+//	send file FILE                         calls send_file
+//
+// Of pictures it says their type and size, of files how they begin, and of recordings how
+// many bytes they have.
 //
 // The first answer of a conversation says that no language model is connected,
 // and how to connect one.
@@ -54,7 +58,7 @@ type Config struct {
 	Log  *slog.Logger  // nil = silent
 }
 
-// Handler serves GET /v1/models and POST /v1/chat/completions.
+// Handler serves GET /v1/models, POST /v1/audio/transcriptions and POST /v1/chat/completions.
 func Handler(cfg Config) http.Handler {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -62,6 +66,7 @@ func Handler(cfg Config) http.Handler {
 	s := server{cfg}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST /v1/audio/transcriptions", s.transcribe)
 	mux.HandleFunc("POST /v1/chat/completions", s.chat)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "unknown_url", fmt.Sprintf("Unknown request URL: %s %s", r.Method, r.URL.Path))

@@ -13,22 +13,28 @@ var rules = []func(turn) (reply, bool){
 	harvest,
 	hook,
 	summarise,
+	sendFile,
 	remember,
 	listTasks,
 	changeTask,
 	addTask,
 	readFile,
 	addSkill,
+	look,
+	openFile,
+	missing,
 	recall,
 	plain,
 }
 
 // turn is the newest message of a person and what came of it so far.
 type turn struct {
-	req     request
-	said    string   // in the person's own words
-	results []string // of the tools called for it, oldest first
-	first   bool     // nothing in this conversation was answered yet
+	req      request
+	said     string    // in the person's own words
+	whole    string    // all of that message
+	pictures []picture // that came with it
+	results  []string  // of the tools called for it, oldest first
+	first    bool      // nothing in this conversation was answered yet
 }
 
 // notice begins the first answer of every conversation.
@@ -67,7 +73,7 @@ func turnOf(req request) turn {
 	for i, m := range req.Messages {
 		switch {
 		case i == newest:
-			t.said = said(string(m.Content))
+			t.said, t.whole, t.pictures = said(string(m.Content)), string(m.Content), m.pictures
 		case m.Role == "assistant" && i < newest:
 			t.first = false
 		case m.Role == "tool" && i > newest:

@@ -54,6 +54,23 @@ type message struct {
 	Content    content `json:"content"`
 	ToolCalls  []call  `json:"tool_calls"`
 	ToolCallID string  `json:"tool_call_id"`
+
+	pictures []picture
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *message) UnmarshalJSON(b []byte) error {
+	type plain message // without this method
+	var raw struct {
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
+		return err
+	}
+	if json.Unmarshal(b, &raw) == nil && len(raw.Content) > 0 && raw.Content[0] == '[' {
+		_, m.pictures, _ = parts(raw.Content) // it was read once
+	}
+	return nil
 }
 
 // content is a text or a list of parts with texts.
@@ -61,17 +78,10 @@ type content string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *content) UnmarshalJSON(b []byte) error {
-	var parts []struct {
-		Text string `json:"text"`
-	}
 	if len(b) > 0 && b[0] == '[' {
-		if err := json.Unmarshal(b, &parts); err != nil {
-			return err
-		}
-		for _, p := range parts {
-			*c += content(p.Text)
-		}
-		return nil
+		text, _, err := parts(b)
+		*c = content(text)
+		return err
 	}
 	return json.Unmarshal(b, (*string)(c))
 }

@@ -61,7 +61,7 @@ func beforeNotes(msg string) string {
 }
 
 func startsBlock(line string) bool {
-	return strings.HasPrefix(line, "<") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "[note")
+	return strings.HasPrefix(line, "<") || strings.HasPrefix(line, "---") || strings.HasPrefix(line, "[note") || strings.HasPrefix(line, "[image ") || strings.HasPrefix(line, "[file ")
 }
 
 // line is one line of what the model was sent.

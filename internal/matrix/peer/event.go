@@ -41,6 +41,9 @@ type Event struct {
 	Live      bool   // still being written: an Edit will follow (MSC4357)
 	On        bool   // Typing: started rather than stopped
 	Err       error  // Undecryptable: why
+	File      *File  // what a Message is, without its data: see Download; nil = words
+
+	content *event.MessageEventContent
 }
 
 // Events yields what arrives, in order. It is never closed.
@@ -86,6 +89,9 @@ func (p *Peer) onMessage(_ context.Context, evt *event.Event) {
 	_, e.Live = evt.Content.Raw["org.matrix.msc4357.live"]
 	e.Body, e.HTML = content.Body, content.FormattedBody
 	e.Notice = content.MsgType == event.MsgNotice
+	if e.File = fileOf(content); e.File != nil {
+		e.content = content
+	}
 	p.emit(e)
 }
 

@@ -1,0 +1,126 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"reverie/internal/llm"
+)
+
+// File is something that came with a message, and what the model gets of it.
+type File struct {
+	Name string `json:"name"` // as its sender calls it, for people
+	Type string `json:"type,omitempty"`
+	Size int64  `json:"size,omitempty"` // bytes
+	Path string `json:"path,omitempty"` // below the data folder; empty = it could not be had
+	Note string `json:"note,omitempty"` // why the model gets nothing of it
+
+	Text string `json:"text,omitempty"` // what the model gets of what stands in it
+	More string `json:"more,omitempty"` // where all of its text can be read, below the data folder; empty = Text is all
+
+	Picture string `json:"picture,omitempty"` // what the model is shown, below the data folder
+	Width   int    `json:"width,omitempty"`   // pixels, as it came
+	Height  int    `json:"height,omitempty"`
+	W       int    `json:"w,omitempty"` // pixels of the picture
+	H       int    `json:"h,omitempty"`
+}
+
+// PictureTokens is what a picture takes in a request, by estimate: a token for each
+// square of 28 pixels, as the newer models count.
+func PictureTokens(w, h int) int { return (w + 27) / 28 * ((h + 27) / 28) }
+
+// fileFrame is what the lines around a file take, in tokens.
+const fileFrame = 30
+
+// Tokens is what f takes in a request, by estimate.
+func (f *File) Tokens() int {
+	n := fileFrame + llm.EstimateTokens(f.Name) + llm.EstimateTokens(f.Note) + llm.EstimateTokens(f.Text)
+	if f.Picture != "" {
+		n += PictureTokens(f.W, f.H)
+	}
+	return n
+}
+
+func encodeFiles(files []File) (string, error) {
+	if len(files) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(files)
+	if err != nil {
+		return "", fmt.Errorf("store files: %w", err)
+	}
+	return string(b), nil
+}
+
+// SetFiles changes what the model gets of the files of message id. It is for one that
+// was not sent to the model yet.
+func (s *Store) SetFiles(ctx context.Context, id int64, files []File) error {
+	encoded, err := encodeFiles(files)
+	if err != nil {
+		return err
+	}
+	result, err := s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, encoded, id)
+	if err != nil {
+		return fmt.Errorf("set files: %w", err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		return errors.Join(fmt.Errorf("set files: there is no message %d", id), err)
+	}
+	return nil
+}
+
+// Paths lists the kept files that a conversation still needs: those of the messages
+// that Load loads, in any room.
+func (s *Store) Paths(ctx context.Context) ([]string, error) {
+	return s.paths(ctx, `SELECT files FROM message m WHERE files <> '' AND retired = 0
+		AND conversation = (SELECT conversation FROM room WHERE id = m.room)`)
+}
+
+// Named lists the kept files that any message names.
+func (s *Store) Named(ctx context.Context) ([]string, error) {
+	return s.paths(ctx, `SELECT files FROM message WHERE files <> ''`)
+}
+
+// PathsOf lists the files of the message event, whatever became of it.
+func (s *Store) PathsOf(ctx context.Context, event string) ([]string, error) {
+	return s.paths(ctx, `SELECT files FROM message WHERE event_id = ? AND files <> ''`, event)
+}
+
+// Names reports whether any message names the kept file.
+func (s *Store) Names(ctx context.Context, path string) (bool, error) {
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE files <> '' AND instr(files, ?) > 0`, path).Scan(&n); err != nil {
+		return false, fmt.Errorf("look for a file: %w", err)
+	}
+	return n > 0, nil
+}
+
+func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := s.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var encoded string
+		if err := rows.Scan(&encoded); err != nil {
+			return nil, fmt.Errorf("list files: %w", err)
+		}
+		var files []File
+		if err := json.Unmarshal([]byte(encoded), &files); err != nil {
+			return nil, fmt.Errorf("list files: %w", err)
+		}
+		for _, f := range files {
+			if f.Path != "" {
+				all = append(all, f.Path)
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	return all, nil
+}

@@ -1,0 +1,141 @@
+package llm
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// Picture is an image of a message. A model that can see is sent its pixels; another
+// one is told that there is one.
+type Picture struct {
+	Name          string // for people and the model
+	File          string // JPEG or PNG, on this machine; it is read when it is sent
+	Width, Height int    // pixels, of the image that it was made of
+}
+
+// maxPicture is how many bytes of a picture are sent.
+const maxPicture = 8 << 20
+
+// blind is what a model that cannot see is told of a picture.
+func (p Picture) blind() string {
+	return fmt.Sprintf("[image %s, %d×%d: this model cannot see images. Tell the person so, and do not guess what it shows]", p.Name, p.Width, p.Height)
+}
+
+// url is the picture as a data: URL, or the reason why there is none.
+func (p Picture) url() (string, error) {
+	info, err := os.Lstat(p.File)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxPicture {
+		return "", fmt.Errorf("[image %s: it is not kept here any more]", p.Name)
+	}
+	data, err := os.ReadFile(p.File)
+	if err != nil {
+		return "", fmt.Errorf("[image %s: it cannot be read any more]", p.Name)
+	}
+	return "data:" + http.DetectContentType(data) + ";base64," + base64.StdEncoding.EncodeToString(data), nil
+}
+
+// parts is the content of a message with pictures, for a model that can see.
+func parts(msg Message) []openai.ChatMessagePart {
+	text := msg.Content
+	var shown []openai.ChatMessagePart
+	for _, p := range msg.Pictures {
+		url, err := p.url()
+		if err != nil {
+			text += "\n" + err.Error()
+			continue
+		}
+		text += fmt.Sprintf("\n[image %s, %d×%d]", p.Name, p.Width, p.Height)
+		shown = append(shown, openai.ChatMessagePart{Type: openai.ChatMessagePartTypeImageURL, ImageURL: &openai.ChatMessageImageURL{URL: url}})
+	}
+	return append([]openai.ChatMessagePart{{Type: openai.ChatMessagePartTypeText, Text: strings.TrimPrefix(text, "\n")}}, shown...)
+}
+
+// told puts what there would be to see into words.
+func told(messages []Message) []Message {
+	out := make([]Message, 0, len(messages))
+	for _, m := range messages {
+		for _, p := range m.Pictures {
+			m.Content = strings.TrimPrefix(m.Content+"\n"+p.blind(), "\n")
+		}
+		m.Pictures = nil
+		out = append(out, m)
+	}
+	return out
+}
+
+// pictured reports whether a request has pictures.
+func pictured(req Request) bool {
+	for _, m := range req.Messages {
+		if len(m.Pictures) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sight is what is known of whether a model can see.
+type sight int8
+
+const (
+	unsaid sight = iota
+	seeing
+	sightless
+)
+
+// sightOf is seeing or sightless.
+func sightOf(sees bool) sight {
+	if sees {
+		return seeing
+	}
+	return sightless
+}
+
+// Sees reports whether the first model of role can be shown pictures: by the
+// configuration, or by what its server says, which it may have to be asked. Where
+// nobody says so it cannot.
+func (m *Models) Sees(ctx context.Context, role string) bool {
+	list := m.list(role)
+	return len(list) > 0 && list[0].sees(ctx)
+}
+
+func (m *model) sees(ctx context.Context) bool {
+	if m.known()&noPictures != 0 {
+		return false
+	}
+	if m.Vision != nil {
+		return *m.Vision
+	}
+	m.mu.Lock()
+	said, asked := m.windows.found.sight, !m.windows.asked.IsZero()
+	m.mu.Unlock()
+	if said == unsaid && !asked {
+		said = m.askSight(ctx)
+	}
+	return said == seeing
+}
+
+// askSight asks the server of a model whose window is configured, so that nobody has
+// asked it anything yet.
+func (m *model) askSight(ctx context.Context) sight {
+	m.asking.Lock()
+	defer m.asking.Unlock()
+	m.mu.Lock()
+	said, due := m.sight, m.cfg.Now().Sub(m.sightAt) > freshLoaded
+	m.mu.Unlock()
+	if !due || ctx.Err() != nil {
+		return said
+	}
+	f, _ := m.inquire(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sight, m.sightAt = f.sight, m.cfg.Now()
+	m.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "can the model see pictures?", slog.String("model", m.Name), slog.Bool("sees", f.sight == seeing))
+	return f.sight
+}

@@ -1,0 +1,128 @@
+package rehearsal
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	_ "image/jpeg" // what pictures are sent as
+	_ "image/png"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+// picture is an image part of a message.
+type picture struct {
+	kind          string // MIME type
+	width, height int
+	bytes         int
+}
+
+// pictureOf reads a data: URL; what is none has no size.
+func pictureOf(url string) picture {
+	head, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ",")
+	p := picture{kind: strings.TrimSuffix(head, ";base64")}
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return p
+	}
+	p.bytes = len(raw)
+	if cfg, _, err := image.DecodeConfig(bytes.NewReader(raw)); err == nil {
+		p.width, p.height = cfg.Width, cfg.Height
+	}
+	return p
+}
+
+// look says what pictures came with the newest message.
+func look(t turn) (reply, bool) {
+	if len(t.pictures) == 0 || len(t.results) > 0 {
+		return reply{}, false
+	}
+	var seen []string
+	for _, p := range t.pictures {
+		seen = append(seen, fmt.Sprintf("%s, %d×%d pixels, %d bytes", p.kind, p.width, p.height, p.bytes))
+	}
+	text := "I was shown a picture: " + strings.Join(seen, "; ") + ". I only rehearse, and cannot say what is on it."
+	if t.said != "" {
+		text += fmt.Sprintf(" You wrote “%s”.", short(t.said, 200))
+	}
+	return reply{text: text}, true
+}
+
+var fileRE = regexp.MustCompile(`(?s)<data id="[^"]*" source="file">\nfile ([^\n]*)\n(.*?)\n</data `)
+
+// openFile says what files came with the newest message.
+func openFile(t turn) (reply, bool) {
+	m := fileRE.FindStringSubmatch(t.whole)
+	if m == nil || len(t.results) > 0 {
+		return reply{}, false
+	}
+	return reply{text: fmt.Sprintf("The file %s begins:\n\n%s", m[1], beginning(m[2]))}, true
+}
+
+var noteRE = regexp.MustCompile(`(?m)^\[(image|file) ([^\]]*)\]$`)
+
+// missing says what did not come with the newest message, and why.
+func missing(t turn) (reply, bool) {
+	m := noteRE.FindStringSubmatch(t.whole)
+	if m == nil || len(t.results) > 0 {
+		return reply{}, false
+	}
+	return reply{text: "I did not get the " + m[1] + " " + m[2] + "."}, true
+}
+
+var sendRE = regexp.MustCompile(`(?i)^` + lead + `send(?: me)?(?: the)? file\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
+
+// sendFile calls send_file.
+func sendFile(t turn) (reply, bool) {
+	m := sendRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	return t.use("send_file", map[string]any{"path": m[1], "caption": "Here it is."}, "on its way", func(string) string {
+		return "I have sent `" + m[1] + "`."
+	})
+}
+
+// transcribe answers every recording with words that tell what came.
+func (s server) transcribe(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	f, head, err := r.FormFile("file")
+	if err != nil {
+		fail(w, http.StatusBadRequest, "missing_file", "There is no file to be transcribed.")
+		return
+	}
+	defer f.Close()
+	if r.FormValue("model") != ModelName {
+		fail(w, http.StatusNotFound, "model_not_found", fmt.Sprintf("This server has %q.", ModelName))
+		return
+	}
+	n, err := io.Copy(io.Discard, f)
+	if err != nil {
+		return // the client is gone
+	}
+	send(w, http.StatusOK, map[string]any{"text": fmt.Sprintf("this is a rehearsed transcript of %d bytes", n), "file": head.Filename})
+}
+
+// parts reads a list of parts.
+func parts(b []byte) (text string, pictures []picture, err error) {
+	var list []struct {
+		Text  string `json:"text"`
+		Image struct {
+			URL string `json:"url"`
+		} `json:"image_url"`
+	}
+	if err := json.Unmarshal(b, &list); err != nil {
+		return "", nil, err
+	}
+	for _, p := range list {
+		text += p.Text
+		if p.Image.URL != "" {
+			pictures = append(pictures, pictureOf(p.Image.URL))
+		}
+	}
+	return text, pictures, nil
+}

@@ -1,0 +1,67 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	openai "github.com/sashabaranov/go-openai"
+)
+
+// transcription is the role of models that write down what is said. Unlike the other
+// roles it has no models but its own: no chat model can do it.
+const transcription = "transcription"
+
+// Hears reports whether there is a model that writes down what is said.
+func (m *Models) Hears() bool { return len(m.roles[transcription]) > 0 }
+
+// Transcribe writes down what is said in the audio file; name tells the server its
+// kind, by its ending. Models are asked in failover order. An error is an *Error.
+func (m *Models) Transcribe(ctx context.Context, file, name string) (string, error) {
+	var first *Error
+	for _, mod := range m.roles[transcription] {
+		text, err := mod.transcribe(ctx, file, name)
+		if err == nil {
+			return text, nil
+		}
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		m.log.Warn("model failed", "model", mod.Name, "role", transcription, "error", err.Err)
+		if first == nil {
+			first = err
+		}
+	}
+	if first == nil {
+		return "", &Error{Kind: NotFound, Err: errors.New("no model is configured for transcription: add one under llm.roles.transcription")}
+	}
+	return "", first
+}
+
+func (m *model) transcribe(ctx context.Context, file, name string) (string, *Error) {
+	whole := m.Timeout
+	if whole <= 0 {
+		whole = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, whole, errWhole)
+	defer cancel()
+	f, err := os.Open(file)
+	if err != nil {
+		return "", &Error{Kind: Failed, Model: m.Name, Err: errors.New("the recording is not kept any more")}
+	}
+	defer f.Close()
+	x := &exchange{client: m.client, plain: true}
+	oc := openai.DefaultConfig(m.APIKey)
+	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
+	r, err := openai.NewClientWithConfig(oc).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
+	if err != nil {
+		failed := m.judge(ctx, x, err)
+		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
+	}
+	if strings.TrimSpace(r.Text) == "" {
+		return "", &Error{Kind: Empty, Model: m.Name, Err: fmt.Errorf("nothing was heard")}
+	}
+	return strings.TrimSpace(r.Text), nil
+}

@@ -1,0 +1,264 @@
+package matrix
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto/attachment"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/media"
+	"reverie/internal/session"
+)
+
+const (
+	defaultMaxFile = 20_000_000 // bytes
+	fetchLimit     = time.Minute
+	fetchTries     = 4
+)
+
+// What people and models read of a file that was not fetched.
+const (
+	noteVideo   = "videos cannot be watched here; a picture of it can be looked at"
+	notePlain   = "it was sent unencrypted in an encrypted room, so it was not fetched; send it again with a client that encrypts files"
+	noteNowhere = "the message does not say where it is"
+	noteGone    = "the homeserver does not have it"
+	noteSlow    = "it did not arrive within a minute; send it again, or a smaller one"
+	noteForged  = "it could not be decrypted: what the homeserver has is not what was sent"
+	noteFailed  = "it could not be fetched from the homeserver; send it again"
+	noteNoRoom  = "it could not be stored here; the reason is in my log"
+	noteOff     = "files are not fetched here"
+)
+
+// fileKinds are the messages that are files, by type.
+var fileKinds = map[event.MessageType]string{
+	event.MsgImage: session.ImageFile, event.MsgFile: session.OtherFile, event.MsgAudio: session.AudioFile, event.MsgVideo: session.VideoFile,
+}
+
+func isFile(msg *event.MessageEventContent) bool { return fileKinds[msg.MsgType] != "" }
+
+// said is what was written in a message: of a file, beside it.
+func said(msg *event.MessageEventContent) string {
+	if isFile(msg) {
+		return msg.GetCaption()
+	}
+	return msg.Body
+}
+
+// filesOf is the file that a message is, still to be fetched, if it is one.
+func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []session.File {
+	kind := fileKinds[msg.MsgType]
+	if kind == "" {
+		return nil
+	}
+	f := session.File{Name: media.Name(msg.GetFileName()), Kind: kind}
+	if kind == session.AudioFile && msg.MSC3245Voice != nil {
+		f.Kind = session.VoiceFile
+	}
+	if msg.Info != nil {
+		f.Size = int64(msg.Info.Size) // as they say, until it is here
+	}
+	switch most := c.maxFile(); {
+	case c.cfg.Media == nil:
+		f.Note = noteOff
+	case kind == session.VideoFile:
+		f.Note = noteVideo
+	case f.Size > most:
+		f.Note = tooLargeNote(most)
+	case msg.File != nil && msg.File.URL != "":
+		source, err := json.Marshal(msg.File)
+		if f.Source = string(source); err != nil {
+			f.Note = noteNowhere
+		}
+	case encrypted:
+		f.Note = notePlain
+	case msg.URL != "":
+		f.Source = string(msg.URL)
+	default:
+		f.Note = noteNowhere
+	}
+	return []session.File{f}
+}
+
+func (c *Client) maxFile() int64 {
+	if c.cfg.MaxFile > 0 {
+		return c.cfg.MaxFile
+	}
+	return defaultMaxFile
+}
+
+func tooLargeNote(most int64) string {
+	return "it is larger than " + media.Size(most) + ", the most that is fetched here"
+}
+
+// fetching has the files fetched that messages are, and those that they reply to.
+var fetching = completion{name: "files", needs: needsFiles, fetch: (*Client).fetchFiles, limit: fetchLimit}
+
+func needsFiles(m session.Inbound) bool {
+	for _, f := range m.Files {
+		if f.Source != "" {
+			return true
+		}
+	}
+	return m.ReplyTo != ""
+}
+
+func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
+	if c.pace.fetch > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.pace.fetch)
+		defer cancel()
+	}
+	err := c.repliedFile(ctx, m)
+	for i := range m.Files {
+		if f := &m.Files[i]; f.Source != "" {
+			f.Note = c.fetchFile(ctx, f)
+			f.Source = ""
+		}
+	}
+	return err
+}
+
+// repliedFile adds to m the file that it replies to, if that is one.
+func (c *Client) repliedFile(ctx context.Context, m *session.Inbound) error {
+	if m.ReplyTo == "" || c.cfg.Media == nil {
+		return nil
+	}
+	if ours, err := c.q.ours(ctx, m.ReplyTo); ours || err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
+	defer cancel()
+	evt, err := c.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.ReplyTo))
+	if err != nil || evt.Unsigned.RedactedBecause != nil {
+		return err
+	}
+	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
+	if !ok || !isFile(msg) {
+		return nil
+	}
+	found := c.filesOf(msg, evt.Mautrix.WasEncrypted)
+	if found[0].Kind == session.VoiceFile { // somebody else's words, and not this person's
+		found[0].Kind = session.AudioFile
+	}
+	m.Files = append(found, m.Files...)
+	return nil
+}
+
+// fetchFile fetches and keeps a file. What cannot be had is said in the note.
+func (c *Client) fetchFile(ctx context.Context, f *session.File) (note string) {
+	for try := 0; ; try++ {
+		kept, err := c.download(ctx, f.Source)
+		if err == nil {
+			f.Path, f.Type, f.Size = kept.Path, kept.Type, kept.Size
+			return ""
+		}
+		var large *media.TooLargeError
+		switch {
+		case ctx.Err() != nil:
+			return noteSlow
+		case errors.As(err, &large):
+			return tooLargeNote(large.Most)
+		case errors.Is(err, errSource):
+			return noteNowhere
+		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm), errors.Is(err, attachment.ErrInvalidKey),
+			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash), errors.Is(err, attachment.ErrUnsupportedVersion):
+			return noteForged
+		case errors.Is(err, mautrix.MNotFound), status(err) == http.StatusNotFound:
+			return noteGone
+		}
+		v, wait := judge(err, try)
+		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
+		if v != again || try+1 == fetchTries {
+			if status(err) == 0 && !isNetwork(err) {
+				return noteNoRoom
+			}
+			return noteFailed
+		}
+		select {
+		case <-ctx.Done():
+			return noteSlow
+		case <-time.After(min(wait, fetchLimit/10)):
+		}
+	}
+}
+
+func status(err error) int {
+	var h mautrix.HTTPError
+	if errors.As(err, &h) && h.Response != nil {
+		return h.Response.StatusCode
+	}
+	return 0
+}
+
+// fetchError is trouble on the way, rather than here.
+type fetchError struct{ error }
+
+func (e fetchError) Unwrap() error { return e.error }
+
+func isNetwork(err error) bool {
+	var f fetchError
+	return errors.As(err, &f)
+}
+
+var errSource = errors.New("no place of a file")
+
+// download fetches and keeps what is at a source, as filesOf made it. Neither the size
+// nor the type that anybody says is believed.
+func (c *Client) download(ctx context.Context, source string) (media.Kept, error) {
+	var file *event.EncryptedFileInfo
+	where := id.ContentURIString(source)
+	if strings.HasPrefix(source, "{") {
+		if err := json.Unmarshal([]byte(source), &file); err != nil {
+			return media.Kept{}, errSource
+		}
+		where = file.URL
+		if err := file.PrepareForDecryption(); err != nil {
+			return media.Kept{}, err
+		}
+	}
+	uri, err := where.Parse()
+	if err != nil || uri.IsEmpty() {
+		return media.Kept{}, errSource
+	}
+	most := c.maxFile()
+	resp, err := c.cli.Download(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), uri)
+	if err != nil {
+		return media.Kept{}, fetchError{err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return media.Kept{}, fetchError{mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}}
+	}
+	if resp.ContentLength > most {
+		return media.Kept{}, &media.TooLargeError{Most: most}
+	}
+	var body io.Reader = received{resp.Body}
+	if file != nil {
+		body = file.DecryptStream(body)
+	}
+	kept, err := c.cfg.Media.Keep(body, most)
+	if err != nil {
+		err = fmt.Errorf("matrix: fetch a file: %w", err)
+	}
+	return kept, err
+}
+
+// received marks what goes wrong while a file arrives.
+type received struct{ r io.Reader }
+
+func (r received) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // readers return it as it is
+		err = fetchError{err}
+	}
+	return n, err
+}

@@ -1,0 +1,308 @@
+package matrix_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/media"
+	"reverie/internal/session"
+)
+
+// withFiles lets the bot fetch files, at most so many bytes.
+func withFiles(dir string, most int64) func(*matrix.Config) {
+	return func(cfg *matrix.Config) {
+		cfg.Hurry()
+		cfg.Media, cfg.MaxFile = media.Open(dir, 0), most
+	}
+}
+
+var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
+
+func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(*event.MessageEventContent)) string {
+	t.Helper()
+	id, err := p.SendFile(t.Context(), room, f, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestFilesIn: files come in as what they are, encrypted and plain, with their captions.
+func TestFilesIn(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+			room := chat(t, s, you, b, encrypted)
+
+			// Who sends it says that it is a PNG image; it is not believed.
+			sendFile(t, you, room, peer.File{Name: "../cat.png", Caption: "What is this?", Type: "image/png", Image: true, Data: gif}, nil)
+			in := b.next()
+			if in.Text != "What is this?" || len(in.Files) != 1 {
+				t.Fatalf("heard %+v", in)
+			}
+			f := in.Files[0]
+			if f.Name != "cat.png" || f.Type != "image/gif" || f.Size != int64(len(gif)) || f.Kind != session.ImageFile || f.Note != "" || f.Source != "" {
+				t.Errorf("got %+v", f)
+			}
+			if got, err := os.ReadFile(filepath.Join(dir, f.Path)); err != nil || !bytes.Equal(got, gif) {
+				t.Errorf("kept %q, %v", got, err)
+			}
+			sendFile(t, you, room, peer.File{Name: "hi.ogg", Voice: true, Type: "audio/ogg", Data: []byte("OggS\x00hello")}, nil)
+			if in := b.next(); in.Text != "" || len(in.Files) != 1 || in.Files[0].Kind != session.VoiceFile || in.Files[0].Type != "application/ogg" {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and
+// says why.
+func TestFilesThatCannotBeHad(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, withFiles(dir, 1000), you.UserID())
+	plain, closed := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	large := bytes.Repeat([]byte("x"), 1001)
+	for _, tt := range []struct {
+		name   string
+		room   string
+		file   peer.File
+		change func(*event.MessageEventContent)
+		fault  matrixtest.Fault
+		note   string
+	}{
+		{"2 GB claimed", plain, peer.File{Name: "a", Size: 2_000_000_000, Data: []byte("x")}, nil, nil, "larger than"},
+		{"small claimed", plain, peer.File{Name: "a", Size: 5, Data: large}, nil, nil, "larger than"},
+		{"small claimed, encrypted", closed, peer.File{Name: "a", Size: 5, Data: large}, nil, nil, "larger than"},
+		{"length not said", plain, peer.File{Name: "a", Size: 5, Data: large}, nil, matrixtest.Unsized(), "larger than"},
+		{"404", plain, peer.File{Name: "a", Data: []byte("x")}, nil, matrixtest.Status(http.StatusNotFound, "M_NOT_FOUND"), "does not have it"},
+		{"forged", closed, peer.File{Name: "a", Data: []byte("hello")}, nil, matrixtest.Flipped(), "could not be decrypted"},
+		{"broken key", closed, peer.File{Name: "a", Data: []byte("hello")}, func(m *event.MessageEventContent) { m.File.Key.Key = "short" }, nil, "could not be decrypted"},
+		{"plain in an encrypted room", closed, peer.File{Name: "a", Data: []byte("x")}, func(m *event.MessageEventContent) { m.URL, m.File = m.File.URL, nil }, nil, "unencrypted"},
+		{"no place", plain, peer.File{Name: "a", Data: []byte("x")}, func(m *event.MessageEventContent) { m.URL = "" }, nil, "does not say where"},
+		{"no place that there is", plain, peer.File{Name: "a", Data: []byte("x")}, func(m *event.MessageEventContent) { m.URL = "https://example.org/x" }, nil, "does not say where"},
+		{"video", plain, peer.File{Name: "a", Data: []byte("x")}, func(m *event.MessageEventContent) { m.MsgType = event.MsgVideo }, nil, "videos"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.fault != nil {
+				hook := s.Fault(matrixtest.On("download"), tt.fault)
+				defer hook.Remove()
+			}
+			sendFile(t, you, tt.room, tt.file, tt.change)
+			in := b.next()
+			if len(in.Files) != 1 || in.Files[0].Path != "" || !strings.Contains(in.Files[0].Note, tt.note) {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, media.Folder)); err == nil && len(left) > 0 {
+		t.Errorf("kept: %v", left)
+	}
+}
+
+// TestFileAfterTrouble: a download that fails is tried again.
+func TestFileAfterTrouble(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	room := chat(t, s, you, b, false)
+	hook := s.Fault(matrixtest.On("download").Times(2), matrixtest.Status(http.StatusBadGateway, ""))
+	sendFile(t, you, room, peer.File{Name: "a.txt", Data: []byte("hello")}, nil)
+	if in := b.next(); len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 2 {
+		t.Errorf("heard %+v after %d failures", in, hook.Hits())
+	}
+}
+
+// TestSlowFile: a file that drips in holds up its own room only, and the messages
+// there keep their order; the time it may take has an end.
+func TestSlowFile(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+		withFiles(dir, 0)(cfg)
+		cfg.FetchWithin(3 * time.Second)
+	}, you.UserID())
+	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
+	hook := s.Fault(matrixtest.On("download"), matrixtest.Drip(50*time.Millisecond))
+	sendFile(t, you, slow, peer.File{Name: "a.txt", Caption: "first", Data: bytes.Repeat([]byte("x"), 10_000)}, nil)
+	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })
+	say(t, you, slow, "second")
+	say(t, you, other, "elsewhere")
+	var heard []string
+	for range 3 {
+		in := b.next()
+		heard = append(heard, in.Text)
+		if len(in.Files) > 0 && !strings.Contains(in.Files[0].Note, "did not arrive") {
+			t.Errorf("got %+v", in.Files)
+		}
+	}
+	if got := strings.Join(heard, ", "); got != "elsewhere, first, second" {
+		t.Errorf("heard %s", got)
+	}
+}
+
+// TestKilledWhileFetching: a message whose file was being fetched when we died is fetched
+// at the next start, and delivered once.
+func TestKilledWhileFetching(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	room := chat(t, s, you, b, true)
+	hook := s.Fault(matrixtest.On("download"), matrixtest.Hang())
+	sendFile(t, you, room, peer.File{Name: "a.txt", Caption: "look", Data: []byte("hello")}, nil)
+	await(t, s, "nothing is fetched", func() bool { return hook.Hits() > 0 })
+	b.stop()
+	if len(b.heard) > 0 {
+		t.Errorf("delivered without its file: %+v", <-b.heard)
+	}
+	hook.Remove()
+	b = startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	in := b.next()
+	if in.Text != "look" || len(in.Files) != 1 {
+		t.Fatalf("heard %+v", in)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, in.Files[0].Path)); err != nil || string(got) != "hello" {
+		t.Errorf("kept %q, %v", got, err)
+	}
+	peertest.Next(t, you, peertest.Kind(room, peer.Message))
+}
+
+// TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a
+// message that is for us replies to it.
+func TestFilesInGroups(t *testing.T) {
+	s, server := pretend(t)
+	you, friend := person(t, s, "you"), person(t, s, "friend")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID(), friend.UserID()}})
+	joined(t, you, room, b.UserID())
+	if err := friend.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	joined(t, you, room, friend.UserID())
+	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
+	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)
+	if in := b.next(); in.Text != "and this?" || len(in.Files) != 1 || in.Files[0].Path == "" {
+		t.Errorf("heard %+v", in)
+	}
+	theirs := sendFile(t, friend, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
+	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
+	if _, err := you.Reply(t.Context(), room, theirs, b.UserID()+" what does it say?"); err != nil {
+		t.Fatal(err)
+	}
+	in := b.next()
+	if in.Text != "what does it say?" || len(in.Files) != 1 || in.Files[0].Name != "theirs.txt" || in.Files[0].Type != "text/plain" {
+		t.Errorf("heard %+v", in)
+	}
+}
+
+// TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also
+// when we die between the two.
+func TestFileOut(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			answer := func(b *bot, in session.Inbound) {
+				kept, err := media.Open(dir, 0).Keep(bytes.NewReader(gif), 1000)
+				if err != nil {
+					t.Error(err)
+				}
+				for range 2 { // saying it twice is saying it once
+					if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "file:1", Text: "Here *it* is",
+						File: &session.File{Name: "dot.gif", Type: kept.Type, Size: kept.Size, Path: kept.Path}}); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := b.Handled(context.Background(), in.ID); err != nil {
+					t.Error(err)
+				}
+			}
+			b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
+			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
+			say(t, you, room, "send it")
+			b.next()
+			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
+			b.stop()
+			send.Remove()
+			b = startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+			e := peertest.Next(t, you, func(e peer.Event) bool { return e.File != nil })
+			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
+				t.Errorf("got %+v %+v", e, e.File)
+			}
+			if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, gif) {
+				t.Errorf("downloaded %q, %v", got, err)
+			}
+			if uploads.Hits() != 1 {
+				t.Errorf("uploaded %d times", uploads.Hits())
+			}
+			if raw := s.Uploads(); encrypted && bytes.Contains(bytes.Join(raw, nil), gif[:10]) {
+				t.Error("it was uploaded in plain")
+			}
+			b.stop()
+			n := 0
+			for _, sent := range s.Sends() {
+				if sent.User == b.UserID() && sent.Room == room {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d events", n)
+			}
+		})
+	}
+}
+
+// TestFileNotTaken: the room reads why a file could not be sent.
+func TestFileNotTaken(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, func(b *bot, in session.Inbound) {
+		for i, path := range []string{"", "media/0123456789abcdef0123456789abcdef.txt"} {
+			if path == "" {
+				kept, err := media.Open(dir, 0).Keep(strings.NewReader("hello"), 1000)
+				if err != nil {
+					t.Error(err)
+				}
+				path = kept.Path
+			}
+			if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: fmt.Sprint("file:", i), File: &session.File{Name: fmt.Sprintf("f%d.txt", i), Type: "text/plain", Path: path}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}, withFiles(dir, 0), you.UserID())
+	room := chat(t, s, you, b, false)
+	s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
+	say(t, you, room, "send them")
+	for _, want := range []string{"f0.txt could not be sent: it is larger than the homeserver takes.", "f1.txt could not be sent: the file is not kept here any more."} {
+		if e := peertest.Next(t, you, messageIn(room)); e.Body != want || !e.Notice {
+			t.Errorf("got %+v", e)
+		}
+	}
+}

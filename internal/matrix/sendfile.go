@@ -1,0 +1,214 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto/attachment"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/media"
+	"reverie/internal/session"
+)
+
+// outFile is the file of a message of ours, as its row has it.
+type outFile struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Size   int64  `json:"size"`
+	Path   string `json:"path"` // below the data folder
+	Width  int    `json:"width,omitempty"`
+	Height int    `json:"height,omitempty"`
+
+	URL    string                   `json:"url,omitempty"`    // where it was uploaded unencrypted
+	Sealed *event.EncryptedFileInfo `json:"sealed,omitempty"` // … or encrypted, with the key
+}
+
+// packOut is the file of m as a row has it; empty = it has none.
+func (c *Client) packOut(m session.Outgoing) (string, error) {
+	if m.File == nil {
+		return "", nil
+	}
+	if c.cfg.Media == nil {
+		return "", errors.New("matrix: no files are sent here")
+	}
+	f := outFile{Name: media.Name(m.File.Name), Type: m.File.Type, Size: m.File.Size, Path: m.File.Path}
+	if strings.HasPrefix(f.Type, "image/") {
+		if p, err := c.cfg.Media.Picture(f.Path); err == nil {
+			f.Width, f.Height = p.Width, p.Height
+		}
+	}
+	b, err := json.Marshal(f)
+	return string(b), err
+}
+
+// errFileGone means that a file was deleted before it was sent.
+var errFileGone = &refusedError{"the file is not kept here any more"}
+
+// fileContent renders a row that is a file, after it was uploaded. Into a room that is
+// encrypted only what was encrypted is sent.
+func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
+	var f outFile
+	if err := json.Unmarshal([]byte(r.file), &f); err != nil {
+		return nil, &refusedError{"the file's row makes no sense"}
+	}
+	// Whether the room is encrypted must be known for sure before anything is uploaded.
+	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
+		return nil, err
+	}
+	if err := c.checkCrypto(ctx, id.RoomID(r.room)); err != nil {
+		return nil, err
+	}
+	facts, err := c.facts(ctx, id.RoomID(r.room))
+	if err != nil {
+		return nil, err
+	}
+	encrypted := facts.encrypted
+	if encrypted && f.Sealed == nil || !encrypted && f.Sealed == nil && f.URL == "" {
+		if err := c.upload(ctx, r, &f, encrypted); err != nil {
+			return nil, err
+		}
+	}
+	m := &event.MessageEventContent{MsgType: event.MsgFile, Body: f.Name, FileName: f.Name, Mentions: &event.Mentions{},
+		Info: &event.FileInfo{MimeType: f.Type, Size: int(f.Size), Width: f.Width, Height: f.Height}}
+	switch {
+	case f.Width > 0:
+		m.MsgType = event.MsgImage
+	case strings.HasPrefix(f.Type, "audio/"):
+		m.MsgType = event.MsgAudio
+	}
+	if f.Sealed != nil {
+		m.File = f.Sealed
+	} else {
+		m.URL = id.ContentURIString(f.URL)
+	}
+	if r.text != "" {
+		m.Body = r.text
+		if html := formatted(r.text, partSize); html != "" {
+			m.Format, m.FormattedBody = event.FormatHTML, html
+		}
+	}
+	return m, nil
+}
+
+// upload uploads the file of a row, once: where it is stands in the row before anybody is
+// told. If we die in between, what was uploaded is nobody's and is uploaded again.
+func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted bool) error {
+	in, err := c.cfg.Media.Open(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errFileGone
+	}
+	if err != nil {
+		return fmt.Errorf("matrix: send a file: %w", err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, c.maxFile()+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("matrix: send a file: %w", err)
+	case int64(len(data)) > c.maxFile():
+		return &refusedError{"the file is larger than " + media.Size(c.maxFile())}
+	}
+	kind, name := f.Type, f.Name
+	var sealed *event.EncryptedFileInfo
+	if encrypted { // then nobody on the way learns what it is
+		sealed = &event.EncryptedFileInfo{EncryptedFile: *attachment.NewEncryptedFile()}
+		sealed.EncryptInPlace(data)
+		kind, name = "application/octet-stream", ""
+	}
+	up, err := c.cli.UploadMedia(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
+	if err != nil {
+		return err
+	}
+	if sealed != nil {
+		sealed.URL = up.ContentURI.CUString()
+		f.Sealed, f.URL = sealed, ""
+	} else {
+		f.URL = up.ContentURI.String()
+	}
+	packed, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return c.q.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, string(packed), r.id)
+}
+
+// unsent is what a room reads of a file that could not be sent.
+func unsent(r outRow, why error) notice {
+	var f outFile
+	_ = json.Unmarshal([]byte(r.file), &f) // without a name it is still said
+	reason := "the homeserver does not take it"
+	var refused *refusedError
+	switch {
+	case tooLarge(why):
+		reason = "it is larger than the homeserver takes"
+	case errors.As(why, &refused):
+		reason = refused.reason
+	}
+	return notice{id: r.id + "-unsent", room: r.room, text: fmt.Sprintf("%s could not be sent: %s.", f.Name, reason), replyTo: r.replyTo}
+}
+
+// KeptFiles lists the kept files that messages on their way in or out need.
+func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
+	rows, err := c.q.db.QueryContext(ctx, `SELECT brought FROM inbox WHERE brought <> '' AND state = 'new'
+		UNION ALL SELECT '{"files":[' || file || ']}' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending')`)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: list files: %w", err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var packed string
+		if err := rows.Scan(&packed); err != nil {
+			return nil, fmt.Errorf("matrix: list files: %w", err)
+		}
+		var b struct {
+			Files []struct {
+				Path string `json:"path"`
+			} `json:"files"`
+		}
+		if err := json.Unmarshal([]byte(packed), &b); err != nil {
+			return nil, fmt.Errorf("matrix: list files: %w", err)
+		}
+		for _, f := range b.Files {
+			if f.Path != "" {
+				all = append(all, f.Path)
+			}
+		}
+	}
+	return all, rows.Err()
+}
+
+// sayFile makes a file a row in the outbox, see Say.
+func (c *Client) sayFile(ctx context.Context, room string, m session.Outgoing) error {
+	file, err := c.packOut(m)
+	if err != nil {
+		return err
+	}
+	if err := c.q.sayWith(ctx, room, m, []string{clip(strings.TrimSpace(m.Text), maxCaption)}, file); err != nil {
+		return err
+	}
+	poke(c.outWake)
+	return nil
+}
+
+// maxCaption is how many characters are said beside a file.
+const maxCaption = 2000
+
+// tellUnsent says in the room that a file could not be sent.
+func (c *Client) tellUnsent(ctx context.Context, r outRow, why error) error {
+	n := unsent(r, why)
+	if err := c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.once(ctx, tx, n) }); err != nil {
+		return fmt.Errorf("matrix: store notice: %w", err)
+	}
+	poke(c.outWake)
+	return nil
+}

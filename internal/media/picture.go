@@ -1,0 +1,265 @@
+package media
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	_ "image/gif" // the first frame
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path"
+	"strings"
+
+	_ "golang.org/x/image/webp" // how most messengers keep pictures
+)
+
+// Picture is what a model is shown of an image.
+type Picture struct {
+	Path          string // a kept file, JPEG or PNG
+	Width, Height int    // of the image as it came
+	W, H          int    // of the picture
+}
+
+const (
+	maxPixels  = 50_000_000 // of an image that is unpacked; more is a bomb, or a map
+	maxPacked  = 64 << 20   // bytes of an image that is read
+	maxPNG     = 400_000    // bytes of a picture that keeps its transparency
+	jpgQuality = 85
+)
+
+// ErrPixels means that an image has too many pixels to be unpacked.
+var ErrPixels = fmt.Errorf("it has more than %d million pixels, which are not unpacked here", maxPixels/1_000_000)
+
+// errImage is for people: what a decoder says of a broken image helps nobody.
+var errImage = errors.New("it is no image that can be read here (JPEG, PNG, GIF and WebP can)")
+
+// Picture makes a picture of the kept image name, for a model: not larger than it
+// need be, and without what cameras write beside the pixels. It is made once.
+func (s *Store) Picture(name string) (Picture, error) {
+	data, err := s.read(name, maxPacked)
+	if err != nil {
+		return Picture{}, err
+	}
+	cfg, kind, err := image.DecodeConfig(bytes.NewReader(data))
+	switch {
+	case err != nil || cfg.Width <= 0 || cfg.Height <= 0:
+		return Picture{}, errImage
+	case cfg.Width > maxPixels/cfg.Height:
+		return Picture{}, ErrPixels
+	}
+	turn := 1
+	if kind == "jpeg" {
+		turn = orientation(data)
+	}
+	p := Picture{Width: cfg.Width, Height: cfg.Height}
+	if turn >= 5 {
+		p.Width, p.Height = p.Height, p.Width
+	}
+	p.W, p.H = within(p.Width, p.Height, s.side)
+	for _, ext := range []string{".jpg", ".png"} {
+		made := s.made(name, ext)
+		if _, err := os.Lstat(s.File(made)); err == nil {
+			p.Path = made
+			return p, nil
+		}
+	}
+	return s.draw(name, data, p, turn)
+}
+
+// made is the path of what is made of an image.
+func (s *Store) made(name, ext string) string {
+	return fmt.Sprintf("%s/%s.%d%s", path.Dir(name), Stem(name), s.side, ext)
+}
+
+func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, err error) {
+	s.drawing.Lock()
+	defer s.drawing.Unlock()
+	defer func() {
+		if r := recover(); r != nil { // decoders are given what anybody may send
+			err = errImage
+		}
+	}()
+	from, _, err := image.Decode(bytes.NewReader(data))
+	if err != nil {
+		return Picture{}, errImage
+	}
+	w, h := p.W, p.H
+	if turn >= 5 {
+		w, h = h, w
+	}
+	to := turned(scaled(from, w, h), turn)
+	var b bytes.Buffer
+	ext := ".png"
+	if !to.Opaque() {
+		err = png.Encode(&b, to)
+	}
+	if to.Opaque() || b.Len() > maxPNG {
+		b.Reset()
+		ext = ".jpg"
+		flat := image.NewRGBA(to.Bounds())
+		draw.Draw(flat, flat.Bounds(), image.NewUniform(color.White), image.Point{}, draw.Src)
+		draw.Draw(flat, flat.Bounds(), to, image.Point{}, draw.Over)
+		err = jpeg.Encode(&b, flat, &jpeg.Options{Quality: jpgQuality})
+	}
+	if err != nil {
+		return Picture{}, fmt.Errorf("make a picture: %w", err)
+	}
+	p.Path = s.made(name, ext)
+	if err := s.put(p.Path, b.Bytes()); err != nil {
+		return Picture{}, err
+	}
+	return p, nil
+}
+
+// scaled is the image in w by h pixels, which are not more than it has: each is the mean
+// of those that it stands for.
+func scaled(from image.Image, w, h int) *image.RGBA {
+	b := from.Bounds()
+	to := image.NewRGBA(image.Rect(0, 0, w, h))
+	sums := make([][4]int, w)
+	for y := range h {
+		top, bottom := span(y, h, b.Dy())
+		strip := image.NewRGBA(image.Rect(0, 0, b.Dx(), bottom-top))
+		draw.Draw(strip, strip.Bounds(), from, image.Pt(b.Min.X, b.Min.Y+top), draw.Src)
+		clear(sums)
+		for line := range bottom - top {
+			row := strip.Pix[line*strip.Stride:]
+			for x := range w {
+				left, right := span(x, w, b.Dx())
+				for i := 4 * left; i < 4*right; i++ {
+					sums[x][i%4] += int(row[i])
+				}
+			}
+		}
+		for x, sum := range sums {
+			left, right := span(x, w, b.Dx())
+			n := (right - left) * (bottom - top)
+			for i, v := range sum {
+				to.Pix[to.PixOffset(x, y)+i] = uint8((v + n/2) / n)
+			}
+		}
+	}
+	return to
+}
+
+// span is which of from pixels the i-th of n stands for.
+func span(i, n, from int) (begin, end int) {
+	begin = i * from / n
+	return begin, max(begin+1, (i+1)*from/n)
+}
+
+// put writes a file that was made of another.
+func (s *Store) put(name string, data []byte) error {
+	f, err := os.CreateTemp(s.File(path.Dir(name)), ".new-*")
+	if err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	if err := os.Rename(f.Name(), s.File(name)); err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	return nil
+}
+
+// within scales a size down so that no side is longer than most.
+func within(w, h, most int) (int, int) {
+	if long := max(w, h); long > most {
+		return max(1, (w*most+long/2)/long), max(1, (h*most+long/2)/long)
+	}
+	return w, h
+}
+
+// orientation is how a camera was held, by the EXIF tag of that name: 1 to 8, and 1
+// if there is none.
+func orientation(jpg []byte) int {
+	for at := 2; at+4 <= len(jpg) && jpg[at] == 0xff && jpg[at+1] != 0xda; {
+		n := int(jpg[at+2])<<8 | int(jpg[at+3])
+		if n < 2 || at+2+n > len(jpg) {
+			break
+		}
+		if body := jpg[at+4 : at+2+n]; jpg[at+1] == 0xe1 && strings.HasPrefix(string(body), "Exif\x00\x00") {
+			return tagged(body[6:])
+		}
+		at += 2 + n
+	}
+	return 1
+}
+
+// tagged finds the orientation in the first directory of a TIFF header.
+func tagged(tiff []byte) int {
+	if len(tiff) < 8 {
+		return 1
+	}
+	little := tiff[0] == 'I'
+	num := func(at, n int) int {
+		v := 0
+		for i := range n {
+			j := i
+			if little {
+				j = n - 1 - i
+			}
+			v = v<<8 | int(tiff[at+j])
+		}
+		return v
+	}
+	dir := num(4, 4)
+	if dir < 8 || dir+2 > len(tiff) {
+		return 1
+	}
+	for i := range num(dir, 2) {
+		at := dir + 2 + 12*i
+		if at+12 > len(tiff) {
+			break
+		}
+		if num(at, 2) == 0x0112 {
+			if v := num(at+8, 2); v >= 1 && v <= 8 {
+				return v
+			}
+			break
+		}
+	}
+	return 1
+}
+
+// turned is the image as the camera's owner saw it.
+func turned(from *image.RGBA, turn int) *image.RGBA {
+	if turn <= 1 || turn > 8 {
+		return from
+	}
+	w, h := from.Bounds().Dx(), from.Bounds().Dy()
+	to := image.NewRGBA(image.Rect(0, 0, w, h))
+	if turn >= 5 {
+		to = image.NewRGBA(image.Rect(0, 0, h, w))
+	}
+	for y := range h {
+		for x := range w {
+			tx, ty := x, y
+			switch turn {
+			case 2:
+				tx = w - 1 - x
+			case 3:
+				tx, ty = w-1-x, h-1-y
+			case 4:
+				ty = h - 1 - y
+			case 5:
+				tx, ty = y, x
+			case 6:
+				tx, ty = h-1-y, x
+			case 7:
+				tx, ty = h-1-y, w-1-x
+			case 8:
+				tx, ty = y, w-1-x
+			}
+			to.SetRGBA(tx, ty, from.RGBAAt(x, y))
+		}
+	}
+	return to
+}

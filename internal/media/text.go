@@ -1,0 +1,119 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxText = 4 << 20           // bytes of a text file that are read
+	maxPDF  = 20 << 20          // bytes of a PDF file that are read
+	pdfType = "application/pdf" // its type
+)
+
+// Errors of Text, for people.
+var (
+	errNoText  = errors.New("no text can be read out of this kind of file here (text, code, CSV, JSON and PDF can)")
+	errUTF8    = errors.New("it is no UTF-8 text; save it as UTF-8 and send it again")
+	errPDF     = errors.New("the PDF file cannot be read: it is broken, or of a kind that is not known here")
+	errScanned = errors.New("there is no text in it: it may be a scan; pictures of its pages can be looked at")
+)
+
+// Text is the text of a kept file, if it has one. The error says, for people, why
+// there is none.
+func (s *Store) Text(ctx context.Context, name, kind string) (string, error) {
+	if kind == pdfType {
+		return s.pdf(ctx, name)
+	}
+	if !strings.HasPrefix(kind, "text/") && kind != "application/octet-stream" {
+		return "", errNoText
+	}
+	data, err := s.read(name, maxText)
+	if err != nil {
+		return "", err
+	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	switch {
+	case bytes.IndexByte(data, 0) >= 0:
+		return "", errNoText
+	case !utf8.Valid(data) && kind == "application/octet-stream":
+		return "", errNoText
+	case !utf8.Valid(data):
+		return "", errUTF8
+	}
+	return Clean(string(data)), nil
+}
+
+// pdf reads the text of a PDF file and keeps it beside it, so that the rest of a long
+// one can be read later; see Beside.
+func (s *Store) pdf(ctx context.Context, name string) (string, error) {
+	if data, err := s.read(Beside(name), maxText); err == nil {
+		return string(data), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pdfTime)
+	defer cancel()
+	data, err := s.read(name, maxPDF)
+	if err != nil {
+		return "", err
+	}
+	text, err := pdfText(ctx, data)
+	if err != nil {
+		return "", err
+	}
+	if text = Clean(text); strings.TrimSpace(text) == "" {
+		return "", errScanned
+	}
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
+	}
+	return text, s.put(Beside(name), []byte(text))
+}
+
+// Beside is where the text of a kept file can be read as it is: the file itself, or
+// what was made of it.
+func Beside(name string) string {
+	if strings.HasSuffix(name, ".pdf") {
+		return name + ".txt"
+	}
+	return name
+}
+
+// Clean takes out of a text what has no place in one: control characters, and those
+// that make text run backwards.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r == utf8.RuneError:
+			return -1
+		}
+		return r
+	}, strings.ReplaceAll(s, "\r\n", "\n"))
+}
+
+// Cap is text in at most about so many characters: its beginning and its end, with a
+// note between them of how much is missing. What fits stays as it is.
+func Cap(text string, most int) string {
+	n := utf8.RuneCountInString(text)
+	if n <= most {
+		return text
+	}
+	r := []rune(text)
+	tail := most / 4
+	head := most - tail
+	begin, end := string(r[:head]), string(r[n-tail:])
+	if i := strings.LastIndexByte(begin, '\n'); i > len(begin)*3/4 {
+		begin = begin[:i]
+	}
+	if i := strings.IndexByte(end, '\n'); i >= 0 && i < len(end)/4 {
+		end = end[i+1:]
+	}
+	gone := n - utf8.RuneCountInString(begin) - utf8.RuneCountInString(end)
+	return fmt.Sprintf("%s\n[… %d of %d characters are left out here …]\n%s", begin, gone, n, end)
+}

@@ -1,0 +1,296 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/media"
+	"reverie/internal/prompt"
+	"reverie/internal/tool"
+)
+
+const (
+	defaultFileText = 40_000 // characters of a file that the model gets
+	leastFileText   = 400    // less of a file helps nobody
+	fileShare       = 4      // a file takes a quarter of the window at most
+	fileTime        = time.Minute
+)
+
+// Kinds of files, as their senders call them.
+const (
+	ImageFile = "image"
+	AudioFile = "audio"
+	VoiceFile = "voice" // a voice message: the person's own words
+	VideoFile = "video"
+	OtherFile = "file"
+)
+
+// What a person reads whose voice message cannot be understood.
+const (
+	deafText   = "I cannot listen to voice messages here: no model for transcription is set up. Please write it instead."
+	missedText = "I could not make out your voice message: %s. Please send it again, or write it."
+	voiceMark  = "[voice message, transcribed]"
+)
+
+// files is what the model will get of what came with in.
+func (s *Session) files(ctx context.Context, in Inbound) []history.File {
+	var all []history.File
+	for _, f := range in.Files {
+		if f.Kind == VoiceFile && f.Note == "" {
+			continue // its words are the message's
+		}
+		all = append(all, s.file(ctx, f))
+	}
+	return all
+}
+
+func (s *Session) file(ctx context.Context, f File) history.File {
+	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
+	if h.Note != "" || s.cfg.Media == nil || f.Path == "" {
+		if h.Note == "" {
+			h.Note = "files cannot be read here"
+		}
+		return h
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	var err error
+	switch {
+	case strings.HasPrefix(f.Type, "image/"):
+		var p media.Picture
+		if p, err = s.cfg.Media.Picture(f.Path); err == nil {
+			h.Picture, h.Width, h.Height, h.W, h.H = p.Path, p.Width, p.Height, p.W, p.H
+			return h
+		}
+	case f.Kind == AudioFile && sounds(f.Type):
+		var text string
+		if text, err = s.transcript(ctx, f); err == nil {
+			h.Text = "(what is said in it)\n" + s.capped(text, s.fileText())
+			return h
+		}
+	default:
+		var text string
+		if text, err = s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
+			s.excerpt(&h, text, s.fileText())
+			return h
+		}
+	}
+	s.log.Info("a file cannot be read", "type", f.Type, "size", f.Size, "err", err)
+	h.Note = s.reason(ctx, err, f)
+	return h
+}
+
+// sounds reports whether a type may be a recording.
+func sounds(kind string) bool {
+	return strings.HasPrefix(kind, "audio/") || kind == "application/ogg" || kind == "video/mp4" || kind == "video/webm" || kind == "application/octet-stream"
+}
+
+// reason is why nothing came of a file, for people.
+func (s *Session) reason(ctx context.Context, err error, f File) string {
+	var model *llm.Error
+	var at *fs.PathError
+	switch {
+	case ctx.Err() != nil:
+		return "it took too long to read it"
+	case errors.As(err, &model):
+		return "it could not be transcribed: " + model.Kind.String()
+	case errors.As(err, &at), errors.Is(err, fs.ErrNotExist):
+		return "it is not kept here any more; please send it again"
+	}
+	return err.Error() + " (" + f.Type + ", " + media.Size(f.Size) + ")"
+}
+
+// fileText is how many characters of a file the model may get.
+func (s *Session) fileText() int {
+	if s.cfg.FileText > 0 {
+		return s.cfg.FileText
+	}
+	return defaultFileText
+}
+
+// excerpt has the model get at most so many characters of a text, and no more than its
+// window's share.
+func (s *Session) excerpt(h *history.File, text string, most int) {
+	h.Text, h.More = s.capped(text, most), ""
+	if len(h.Text) < len(text) {
+		h.More = media.Beside(h.Path)
+	}
+	if strings.TrimSpace(h.Text) == "" {
+		h.Text, h.Note = "", "it is empty"
+	}
+}
+
+func (s *Session) capped(text string, most int) string {
+	window, out := s.cfg.Models.Window(chatRole)
+	tokens := max((window-out)/fileShare, 100)
+	short := media.Cap(text, most)
+	for llm.EstimateTokens(short) > tokens && most > leastFileText {
+		most = min(most, utf8.RuneCountInString(text)) * 3 / 4
+		short = media.Cap(text, most)
+	}
+	return short
+}
+
+// fewer takes from the files of the newest turn, if the request was too large for the
+// window: half of the longest text, then pictures. It reports whether there was any.
+func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge error) (bool, error) {
+	var large *prompt.TooLargeError
+	if !errors.As(tooLarge, &large) {
+		return false, nil
+	}
+	var of, seen *history.Message
+	longest, at, picture := 0, 0, 0
+	for i := len(past) - 1; i >= 0; i-- {
+		m := &past[i]
+		for j := range m.Files {
+			f := &m.Files[j]
+			if n := len(f.Text); n > longest {
+				of, at, longest = m, j, n
+			}
+			if f.Picture != "" {
+				seen, picture = m, j
+			}
+		}
+		if m.Role == llm.User && i > 0 && past[i-1].Role != llm.User {
+			break
+		}
+	}
+	switch {
+	case of != nil:
+		f := &of.Files[at]
+		most := utf8.RuneCountInString(f.Text) / 2
+		if most < leastFileText {
+			f.Text, f.Note = "", "the model's window has no room for it"
+			break
+		}
+		whole := f.Text
+		if text, err := s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
+			whole = text
+		}
+		s.excerpt(f, whole, most)
+	case seen != nil:
+		of = seen
+		seen.Files[picture].Picture, seen.Files[picture].Note = "", "the model's window has no room for a picture"
+	default:
+		return false, nil
+	}
+	return true, s.cfg.History.SetFiles(ctx, of.ID, of.Files)
+}
+
+// pictured reports whether a conversation has pictures.
+func pictured(past []history.Message) bool {
+	for i := range past {
+		for j := range past[i].Files {
+			if past[i].Files[j].Picture != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// listen writes down what is said in the voice messages of a burst. What cannot be
+// understood is said in their notes.
+func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error) {
+	out := make([]Inbound, 0, len(burst))
+	for _, in := range burst {
+		for i, f := range in.Files {
+			if f.Kind != VoiceFile || f.Note != "" {
+				continue
+			}
+			if _, heard, err := s.cfg.History.Said(ctx, s.talk, in.ID); err != nil {
+				return nil, err
+			} else if heard {
+				break // before an interruption
+			}
+			files := append([]File(nil), in.Files...)
+			text, err := s.transcript(ctx, f)
+			switch {
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			case err != nil:
+				files[i].Note = err.Error()
+			default:
+				in.Text = strings.TrimSpace(in.Text + "\n" + voiceMark + " " + text)
+			}
+			in.Files = files
+		}
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+var errDeaf = errors.New("no model for transcription is set up here")
+
+func (s *Session) transcript(ctx context.Context, f File) (string, error) {
+	if !s.cfg.Models.Hears() || s.cfg.Media == nil {
+		return "", errDeaf
+	}
+	s.cfg.Transport.Typing(ctx, s.room, true)
+	name := path.Base(f.Path)
+	if strings.HasSuffix(name, ".bin") { // servers go by the ending
+		name = strings.TrimSuffix(name, ".bin") + ".ogg"
+	}
+	text, err := s.cfg.Models.Transcribe(ctx, s.cfg.Media.File(f.Path), name)
+	var model *llm.Error
+	if errors.As(err, &model) {
+		s.log.Error("not transcribed", "err", err)
+		return "", errors.New(model.Kind.String())
+	}
+	return media.Clean(text), err
+}
+
+// unopened is what a person is told whose message was nothing but files that could not
+// be had, or heard; "" = the model answers.
+func unopened(burst []Inbound) string {
+	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
+		return ""
+	}
+	var lines []string
+	for _, f := range burst[0].Files {
+		switch {
+		case f.Note == "":
+			return ""
+		case f.Kind == VoiceFile && f.Note == errDeaf.Error():
+			lines = append(lines, deafText)
+		case f.Kind == VoiceFile:
+			lines = append(lines, fmt.Sprintf(missedText, f.Note))
+		default:
+			lines = append(lines, fmt.Sprintf("I could not open %s: %s.", f.Name, f.Note))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// came lists the files that came in a conversation, for tools: as they are and as text.
+func came(past []history.Message) map[string]string {
+	all := map[string]string{}
+	for i := range past {
+		for j := range past[i].Files {
+			if f := &past[i].Files[j]; f.Path != "" {
+				all[f.Path], all[media.Beside(f.Path)] = f.Name, f.Name
+			}
+		}
+	}
+	return all
+}
+
+// sending sends files for the tool call, while it is a person who is answered. The same
+// call sends once, however often it is made.
+func (s *Session) sending(in Inbound, call string) func(context.Context, tool.Outgoing) error {
+	if in.Event != "" || in.ID == "" || s.cfg.Media == nil {
+		return nil
+	}
+	return func(ctx context.Context, f tool.Outgoing) error {
+		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "file:" + in.ID + ":" + call, Text: f.Caption, Thread: in.Branch,
+			File: &File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
+	}
+}

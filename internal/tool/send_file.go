@@ -1,0 +1,79 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"reverie/internal/media"
+)
+
+// SendFile is the name of the tool that sends a file into the room.
+const SendFile = "send_file"
+
+// Outgoing is a file that is to be sent: a copy, which does not change any more.
+type Outgoing struct {
+	Name    string // for people
+	Caption string
+	media.Kept
+}
+
+// maxSent is how many bytes a file may have that is sent. The transport and the
+// homeserver may take less.
+const maxSent = 50_000_000
+
+type sendFileArgs struct {
+	Path    string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
+	Caption string `json:"caption" doc:"Shown with it."`
+}
+
+// sendFile has a file sent that the model may read. What it may not read it cannot send.
+func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string, error) {
+	if scope.Send == nil || s.cfg.Media == nil || scope.System {
+		return "", refusal("A file is sent only when a person asks for it in a conversation that takes files. Nothing was sent.")
+	}
+	name, ok := cleanPath(a.Path)
+	if !ok || name == "." {
+		return "", s.refuseFile(scope, a.Path)
+	}
+	f, err := s.openFile(scope, name)
+	switch {
+	case errors.Is(err, errNotReadable):
+		return "", s.refuseFile(scope, a.Path)
+	case errors.Is(err, fs.ErrNotExist):
+		return "", refusal(fmt.Sprintf("There is no file %s. %s", clip(a.Path), s.readable(scope)))
+	case err != nil:
+		return "", err
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		f.Close()
+		if err == nil {
+			err = refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(a.Path)))
+		}
+		return "", err
+	}
+	kept, err := s.cfg.Media.Keep(f, maxSent) // and closes it
+	var large *media.TooLargeError
+	if errors.As(err, &large) {
+		return "", refusal(fmt.Sprintf("%s is too large to be sent (more than %s).", clip(a.Path), media.Size(large.Most)))
+	}
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(kept.Type, "text/") { // a client must not come to show it as a page
+		kept.Type = "text/plain"
+	}
+	shown := path.Base(name)
+	if called := scope.Files[name]; called != "" {
+		shown = called
+	}
+	out := Outgoing{Name: media.Name(shown), Caption: strings.TrimSpace(a.Caption), Kept: kept}
+	if err := scope.Send(ctx, out); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s (%s) is on its way; the person sees it before your answer.", out.Name, media.Size(kept.Size)), nil
+}

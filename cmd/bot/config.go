@@ -53,6 +53,7 @@ type MatrixConfig struct {
 	DeviceName      string   `yaml:"device_name"`
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
+	PublishCommands *bool    `yaml:"publish_commands"` // nil = true
 }
 
 // LLMConfig is the language models and which of them does what.

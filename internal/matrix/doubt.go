@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -45,8 +46,8 @@ func (c *Client) doubtLeft(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		c.doubtIt(id)
+	for _, txn := range ids {
+		c.doubtIt(strings.TrimSuffix(txn, anewMark))
 	}
 	return nil
 }
@@ -164,10 +165,10 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 	return nil
 }
 
-// unproven returns the ids of messages of which we know neither that they were
+// unproven returns the transaction ids of messages of which we know neither that they were
 // sent nor that they were not, oldest first; of all rooms when room is empty.
 func (q *queue) unproven(ctx context.Context, room string) (ids []string, err error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT id FROM outbox WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
+	rows, err := q.db.QueryContext(ctx, `SELECT id || CASE anew WHEN 1 THEN '`+anewMark+`' ELSE '' END FROM outbox WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
 	}

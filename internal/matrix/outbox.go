@@ -31,6 +31,7 @@ type draft struct {
 	id, room, replyTo string
 	notice            bool
 	text, shown       string
+	asNotice          bool // as which it is shown
 	due               time.Time
 	edits             int
 	full              bool // no more edits: too many, or too large for one event
@@ -38,7 +39,7 @@ type draft struct {
 
 // worth tells whether showing the draft's text is worth an event.
 func (d *draft) worth() bool {
-	return !d.full && d.text != d.shown && (len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
+	return !d.full && d.text != d.shown && (d.notice || d.asNotice || len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
 }
 
 // Say makes the message m.ID in room read m.Text, see session.Transport. A
@@ -72,7 +73,7 @@ func (c *Client) sketch(room string, m session.Outgoing) {
 		c.drafts[m.ID] = d
 	}
 	before := d.worth()
-	d.text = m.Text
+	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
 		poke(c.outWake)
 	}
@@ -327,11 +328,11 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 		return err
 	}
 	if r.eventID == "" {
-		event, err := c.send(ctx, id.RoomID(r.room), content, r.id)
+		event, err := c.send(ctx, id.RoomID(r.room), content, r.txn())
 		if err != nil {
 			return err
 		}
-		if r.eventID, err = c.q.setEvent(ctx, r.id, event.String()); err != nil {
+		if r.eventID, err = c.q.setEvent(ctx, r.txn(), event.String()); err != nil {
 			return err
 		}
 	}
@@ -400,9 +401,10 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	c.mu.Lock()
-	text := d.text
+	now := *d
 	c.mu.Unlock()
-	pause, full, err := c.transmitDraft(ctx, d, text)
+	text := now.text
+	pause, full, err := c.transmitDraft(ctx, &now, text)
 	if err != nil && ctx.Err() == nil {
 		c.log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
@@ -411,7 +413,7 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 	d.due = c.now().Add(pause)
 	d.full = full
 	if err == nil {
-		d.shown = text
+		d.shown, d.asNotice = text, now.notice
 		d.edits++
 	}
 }
@@ -434,8 +436,8 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	if row.eventID == "" {
 		var e id.EventID
-		if e, err = c.send(ctx, id.RoomID(d.room), live(content), d.id); err == nil {
-			_, err = c.q.setEvent(ctx, d.id, e.String())
+		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.txn()); err == nil {
+			_, err = c.q.setEvent(ctx, row.txn(), e.String())
 		} else if mayBeSent(err) {
 			c.doubtIt(d.id)
 		}
@@ -448,6 +450,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := judge(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
+	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
+		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
+	}
 	if err != nil {
 		pause = max(pause, wait)
 		var h mautrix.HTTPError

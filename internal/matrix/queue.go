@@ -22,7 +22,7 @@ type queue struct {
 type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
 	mention                                       string
-	drafted                                       bool
+	drafted, anew                                 bool
 	revision, attempts                            int
 	nextAt                                        time.Time
 }
@@ -46,10 +46,14 @@ func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 // echoed notes the event id of a message that we sent but whose answer we may
 // never have read. When the event cannot be a draft, the message is sent.
 func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
+	e, ok, err := q.current(ctx, tx, e)
+	if err != nil || !ok {
+		return err
+	}
 	if err := q.takenTwice(ctx, tx, e); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
+	_, err = tx.ExecContext(ctx, `UPDATE outbox SET event_id = ?,
 		state = CASE WHEN state = 'pending' AND drafted = 0 AND revision = 1 THEN 'sent' ELSE state END
 		WHERE id = ? AND event_id = ''`, e.event, e.txn)
 	return err
@@ -63,6 +67,11 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 		kind = "notice"
 	}
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		if !m.Notice {
+			if err := q.renew(ctx, tx, m.ID, false); err != nil {
+				return err
+			}
+		}
 		for i, text := range parts {
 			replyTo, mention := m.ReplyTo, strings.Join(m.Mention, " ")
 			if i > 0 {
@@ -101,11 +110,11 @@ func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, mention, state, event_id, drafted, revision, attempts, next_at`
+const outColumns = `id, room, kind, text, reply_to, mention, state, event_id, drafted, anew, revision, attempts, next_at`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.state, &r.eventID, &r.drafted, &r.anew, &r.revision, &r.attempts, &next)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }
@@ -117,8 +126,16 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 	if d.notice {
 		kind = "notice"
 	}
-	_, err := q.db.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, state, drafted, created_at) VALUES (?, ?, ?, ?, 'draft', 1, ?)
-		ON CONFLICT (id) DO NOTHING`, d.id, d.room, kind, d.replyTo, q.now().UnixMilli())
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		if !d.notice {
+			if err := q.renew(ctx, tx, d.id, true); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, state, drafted, created_at) VALUES (?, ?, ?, ?, 'draft', 1, ?)
+			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`, d.id, d.room, kind, d.replyTo, q.now().UnixMilli())
+		return err
+	})
 	if err != nil {
 		return outRow{}, fmt.Errorf("matrix: store draft: %w", err)
 	}
@@ -152,14 +169,19 @@ func scanRows(rows *sql.Rows) ([]outRow, error) {
 	return out, rows.Err()
 }
 
-// setEvent notes which event carries the message, and returns the one that does:
-// a sync may have shown an earlier one while this one was being sent.
-func (q *queue) setEvent(ctx context.Context, id, event string) (carrier string, err error) {
+// setEvent notes which event carries the message sent as txn, and returns the one that
+// does: a sync may have shown an earlier one while this one was being sent.
+func (q *queue) setEvent(ctx context.Context, txn, event string) (carrier string, err error) {
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
-		if err := q.takenTwice(ctx, tx, echo{txn: id, event: event}); err != nil {
+		e, ok, err := q.current(ctx, tx, echo{txn: txn, event: event})
+		if err != nil || !ok {
+			carrier = event
 			return err
 		}
-		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? RETURNING event_id`, event, id).Scan(&carrier)
+		if err := q.takenTwice(ctx, tx, e); err != nil {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? RETURNING event_id`, event, e.txn).Scan(&carrier)
 		if errors.Is(err, sql.ErrNoRows) {
 			carrier, err = event, nil
 		}
@@ -236,6 +258,15 @@ func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
 func (q *queue) endDraft(ctx context.Context, r outRow, text string) error {
 	if r.eventID == "" {
 		return q.update(ctx, `UPDATE outbox SET state = 'dead', error = 'interrupted before it was shown' WHERE id = ? AND state = 'draft'`, r.id)
+	}
+	if r.kind == "notice" { // it only said that an answer takes long
+		return q.inTx(ctx, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room) VALUES (?, ?)`, r.eventID, r.room); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'nobody waits for it' WHERE id = ? AND state = 'draft'`, r.id)
+			return err
+		})
 	}
 	return q.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.id)
 }

@@ -27,13 +27,15 @@ type pace struct {
 	echo    time.Duration // how long the homeserver may take to show what it has taken
 	restart time.Duration // … when it ended meanwhile
 	refuse  time.Duration // between refusing some invitations and some more
+	publish time.Duration // between two tries to tell of our commands
+	lonely  time.Duration // … and to leave a room that is empty
 }
 
 // The queues inside Dendrite hand out again what was in them when it ended, half a
 // minute later: that is the restart here.
 var normalPace = pace{
 	poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second,
-	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second,
+	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second, publish: time.Minute, lonely: time.Minute,
 }
 
 // longestSync bounds a sync that is known to be slow: the first one, and one

@@ -72,7 +72,7 @@ func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *la
 func (c *Client) takeBack(ctx context.Context, t takeback) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: "sent twice", TxnID: "back:" + t.event})
+	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: "no longer needed", TxnID: "back:" + t.event})
 	if err != nil && ctx.Err() != nil {
 		return
 	}

@@ -104,10 +104,11 @@ func (m *Messages) In(language, key string, fill ...string) string {
 	if !ok {
 		return key // a test knows all keys that are asked for
 	}
-	for i := 0; i+1 < len(fill); i += 2 {
-		fill[i] = "{" + fill[i] + "}"
+	pairs := slices.Clone(fill)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		pairs[i] = "{" + pairs[i] + "}"
 	}
-	return strings.NewReplacer(fill...).Replace(text)
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // sentence finds a sentence: as the owner has it, as it is built in, in English.

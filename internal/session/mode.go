@@ -28,8 +28,9 @@ const (
 // roomMode is the mode of a room.
 type roomMode struct {
 	mode
-	switched int64 // names the last switch; what a person edits in user mode takes effect with the next
-	auto     bool  // it may change by itself
+	switched int64  // names the last switch; what a person edits in user mode takes effect with the next
+	auto     bool   // it may change by itself
+	model    string // that was chosen for the room, and is in its role; "" = none
 }
 
 // mode reads the mode of the room. A mode that there is no more is the first one.
@@ -42,8 +43,8 @@ func (s *Session) mode(ctx context.Context) (roomMode, error) {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}
 	m.mode, _ = modeNamed(name)
-	chosen, err := s.chosenModel(ctx)
-	m.role = llm.Preferring(m.role, chosen)
+	m.model, err = s.chosenModel(ctx)
+	m.role = llm.Preferring(m.role, m.model)
 	return m, err
 }
 

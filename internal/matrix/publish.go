@@ -21,6 +21,9 @@ import (
 // wordsKey is the one parameter of a command that takes words.
 const wordsKey = "words"
 
+// untold stands for the hash of a command of which clients may or may not have been told.
+const untold = "?"
+
 // publishAgain is when rooms are looked at without a reason: a description may have
 // changed with a setting, or could not be told.
 const publishAgain = time.Hour
@@ -76,16 +79,7 @@ func (c *Client) publish(ctx context.Context, room id.RoomID) error {
 	}
 	told := map[string]string{}
 	_ = json.Unmarshal([]byte(stored), &told) // what cannot be read is told again
-	tell := func(command, hash string, content any) error {
-		if told[command] == hash {
-			return nil
-		}
-		if _, err := c.cli.SendStateEvent(ctx, room, event.StateMSC4391BotCommand, commandKey(command, c.cli.UserID), content); err != nil {
-			if verdict, _ := judge(err, 0); verdict != never || ctx.Err() != nil {
-				return err
-			}
-			c.log.Warn("matrix: a command is not published", "room", room, "command", command, "err", err)
-		}
+	note := func(command, hash string) error {
 		if told[command] = hash; hash == "" {
 			delete(told, command)
 		}
@@ -95,6 +89,23 @@ func (c *Client) publish(ctx context.Context, room id.RoomID) error {
 		}
 		_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET commands = ? WHERE id = ?`, string(b), room)
 		return err
+	}
+	tell := func(command, hash string, content any) error {
+		if told[command] == hash {
+			return nil
+		}
+		if told[command] == "" { // first, so that it is known of whatever happens
+			if err := note(command, untold); err != nil {
+				return err
+			}
+		}
+		if _, err := c.cli.SendStateEvent(ctx, room, event.StateMSC4391BotCommand, commandKey(command, c.cli.UserID), content); err != nil {
+			if verdict, _ := judge(err, 0); verdict != never || ctx.Err() != nil {
+				return err
+			}
+			c.log.Warn("matrix: a command is not published", "room", room, "command", command, "err", err)
+		}
+		return note(command, hash)
 	}
 	now := map[string]bool{}
 	for _, cmd := range c.cfg.Commands(ctx, room.String()) {

@@ -105,7 +105,15 @@ func (c *Client) publish(ctx context.Context, room id.RoomID) error {
 			}
 			c.log.Warn("matrix: a command is not published", "room", room, "command", command, "err", err)
 		}
-		return note(command, hash)
+		if err := note(command, hash); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(c.pace.command):
+			return nil
+		}
 	}
 	now := map[string]bool{}
 	for _, cmd := range c.cfg.Commands(ctx, room.String()) {

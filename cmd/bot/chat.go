@@ -99,6 +99,10 @@ func (t *terminal) talk(ctx context.Context, lines <-chan line, m *session.Manag
 
 // Say prints what m adds to what stands on the screen already.
 func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
+	if m.Draft && m.Notice { // it only says what the answer waits for
+		t.progress(m.Text)
+		return nil
+	}
 	t.show(m.ID, m.Text, !m.Draft)
 	return nil
 }

@@ -180,6 +180,9 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
 	}
+	for _, p := range b.messages.Problems() {
+		found = append(found, finding{"messages", note, p.String(), ""})
+	}
 	p, err := b.sessions(nil, nil).Preview(ctx, "")
 	if err != nil {
 		return append(found, finding{"prompt", ill, err.Error(), "shorten the files under data/, or use a model with a larger window"})

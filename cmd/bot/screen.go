@@ -70,6 +70,19 @@ func (s *screen) writing(on bool) {
 	}
 }
 
+// progress shows what an answer waits for in a line that goes away, unless the answer is
+// already growing on the screen.
+func (s *screen) progress(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.live || s.id != "" {
+		return
+	}
+	s.clear()
+	_, _ = io.WriteString(s.out, text)
+	s.waiting = true
+}
+
 // say prints a line of the program itself.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()

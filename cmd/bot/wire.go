@@ -47,6 +47,8 @@ type bot struct {
 	tools   *tool.Set
 	media   *media.Store
 
+	messages *session.Messages
+
 	scheduler *task.Scheduler // nil until sessions
 	gpu       *vram.Prober
 	place     *atomic.Pointer[place]       // of the chat model's server; nil = not looked up yet
@@ -83,6 +85,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	b.closers = append(b.closers, b.db.Close)
+	b.messages = session.OpenMessages(cfg.Data, b.db, cfg.Seed.Language)
 
 	if b.models, err = b.openModels(ctx); err != nil {
 		return nil, err
@@ -181,12 +184,13 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
 		Media: b.media, FileText: b.cfg.media().Text,
+		Messages: b.messages, Skills: b.skills.List,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.Private, c.Self, c.Allowed = m.Verify, m.Private, m.UserID(), m.Allows
+		c.Verify, c.Private, c.People, c.Self, c.Allowed = m.Verify, m.Private, m.People, m.UserID(), m.Allows
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -202,6 +206,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context) []strin
 	if isMatrix {
 		b.scheduler.Left = m.Left
 		m.OnUpgrade(sessions.Move)
+		m.OnLeft(sessions.Left)
 		m.OnRedaction(b.takenBack)
 	}
 	return sessions

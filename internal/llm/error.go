@@ -31,6 +31,15 @@ var kinds = [...]struct{ name, calm string }{
 	Garbled:     {"garbled", "The language model %q answered with something I can't read. If it stays so, its address needs a look by whoever runs me."},
 }
 
+// Kinds lists the kinds of trouble.
+func Kinds() []Kind {
+	all := make([]Kind, len(kinds))
+	for i := range all {
+		all[i] = Kind(i)
+	}
+	return all
+}
+
 // String is the kind in a word or two, for logs.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kinds) {

@@ -155,9 +155,29 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Preferring is the role in which the model called name is asked first, and the
+// models of role after it. Where there is no such model it is as role.
+func Preferring(role, name string) string {
+	if name == "" {
+		return role
+	}
+	return role + preferring + name
+}
+
+const preferring = "@" // no role has it in its name
+
 // list is the failover list of a role: its own, else that of "chat", else all
-// models as configured.
+// models as configured; a preferred one before them.
 func (m *Models) list(role string) []*model {
+	if plain, name, ok := strings.Cut(role, preferring); ok {
+		others := m.list(plain)
+		i := slices.IndexFunc(m.models, func(mod *model) bool { return mod.Name == name })
+		if i < 0 {
+			return others
+		}
+		first := m.models[i]
+		return append([]*model{first}, slices.DeleteFunc(slices.Clone(others), func(mod *model) bool { return mod == first })...)
+	}
 	if l := m.roles[role]; len(l) > 0 {
 		return l
 	}

@@ -45,6 +45,11 @@ type Config struct {
 	Location   *time.Location    // for times that people read; nil = the machine's
 	HTTP       http.RoundTripper // carries the requests; nil = http.DefaultTransport
 
+	// Text is a sentence of session.Messages in the language of room; nil = in English.
+	Text func(ctx context.Context, room, key string, fill ...string) string
+	// Commands are what clients are told of in room, if our power allows that; nil = nothing.
+	Commands func(ctx context.Context, room string) []session.CommandInfo
+
 	pace *pace            // for tests
 	now  func() time.Time // for tests
 }
@@ -60,6 +65,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultTransport
+	}
+	if cfg.Text == nil {
+		cfg.Text = (*session.Messages)(nil).Text
 	}
 	if cfg.VerifyTime == 0 {
 		cfg.VerifyTime = verifyTime
@@ -107,9 +115,9 @@ type Client struct {
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
-	synced                                                                   chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                               sync.Once
+	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake, publishWake chan struct{}
+	synced                                                                                chan struct{} // closed after the first good sync of this process
+	syncedOnce                                                                            sync.Once
 
 	mu       sync.Mutex
 	known    map[id.RoomID]knowledge
@@ -126,6 +134,9 @@ type Client struct {
 
 	member      sync.Mutex        // held while our membership in a room is noted
 	memberships map[id.RoomID]int // how often a sync has told of it
+
+	alone map[id.RoomID]bool // rooms that the others may have left; guarded by mu
+	gone  func(room string)  // see OnLeft; may be nil; guarded by mu
 
 	lastSync    atomic.Int64                                     // Unix milliseconds
 	failures    atomic.Int64                                     // syncs failed in a row
@@ -154,8 +165,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
+		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), publishWake: make(chan struct{}, 1), synced: make(chan struct{}),
+		memberships: map[id.RoomID]int{}, alone: map[id.RoomID]bool{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
 		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
@@ -208,6 +219,7 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
+	g.Go(func() error { return c.runPublish(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -175,7 +176,7 @@ func dropState(room *mautrix.SyncJoinedRoom, missed map[id.EventID]bool) {
 // wasAway sorts out what is too old for an answer after a long absence, and
 // tells each room once. Without an absence a message is not old, whatever it
 // says of itself: some server's clock is wrong.
-func (c *Client) wasAway(b *batch, since time.Time) {
+func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 	old := map[string]int{}
 	if !since.IsZero() && c.now().Sub(since) > oldAfter {
 		b.changes = slices.DeleteFunc(b.changes, func(ch change) bool {
@@ -191,7 +192,7 @@ func (c *Client) wasAway(b *batch, since time.Time) {
 		})
 	}
 	tell := func(name, room string, n int) {
-		b.notices = append(b.notices, notice{id: "away-" + name, room: room, text: awayText(since, c.now(), c.cfg.Location, n)})
+		b.notices = append(b.notices, notice{id: "away-" + name, room: room, text: c.awayText(ctx, room, since, n)})
 	}
 	for _, m := range slices.Backward(b.past) {
 		if n := old[m.Room]; n > 0 {
@@ -210,24 +211,25 @@ func (c *Client) wasAway(b *batch, since time.Time) {
 // the homeserver's clock: ours may be wrong.
 func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
 
-func awayText(from, to time.Time, loc *time.Location, n int) string {
+func (c *Client) awayText(ctx context.Context, room string, since time.Time, n int) string {
+	loc := c.cfg.Location
 	if loc == nil {
 		loc = time.Local
 	}
-	from, to = from.In(loc), to.In(loc)
-	layout := "Mon 2 Jan 15:04"
+	from, to := since.In(loc), c.now().In(loc)
+	layout := "2006-01-02 15:04"
 	end := to.Format(layout)
 	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {
 		end = to.Format("15:04")
 	}
-	what := "not seen all that was written meanwhile"
+	key := "matrix.away"
 	switch {
 	case n == 1:
-		what = "not answered 1 older message"
+		key = "matrix.away_one"
 	case n > 1:
-		what = fmt.Sprintf("not answered %d older messages", n)
+		key = "matrix.away_more"
 	}
-	return fmt.Sprintf("I was away from %s to %s; I have %s. Ask again if it still matters.", from.Format(layout), end, what)
+	return c.cfg.Text(ctx, room, key, "from", from.Format(layout), "to", end, "count", strconv.Itoa(n))
 }
 
 // dropOld removes messages that are not meant for us from the timeline of a

@@ -43,10 +43,7 @@ func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, 
 	}
 	if chat != "" {
 		name := "muted-" + m.Room + "-" + m.Sender + "-" + c.serverNow().UTC().Format("2006-01-02")
-		b.notices = append(b.notices, notice{id: name, room: chat, text: mutedText})
+		b.notices = append(b.notices, notice{id: name, room: chat, text: c.cfg.Text(ctx, chat, "matrix.muted")})
 	}
 	return true
 }
-
-const mutedText = "You have asked me something in a room where I am not allowed to speak, so I did not answer. " +
-	"Ask me here; or have somebody with the right raise my power level there, and ask again."

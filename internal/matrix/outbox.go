@@ -32,6 +32,7 @@ type draft struct {
 	thread            string
 	notice            bool
 	text, shown       string
+	asNotice          bool // as which it is shown
 	due               time.Time
 	edits             int
 	full              bool // no more edits: too many, or too large for one event
@@ -39,7 +40,7 @@ type draft struct {
 
 // worth tells whether showing the draft's text is worth an event.
 func (d *draft) worth() bool {
-	return !d.full && d.text != d.shown && (len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
+	return !d.full && d.text != d.shown && (d.notice || d.asNotice || len(d.text) >= len(d.shown)+draftGrowth || len(d.text) < len(d.shown))
 }
 
 // Say makes the message m.ID in room read m.Text, see session.Transport. A
@@ -76,7 +77,7 @@ func (c *Client) sketch(room string, m session.Outgoing) {
 		c.drafts[m.ID] = d
 	}
 	before := d.worth()
-	d.text = m.Text
+	d.text, d.notice = m.Text, m.Notice
 	if !before && d.worth() {
 		poke(c.outWake)
 	}
@@ -414,9 +415,10 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	c.mu.Lock()
-	text := d.text
+	now := *d
 	c.mu.Unlock()
-	pause, full, err := c.transmitDraft(ctx, d, text)
+	text := now.text
+	pause, full, err := c.transmitDraft(ctx, &now, text)
 	if err != nil && ctx.Err() == nil {
 		c.log.Debug("matrix: draft not shown", "room", d.room, "message", d.id, "err", err)
 	}
@@ -425,7 +427,7 @@ func (c *Client) showDraft(ctx context.Context, d *draft) {
 	d.due = c.now().Add(pause)
 	d.full = full
 	if err == nil {
-		d.shown = text
+		d.shown, d.asNotice = text, now.notice
 		d.edits++
 	}
 }
@@ -462,6 +464,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	// The longer it goes on, the less often it is worth it.
 	verdict, wait := judge(err, 1)
 	pause = draftPause + draftPause*time.Duration(d.edits)/10 + time.Duration(utf8.RuneCountInString(text)/20)*time.Millisecond
+	if facts, err := c.facts(ctx, id.RoomID(d.room)); err != nil || facts.encrypted {
+		pause *= 2 // each edit is a step of the room's key, which is changed after a hundred
+	}
 	if err != nil {
 		pause = max(pause, wait)
 		var h mautrix.HTTPError

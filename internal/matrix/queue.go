@@ -76,6 +76,11 @@ func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, pa
 		kind = "notice"
 	}
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		if !m.Notice {
+			if err := q.renew(ctx, tx, m.ID, false); err != nil {
+				return err
+			}
+		}
 		for i, text := range parts {
 			replyTo, mention := m.ReplyTo, strings.Join(m.Mention, " ")
 			if i > 0 {
@@ -134,8 +139,16 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 	if d.notice {
 		kind = "notice"
 	}
-	_, err := q.db.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at) VALUES (?, ?, ?, ?, `+threadOf+`, 'draft', 1, ?)
-		ON CONFLICT (id) DO NOTHING`, d.id, d.room, kind, d.replyTo, d.thread, d.replyTo, q.now().UnixMilli())
+	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		if !d.notice {
+			if err := q.renew(ctx, tx, d.id, true); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, reply_to, thread, state, drafted, created_at) VALUES (?, ?, ?, ?, `+threadOf+`, 'draft', 1, ?)
+			ON CONFLICT (id) DO UPDATE SET kind = excluded.kind WHERE state = 'draft' AND kind <> excluded.kind`, d.id, d.room, kind, d.replyTo, d.thread, d.replyTo, q.now().UnixMilli())
+		return err
+	})
 	if err != nil {
 		return outRow{}, fmt.Errorf("matrix: store draft: %w", err)
 	}
@@ -259,6 +272,15 @@ func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
 func (q *queue) endDraft(ctx context.Context, r outRow, text string) error {
 	if r.eventID == "" {
 		return q.update(ctx, `UPDATE outbox SET state = 'dead', error = 'interrupted before it was shown' WHERE id = ? AND state = 'draft'`, r.id)
+	}
+	if r.kind == "notice" { // it only said that an answer takes long
+		return q.inTx(ctx, func(tx *sql.Tx) error {
+			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room) VALUES (?, ?)`, r.eventID, r.room); err != nil {
+				return err
+			}
+			_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'nobody waits for it' WHERE id = ? AND state = 'draft'`, r.id)
+			return err
+		})
 	}
 	return q.update(ctx, `UPDATE outbox SET state = 'pending', text = ?, revision = 1 WHERE id = ? AND state = 'draft'`, text, r.id)
 }

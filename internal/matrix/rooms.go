@@ -34,6 +34,9 @@ const tellTries = 3
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
 		c.membersChanged(evt.RoomID)
+		if m, ok := evt.Content.Parsed.(*event.MemberEventContent); ok && m.Membership.IsLeaveOrBan() {
+			c.lonely(evt.RoomID)
+		}
 		return
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
@@ -54,6 +57,7 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 		}
 		c.setMembership(ctx, evt.RoomID, "joined")
 		poke(c.roomWake) // the room may take the place of another one
+		poke(c.publishWake)
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
@@ -93,6 +97,7 @@ func (c *Client) left(ctx context.Context, room id.RoomID) {
 	c.log.Info("matrix: no longer in this room", "room", room)
 	c.dropDrafts(room.String())
 	c.Typing(ctx, room.String(), false)
+	c.tellLeft(room)
 	if err := c.q.leave(ctx, room.String()); err != nil {
 		fail(ctx, err)
 	}
@@ -177,6 +182,9 @@ func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID
 
 // runRooms accepts and refuses invitations, those of the last run included.
 func (c *Client) runRooms(ctx context.Context) error {
+	if err := c.lookForLonely(ctx); err != nil {
+		c.log.Error("matrix: empty rooms", "err", err)
+	}
 	for {
 		next, err := c.settleInvitations(ctx)
 		if err != nil {
@@ -188,6 +196,9 @@ func (c *Client) runRooms(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			c.log.Error("matrix: replaced rooms", "err", err)
 			next = earlier(next, c.now().Add(time.Minute))
+		}
+		if c.leaveLonely(ctx) {
+			next = earlier(next, c.now().Add(c.pace.lonely))
 		}
 		timer := time.NewTimer(max(next.Sub(c.now()), 0))
 		select {

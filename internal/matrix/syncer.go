@@ -84,6 +84,7 @@ func (c *Client) register() {
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
+	s.OnEventType(event.StatePowerLevels, func(context.Context, *event.Event) { poke(c.publishWake) })
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
 	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {
@@ -156,7 +157,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	for _, u := range b.unread {
 		c.log.Warn("matrix: a message cannot be read yet", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
 	}
-	c.wasAway(b, pos.at)
+	c.wasAway(ctx, b, pos.at)
 	if err := c.q.take(ctx, c.acc.UserID.String(), c.acc.DeviceID.String(), res.NextBatch, b); err != nil {
 		return err
 	}

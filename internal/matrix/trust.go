@@ -38,10 +38,11 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 			return err
 		}
 		for _, ch := range changes {
-			text := fmt.Sprintf(newIdentityText, ch.user)
+			key := "matrix.new_identity"
 			if ch.device != "" {
-				text = fmt.Sprintf(newDeviceKeyText, ch.device, ch.user)
+				key = "matrix.new_device_keys"
 			}
+			text := c.cfg.Text(ctx, chat, key, "person", ch.user, "device", ch.device)
 			c.log.Warn("matrix: keys have changed", "user", ch.user, "device", ch.device, "told", chat != "")
 			if chat != "" {
 				b.notices = append(b.notices, notice{id: "keys-" + chat + "-" + ch.user + "-" + ch.device + "-" + ch.key, room: chat, text: text})
@@ -50,10 +51,3 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 	}
 	return nil
 }
-
-const (
-	newIdentityText = "The encryption identity of %s has changed. That is harmless if they have reset it or set up a new client without their recovery key; ask them by another way. " +
-		"I go on talking to them, and do not treat them as verified until they verify again with `!verify`."
-	newDeviceKeyText = "The homeserver shows other keys for the device %s of %s than before. That never happens by itself: I go on using the old keys, and what I write cannot be read with the new ones. " +
-		"If that person has set up this client anew, they should log out there and log in again."
-)

@@ -209,7 +209,7 @@ func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID
 			return true, cmp.Or(err, c.q.readSoon(ctx, u.session))
 		}
 	}
-	c.tooLate(b, u)
+	c.tooLate(ctx, b, u)
 	if err := c.q.read(ctx, u.id, b); err != nil {
 		return false, err
 	}
@@ -220,7 +220,7 @@ func (c *Client) readOne(ctx context.Context, u unread, ordered map[id.SessionID
 
 // tooLate sorts out a message that could be read only when it no longer
 // matters much.
-func (c *Client) tooLate(b *batch, u unread) {
+func (c *Client) tooLate(ctx context.Context, b *batch, u unread) {
 	for _, m := range b.in {
 		if !c.tooOld(m.At) {
 			return
@@ -229,7 +229,7 @@ func (c *Client) tooLate(b *batch, u unread) {
 		if u.session == "" {
 			name = "late-" + u.id
 		}
-		b.notices = append(b.notices, notice{id: name, room: m.Room, text: lateText, replyTo: m.ID})
+		b.notices = append(b.notices, notice{id: name, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.late"), replyTo: m.ID})
 	}
 	b.in, b.past = nil, append(b.past, b.in...)
 }
@@ -243,7 +243,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 		}
 		c.log.Error("matrix: a message cannot be read and is given up", "room", u.room, "event", u.id, "sender", u.sender, "tries", u.tries, "err", u.err)
 		poke(c.outWake)
-		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: brokenText, replyTo: u.id})
+		return c.q.giveUp(ctx, u, notice{id: "unread-" + u.id, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.broken"), replyTo: u.id})
 	}
 	c.askForKey(ctx, u)
 	if told := u.receivedAt.Add(c.pace.keyWait); told.After(c.now()) {
@@ -251,7 +251,7 @@ func (c *Client) stillUnread(ctx context.Context, u unread) error {
 	}
 	c.log.Warn("matrix: the key of a message has not come", "room", u.room, "event", u.id, "sender", u.sender, "session", u.session, "err", u.err)
 	poke(c.outWake)
-	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: unreadable, replyTo: u.id})
+	return c.q.readLater(ctx, u, time.Time{}, notice{id: "unreadable-" + u.session.String() + "-" + u.room, room: u.room, text: c.cfg.Text(ctx, u.room, "matrix.unreadable"), replyTo: u.id})
 }
 
 // askForKey asks the sender's devices and our own others for a key, once in
@@ -271,10 +271,3 @@ func (c *Client) askForKey(ctx context.Context, u unread) {
 	//lint:ignore SA1019 without these deprecated fields all devices are asked
 	c.crypto.RequestSession(ctx, evt.RoomID, content.SenderKey, content.SessionID, evt.Sender, content.DeviceID)
 }
-
-const (
-	unreadable = "I cannot read this message: its encryption key has not reached me. I have asked for the key. " +
-		"If nothing happens, please send the message again; if that does not help either, leave this room and write to me in a new one."
-	lateText   = "I can read this only now, because its encryption key came late. It is too old for an answer by itself: please ask again if it still matters."
-	brokenText = "Something went wrong while I was reading this message, so I cannot answer it. Please send it again; other words may help."
-)

@@ -137,7 +137,7 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	if ctx.Err() != nil {
 		return c.now(), nil
 	}
-	text := broughtText
+	text := c.cfg.Text(ctx, r.room, "matrix.brought")
 	if err != nil {
 		if r.attempts+1 < joinTries {
 			at = c.now().Add(backoff(r.attempts))
@@ -146,7 +146,7 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 			return at, err
 		}
 		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
-		text = leftBehindText
+		text = c.cfg.Text(ctx, r.room, "matrix.left_behind")
 	}
 	if err := c.q.moved(ctx, r, text); err != nil {
 		return time.Time{}, err
@@ -190,8 +190,9 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 			return err
 		}
 	}
+	text := c.cfg.Text(ctx, room, "matrix.not_followed")
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.room, room: room, text: notFollowedText})
+		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.room, room: room, text: text})
 	})
 	poke(c.outWake)
 	return err
@@ -220,9 +221,3 @@ func (q *queue) moved(ctx context.Context, r replacement, text string) error {
 	}
 	return nil
 }
-
-const (
-	broughtText     = "This room takes the place of our old one. I have brought along our conversation, the tasks and what I remember from there."
-	leftBehindText  = "This room takes the place of our old one, but I could not bring along all of our conversation, the tasks and what I remember from there. Nothing is lost: it is kept with the old room."
-	notFollowedText = "A room of ours was replaced by a new one that I could not join. Please invite me there; I then bring along what belongs to the old one."
-)

@@ -21,12 +21,6 @@ func (e *TooLargeError) Error() string {
 		e.Needed, e.Window, max(e.Room, 0), e.Output, e.Tools)
 }
 
-// Calm is the sentence for the person who wrote the message.
-func (e *TooLargeError) Calm() string {
-	return fmt.Sprintf("This is more than the model can read at once: about %d tokens, and there is room for %d. "+
-		"A shorter message, or !new for a fresh conversation, will work; a model with a larger window helps for good.", e.Needed, max(e.Room, 0))
-}
-
 // demand is what wants to be in a request, in tokens.
 type demand struct {
 	room     int // for all of it

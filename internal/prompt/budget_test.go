@@ -1,9 +1,7 @@
 package prompt
 
 import (
-	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -158,12 +156,4 @@ func left(turns []int, n int) (sum int) {
 		sum += t
 	}
 	return sum
-}
-
-func TestTooLargeErrorSpeaksCalmly(t *testing.T) {
-	var err error = &TooLargeError{Needed: 9000, Room: 5000, Window: 8192, Output: 2048, Tools: 1144}
-	var large *TooLargeError
-	if !errors.As(err, &large) || !strings.Contains(large.Calm(), "9000") || !strings.Contains(large.Calm(), "!new") {
-		t.Errorf("calm: %q", large.Calm())
-	}
 }

@@ -203,6 +203,9 @@ func (r *request) key(old *epoch) string {
 	if r.turn.Mode != "" { // two modes may have the same template
 		fmt.Fprintf(&b, " mode=%x", lineID(r.turn.Mode))
 	}
+	if r.turn.Chosen != "" { // another server reads it, from its beginning
+		fmt.Fprintf(&b, " model=%x", lineID(r.turn.Chosen))
+	}
 	if r.turn.Compacted != 0 { // messages are shorter or gone, whatever the summary says
 		fmt.Fprintf(&b, " compaction=%x", r.turn.Compacted)
 	}

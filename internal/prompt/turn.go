@@ -27,6 +27,7 @@ type Turn struct {
 
 	Layout   Layout   // "" = the assembler's; another one for scheduled jobs and sub-sessions
 	Model    string   // the one that is asked; "" = not told
+	Chosen   string   // the one that was chosen for this room; "" = none was
 	Mode     string   // whose template is used; "" = none
 	Switched int64    // differs after each switch of the mode, also one to the same mode: see UserMode
 	Tier     int      // 1–5: of the template, and what it and BASE_PROMPT.txt may take; 0 = not known: no template, no limit

@@ -256,7 +256,7 @@ func TestStopInThreads(t *testing.T) {
 	stopped(in("$6", "!g", "$a", "!stop"))
 	begin(in("$7", "!g", "$7", "in a thread of its own"))
 	stopped(in("$8", "!g", "", "!stop"), "$7")
-	if said := w.room.said("$7"); said.Text != stoppedText || said.Thread != "$7" {
+	if said := w.room.said("$7"); said.Text != builtinEnglish()["stop.ended"] || said.Thread != "$7" {
 		t.Errorf("%+v", said)
 	}
 	if said := w.room.said("$3"); said.Text != "" {

@@ -40,10 +40,32 @@ func commands() []command {
 		{"dream", "put my memory in order now; `status`: how it went last, `undo`: take that back", (*Session).dream},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
+		{"model", "which language model answers here; a name chooses one, `default` leaves it to my configuration", (*Session).model},
+		{"skills", "the skills I have, a line each", (*Session).skills},
+		{"config", "the settings of this room; `NAME VALUE` changes one, `NAME default` sets it back", (*Session).config},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
 		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
 		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
 	}
+}
+
+// wordless are the commands that take no words after them.
+var wordless = []string{"help", "retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami", "skills"}
+
+// CommandInfo is a command as others are told of it.
+type CommandInfo struct {
+	Name, Help string
+	Words      bool // it may take words after it
+}
+
+// Commands lists what can be said with a "!" in room, in its language.
+func (m *Messages) Commands(ctx context.Context, room string) []CommandInfo {
+	language := m.Language(ctx, room)
+	var list []CommandInfo
+	for _, c := range commands() {
+		list = append(list, CommandInfo{Name: c.name, Help: m.In(language, "help."+c.name), Words: !slices.Contains(wordless, c.name)})
+	}
+	return list
 }
 
 var commandForm = regexp.MustCompile(`(?s)^!([A-Za-z]+)(?:\s+(.*))?$`)
@@ -78,14 +100,19 @@ func (s *Session) command(ctx context.Context, in Inbound, name, args string) er
 		}
 		return s.notice(ctx, in, text)
 	}
-	return s.notice(ctx, in, fmt.Sprintf("I do not know `!%s`. `!help` lists what I understand.", oneLine(name, 30)))
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	return s.notice(ctx, in, strings.Join(strings.Fields(s.text(ctx, "command.unknown", "name", asWord("!"+name))+" "+
+		s.nearestLine(ctx, name, names, "!")+" "+s.text(ctx, "command.list")), " "))
 }
 
-func (s *Session) help(context.Context, Inbound, string) (string, error) {
+func (s *Session) help(ctx context.Context, _ Inbound, _ string) (string, error) {
 	var b strings.Builder
-	b.WriteString("Just write to me. Besides that I understand:\n\n")
+	b.WriteString(s.text(ctx, "help") + "\n\n")
 	for _, c := range commands() {
-		fmt.Fprintf(&b, "- `!%s`: %s\n", c.name, c.help)
+		fmt.Fprintf(&b, "- `!%s`: %s\n", c.name, s.text(ctx, "help."+c.name))
 	}
 	return b.String(), nil
 }
@@ -99,13 +126,13 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 	if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
 		return "", err
 	}
-	return "A new conversation starts here. What I was told to remember, and the tasks, are kept.", nil
+	return s.text(ctx, "new"), nil
 }
 
 // retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
 func (s *Session) retry(ctx context.Context, in Inbound) error {
-	if err := s.calm(ctx, `room = ?`, s.room); err != nil { // a person asks
+	if err := s.calmDown(ctx, `room = ?`, s.room); err != nil { // a person asks
 		return err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
@@ -127,7 +154,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		}
 		return s.respond(ctx, in)
 	}
-	return s.notice(ctx, in, "There is nothing to try again yet: this conversation has no message of yours.")
+	return s.notice(ctx, in, s.text(ctx, "retry.nothing"))
 }
 
 func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, error) {
@@ -155,7 +182,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	lines := []string{
 		fmt.Sprintf("Awake for %s.", s.cfg.Now().Sub(s.began).Round(time.Second)),
 		mode,
-		fmt.Sprintf("Models for %s, in order: %s (window %d tokens, of which %d for the answer).", now.role, strings.Join(s.cfg.Models.Role(now.role), ", "), window, out),
+		fmt.Sprintf("Models for %s, in order: %s (window %d tokens, of which %d for the answer).", now.mode.roleName(), strings.Join(s.cfg.Models.Role(now.role), ", "), window, out),
 		fmt.Sprintf("This conversation: %d messages. I remember %d things here; %d open tasks.", len(past), len(entries), len(tasks)),
 	}
 	tier, err := s.tierLine(ctx, past)
@@ -192,23 +219,22 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 
 func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {
 	if s.cfg.Verify == nil {
-		return "There is nothing to verify here: nobody is between us.", nil
+		return s.text(ctx, "verify.nobody"), nil
 	}
 	return s.cfg.Verify(ctx, in.Sender, in.Room, args)
 }
 
-func (s *Session) whoami(_ context.Context, in Inbound, _ string) (string, error) {
-	role := "allowed to talk to me"
+func (s *Session) whoami(ctx context.Context, in Inbound, _ string) (string, error) {
+	role, where := "whoami.allowed", "whoami.room"
 	if slices.Contains(s.cfg.Owners, in.Sender) {
-		role = "an owner"
+		role = "whoami.owner"
 	}
-	where := "This is a room with others: I use only what was said to me in this room, and what is shared with everybody."
 	if in.Private {
-		where = "This is a direct chat: I use what you told me in private, and what is shared with everybody."
+		where = "whoami.direct"
 	}
 	files := make([]string, 0, 2)
 	for _, scope := range s.scopes(in) {
 		files = append(files, "`"+s.cfg.Memory.File(scope)+"`")
 	}
-	return fmt.Sprintf("You are %s, %s. %s (%s)", in.Sender, role, where, strings.Join(files, ", ")), nil
+	return fmt.Sprintf("%s %s (%s)", s.text(ctx, role, "person", in.Sender), s.text(ctx, where), strings.Join(files, ", ")), nil
 }

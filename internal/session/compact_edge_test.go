@@ -271,7 +271,7 @@ func TestStopEndsACompaction(t *testing.T) {
 	for range 2 {
 		<-w.room.handled
 	}
-	if got := w.room.said(in.ID); got.Text != stoppedText || len(w.compactions(t)) != 0 {
+	if got := w.room.said(in.ID); got.Text != builtinEnglish()["stop.ended"] || len(w.compactions(t)) != 0 {
 		t.Errorf("said %+v; %v", got, w.compactions(t))
 	}
 }

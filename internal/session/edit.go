@@ -160,7 +160,7 @@ func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inboun
 	}
 	left, stopped := s.wantedOf(now)
 	if len(left) == 0 && stopped {
-		return s.notice(ctx, now[len(now)-1], stoppedText)
+		return s.notice(ctx, now[len(now)-1], s.text(ctx, "stop.ended"))
 	}
 	s.asked = ""
 	return s.guarded(ctx, left)
@@ -310,11 +310,11 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 			return nil
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return s.notice(work, s.asking, stoppedText)
+			return s.notice(work, s.asking, s.text(work, "stop.ended"))
 		}
 		ref := reference()
 		log.Error("message not answered anew", "err", err, "reference", ref)
-		return s.notice(work, s.asking, calm(err, ref))
+		return s.notice(work, s.asking, s.calm(work, err, ref))
 	})
 	s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
 	s.background.handled(1, s.cfg.Now())

@@ -174,7 +174,7 @@ func TestAskAgainAndStopEarly(t *testing.T) {
 		t.Errorf("said %+v", got)
 	}
 	w.change(t, StopThis, "$stop", "$3", "", time.Now())
-	if got := w.say(t, "$3", "not wanted"); !got.Notice || got.Text != stoppedText {
+	if got := w.say(t, "$3", "not wanted"); !got.Notice || got.Text != builtinEnglish()["stop.ended"] {
 		t.Errorf("said %+v", got)
 	}
 	if got := w.say(t, "$4", "wanted"); got.Text != "two" || len(w.script.asked()) != 2 {

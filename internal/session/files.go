@@ -84,7 +84,7 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 		}
 	}
 	s.log.Info("a file cannot be read", "type", f.Type, "size", f.Size, "err", err)
-	h.Note = s.reason(ctx, err, f)
+	h.Note = s.fileReason(ctx, err, f)
 	return h
 }
 
@@ -93,8 +93,8 @@ func sounds(kind string) bool {
 	return strings.HasPrefix(kind, "audio/") || kind == "application/ogg" || kind == "video/mp4" || kind == "video/webm" || kind == "application/octet-stream"
 }
 
-// reason is why nothing came of a file, for people.
-func (s *Session) reason(ctx context.Context, err error, f File) string {
+// fileReason is why nothing came of a file, for people.
+func (s *Session) fileReason(ctx context.Context, err error, f File) string {
 	var model *llm.Error
 	var at *fs.PathError
 	switch {

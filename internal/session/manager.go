@@ -17,6 +17,7 @@ import (
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/skill"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 )
@@ -40,7 +41,7 @@ type Config struct {
 	MaxRound int              // model calls within one turn; 0 = 25
 	Parallel int              // turns that may run at the same time, over all rooms; 0 = 4
 	Grace    time.Duration    // how long a running turn may go on after the end was asked for; 0 = 10 s
-	Patience time.Duration    // how long an answer may take before the person is told that it takes long; 0 = 30 s
+	Patience time.Duration    // how long an answer may take before the person is told what it waits for; 0 = 8 s
 	Summary  time.Duration    // how long a model may take to summarise a conversation; 0 = 60 s
 	Quiet    time.Duration    // how long nobody has said anything when a talk is kept, so that it can be found again; 0 = 2 s
 	Settle   time.Duration    // how long an edited message must stay as it is before it is answered anew; 0 = 1.5 s
@@ -50,6 +51,13 @@ type Config struct {
 	// Events is where the system events of each kind come from.
 	Events  map[EventKind]Source
 	Helpers HelperConfig // the sub-sessions
+	// People is how many are in a room, we among them; nil = two in a direct chat, and
+	// more elsewhere.
+	People func(ctx context.Context, room string) (int, error)
+	// Messages are what is said without a model, in the language of each room; nil = in English.
+	Messages *Messages
+	// Skills lists the skills for !skills; nil = there are none.
+	Skills func() ([]skill.Skill, error)
 	// Private tells whether a room is a direct chat right now; nil = as it was when
 	// somebody last wrote in it.
 	Private func(ctx context.Context, room string) (bool, error)
@@ -108,7 +116,7 @@ func New(cfg Config) *Manager {
 		cfg.Grace = 10 * time.Second
 	}
 	if cfg.Patience == 0 {
-		cfg.Patience = 30 * time.Second
+		cfg.Patience = 8 * time.Second
 	}
 	if cfg.Quiet == 0 {
 		cfg.Quiet = 2 * time.Second

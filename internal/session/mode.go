@@ -29,8 +29,9 @@ const (
 // roomMode is the mode of a room.
 type roomMode struct {
 	mode
-	switched int64 // names the last switch; what a person edits in user mode takes effect with the next
-	auto     bool  // it may change by itself
+	switched int64  // names the last switch; what a person edits in user mode takes effect with the next
+	auto     bool   // it may change by itself
+	model    string // that was chosen for the room, and is in its role; "" = none
 }
 
 // mode reads the mode of the room. A mode that there is no more is the first one.
@@ -43,7 +44,9 @@ func (s *Session) mode(ctx context.Context) (roomMode, error) {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}
 	m.mode, _ = modeNamed(name)
-	return m, nil
+	m.model, err = s.chosenModel(ctx)
+	m.role = llm.Preferring(m.role, m.model)
+	return m, err
 }
 
 // switches reads the newest changes of the room's mode, the newest first.
@@ -119,26 +122,26 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 		if err := s.setAuto(ctx, true); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("From now on I change the mode by myself when what is said clearly asks for it, and say so. It is %s now; `!mode %[1]s` keeps it.", now.name), nil
+		return s.text(ctx, "mode.auto", "mode", now.name), nil
 	case !known:
-		return "I do not know that mode. Say `!mode` with " + modeChoice() + ".", nil
+		return strings.TrimSpace(s.text(ctx, "mode.unknown", "modes", asWords(Modes())) + " " + s.nearestLine(ctx, args, Modes(), "")), nil
 	case next.name == now.name && next.name == prompt.UserMode:
 		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
 			return "", err
 		}
-		return "The mode here is user already; I have read your templates again.", nil
+		return s.text(ctx, "mode.user"), nil
 	case next.name == now.name && !now.auto:
-		return fmt.Sprintf("The mode here is %s already.", now.name), nil
+		return s.text(ctx, "mode.already", "mode", now.name), nil
 	case next.name == now.name:
 		if err := s.setAuto(ctx, false); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("The mode here stays %s; I do not change it by myself any more.", now.name), nil
+		return s.text(ctx, "mode.kept", "mode", now.name), nil
 	}
 	if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("The mode here is %s now: %s.", next.name, next.what), nil
+	return s.text(ctx, "mode.set", "mode", next.name, "what", s.text(ctx, "mode.what."+next.name)), nil
 }
 
 // modeChoice lists what !mode can be said with.
@@ -159,14 +162,14 @@ func (s *Session) tellMode(ctx context.Context, now roomMode) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", line)
 	for _, m := range modes {
-		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.name, m.what)
+		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.name, s.text(ctx, "mode.what."+m.name))
 	}
-	b.WriteString("- `!mode auto`: I choose, when it is clear what is asked for\n")
+	b.WriteString("- " + s.text(ctx, "mode.auto_help") + "\n")
 	if len(past) > 0 {
-		b.WriteString("\nThe last changes:\n\n")
+		b.WriteString("\n" + s.text(ctx, "mode.changes") + "\n\n")
 	}
 	for _, c := range past {
-		fmt.Fprintf(&b, "- %s: %s → %s (%s)\n", c.at.Format(minute), c.from, c.to, c.reason())
+		fmt.Fprintf(&b, "- %s: %s → %s (%s)\n", c.at.Format(minute), c.from, c.to, s.reason(ctx, c))
 	}
 	return strings.TrimSpace(b.String()), nil
 }
@@ -179,24 +182,22 @@ func (s *Session) modeLine(ctx context.Context, now roomMode) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	line := "Mode: " + now.name
+	since := s.text(ctx, "mode.first")
 	if len(past) > 0 && past[0].to == now.name {
-		line += fmt.Sprintf(", since %s (%s)", past[0].at.Format(minute), past[0].reason())
-	} else {
-		line += ", as in every room at first"
+		since = s.text(ctx, "mode.since", "at", past[0].at.Format(minute), "why", s.reason(ctx, past[0]))
 	}
 	if now.auto {
-		line += "; I may change it by myself"
+		return s.text(ctx, "mode.now_auto", "mode", now.name, "since", since), nil
 	}
-	return line + ".", nil
+	return s.text(ctx, "mode.now", "mode", now.name, "since", since), nil
 }
 
 // reason is who or what made the change.
-func (c modeSwitch) reason() string {
+func (s *Session) reason(ctx context.Context, c modeSwitch) string {
 	if c.who == "" {
-		return "by myself: " + c.why
+		return s.text(ctx, "mode.self", "why", c.why)
 	}
-	return "asked for by " + c.who
+	return s.text(ctx, "mode.by", "person", c.who)
 }
 
 // Tools describes the tools that the next message in room would be answered with.

@@ -77,6 +77,12 @@ func modeNamed(name string) (mode, bool) {
 	return modes[i], true
 }
 
+// roleName is the role without the model that a room may prefer.
+func (m mode) roleName() string {
+	own, _ := modeNamed(m.name)
+	return own.role
+}
+
 // policy is which tools there are in the mode.
 func (m mode) policy() tool.Policy {
 	p := tool.Policy{Allow: m.allow, Deny: m.deny, Where: m.name + " mode"}

@@ -115,7 +115,7 @@ func alike(a, b []uint16) bool {
 func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	newest := burst[len(burst)-1]
 	if s.cfg.Self == "" || slices.Contains(s.cfg.Owners, newest.Sender) {
-		return true, s.calm(ctx, `room = ?`, s.room)
+		return true, s.calmDown(ctx, `room = ?`, s.room)
 	}
 	p, err := s.pace(ctx, newest.Sender)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 		if p.hasty > 0 || len(p.turns) > mostTurns/2 {
 			return true, nil // two programs must not have each other answered
 		}
-		return true, s.calm(ctx, `room = ? AND sender <> ?`, s.room, newest.Sender)
+		return true, s.calmDown(ctx, `room = ? AND sender <> ?`, s.room, newest.Sender)
 	}
 	s.log.Warn("a message is not answered: its sender writes as a program does that answers us", "message", newest.ID, "sender", newest.Sender, "until", p.until, "since", was)
 	if !stops {
@@ -166,8 +166,8 @@ func (s *Session) hasAnswered(ctx context.Context, sender string) error {
 	return nil
 }
 
-// calm has those answered again who were not.
-func (s *Session) calm(ctx context.Context, which string, args ...any) error {
+// calmDown has those answered again who were not.
+func (s *Session) calmDown(ctx context.Context, which string, args ...any) error {
 	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE pace SET held = '', hasty = 0, holds = 0, turns = '' WHERE (held <> '' OR holds > 0) AND `+which, args...); err != nil {
 		return fmt.Errorf("session: answer somebody again: %w", err)
 	}

@@ -36,9 +36,10 @@ type Session struct {
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
 	ready     chan struct{}           // holds a token while the lane may have work
 
-	over  oversize // of the last turn
-	chore string   // a tool that is offered for what the program asks now, besides the others; "" = none
-	taken int64    // up to this message of ours, its markers are known to be taken in
+	over      oversize   // of the last turn
+	chore     string     // a tool that is offered for what the program asks now, besides the others; "" = none
+	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
+	taken     int64      // up to this message of ours, its markers are known to be taken in
 
 	compaction compaction
 	newest     Inbound                // that was worked on
@@ -175,20 +176,20 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 			return err
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			return s.notice(ctx, newest, stoppedText)
+			return s.notice(ctx, newest, s.text(ctx, "stop.ended"))
 		case s.concerned(disturbed(turn), burst):
 			log.Info("changed while it was being answered")
 			changed, anew = true, true
 			return nil
 		case disturbed(turn) != nil: // what was asked once more is taken back
 			return nil
-		case errors.Is(err, errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
+		case errors.Is(err, errWithdrawn), errors.Is(context.Cause(turn), errWithdrawn), context.Cause(turn) == errUnwanted: //nolint:errorlint // our own value
 			log.Info("taken back while it was being answered")
 			return nil
 		}
 		ref := reference()
 		log.Error("message not answered", "err", err, "reference", ref)
-		return s.notice(ctx, newest, calm(err, ref))
+		return s.notice(ctx, newest, s.calm(ctx, err, ref))
 	}
 	for anew && ctx.Err() == nil {
 		anew = false

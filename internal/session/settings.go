@@ -23,6 +23,9 @@ const (
 	SettingMention   = "mention"
 	SettingListen    = "listen"
 	SettingDirect    = "direct"
+	SettingLanguage  = "language"
+
+	settingAuto = "auto"
 )
 
 // settings lists what can be set for a room, in the order it is shown.
@@ -33,6 +36,7 @@ func settings() []setting {
 		{SettingMention, "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", []string{"needed", "off"}},
 		{SettingListen, "whether I am shown what was said in a group before I was asked", []string{"on", "off"}},
 		{SettingDirect, "whether this is a direct chat: as it was begun, yes, or no; with more than two people it never is", []string{"auto", "on", "off"}},
+		{SettingLanguage, "what I speak when I say something by myself", append([]string{settingAuto}, Languages()...)},
 	}
 }
 
@@ -71,10 +75,43 @@ func (s Settings) Set(ctx context.Context, room, name, value, person string, at 
 	if known := settings()[i]; !slices.Contains(known.values, value) {
 		return fmt.Errorf("session: %s cannot be %q, only %s", name, value, strings.Join(known.values, ", "))
 	}
+	return s.put(ctx, room, name, value, person, at)
+}
+
+// put stores a setting.
+func (s Settings) put(ctx context.Context, room, name, value, person string, at time.Time) error {
 	_, err := s.DB.ExecContext(ctx, `INSERT INTO room_setting (room, name, value, person, at) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (room, name) DO UPDATE SET value = excluded.value, person = excluded.person, at = excluded.at`,
 		room, name, value, person, at.UnixMilli())
 	if err != nil {
+		return fmt.Errorf("session: store a setting: %w", err)
+	}
+	return nil
+}
+
+// decided is what somebody has set for a room.
+type decided struct {
+	value, person string
+	at            time.Time
+}
+
+// decided reads what was set for room as name, whatever it is; zero = nothing.
+func (s Settings) decided(ctx context.Context, room, name string) (d decided, err error) {
+	var at int64
+	err = s.DB.QueryRowContext(ctx, `SELECT value, person, at FROM room_setting WHERE room = ? AND name = ?`, room, name).Scan(&d.value, &d.person, &at)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return decided{}, nil
+	case err != nil:
+		return decided{}, fmt.Errorf("session: read a setting: %w", err)
+	}
+	d.at = time.UnixMilli(at)
+	return d, nil
+}
+
+// clear makes the setting name of room as it is by default.
+func (s Settings) clear(ctx context.Context, room, name string) error {
+	if _, err := s.DB.ExecContext(ctx, `DELETE FROM room_setting WHERE room = ? AND name = ?`, room, name); err != nil {
 		return fmt.Errorf("session: store a setting: %w", err)
 	}
 	return nil

@@ -27,20 +27,20 @@ func (s *Session) think(ctx context.Context, in Inbound, args string) (string, e
 			return "", err
 		}
 		if level == llm.ThinkDefault {
-			return "I think as much as the model likes. `!think off`, `low`, `medium` or `high` changes that here.", nil
+			return s.text(ctx, "think.free"), nil
 		}
-		return fmt.Sprintf("Thinking is set to %s here. `!think default` leaves it to the model again.", level), nil
+		return s.text(ctx, "think.now", "level", string(level)), nil
 	}
 	level, err := llm.ParseThink(args)
 	if err != nil {
-		return "I do not know that level. Say `!think` with `off`, `low`, `medium`, `high` or `default`.", nil
+		return s.text(ctx, "think.unknown"), nil
 	}
 	// The row is there: the session knows its room before it runs a command.
 	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET think = ? WHERE room = ?`, string(level), s.room); err != nil {
 		return "", fmt.Errorf("session: set thinking level: %w", err)
 	}
 	if level == llm.ThinkDefault {
-		return "From now on I think as much as the model likes.", nil
+		return s.text(ctx, "think.freed"), nil
 	}
-	return fmt.Sprintf("Thinking is set to %s in this room.", level), nil
+	return s.text(ctx, "think.set", "level", string(level)), nil
 }

@@ -63,7 +63,7 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 		return err
 	}
 	begun := s.whileSlow(ctx, in)
-	defer begun()
+	defer func() { begun(); s.meanwhile = nil }()
 	reply, err := s.rounds(ctx, in, begun)
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 		req.Tools = nil
 	}
 	var draft func(string)
-	if in.Private && in.ID != "" && in.Event == "" { // in shared rooms half an answer only makes noise
+	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
 			if text = task.ShowDraft(text); strings.TrimSpace(text) == "" {
 				return
@@ -299,7 +299,9 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 			return err
 		}
 		scope.Send = s.sending(in, c.ID)
+		s.meanwhile.does(s.doing(ctx, c.Name))
 		result := s.cfg.Tools.Run(ctx, scope, c)
+		s.meanwhile.does(s.text(ctx, "doing.thinking"))
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
 		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {
@@ -311,19 +313,21 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 
 // calm is the one sentence a person reads when a message could not be
 // answered. The full error is in the operator's log.
-func calm(err error, ref string) string {
-	const kept = " Your message is kept: `!retry` tries again."
+func (s *Session) calm(ctx context.Context, err error, ref string) string {
+	kept := " " + s.text(ctx, "error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	switch {
-	case errors.As(err, &model):
+	case errors.As(err, &model) && model.Model == "":
 		return model.Calm() + kept
+	case errors.As(err, &model):
+		return s.text(ctx, troubleKey(model.Kind), "model", model.Model) + kept
 	case errors.As(err, &large):
-		return large.Calm()
+		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, errRounds):
-		return "The model kept calling tools and never came to an answer, so I stopped it." + kept
+		return s.text(ctx, "error.rounds") + kept
 	default:
-		return fmt.Sprintf("Something went wrong on my side; the reason is in my log (reference %s).", ref) + kept
+		return s.text(ctx, "error.unknown", "reference", ref) + kept
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 // NewRoom describes a room that Room makes.
 type NewRoom struct {
+	ID        string // "" = one with the server's name in it, as before version 12
 	Name      string
 	Direct    bool
 	Encrypted bool
@@ -20,7 +21,7 @@ func (s *Server) Room(creator string, q NewRoom) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
-	request := newRoom{Name: q.Name, Direct: q.Direct, Invite: append(append([]string(nil), q.Invite...), q.Join...)}
+	request := newRoom{ID: q.ID, Name: q.Name, Direct: q.Direct, Invite: append(append([]string(nil), q.Invite...), q.Join...)}
 	if q.Direct {
 		request.Preset = "trusted_private_chat"
 	}

@@ -2,6 +2,7 @@ package matrixtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 const maxEvent = 65536
 
 type newRoom struct {
+	ID       string                     `json:"-"`
 	Name     string                     `json:"name"`
 	Topic    string                     `json:"topic"`
 	Invite   []string                   `json:"invite"`
@@ -49,7 +51,7 @@ func (c *call) createRoom() any {
 // make makes a room. The lock is held.
 func (s *Server) make(creator string, q newRoom) *room {
 	r := &room{
-		id:     s.id("!room") + ":" + s.Name,
+		id:     cmp.Or(q.ID, s.id("!room")+":"+s.Name),
 		events: map[string]*event{}, state: map[stateID]*event{}, memberAt: map[string][]step{},
 		receipts: map[reader]receipt{},
 	}
@@ -59,6 +61,9 @@ func (s *Server) make(creator string, q newRoom) *room {
 		s.put(r, &event{typ: typ, key: &none, sender: creator, content: mustJSON(content)})
 	}
 	creation := map[string]any{"creator": creator, "room_version": roomVersion}
+	if q.ID != "" && !strings.Contains(q.ID, ":") {
+		creation = map[string]any{"room_version": "12"}
+	}
 	maps.Copy(creation, q.Creation)
 	state("m.room.create", creation)
 	s.member(r, creator, creator, "join", nil)

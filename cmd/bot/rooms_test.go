@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+)
+
+// ask has you say something to the bot in a room with others, and returns what it says.
+func (r *running) ask(room, text string) string {
+	r.t.Helper()
+	before := r.said(room)
+	r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
+	r.await("no answer to "+text, func() bool { return r.said(room) > before })
+	var content struct {
+		Body string `json:"body"`
+	}
+	for _, send := range r.s.Sends() {
+		if send.User == itself && send.Room == room {
+			if err := json.Unmarshal(send.Content, &content); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+	return content.Body
+}
+
+// Ids of rooms have no server in them since version 12. Nothing looks into them.
+func TestRoomWithoutAServerInItsID(t *testing.T) {
+	const room = "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"
+	r := withHomeserver(t)
+	stop := r.start()
+	r.s.Account("friend", "a long password")
+	r.s.Room(you, matrixtest.NewRoom{ID: room, Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
+	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
+	for _, c := range []struct{ say, want string }{
+		{"hello", ""},
+		{"!remember Jana lives in Brno", "Brno"},
+		{"remind me to water the plants", ""},
+		{"!tasks", "ater the plants"},
+		{"!memory", "memories/rooms/"},
+		{"!config threads off", "`off`"},
+		{"!config", "| threads | off | " + you},
+		{"!whoami", "a room with others"},
+	} {
+		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
+			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
+		}
+	}
+	other := r.s.Room(you, matrixtest.NewRoom{Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
+	r.await("the invitation is not accepted", func() bool { return r.s.Membership(other, itself) == "join" })
+	if got := r.ask(other, "!memory"); strings.Contains(got, "Brno") {
+		t.Errorf("another room is told %q", got)
+	}
+	stop()
+	run := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if code := start(t.Context(), append(args, "--config", r.args[2]), console{strings.NewReader(""), &out, &out}); code != 0 {
+			t.Errorf("%s: exit %d\n%s", args, code, out.String())
+		}
+		return out.String()
+	}
+	if got := run("memory", "list", "--scope", "room:"+room); !strings.Contains(got, "Brno") {
+		t.Errorf("the list reads %q", got)
+	}
+	if got := run("memory", "list", "--scope", "room:"+room+"x"); strings.Contains(got, "Brno") {
+		t.Errorf("the list of another room reads %q", got)
+	}
+	if got := run("task", "list"); !strings.Contains(got, "ater the plants") {
+		t.Errorf("the tasks read %q", got)
+	}
+	files, err := filepath.Glob(filepath.Join(r.dir, "data", "memories", "rooms", "*.txt"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no file of the room: %v", err)
+	}
+	found := false
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = found || strings.Contains(string(b), "Brno")
+	}
+	if !found {
+		t.Errorf("it stands in none of %q", files)
+	}
+}
+
+// In a real room: settings and the language of it, a mistyped command, and what clients are
+// told of the commands, which they may send as such.
+func TestRoomSettings(t *testing.T) {
+	r := withHomeserver(t)
+	r.start()
+	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
+	published := func() (n int) {
+		for _, raw := range r.s.Events(room) {
+			if strings.Contains(string(raw), `"type":"org.matrix.msc4391.command_description"`) {
+				n++
+			}
+		}
+		return n
+	}
+	r.await("the commands are not told", func() bool { return published() > 0 })
+	for _, c := range []struct{ say, want string }{
+		{"!confg", "Did you mean `!config`?"},
+		{"!config language de", "`de`"},
+		{"!stop", "Es gibt nichts anzuhalten"},
+		{"!model", "`r`"},
+		{"!skills", "Fertigkeiten"},
+		{"!config mode planning", "Modus ist hier jetzt planning"},
+		{"!status", "planning"},
+	} {
+		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
+			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
+		}
+	}
+	r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "config", "m.mentions": map[string]any{"user_ids": []string{itself}},
+		"org.matrix.msc4391.command": map[string]any{"command": "config", "arguments": map[string]any{"words": "language en"}}})
+	r.await("a command as such is not understood", func() bool {
+		s := r.s.Sends()
+		return strings.Contains(string(s[len(s)-1].Content), "`language` is `en` here now")
+	})
+}

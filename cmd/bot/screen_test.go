@@ -1,0 +1,34 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"reverie/internal/session"
+)
+
+// What an answer waits for stands in a line of a terminal that goes away, and nowhere in
+// what a script reads.
+func TestProgressOnTheScreen(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		var out bytes.Buffer
+		chat := &terminal{screen: &screen{out: &out, name: "R", live: live}}
+		for _, m := range []session.Outgoing{
+			{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
+			{ID: "1", Text: "The answer.", Draft: true},
+			{ID: "1", Text: "still working: late", Draft: true, Notice: true},
+			{ID: "1", Text: "The answer."},
+		} {
+			if err := chat.Say(t.Context(), "", m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "The answer.\n"
+		if live {
+			want = "still working: thinking" + clearLine + "\nR: The answer.\n"
+		}
+		if got := out.String(); got != want {
+			t.Errorf("live %v: %q, want %q", live, got, want)
+		}
+	}
+}

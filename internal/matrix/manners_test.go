@@ -1,0 +1,329 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"reverie/internal/matrix"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// ahead is a clock that a test moves.
+type ahead struct{ by atomic.Int64 }
+
+func (a *ahead) now() time.Time          { return time.Now().Add(time.Duration(a.by.Load())) }
+func (a *ahead) advance(d time.Duration) { a.by.Add(int64(d)) }
+
+func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
+
+// shown is a message event of the bot as a room has it now.
+type shown struct {
+	ID      string `json:"event_id"`
+	Type    string `json:"type"`
+	Sender  string `json:"sender"`
+	Content struct {
+		MsgType string `json:"msgtype"`
+		Body    string `json:"body"`
+		Live    any    `json:"org.matrix.msc4357.live"`
+		Relates struct {
+			Type  string `json:"rel_type"`
+			Event string `json:"event_id"`
+		} `json:"m.relates_to"`
+		New struct {
+			MsgType  string `json:"msgtype"`
+			Body     string `json:"body"`
+			Mentions struct {
+				Users []string `json:"user_ids"`
+			} `json:"m.mentions"`
+		} `json:"m.new_content"`
+		Mentions struct {
+			Users []string `json:"user_ids"`
+		} `json:"m.mentions"`
+	} `json:"content"`
+}
+
+// shownBy lists the message events of user in a room without encryption, oldest first;
+// what was taken back has no text.
+func shownBy(t *testing.T, s *matrixtest.Server, room, user string) (list []shown) {
+	t.Helper()
+	for _, raw := range s.Events(room) {
+		var e shown
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Sender == user && e.Type == "m.room.message" {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+func (b *bot) says(room string, m session.Outgoing) {
+	b.t.Helper()
+	if err := b.Say(b.t.Context(), room, m); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// The notice that an answer takes long becomes the answer: the same event, as text.
+func TestProgressBecomesTheAnswer(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	clock := &ahead{}
+	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
+	room := chat(t, s, you, b, false)
+	id := say(t, you, room, "hello")
+	b.next()
+	still := session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true}
+	b.says(room, still)
+	clock.advance(2 * time.Second)
+	b.Look()
+	first := peertest.Next(t, you, messageIn(room))
+	if !first.Notice || !first.Live || first.Body != still.Text {
+		t.Errorf("got %+v", first)
+	}
+	still.Text = "still working: a tool" // shorter or longer, it is told
+	clock.advance(10 * time.Second)
+	b.says(room, still)
+	next := func() peer.Event {
+		return peertest.Next(t, you, func(e peer.Event) bool {
+			return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit)
+		})
+	}
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != still.Text || !e.Notice {
+		t.Errorf("got %+v", e)
+	}
+	clock.advance(10 * time.Second)
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer begins." || e.Notice || !e.Live {
+		t.Errorf("got %+v", e)
+	}
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+	if e := next(); e.Kind != peer.Edit || e.ID != first.ID || e.Body != "The answer." || e.Notice || e.Live {
+		t.Errorf("got %+v", e)
+	}
+	if n := s.Count("redact"); n != 0 {
+		t.Errorf("%d redactions", n)
+	}
+}
+
+// Nobody is told of an edit: an answer that took longer than a minute is a new message,
+// and the notice is taken back. So it is too when the bot was stopped in between, when the
+// answer is shown while it is written, and when the notice is just on its way.
+func TestLateAnswerIsANewMessage(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		restart, draft, onItWay bool
+	}{{name: "at once"}, {name: "after a restart", restart: true}, {name: "streamed", draft: true}, {name: "the notice is on its way", onItWay: true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			clock := &ahead{}
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, clock.clocked, you.UserID())
+			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+			joined(t, you, room, b.UserID())
+			id, err := you.SayTo(t.Context(), room, "hello", b.UserID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.next()
+			hold := make(chan struct{})
+			var slow *matrixtest.Hook
+			if c.onItWay {
+				slow = s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Behind(matrixtest.Hold(hold)))
+			}
+			b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+			clock.advance(2 * time.Second)
+			b.Look()
+			first := peertest.Next(t, you, messageIn(room))
+			if c.restart {
+				b.stop()
+				b = startWith(t, server, dir, nil, clock.clocked, you.UserID())
+				b.next()
+			}
+			clock.advance(time.Minute)
+			if c.draft {
+				b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer begins.", ReplyTo: id, Draft: true})
+				clock.advance(2 * time.Second)
+				b.Look()
+				if e := peertest.Next(t, you, messageIn(room)); e.ID == first.ID || e.Body != "The answer begins." || !e.Live || e.Notice {
+					t.Errorf("got %+v", e)
+				}
+			}
+			b.says(room, session.Outgoing{ID: "re-" + id, Text: "The answer.", ReplyTo: id})
+			if slow != nil {
+				close(hold)
+			}
+			await(t, s, "the notice is not taken back", func() bool {
+				list := shownBy(t, s, room, b.UserID())
+				return len(list) > 1 && list[0].ID == first.ID && list[0].Content.Body == ""
+			})
+			await(t, s, "the answer is not sent", func() bool { st := b.Status(t.Context()); return st.Outbox == 0 })
+			list := shownBy(t, s, room, b.UserID())
+			want := 2
+			if c.draft {
+				want = 3
+			}
+			if len(list) != want || list[1].Content.MsgType != "m.text" || fmt.Sprint(list[1].Content.Mentions.Users) != "["+you.UserID()+"]" {
+				t.Errorf("shown %+v", list)
+			}
+			if last := list[len(list)-1].Content; last.Body != "The answer." && last.New.Body != "The answer." {
+				t.Errorf("it reads %+v", last)
+			}
+			// It is ours: who replies to it talks to us, and an edit finds it.
+			if _, err := you.Reply(t.Context(), room, list[1].ID, "thanks"); err != nil {
+				t.Fatal(err)
+			}
+			if in := b.next(); in.Text != "thanks" {
+				t.Errorf("heard %+v", in)
+			}
+		})
+	}
+}
+
+// A notice that nobody's answer takes the place of does not stay there when the bot
+// comes back.
+func TestProgressAfterARestart(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	clock := &ahead{}
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, clock.clocked, you.UserID())
+	room := chat(t, s, you, b, false)
+	id := say(t, you, room, "hello")
+	b.next()
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "still working: thinking", ReplyTo: id, Draft: true, Notice: true})
+	clock.advance(2 * time.Second)
+	b.Look()
+	first := peertest.Next(t, you, messageIn(room))
+	if err := b.Handled(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	b.stop()
+	b = startWith(t, server, dir, echo, clock.clocked, you.UserID())
+	await(t, s, "the notice is not taken back", func() bool {
+		list := shownBy(t, s, room, b.UserID())
+		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""
+	})
+	if st := b.Status(t.Context()); st.Outbox != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+// An answer is edited at most forty times, each time a while after the last, slower where
+// it is encrypted; nobody is mentioned by an edit, and the last one says all.
+func TestStreamingManners(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	clock := &ahead{}
+	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	id, err := you.SayTo(t.Context(), room, "hello", b.UserID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.next()
+	text := strings.Repeat("word ", 12)
+	draft := func() {
+		text += strings.Repeat("more ", 12)
+		b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id, Draft: true})
+	}
+	for i := 1; i <= 45; i++ {
+		draft()
+		for tries := 0; len(shownBy(t, s, room, b.UserID())) < min(i, 40); tries++ {
+			if tries > 5000 {
+				t.Fatalf("edit %d is missing", i)
+			}
+			clock.advance(time.Second)
+			b.Look()
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	text += "the end"
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
+	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	list := shownBy(t, s, room, b.UserID())
+	if len(list) != 41 {
+		t.Fatalf("%d events for an answer", len(list))
+	}
+	for i, e := range list {
+		c := e.Content
+		switch {
+		case i == 0:
+			if c.Live == nil || fmt.Sprint(c.Mentions.Users) != "["+you.UserID()+"]" {
+				t.Errorf("it begins as %+v", c)
+			}
+		case c.Relates.Type != "m.replace" || c.Relates.Event != list[0].ID || len(c.Mentions.Users) > 0:
+			t.Errorf("edit %d: %+v", i, c)
+		case (c.Live == nil) != (i == 40):
+			t.Errorf("edit %d: live %v", i, c.Live)
+		}
+	}
+	if last := list[40].Content.New; last.Body != text || last.MsgType != "m.text" {
+		t.Errorf("it ends as %+v", last)
+	}
+}
+
+func TestPaceOfEdits(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	clock := &ahead{}
+	b := startWith(t, server, t.TempDir(), echo, clock.clocked, you.UserID())
+	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
+	count := func(room string) (n int) {
+		for _, send := range s.Sends() {
+			if send.User == b.UserID() && send.Room == room {
+				n++
+			}
+		}
+		return n
+	}
+	text := "a beginning that is long enough to be shown"
+	grow := func() {
+		text += strings.Repeat(" and more", 10)
+		for _, room := range []string{plain, secret} {
+			b.says(room, session.Outgoing{ID: "answer " + room, Text: text, Draft: true})
+		}
+	}
+	// settle waits until all that is due is sent: what is said elsewhere comes after it.
+	other := chat(t, s, you, b, false)
+	settle := func() {
+		t.Helper()
+		for range 2 {
+			b.Look()
+			n := count(other)
+			say(t, you, other, "and?")
+			await(t, s, "no answer", func() bool { return count(other) > n })
+		}
+	}
+	grow()
+	clock.advance(1100 * time.Millisecond)
+	settle()
+	await(t, s, "no beginning", func() bool { return count(plain) == 1 && count(secret) == 1 })
+	settle() // what comes next is due when they are done with
+	grow()
+	clock.advance(900 * time.Millisecond)
+	settle()
+	if p, e := count(plain), count(secret); p != 1 || e != 1 {
+		t.Errorf("within a second: %d and %d events", p, e)
+	}
+	clock.advance(900 * time.Millisecond)
+	settle()
+	await(t, s, "nothing more in the open room after 1.8 s", func() bool { return count(plain) == 2 })
+	if e := count(secret); e != 1 {
+		t.Errorf("after 1.8 s: %d events in the encrypted room", e)
+	}
+	clock.advance(1500 * time.Millisecond)
+	settle()
+	await(t, s, "nothing more in the encrypted room after 3.3 s", func() bool { return count(secret) == 2 })
+}

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/skill"
+)
+
+// hears has somebody say something in a room, and returns what is answered.
+func (w *world) hears(t *testing.T, who, room, id, text string) string {
+	t.Helper()
+	w.deliver(t, Inbound{ID: id, Room: room, Sender: who, Text: text, At: time.Now()})
+	return w.room.said(id).Text
+}
+
+// Everybody may look at the settings of a room, owners change them, and what is not
+// understood is told with what may have been meant.
+func TestConfigCommand(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	for i, c := range []struct {
+		who, say string
+		want     []string
+		not      string
+	}{
+		{friend, "!config", []string{"| mode | assistant | as everywhere at first | developer,", "| model | local |", "| threads | auto |", "| mention | needed |", "| language | auto |", "!config NAME VALUE"}, ""},
+		{friend, "!config threads", []string{"`threads`: where I answer", "It is `auto` (as everywhere at first)", "`auto`, `always`, `off`"}, ""},
+		{friend, "!config threads always", []string{"Only my owners"}, ""},
+		{friend, "!config", []string{"| threads | auto |"}, "always |"},
+		{owner, "!config threads always", []string{"`threads` is `always` here now."}, ""},
+		{owner, "!CONFIG Streaming = ON", []string{"`streaming` is `on` here now."}, ""},
+		{friend, "!config", []string{"| threads | always | " + owner + ", 20", "| auto, off |", "| streaming | on | " + owner}, ""},
+		{owner, "!config threads sometimes", []string{"`threads` cannot be `sometimes`", "`auto`, `always`, `off`"}, ""},
+		{owner, "!config treads always", []string{"There is no setting `treads`", "Did you mean `threads`?"}, ""},
+		{owner, "!config xyzzy always", []string{"There is no setting `xyzzy`"}, "Did you mean"},
+		{owner, "!config threads default", []string{"`threads` is as everywhere at first again: `auto`."}, ""},
+		{owner, "!config threads", []string{"(as everywhere at first)"}, ""},
+		{owner, "!config mode developer", []string{"The mode here is developer now"}, ""},
+		{friend, "!mode", []string{"Mode: developer"}, ""},
+		{friend, "!config", []string{"| mode | developer | " + owner}, ""},
+		{owner, "!config mode default", []string{"The mode here is assistant now"}, ""},
+		{owner, "!config mode develper", []string{"I do not know that mode", "Did you mean `developer`?"}, ""},
+	} {
+		got := w.hears(t, c.who, "!group", "$"+string(rune('a'+i)), c.say)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s says %s, and hears %q without %q", c.who, c.say, got, want)
+			}
+		}
+		if c.not != "" && strings.Contains(got, c.not) {
+			t.Errorf("%s says %s, and hears %q with %q", c.who, c.say, got, c.not)
+		}
+	}
+	if got := w.hears(t, friend, "!other", "$o", "!config"); !strings.Contains(got, "| streaming | auto |") {
+		t.Errorf("another room has %q", got)
+	}
+	w.stop()
+	w = newWorld(t, dir)
+	if got := w.hears(t, friend, "!group", "$again", "!config"); !strings.Contains(got, "| streaming | on | "+owner) {
+		t.Errorf("after a restart %q", got)
+	}
+}
+
+func TestNearest(t *testing.T) {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	for word, want := range map[string]string{"remembr": "remember", "hlep": "help", "cofnig": "config", "stat": "status", "frobnicate": "", "x": "", "modle": "model"} {
+		if got := nearest(word, names); want == "" && len(got) > 0 || want != "" && (!slices.Contains(got, want)) || len(got) > mostNearest {
+			t.Errorf("%s: %q, want %q among them", word, got, want)
+		}
+	}
+	w := newWorld(t, t.TempDir())
+	if got := w.say(t, "$1", "!remembr that").Text; got != "I do not know `!remembr`. Did you mean `!remember`? `!help` lists what I understand." {
+		t.Errorf("got %q", got)
+	}
+	if got := w.say(t, "$2", "!frobnicate").Text; got != "I do not know `!frobnicate`. `!help` lists what I understand." {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A room's own model is asked first, and the configured ones after it; the prompt is made
+// for its window, and says its name.
+func TestModelChoice(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	big := &script{forever: "from the big one"}
+	server := httptest.NewServer(big)
+	t.Cleanup(server.Close)
+	small := httptest.NewServer(w.script)
+	t.Cleanup(small.Close)
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{
+			{Name: "local", BaseURL: small.URL + "/v1", Model: "m", MaxOutput: 500, Window: 8000},
+			{Name: "Big", BaseURL: server.URL + "/v1", Model: "b", MaxOutput: 500, Window: 30_000},
+		},
+		Roles: map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.cfg.Models = models
+	ask := func(room, id, want string) {
+		t.Helper()
+		if got := w.hears(t, friend, room, id, "hello"); got != want {
+			t.Errorf("in %s %q answers, want %q", room, got, want)
+		}
+	}
+	ask("!group", "$1", "fine")
+	for i, c := range []struct{ who, say, want string }{
+		{friend, "!model", "`local` answers first (as everywhere at first)."},
+		{friend, "!model Big", "Only my owners"},
+		{owner, "!model bigg", "no model `bigg`. It has `local`, `Big`. Did you mean `Big`?"},
+		{owner, "!model big", "`Big` answers here first"},
+		{friend, "!model", "`Big` answers first (" + owner + ", "},
+		{friend, "!model", "If it cannot, I ask `local`."},
+		{friend, "!config", "| model | Big | " + owner},
+		{friend, "!status", "Models for chat, in order: Big, local (window 30000"},
+	} {
+		if got := w.hears(t, c.who, "!group", "$c"+string(rune('a'+i)), c.say); !strings.Contains(got, c.want) {
+			t.Errorf("%s says %s, and hears %q without %q", c.who, c.say, got, c.want)
+		}
+	}
+	before, err := w.tierLock(t.Context(), "!group")
+	if err != nil || before == nil {
+		t.Fatal(before, err)
+	}
+	ask("!group", "$2", "from the big one")
+	ask("!other", "$3", "fine")
+	after, err := w.tierLock(t.Context(), "!group")
+	if err != nil || after.Reason != atModel || after.Tier <= before.Tier {
+		t.Errorf("the tier was locked as %+v, and is %+v, %v", before, after, err)
+	}
+	var epoch string
+	if err := w.cfg.DB.QueryRowContext(t.Context(), `SELECT reason FROM prompt_epoch WHERE room = '!group'`).Scan(&epoch); err != nil || !strings.Contains(epoch, "model") {
+		t.Errorf("the prompt goes on: %q, %v", epoch, err)
+	}
+	w.stop()
+	w2 := newWorld(t, dir) // after a restart
+	w2.cfg.Models = models
+	if got := w2.hears(t, friend, "!group", "$4", "hello"); got != "from the big one" {
+		t.Errorf("after a restart %q answers", got)
+	}
+	server.Close() // it is off: the others answer
+	if got := w2.hears(t, friend, "!group", "$5", "hello"); got != "fine" {
+		t.Errorf("without it %q answers", got)
+	}
+	if got := w2.hears(t, owner, "!group", "$6", "!config model default"); !strings.Contains(got, "`local` answers here first") {
+		t.Errorf("got %q", got)
+	}
+	if got := w2.hears(t, friend, "!group", "$7", "hello"); got != "fine" {
+		t.Errorf("then %q answers", got)
+	}
+	if names := models.Role(llm.Preferring("chat", "of an older configuration")); !slices.Equal(names, []string{"local"}) {
+		t.Errorf("a model that there is not: %q", names)
+	}
+}
+
+func TestSkillsCommand(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if got := w.say(t, "$1", "!skills").Text; !strings.Contains(got, "I have no skills yet") {
+		t.Errorf("got %q", got)
+	}
+	lib := skill.Open(filepath.Join(w.dir, "skills"))
+	w.cfg.Skills = lib.List
+	if got := w.say(t, "$2", "!skills").Text; !strings.Contains(got, "I have no skills yet") {
+		t.Errorf("got %q", got)
+	}
+	if _, _, err := lib.Add("weekly-report", "How to write the weekly report", "1. Ask for the week."); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.say(t, "$3", "!skills").Text; !strings.Contains(got, "- `weekly-report`: How to write the weekly report") {
+		t.Errorf("got %q", got)
+	}
+}

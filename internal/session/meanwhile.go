@@ -1,0 +1,76 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// mostProgress is how often a person is told what an answer waits for: each time costs
+// an edit.
+const mostProgress = 12
+
+// meanwhile tells a person who waits for an answer what is done for it: once it has taken
+// a while, and then whenever that is something else, but not all the time. Its methods
+// may be called on nil.
+type meanwhile struct {
+	mu    sync.Mutex
+	what  string // as {what} of the message
+	shown string
+	told  int
+	over  bool // the answer is there, or nobody waits for it any more
+	timer *time.Timer
+}
+
+// whileSlow has the person who wrote in told when the answer takes long: by a notice
+// under the answer's own id, which the answer then takes the place of. In a room with
+// others that happens once. What it returns ends it; the first words of the answer do.
+func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
+	p := &meanwhile{what: s.text(ctx, "doing.thinking")}
+	show := func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.over || ctx.Err() != nil {
+			return
+		}
+		if p.what != p.shown {
+			p.shown = p.what
+			p.told++
+			text := s.text(ctx, "progress", "what", p.what)
+			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
+				s.log.Debug("progress not shown", "err", err)
+			}
+		}
+		if in.Private && p.told < mostProgress {
+			p.timer.Reset(s.cfg.Patience + s.cfg.Patience/4)
+		}
+	}
+	p.mu.Lock()
+	p.timer = time.AfterFunc(s.cfg.Patience, show)
+	p.mu.Unlock()
+	s.meanwhile = p
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.over = true
+		p.timer.Stop()
+	}
+}
+
+// does notes what is done now.
+func (p *meanwhile) does(what string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.what = what
+}
+
+// doing is what a tool does, in words for people.
+func (s *Session) doing(ctx context.Context, tool string) string {
+	if _, ok := original("doing." + tool); ok {
+		return s.text(ctx, "doing."+tool)
+	}
+	return s.text(ctx, "doing.tool", "tool", asWord(tool))
+}

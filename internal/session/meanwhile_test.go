@@ -1,0 +1,173 @@
+package session
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// shownDrafts notes what a room is shown before an answer.
+type shownDrafts struct {
+	*room
+	mu   sync.Mutex
+	seen []Outgoing
+}
+
+func (r *shownDrafts) Say(ctx context.Context, room string, m Outgoing) error {
+	if m.Draft {
+		r.mu.Lock()
+		r.seen = append(r.seen, m)
+		r.mu.Unlock()
+	}
+	return r.room.Say(ctx, room, m)
+}
+
+func (r *shownDrafts) drafts() []Outgoing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]Outgoing(nil), r.seen...)
+}
+
+// slowly is a world whose model calls a tool, and holds back each of its answers until
+// it is let go.
+func slowly(t *testing.T, answers ...string) (w *world, r *shownDrafts, release func()) {
+	t.Helper()
+	w = newWorld(t, t.TempDir())
+	s := &script{answers: answers, forever: "fine", tool: "search_memory"}
+	hold := make(chan struct{})
+	s.hold = func(string) <-chan struct{} { return hold }
+	server := httptest.NewServer(http.HandlerFunc(s.ServeHTTP))
+	t.Cleanup(server.Close)
+	t.Cleanup(w.stop)
+	models, err := llm.New(llm.Config{
+		Models: []llm.ModelConfig{{Name: "local", BaseURL: server.URL + "/v1", Model: "m", MaxOutput: 500, Window: 16000}},
+		Roles:  map[string][]string{"chat": {"local"}}, Retry: llm.Retry{Attempts: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r = &shownDrafts{room: w.room}
+	w.cfg.Models, w.cfg.Transport, w.cfg.Patience = models, r, 20*time.Millisecond
+	return w, r, func() { hold <- struct{}{} }
+}
+
+// Who waits alone with us is told what is done, and again when that is something else:
+// under the id of the answer, as a notice, and no more once there are words.
+func TestToldWhatIsDone(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the person is not told", func() bool { return len(r.drafts()) > 0 })
+	if got := r.drafts()[0]; got.ID != "re:$1" || !got.Notice || got.ReplyTo != "$1" || got.Text != "I am still working on this: thinking… `!stop` ends it." {
+		t.Errorf("shown %+v", got)
+	}
+	s := w.rooms["!dm"]
+	s.meanwhile.does(s.doing(t.Context(), "web_search"))
+	waitFor(t, "the person is not told of the tool", func() bool { return len(r.drafts()) > 1 })
+	if got := r.drafts()[1].Text; !strings.Contains(got, "searching the web…") {
+		t.Errorf("shown %q", got)
+	}
+	s.meanwhile.does(s.doing(t.Context(), "mcp_thing"))
+	waitFor(t, "the person is not told of the tool", func() bool { return len(r.drafts()) > 2 })
+	if got := r.drafts()[2].Text; !strings.Contains(got, "using the tool `mcp_thing`…") {
+		t.Errorf("shown %q", got)
+	}
+	time.Sleep(5 * w.cfg.Patience) // nothing else happens: nothing more is said
+	if got := r.drafts(); len(got) != 3 {
+		t.Errorf("shown %+v", got)
+	}
+	release()
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" || w.room.said("$1").Notice {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	n := len(r.drafts())
+	time.Sleep(5 * w.cfg.Patience)
+	if got := r.drafts(); len(got) != n || got[n-1].Notice {
+		t.Errorf("shown %+v", got)
+	}
+}
+
+// Where others read along it is said once.
+func TestToldOnceInAGroup(t *testing.T) {
+	w, r, release := slowly(t, "the answer")
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "slow", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "nobody is told", func() bool { return len(r.drafts()) > 0 })
+	s := w.rooms["!group"]
+	s.meanwhile.does("reading a file")
+	time.Sleep(5 * w.cfg.Patience)
+	if got := r.drafts(); len(got) != 1 || !got[0].Notice {
+		t.Errorf("shown %+v", got)
+	}
+	release()
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "the answer" {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	if got := r.drafts(); len(got) != 1 {
+		t.Errorf("shown %+v", got)
+	}
+}
+
+// Whether an answer is shown while it is written is for the room to say; where nobody has,
+// it is where we are two.
+func TestStreamingSetting(t *testing.T) {
+	for _, c := range []struct {
+		set     string
+		private bool
+		people  int // 0 = not known
+		want    bool
+	}{
+		{"", true, 0, true}, {"", true, 2, true}, {"", false, 0, false}, {"", false, 2, true}, {"", false, 3, false},
+		{"on", false, 5, true}, {"off", true, 2, false}, {"auto", false, 3, false}, {"auto", true, 2, true},
+	} {
+		w := newWorld(t, t.TempDir(), "a long enough answer")
+		if c.people > 0 {
+			w.cfg.People = func(context.Context, string) (int, error) { return c.people, nil }
+		}
+		if c.set != "" {
+			if err := (Settings{w.cfg.DB}).Set(t.Context(), "!r", SettingStreaming, c.set, owner, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.deliver(t, Inbound{ID: "$1", Room: "!r", Sender: owner, Text: "hello", Private: c.private, At: time.Now()})
+		w.room.mu.Lock()
+		if got := w.room.drafts["!r"] > 0; got != c.want || w.room.final["re:$1"].Text != "a long enough answer" {
+			t.Errorf("%+v: streams %v", c, got)
+		}
+		w.room.mu.Unlock()
+		w.stop()
+	}
+}
+
+// We are put out of a room while we answer there: the model is not asked on, nothing is
+// said, what works in the background for it ends, and the others do not notice.
+func TestLeftWhileAnswering(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
+	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "for ever", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	w.Left("!group")
+	w.Left("!never seen")
+	if id := <-w.room.handled; id != "$1" || w.room.said("$1").Text != "" {
+		t.Errorf("%s: %+v", id, w.room.said("$1"))
+	}
+	if got := r.shown(); !strings.HasSuffix(got, "typing false") {
+		t.Errorf("shown: %s", got)
+	}
+	if got := w.say(t, "$2", "hello"); got.Text != "fine" {
+		t.Errorf("in another room %+v", got)
+	}
+	if got := w.hears(t, owner, "!group", "$3", "!whoami"); !strings.Contains(got, owner) {
+		t.Errorf("in the room, when we are back: %q", got)
+	}
+}

@@ -1,0 +1,300 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/llm"
+	"reverie/internal/store"
+)
+
+// Messages are the sentences that the program says by itself, in the language of a
+// room. They stand in data/messages/LANGUAGE.txt, a line each: "key: text", where \n
+// is a line break, {name} is filled in, and a line that begins with # is a remark.
+// A file is read again when it changed. What a language lacks is said in English.
+// Messages is safe for concurrent use; a nil one speaks English.
+type Messages struct {
+	dir      string // the data folder; "" = the built-in files only
+	language string // of a room where none is set
+	settings Settings
+
+	mu   sync.Mutex
+	read map[string]*messageFile // from disk, by language
+}
+
+// messageFile is one file of sentences.
+type messageFile struct {
+	stamp   store.Stamp
+	settled bool
+	text    map[string]string
+	faults  []MessageProblem
+}
+
+// MessageProblem is something that a person should mend in a file of sentences.
+type MessageProblem struct {
+	File string // such as "data/messages/de.txt"
+	Line int    // from 1; 0 = the whole file
+	Text string
+}
+
+func (p MessageProblem) String() string {
+	if p.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+	}
+	return p.File + ": " + p.Text
+}
+
+const (
+	english    = "en"
+	messageDir = "messages"
+	maxMessage = 1 << 20 // bytes of a file
+)
+
+// OpenMessages returns the sentences of the data folder dir; language is spoken where
+// a room has no other, which db knows. db may be nil.
+func OpenMessages(dir string, db *sql.DB, language string) *Messages {
+	return &Messages{dir: dir, language: language, settings: Settings{DB: db}, read: map[string]*messageFile{}}
+}
+
+// Languages lists the languages that come with the program.
+func Languages() []string {
+	names, _ := fs.Glob(reverie.Data, messageDir+"/*.txt") // the pattern is good
+	for i, n := range names {
+		names[i] = strings.TrimSuffix(filepath.Base(n), ".txt")
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Text is the sentence called key in the language of room, filled in: fill holds the
+// names of places and what belongs there, by turns.
+func (m *Messages) Text(ctx context.Context, room, key string, fill ...string) string {
+	return m.In(m.Language(ctx, room), key, fill...)
+}
+
+// Language is what the program speaks in room.
+func (m *Messages) Language(ctx context.Context, room string) string {
+	if m == nil {
+		return english
+	}
+	if m.settings.DB != nil {
+		if set, err := m.settings.Get(ctx, room, SettingLanguage); err == nil && set != settingAuto {
+			return set
+		}
+	}
+	if m.language == "" {
+		return english
+	}
+	return m.language
+}
+
+// In is Text in a language.
+func (m *Messages) In(language, key string, fill ...string) string {
+	text, ok := m.sentence(language, key)
+	if !ok {
+		return key // a test knows all keys that are asked for
+	}
+	pairs := slices.Clone(fill)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		pairs[i] = "{" + pairs[i] + "}"
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// sentence finds a sentence: as the owner has it, as it is built in, in English.
+func (m *Messages) sentence(language, key string) (string, bool) {
+	for _, l := range slices.Compact([]string{language, english}) {
+		if text, ok := m.onDisk(l).text[key]; ok {
+			return text, true
+		}
+		if text, ok := builtin(l).text[key]; ok {
+			return text, true
+		}
+	}
+	return described(key)
+}
+
+// Problems lists what is wrong in the files of the data folder. Sentences that are
+// said in English only for want of a translation are none.
+func (m *Messages) Problems() []MessageProblem {
+	var all []MessageProblem
+	names, _ := filepath.Glob(filepath.Join(m.dir, messageDir, "*.txt"))
+	for _, n := range names {
+		all = append(all, m.onDisk(strings.TrimSuffix(filepath.Base(n), ".txt")).faults...)
+	}
+	if l := m.language; l != "" && !slices.Contains(Languages(), l) && !m.onDisk(l).stamp.Exists() {
+		all = append(all, MessageProblem{messageName(l), 0, "is missing; what I say by myself is said in English"})
+	}
+	return all
+}
+
+func messageName(language string) string { return "data/" + messageDir + "/" + language + ".txt" }
+
+var noMessages = &messageFile{}
+
+// onDisk is the file of a language as it is now. One that cannot be read is as it was.
+func (m *Messages) onDisk(language string) *messageFile {
+	if m == nil || m.dir == "" || !languageForm.MatchString(language) {
+		return noMessages
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.read[language]
+	if known == nil {
+		known = noMessages
+	}
+	path := filepath.Join(m.dir, messageDir, language+".txt")
+	stamp, err := store.Stat(path)
+	now := time.Now() // of the machine, as the file's time is
+	switch {
+	case err != nil || stamp.Exists() && (!stamp.Regular() || stamp.Size() > maxMessage):
+		return known
+	case !stamp.Exists():
+		m.read[language] = noMessages
+		return noMessages
+	case known.settled && known.stamp == stamp:
+		return known
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return known
+	}
+	f := parseMessages(messageName(language), string(b))
+	f.stamp, f.settled = stamp, stamp.Settled(now)
+	m.read[language] = f
+	return f
+}
+
+var (
+	languageForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
+	messageForm  = regexp.MustCompile(`^([a-z][a-z0-9._-]*):\s*(.*)$`)
+	placeForm    = regexp.MustCompile(`\{[a-z_]+\}`)
+)
+
+// parseMessages reads a file of sentences. What is wrong in it is left out and noted.
+func parseMessages(name, source string) *messageFile {
+	f := &messageFile{text: map[string]string{}}
+	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		wrong := func(format string, args ...any) {
+			f.faults = append(f.faults, MessageProblem{name, i + 1, fmt.Sprintf(format, args...)})
+		}
+		found := messageForm.FindStringSubmatch(line)
+		if found == nil || found[2] == "" {
+			wrong("is no sentence; write key: text")
+			continue
+		}
+		key, text := found[1], strings.ReplaceAll(found[2], `\n`, "\n")
+		want, ok := original(key)
+		switch _, twice := f.text[key]; {
+		case !ok:
+			wrong("nothing is called %s here; en.txt has all that is", key)
+		case twice:
+			wrong("%s stands there twice; the first one is used", key)
+		case !slices.Equal(places(want), places(text)):
+			wrong("%s must have the places %s, each as it is; the built-in sentence is used", key, strings.Join(places(want), " "))
+		default:
+			f.text[key] = text
+		}
+	}
+	return f
+}
+
+// places are the names of what is filled in, sorted, each once.
+func places(text string) []string {
+	found := placeForm.FindAllString(text, -1)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// original is a sentence as the program means it.
+func original(key string) (string, bool) {
+	if text, ok := builtinEnglish()[key]; ok {
+		return text, true
+	}
+	return described(key)
+}
+
+// described is a sentence that stands beside what it describes: what a command or a
+// setting or a mode is for, and what a model's trouble means.
+func described(key string) (string, bool) {
+	area, name, _ := strings.Cut(key, ".")
+	switch area {
+	case "help":
+		for _, c := range commands() {
+			if c.name == name {
+				return c.help, true
+			}
+		}
+	case "config":
+		for _, k := range settings() {
+			if k.name == name {
+				return k.help, true
+			}
+		}
+	case "mode":
+		for _, m := range modes {
+			if key == "mode.what."+m.name {
+				return m.what, true
+			}
+		}
+	case "trouble":
+		for _, k := range llm.Kinds() {
+			if key == troubleKey(k) {
+				return (&llm.Error{Kind: k, Model: "{model}"}).Calm(), true
+			}
+		}
+	}
+	return "", false
+}
+
+// troubleKey names the sentence for trouble with a model.
+func troubleKey(k llm.Kind) string { return "trouble." + strings.ReplaceAll(k.String(), " ", "_") }
+
+// builtinEnglish is en.txt without a check: the others are checked against it.
+var builtinEnglish = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for _, line := range strings.Split(builtinSource(english), "\n") {
+		if found := messageForm.FindStringSubmatch(strings.TrimSpace(line)); found != nil {
+			all[found[1]] = strings.ReplaceAll(found[2], `\n`, "\n")
+		}
+	}
+	return all
+})
+
+var builtins sync.Map // by language: *messageFile
+
+// builtin is the file of a language that comes with the program.
+func builtin(language string) *messageFile {
+	if f, ok := builtins.Load(language); ok {
+		return f.(*messageFile)
+	}
+	if !slices.Contains(Languages(), language) {
+		return noMessages
+	}
+	f, _ := builtins.LoadOrStore(language, parseMessages(messageName(language), builtinSource(language)))
+	return f.(*messageFile)
+}
+
+func builtinSource(language string) string {
+	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt") // missing: nothing
+	return string(b)
+}
+
+// text is a sentence in the language of the room.
+func (s *Session) text(ctx context.Context, key string, fill ...string) string {
+	return s.cfg.Messages.Text(ctx, s.room, key, fill...)
+}

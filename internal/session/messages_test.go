@@ -1,0 +1,209 @@
+package session
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+)
+
+// allMessages is every sentence by its key, in English.
+func allMessages() map[string]string {
+	all := maps.Clone(builtinEnglish())
+	add := func(key string) { all[key], _ = described(key) }
+	for _, c := range commands() {
+		add("help." + c.name)
+	}
+	for _, k := range settings() {
+		add("config." + k.name)
+	}
+	for _, m := range modes {
+		add("mode.what." + m.name)
+	}
+	for _, k := range llm.Kinds() {
+		add(troubleKey(k))
+	}
+	return all
+}
+
+// Every language has every sentence, with the same places in it, and nothing else.
+func TestMessageFiles(t *testing.T) {
+	languages := Languages()
+	if !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}) {
+		t.Errorf("languages %q", languages)
+	}
+	for _, l := range languages {
+		f := builtin(l)
+		for _, p := range f.faults {
+			t.Error(p)
+		}
+		if l == english {
+			continue
+		}
+		for _, key := range slices.Sorted(maps.Keys(allMessages())) {
+			if f.text[key] == "" {
+				t.Errorf("%s.txt: %s is missing", l, key)
+			}
+		}
+		same := 0
+		for key, text := range f.text {
+			if text == allMessages()[key] {
+				same++
+			}
+		}
+		if same > 3 { // a word may be the same in two languages
+			t.Errorf("%s.txt: %d sentences are English", l, same)
+		}
+	}
+}
+
+// at is the literal among args at i.
+func at(args []ast.Expr, i int) (*ast.BasicLit, bool) {
+	if i >= len(args) {
+		return nil, false
+	}
+	lit, ok := args[i].(*ast.BasicLit)
+	return lit, ok && lit.Kind == token.STRING
+}
+
+// What the program asks for by name is there.
+func TestMessageKeys(t *testing.T) {
+	all, asked := allMessages(), 0
+	for _, dir := range []string{".", "../matrix"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				f, ok := call.Fun.(*ast.SelectorExpr)
+				if !ok || f.Sel.Name != "text" && f.Sel.Name != "Text" {
+					return true
+				}
+				i := map[string]int{"text": 1, "Text": 2}[f.Sel.Name]
+				if lit, ok := at(call.Args, i); ok {
+					key, _ := strconv.Unquote(lit.Value)
+					if all[key] == "" {
+						t.Errorf("%s asks for %q, which is nowhere", name, key)
+					}
+					var given []string
+					for j := i + 1; j < len(call.Args); j += 2 {
+						if lit, ok := at(call.Args, j); ok {
+							place, _ := strconv.Unquote(lit.Value)
+							given = append(given, "{"+place+"}")
+						}
+					}
+					for _, place := range places(all[key]) {
+						if !slices.Contains(given, place) {
+							t.Errorf("%s: %q is not filled in with %s", name, key, place)
+						}
+					}
+					asked++
+				}
+				return true
+			})
+		}
+	}
+	if asked < 40 {
+		t.Errorf("only %d sentences are asked for: they were looked for in the wrong way", asked)
+	}
+}
+
+// A room is spoken to in its language: what its owner put into other words, else what
+// comes with the program, else English; and what is wrong in a file is told.
+func TestMessages(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorld(t, dir)
+	m := OpenMessages(dir, w.cfg.DB, "de")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "messages", "de.txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func(room, key string, fill ...string) string { return m.Text(t.Context(), room, key, fill...) }
+	german := builtin("de").text["stop.done"]
+	if got := said("!r", "stop.done"); got != german || got == "Stopped." {
+		t.Errorf("got %q", got)
+	}
+	if got := said("!r", "trouble.timed_out", "model", "local {x}"); !strings.Contains(got, "local {x}") || strings.Contains(got, "{model}") {
+		t.Errorf("got %q", got)
+	}
+	if got := m.Problems(); len(got) > 0 {
+		t.Errorf("problems %v", got)
+	}
+	write("# mine\nstop.done: Schluss.\\nAus.\nstop.gone: nichts\nhelp no colon\ntrouble.failed: kaputt\nstop.done: zweimal\nhelp.stop: hält an\n")
+	if got := said("!r", "stop.done"); got != "Schluss.\nAus." {
+		t.Errorf("got %q", got)
+	}
+	if got := said("!r", "help.stop"); got != "hält an" {
+		t.Errorf("got %q", got)
+	}
+	if got := said("!r", "trouble.failed", "model", "local"); !strings.Contains(got, "local") || strings.Contains(got, "kaputt") {
+		t.Errorf("a sentence without its place is said: %q", got)
+	}
+	var told []string
+	for _, p := range m.Problems() {
+		told = append(told, p.String())
+	}
+	for i, want := range []string{"de.txt:3: nothing is called stop.gone", "de.txt:4: is no sentence", "de.txt:5: trouble.failed must have the places {model}", "de.txt:6: stop.done stands there twice"} {
+		if i >= len(told) || !strings.Contains(told[i], want) {
+			t.Errorf("problems %q, want one with %q", told, want)
+		}
+	}
+	if err := (Settings{w.cfg.DB}).Set(t.Context(), "!french", SettingLanguage, "fr", owner, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := said("!french", "stop.done"); got != builtin("fr").text["stop.done"] {
+		t.Errorf("got %q", got)
+	}
+	other := OpenMessages(dir, nil, "pt")
+	if got := other.Text(t.Context(), "!r", "stop.done"); got != "Stopped." {
+		t.Errorf("in a language that nobody has written: %q", got)
+	}
+	if p := other.Problems(); !slices.ContainsFunc(p, func(p MessageProblem) bool { return strings.Contains(p.String(), "pt.txt: is missing") }) {
+		t.Errorf("problems %v", p)
+	}
+	if got := (*Messages)(nil).Text(t.Context(), "!r", "stop.done"); got != "Stopped." {
+		t.Errorf("got %q", got)
+	}
+}
+
+// !config language changes what is said by the program from then on, in that room.
+func TestLanguageOfARoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Messages = OpenMessages(w.dir, w.cfg.DB, "en")
+	if got := w.hears(t, owner, "!a", "$1", "!config language de"); !strings.Contains(got, "`de`") {
+		t.Errorf("got %q", got)
+	}
+	want := builtin("de").text["stop.nothing"]
+	if got := w.hears(t, friend, "!a", "$2", "!stop"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := w.hears(t, friend, "!a", "$3", "!help"); !strings.Contains(got, builtin("de").text["help.stop"]) {
+		t.Errorf("got %q", got)
+	}
+	if got := w.hears(t, friend, "!b", "$4", "!stop"); got != builtinEnglish()["stop.nothing"] {
+		t.Errorf("in another room %q", got)
+	}
+}

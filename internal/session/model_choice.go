@@ -1,0 +1,124 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/llm"
+	"reverie/internal/prompt"
+)
+
+// chosenModel is the model that an owner chose for the room; "" = none, or one that
+// there is no more.
+func (s *Session) chosenModel(ctx context.Context) (string, error) {
+	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
+	if err != nil || !slices.Contains(s.cfg.Models.Names(), d.value) {
+		return "", err
+	}
+	return d.value, nil
+}
+
+// decide is what is known of the window of the model that answers chat in this room.
+// Of a model that the room alone has, it is what its server and the configuration say.
+func (s *Session) decide(ctx context.Context) (prompt.Decision, prompt.Inputs, error) {
+	chosen, err := s.chosenModel(ctx)
+	if err != nil {
+		return prompt.Decision{}, prompt.Inputs{}, err
+	}
+	if chosen == "" || chosen == s.firstModel(chatRole) {
+		return s.Manager.decide(ctx)
+	}
+	in := WindowInputs(s.cfg.Models.Limits(llm.Preferring(chatRole, chosen))[0])
+	in.ID = "model " + chosen
+	return prompt.Decide(in), in, nil
+}
+
+// model is the command !model: it chooses the model that is asked first in this room,
+// or tells which one is.
+func (s *Session) model(ctx context.Context, in Inbound, args string) (string, error) {
+	switch {
+	case args == "":
+		return s.tellModel(ctx)
+	case !slices.Contains(s.cfg.Owners, in.Sender):
+		return s.text(ctx, "settings.owners"), nil
+	}
+	return s.chooseModel(ctx, in, args)
+}
+
+// chooseModel has the sender of in, an owner, choose the room's model. The tier and the
+// prompt follow at the next message.
+func (s *Session) chooseModel(ctx context.Context, in Inbound, name string) (string, error) {
+	if strings.EqualFold(name, settingDefault) || strings.EqualFold(name, settingAuto) {
+		if err := s.Manager.settings().clear(ctx, s.room, settingModel); err != nil {
+			return "", err
+		}
+		now, err := s.mode(ctx)
+		if err != nil {
+			return "", err
+		}
+		return s.text(ctx, "model.reset", "model", asWord(s.firstModel(now.role))), nil
+	}
+	names := s.cfg.Models.Names()
+	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+	if i < 0 {
+		return strings.TrimSpace(s.text(ctx, "model.unknown", "name", asWord(name), "models", asWords(names)) + " " + s.nearestLine(ctx, name, names, "")), nil
+	}
+	if err := s.Manager.settings().put(ctx, s.room, settingModel, names[i], in.Sender, s.cfg.Now()); err != nil {
+		return "", err
+	}
+	s.log.Info("model", "name", names[i], "who", in.Sender)
+	return s.text(ctx, "model.set", "model", asWord(names[i])), nil
+}
+
+func (s *Session) tellModel(ctx context.Context) (string, error) {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return "", err
+	}
+	asked := s.cfg.Models.Role(now.role)
+	if len(asked) == 0 {
+		return (&llm.Error{Kind: llm.NotFound}).Calm(), nil
+	}
+	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
+	if err != nil {
+		return "", err
+	}
+	if d.value != asked[0] {
+		d = decided{}
+	}
+	var b strings.Builder
+	b.WriteString(s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.since(ctx, shownSetting{by: s.decidedBy(ctx, d)})))
+	if len(asked) > 1 {
+		b.WriteString(" " + s.text(ctx, "model.others", "models", asWords(asked[1:])))
+	}
+	b.WriteString("\n\n")
+	for _, n := range s.cfg.Models.Names() {
+		fmt.Fprintf(&b, "- `!model %s`: %s\n", n, s.cfg.Models.Limit(n))
+	}
+	return b.String() + "- " + s.text(ctx, "model.default"), nil
+}
+
+// skills is the command !skills: what there is, a line each.
+func (s *Session) skills(ctx context.Context, _ Inbound, _ string) (string, error) {
+	if s.cfg.Skills == nil {
+		return s.text(ctx, "skills.none"), nil
+	}
+	all, err := s.cfg.Skills()
+	if err != nil {
+		return "", err
+	}
+	if len(all) == 0 {
+		return s.text(ctx, "skills.none"), nil
+	}
+	var b strings.Builder
+	b.WriteString(s.text(ctx, "skills.head") + "\n\n")
+	for _, k := range all[:min(len(all), mostListed)] {
+		fmt.Fprintf(&b, "- `%s`: %s\n", k.Name, oneLine(k.Summary, 150))
+	}
+	if more := len(all) - mostListed; more > 0 {
+		b.WriteString("- " + s.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
+	}
+	return strings.TrimSpace(b.String()), nil
+}

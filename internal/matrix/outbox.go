@@ -55,7 +55,8 @@ func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	if err := c.q.say(ctx, room, m, split(m.Text, partSize)); err != nil {
+	parts, _ := layOut(m.Text, false)
+	if err := c.q.say(ctx, room, m, parts); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -356,7 +357,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: r.text, Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(r.text), Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
@@ -369,6 +370,7 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	}
 	if r.replyTo != "" && !facts.private() {
 		m.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(r.replyTo))
+		m.Body = keepQuote(m.Body)
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}

@@ -125,14 +125,16 @@ func unwrapNode(n ast.Node) {
 
 // linkPicture makes a link of a picture, which clients would fetch from anywhere.
 func linkPicture(n *ast.Image) {
+	if !n.HasChildren() {
+		n.AppendChild(n, textNode(string(n.Destination)))
+	}
+	linked := leadsToPerson(string(n.Destination))
 	for p := n.Parent(); p != nil; p = p.Parent() {
-		if p.Kind() == ast.KindLink { // there is one already
-			if !n.HasChildren() {
-				n.AppendChild(n, textNode(string(n.Destination)))
-			}
-			unwrapNode(n)
-			return
-		}
+		linked = linked || p.Kind() == ast.KindLink
+	}
+	if linked { // there is one already, or may be none
+		unwrapNode(n)
+		return
 	}
 	to := ast.NewLink()
 	to.Destination = n.Destination
@@ -140,9 +142,6 @@ func linkPicture(n *ast.Image) {
 		next := c.NextSibling()
 		to.AppendChild(to, c)
 		c = next
-	}
-	if !to.HasChildren() {
-		to.AppendChild(to, textNode(string(n.Destination)))
 	}
 	replaceNode(n, to)
 }

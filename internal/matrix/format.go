@@ -14,6 +14,7 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	rendered "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
+	"maunium.net/go/mautrix/event"
 )
 
 // partSize is how large one event's text may be: Markdown and HTML together,
@@ -89,7 +90,7 @@ func toHTML(md string) string {
 			out = in
 		}
 	}
-	if out == html.EscapeString(plainBody(md)) {
+	if out == html.EscapeString(strings.TrimSpace(plainBody(md))) {
 		return ""
 	}
 	return out
@@ -204,6 +205,70 @@ func keepQuote(body string) string {
 		return "\n" + body
 	}
 	return body
+}
+
+// fallback is what an edit says to clients that know no edits.
+func fallback(m *event.MessageEventContent) (body string, format event.Format, html string) {
+	plain, looks := jsonSize(m.Body), jsonSize(m.FormattedBody)
+	switch {
+	case 2*(plain+looks)+between <= partSize:
+		if m.FormattedBody != "" {
+			html = "* " + m.FormattedBody
+		}
+		return "* " + m.Body, m.Format, html
+	case 2*plain+looks+between <= partSize:
+		return "* " + m.Body, "", ""
+	}
+	return "* " + clip(m.Body, 200), "", ""
+}
+
+// between is what a fallback needs beside the text.
+const between = 64
+
+// lastWords is the end of a text, at most n characters of it.
+func lastWords(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	end := string(r[len(r)-n:])
+	if _, words, ok := strings.Cut(end, " "); ok && words != "" {
+		end = words
+	}
+	return "… " + end
+}
+
+// shallow takes away what of quotations and lists is deeper than can be shown,
+// which a model that goes astray makes thousands of.
+func shallow(md string) string {
+	if !strings.Contains(md, ">") && !excessive(md) {
+		return md
+	}
+	open := ""
+	lines := strings.Split(md, "\n")
+	for i, line := range lines {
+		if open != "" {
+			if closesFence(line, open) {
+				open = ""
+			}
+			continue
+		}
+		if _, m, ok := fence(line); ok {
+			open = m
+			continue
+		}
+		rest, first, depth := line, "", 0
+		for m := nestMarker.FindString(rest); m != ""; m = nestMarker.FindString(rest) {
+			if rest = rest[len(m):]; depth == 0 {
+				first = m
+			}
+			depth++
+		}
+		if depth > maxDepth {
+			lines[i] = first + rest
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // formatted is toHTML, or nothing when both together are too large for an

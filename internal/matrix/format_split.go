@@ -43,7 +43,7 @@ func (p piece) String() string { return p.head + p.text + p.tail }
 // else anywhere between two characters. A fenced block that must be cut is
 // closed and opened again; a table gets its first row again.
 func split(md string, limit int) []string {
-	md = strings.ToValidUTF8(md, "\uFFFD")
+	md = shallow(strings.ToValidUTF8(md, "\uFFFD"))
 	if size(md) <= limit {
 		return []string{md}
 	}

@@ -29,6 +29,7 @@ func solid(s string) string {
 func checkSplit(t *testing.T, md string, limit int) []string {
 	t.Helper()
 	parts := split(md, limit)
+	md = shallow(strings.ToValidUTF8(md, "\uFFFD"))
 	for i, p := range parts {
 		if n := size(p); n > limit {
 			t.Errorf("part %d of %d costs %d, limit %d: %.200q", i, len(parts), n, limit, p)
@@ -41,13 +42,13 @@ func checkSplit(t *testing.T, md string, limit int) []string {
 		return parts
 	}
 	var whole, author strings.Builder
-	for _, part := range fill(piecesOf(strings.ToValidUTF8(md, "\uFFFD")), limit) {
+	for _, part := range fill(piecesOf(md), limit) {
 		for _, p := range part {
 			whole.WriteString(p.String())
 			author.WriteString(p.text)
 		}
 	}
-	if got := solid(author.String()); got != solid(strings.ToValidUTF8(md, "\uFFFD")) {
+	if got := solid(author.String()); got != solid(md) {
 		t.Errorf("the text changed: %d bytes became %d", len(md), len(got))
 	}
 	if got := solid(strings.Join(parts, "")); got != solid(whole.String()) {
@@ -134,6 +135,54 @@ func TestSplitKeepsWhatItCuts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestShallow(t *testing.T) {
+	deep := strings.Repeat(">", 10_000)
+	for _, c := range []struct{ name, md, want string }{
+		{"quotations", "a\n" + deep + " b\nc", "a\n> b\nc"},
+		{"quotations with space", strings.Repeat("> ", 10_000) + "b", "> b"},
+		{"items", strings.Repeat("- ", 5000) + "b", "- b"},
+		{"code stays", "```\n" + deep + "\n```", "```\n" + deep + "\n```"},
+		{"three are three", "> > > a", "> > > a"},
+		{"words are words", "a " + deep, "a " + deep},
+	} {
+		if got := shallow(c.md); got != c.want {
+			t.Errorf("%s: %.80q", c.name, got)
+		}
+	}
+	if parts := split("a\n\n"+deep+" **b**", partSize); len(parts) != 1 || toHTML(parts[0]) != "<p>a</p>\n<blockquote>\n<p><strong>b</strong></p>\n</blockquote>" {
+		t.Errorf("split into %.200q", parts)
+	}
+}
+
+// Clients that know no edits show what an edit says to them: in the end all of it.
+func TestFallbackOfEdits(t *testing.T) {
+	words := strings.Repeat("some **words** ", 100)
+	content := func(md string) *event.MessageEventContent {
+		return &event.MessageEventContent{MsgType: event.MsgText, Body: md, Format: event.FormatHTML, FormattedBody: formatted(md, partSize)}
+	}
+	last := edit(content(words+"the end"), "$a")
+	if last.Body != "* "+words+"the end" || last.FormattedBody != "* "+toHTML(words+"the end") || last.Format != event.FormatHTML {
+		t.Errorf("the last edit says %q, %q", last.Body, last.FormattedBody)
+	}
+	sketch := live(edit(content(words+"the end"), "$a")).Parsed.(*event.MessageEventContent)
+	if n := utf8.RuneCountInString(sketch.Body); n > 210 || !strings.HasSuffix(sketch.Body, " **words** the end") || !strings.HasPrefix(sketch.Body, "* … ") || sketch.FormattedBody != "" {
+		t.Errorf("an edit on the way says %q, %q", sketch.Body, sketch.FormattedBody)
+	}
+	if sketch.NewContent.Body != words+"the end" || sketch.NewContent.FormattedBody == "" {
+		t.Errorf("an edit on the way replaces the text by %q", sketch.NewContent.Body)
+	}
+	long := strings.Repeat("**words** ", 1300)
+	if e := edit(content(long), "$a"); e.Body != "* "+long {
+		t.Errorf("an edit that is long without its looks says %.80q", e.Body)
+	}
+	for _, md := range []string{long, strings.Repeat("words ", 6000), strings.Repeat("**a** ", 1000)} {
+		e := edit(content(md), "$a")
+		if n := jsonSize(e.Body) + jsonSize(e.FormattedBody) + jsonSize(e.NewContent.Body) + jsonSize(e.NewContent.FormattedBody); n > partSize+editing {
+			t.Errorf("an edit of %d bytes costs %d", len(md), n)
+		}
 	}
 }
 

@@ -383,8 +383,9 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	return m, nil
 }
 
-// edit makes content replace what event said. Clients that know no edits see
-// the first words only: the whole text twice may be too large for one event.
+// edit makes content replace what event said. Clients that know no edits show it
+// as another message, so it says all of it there too, unless the text twice is too
+// large for one event.
 func edit(content *event.MessageEventContent, target id.EventID) *event.MessageEventContent {
 	c := *content
 	c.RelatesTo = nil
@@ -392,8 +393,7 @@ func edit(content *event.MessageEventContent, target id.EventID) *event.MessageE
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	c.Body = "* " + clip(c.Body, 200)
-	c.Format, c.FormattedBody = "", ""
+	c.Body, c.Format, c.FormattedBody = fallback(&full)
 	return &c
 }
 

@@ -128,7 +128,7 @@ func FuzzSplit(f *testing.F) {
 		f.Add(s, uint16(i*20))
 	}
 	f.Fuzz(func(t *testing.T, md string, times uint16) {
-		md = strings.Repeat(md, min(int(times)+1, 1+20_000/(len(md)+1)))
+		md = strings.Repeat(md, min(int(times)+1, 1+8000/(len(md)+1)))
 		checkSplit(t, md, smallest)
 	})
 }

@@ -35,6 +35,8 @@ func TestMaths(t *testing.T) {
 		{"block in a quotation", "> $$\n> x^2\n> $$", "<blockquote>\n" + block("x^2") + "\n</blockquote>"},
 		{"block that its quotation cuts off", "> $$\n> x^2\n\n$$ *y*", "<blockquote>\n<p>$$<br>\nx^2</p>\n</blockquote>\n<p>$$ <em>y</em></p>"},
 
+		{"block with a blank line in a quotation", "> $$\n> x^2\n>\n> $$ *y*", "<blockquote>\n<p>$$\nx^2</p>\n<p>$$ <em>y</em></p>\n</blockquote>"},
+
 		{"prices", "$5 and $6", ""},
 		{"prices, the sign behind", "5$ or 6$", ""},
 		{"a price and a sign behind", "$5 or 6$ at most", ""},

@@ -86,7 +86,7 @@ func fill(list []piece, limit int) (parts [][]piece) {
 			if next > limit && used < limit/2 { // it must be cut anyway, and its beginning finds room here
 				if a, b, ok := rest[at].cut(limit - used); ok {
 					rest = slices.Replace(rest, at, at+1, b, a)
-					at, next = at+1, estimate(a)
+					next = estimate(a)
 				}
 			}
 			if used += next; used > limit {
@@ -268,9 +268,7 @@ func (p piece) cut(budget int) (a, b piece, ok bool) {
 	}
 	a = piece{head: p.head, text: p.text[:at], tail: p.closing, again: p.again, closing: p.closing, item: p.item, more: p.more}
 	b = piece{head: p.again, text: p.text[at:], tail: p.tail, again: p.again, closing: p.closing, item: p.item, more: true}
-	if strings.HasSuffix(a.text, "\n") {
-		a.text = a.text[:len(a.text)-1]
-	}
+	a.text = strings.TrimSuffix(a.text, "\n")
 	return a, b, true
 }
 

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build weights homeserver try test check unit race fuzz bench survival storm clean docker-check go tools
+.PHONY: help build weights homeserver try test check unit race fuzz bench survival storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -91,6 +91,9 @@ survival: go ## dream for thirty nights with models that err, lie or do harm, an
 storm: go homeserver ## kill the bot 300 times while people talk to it, and 40 times on the real homeserver; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test
 	@REVERIE_STORM=$(or $(STORM),40) go test -count=1 -timeout 60m -v -run '^TestStormOnTheHomeserver$$' ./test
+
+look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
+	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test
 
 docker-check: ## check docker-compose.yml, when docker compose is there
 	@if docker compose version >/dev/null 2>&1; then docker compose config -q && echo 'ok    docker compose config'; \

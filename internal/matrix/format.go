@@ -6,12 +6,15 @@ import (
 	"html"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/microcosm-cc/bluemonday"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
-	renderer "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	rendered "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/util"
+	"maunium.net/go/mautrix/event"
 )
 
 // partSize is how large one event's text may be: Markdown and HTML together,
@@ -22,10 +25,33 @@ const partSize = 40_000
 // maxDepth of nested HTML; clients cut deeper nesting off.
 const maxDepth = 60
 
+// markdown knows no HTML blocks: Markdown between tags is Markdown, and the tags
+// are looked at one by one (plainly.markup).
 var markdown = goldmark.New(
+	goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(blockParsers()...),
+		parser.WithInlineParsers(append(parser.DefaultInlineParsers(),
+			util.Prioritized(formulas{}, 50),
+			util.Prioritized(extension.NewTaskCheckBoxParser(), 60))...),
+		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
+		parser.WithASTTransformers(util.Prioritized(plainly{}, 100)),
+	)),
 	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
-	goldmark.WithRendererOptions(renderer.WithHardWraps()), // a line break in a chat is one; raw HTML is left out
+	goldmark.WithRendererOptions(
+		rendered.WithHardWraps(), // a line break in a chat is one
+		renderer.WithNodeRenderers(util.Prioritized(ownNodes{}, 50)),
+	),
 )
+
+func blockParsers() []util.PrioritizedValue {
+	list := []util.PrioritizedValue{util.Prioritized(displayed{}, 650)}
+	for _, p := range parser.DefaultBlockParsers() {
+		if p.Value != parser.NewHTMLBlockParser() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
 
 // allowed is what the Matrix specification lets a message contain, without
 // pictures (they would be fetched from anywhere) and without colours.
@@ -44,18 +70,18 @@ func allowedHTML() *bluemonday.Policy {
 	p.AllowRelativeURLs(false)
 	p.AllowAttrs("start").Matching(bluemonday.Integer).OnElements("ol")
 	p.AllowAttrs("class").Matching(languageClass).OnElements("code")
+	p.AllowAttrs("data-mx-maths").OnElements("span", "div")
 	return p
 }
 
 // toHTML renders Markdown for clients that show formatting. It is empty when
-// the text needs none, or cannot be shown safely.
+// the text needs none, cannot be shown safely, or is too large for an event.
 func toHTML(md string) string {
 	md = strings.ToValidUTF8(md, "\uFFFD")
-	var buf bytes.Buffer
-	if err := markdown.Convert([]byte(md), &buf); err != nil {
+	if len(md) > partSize || excessive(md) {
 		return ""
 	}
-	out := strings.TrimRight(allowed.Sanitize(buf.String()), "\n")
+	out := noPing(strings.TrimRight(allowed.Sanitize(tables.Replace(convert(md))), "\n"))
 	if tooDeep(out) {
 		return ""
 	}
@@ -64,20 +90,67 @@ func toHTML(md string) string {
 			out = in
 		}
 	}
-	if out == html.EscapeString(md) {
+	if out == html.EscapeString(strings.TrimSpace(plainBody(md))) {
 		return ""
 	}
 	return out
 }
 
-// voidTag matches tags that nest nothing.
+// tables, as the strictest clients read them: no white space before the rows, and
+// a body even while there is nothing in it yet.
+var tables = strings.NewReplacer(
+	"<table>\n<thead>\n<tr>", "<table><thead><tr>",
+	"</thead>\n<tbody>", "</thead><tbody>",
+	"</thead>\n</table>", "</thead><tbody></tbody></table>")
+
+// convert is empty where the library fails: then a message is shown as it was
+// written, and those after it are sent.
+func convert(md string) (out string) {
+	defer func() {
+		if recover() != nil {
+			out = ""
+		}
+	}()
+	var buf bytes.Buffer
+	if err := markdown.Convert([]byte(md), &buf); err != nil {
+		return ""
+	}
+	return buf.String()
+}
+
+// nestMarker is a quotation's or list item's at the beginning of a line.
+var nestMarker = regexp.MustCompile(`^[ \t]*(?:>|[-+*][ \t]|[0-9]{1,9}[.)][ \t])`)
+
+// excessive tells whether rendering would take long, or make very much of little:
+// a line that begins with more quotations and lists than can be shown, or rows
+// that would be filled up with empty cells.
+func excessive(md string) bool {
+	columns := 0
+	for line := range strings.SplitSeq(md, "\n") {
+		for depth := 0; ; depth++ {
+			m := nestMarker.FindString(line)
+			if m == "" {
+				break
+			}
+			if depth == maxDepth {
+				return true
+			}
+			line = line[len(m):]
+		}
+		if strings.Trim(line, "|-: \t\r\v\f") == "" {
+			columns = max(columns, strings.Count(line, "|")+1)
+		}
+	}
+	return columns*strings.Count(md, "\n") > 4*len(md)+1000
+}
+
 var anyTag = regexp.MustCompile(`<(/?)([a-z0-9]+)[^>]*?>`)
 
 func tooDeep(s string) bool {
 	depth := 0
 	for _, t := range anyTag.FindAllStringSubmatch(s, -1) {
 		switch {
-		case t[2] == "br" || t[2] == "hr":
+		case t[2] == "br" || t[2] == "hr": // they nest nothing
 		case t[1] == "/":
 			depth--
 		default:
@@ -89,22 +162,128 @@ func tooDeep(s string) bool {
 	return false
 }
 
+// roomPing is what makes older clients notify a whole room, whatever the
+// message says of whom it mentions.
+var roomPing = regexp.MustCompile(`(?i)(^|\W)@(room)\b`)
+
+// plainBody is what clients show that show no formatting: the text as it was
+// written. A word joiner, which nobody sees, keeps it from notifying everybody.
+func plainBody(md string) string { return roomPing.ReplaceAllString(md, "$1@\u2060$2") }
+
+// noPing is plainBody for HTML; code keeps its every character.
+func noPing(s string) string {
+	if !roomPing.MatchString(s) {
+		return s
+	}
+	var b strings.Builder
+	at, code := 0, 0
+	write := func(text string) {
+		if code == 0 {
+			text = plainBody(text)
+		}
+		b.WriteString(text)
+	}
+	for _, t := range anyTag.FindAllStringSubmatchIndex(s, -1) {
+		write(s[at:t[0]])
+		b.WriteString(s[t[0]:t[1]])
+		at = t[1]
+		switch s[t[2]:t[5]] {
+		case "code":
+			code++
+		case "/code":
+			code--
+		}
+	}
+	write(s[at:])
+	return b.String()
+}
+
+// keepQuote is a reply's text as clients leave it that take off lines which quote
+// what is replied to: those of ours are part of the answer.
+func keepQuote(body string) string {
+	if strings.HasPrefix(body, ">") {
+		return "\n" + body
+	}
+	return body
+}
+
+// fallback is what an edit says to clients that know no edits.
+func fallback(m *event.MessageEventContent) (body string, format event.Format, html string) {
+	plain, looks := jsonSize(m.Body), jsonSize(m.FormattedBody)
+	switch {
+	case 2*(plain+looks)+between <= partSize:
+		if m.FormattedBody != "" {
+			html = "* " + m.FormattedBody
+		}
+		return "* " + m.Body, m.Format, html
+	case 2*plain+looks+between <= partSize:
+		return "* " + m.Body, "", ""
+	}
+	return "* " + clip(m.Body, 200), "", ""
+}
+
+// between is what a fallback needs beside the text.
+const between = 64
+
+// lastWords is the end of a text, at most n characters of it.
+func lastWords(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	end := string(r[len(r)-n:])
+	if _, words, ok := strings.Cut(end, " "); ok && words != "" {
+		end = words
+	}
+	return "… " + end
+}
+
+// shallow takes away what of quotations and lists is deeper than can be shown,
+// which a model that goes astray makes thousands of.
+func shallow(md string) string {
+	if !strings.Contains(md, ">") && !excessive(md) {
+		return md
+	}
+	open := ""
+	lines := strings.Split(md, "\n")
+	for i, line := range lines {
+		if open != "" {
+			if closesFence(line, open) {
+				open = ""
+			}
+			continue
+		}
+		if _, m, ok := fence(line); ok {
+			open = m
+			continue
+		}
+		rest, first, depth := line, "", 0
+		for m := nestMarker.FindString(rest); m != ""; m = nestMarker.FindString(rest) {
+			if rest = rest[len(m):]; depth == 0 {
+				first = m
+			}
+			depth++
+		}
+		if depth > maxDepth {
+			lines[i] = first + rest
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // formatted is toHTML, or nothing when both together are too large for an
 // event: the text as it was written is worth more than its looks.
 func formatted(md string, limit int) string {
 	html := toHTML(md)
-	if jsonSize(md)+jsonSize(html) > limit {
+	if jsonSize(plainBody(md))+jsonSize(html) > limit {
 		return ""
 	}
 	return html
 }
 
-// size is what a text costs in an event.
-func size(md string) int { return jsonSize(md) + jsonSize(toHTML(md)) }
-
-// between is what the border between two blocks may cost: a blank line, and
-// the tags of a paragraph that alone would need none.
-const between = 64
+// size is what a text costs in an event. Of a text that is too large for one it
+// is what it costs without its looks.
+func size(md string) int { return jsonSize(plainBody(md)) + jsonSize(toHTML(md)) }
 
 func jsonSize(s string) int {
 	b, err := json.Marshal(s)
@@ -112,146 +291,4 @@ func jsonSize(s string) int {
 		return len(s)
 	}
 	return len(b)
-}
-
-// split cuts a text into parts that fit into one event each: between
-// paragraphs, else between lines, else anywhere between two characters. A
-// fenced block that must be cut is closed and opened again.
-func split(md string, limit int) []string {
-	md = strings.ToValidUTF8(md, "\uFFFD")
-	if size(md) <= limit {
-		return []string{md}
-	}
-	var parts []string
-	var part strings.Builder
-	used := 0
-	flush := func() {
-		if s := strings.Trim(part.String(), "\n"); s != "" {
-			parts = append(parts, s)
-		}
-		part.Reset()
-		used = 0
-	}
-	for _, b := range blocks(md) {
-		cost := size(b) + between
-		if used > 0 && used+cost > limit {
-			flush()
-		}
-		if cost <= limit {
-			if used > 0 {
-				part.WriteString("\n\n")
-			}
-			part.WriteString(b)
-			used += cost
-			continue
-		}
-		for _, piece := range cut(b, limit) {
-			flush()
-			part.WriteString(piece)
-			used = size(piece) + between
-		}
-	}
-	flush()
-	if len(parts) == 0 {
-		return []string{clip(md, limit/8)}
-	}
-	return parts
-}
-
-// fence returns the marker of a line that opens a fenced block.
-func fence(line string) (marker string, ok bool) {
-	t := strings.TrimLeft(line, " ")
-	for _, c := range []string{"`", "~"} {
-		if n := len(t) - len(strings.TrimLeft(t, c)); n >= 3 {
-			return t[:n], true
-		}
-	}
-	return "", false
-}
-
-// blocks cuts Markdown at blank lines outside fenced blocks.
-func blocks(md string) []string {
-	var out, cur []string
-	open := ""
-	end := func() {
-		if len(cur) > 0 {
-			out = append(out, strings.Join(cur, "\n"))
-			cur = nil
-		}
-	}
-	for line := range strings.SplitSeq(md, "\n") {
-		m, is := fence(line)
-		switch {
-		case open != "":
-			cur = append(cur, line)
-			if is && strings.HasPrefix(m, open) && strings.Trim(strings.TrimSpace(line), m[:1]) == "" {
-				open = ""
-				end()
-			}
-			continue
-		case is:
-			end()
-			open = m
-		case strings.TrimSpace(line) == "":
-			end()
-			continue
-		}
-		cur = append(cur, line)
-	}
-	end()
-	return out
-}
-
-// cut breaks one block that is too large, by lines, and a line by characters.
-func cut(block string, limit int) []string {
-	lines := strings.Split(block, "\n")
-	head, tail := "", ""
-	if m, ok := fence(lines[0]); ok {
-		head, tail = lines[0]+"\n", "\n"+m
-		lines = lines[1:]
-		if n := len(lines); n > 0 && strings.TrimSpace(lines[n-1]) == m {
-			lines = lines[:n-1]
-		}
-	}
-	room := limit - size(head+tail) - 64
-	if room < limit/2 { // a fence line that long is none
-		head, tail, room = "", "", limit-64
-	}
-	var out []string
-	var cur strings.Builder
-	used := 0
-	flush := func() {
-		if cur.Len() > 0 {
-			out = append(out, head+strings.TrimSuffix(cur.String(), "\n")+tail)
-		}
-		cur.Reset()
-		used = 0
-	}
-	for _, line := range lines {
-		for _, piece := range chop(line, room/24) {
-			cost := 2*jsonSize(html.EscapeString(piece)) + 16
-			if used > 0 && used+cost > room {
-				flush()
-			}
-			cur.WriteString(piece)
-			used += cost
-		}
-		cur.WriteByte('\n')
-	}
-	flush()
-	return out
-}
-
-// chop cuts a line into pieces of at most n bytes, between characters.
-func chop(line string, n int) []string {
-	var out []string
-	for len(line) > n {
-		at := n
-		for at > 0 && !utf8.RuneStart(line[at]) {
-			at--
-		}
-		out = append(out, line[:at])
-		line = line[at:]
-	}
-	return append(out, line)
 }

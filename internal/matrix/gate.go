@@ -318,13 +318,13 @@ func (g *gate) stripMention(text, name string) string {
 }
 
 // clean removes what has no place in a text that a model reads: control
-// characters, and those that make text run backwards.
+// characters, and those that nobody sees or that make text run backwards.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0xfeff, r == utf8.RuneError:
+		case unicode.IsControl(r), hidden(r), r == utf8.RuneError:
 			return -1
 		}
 		return r

@@ -14,6 +14,10 @@ import (
 // why it is refused.
 const smallest = 2000
 
+// editing is what an edit of a message may cost more than the message did: one
+// that fits must fit when it is said again.
+const editing = 1500
+
 // tooLarge tells whether a homeserver, or a proxy in front of it, refused an
 // event for its size.
 func tooLarge(err error) bool {
@@ -25,7 +29,7 @@ func tooLarge(err error) bool {
 // more, and tells whether that was possible. The limit is not known: proxies
 // have limits of their own. What is still too large comes here again.
 func (c *Client) divide(ctx context.Context, r outRow) (bool, error) {
-	limit := max(size(r.text)/2, smallest)
+	limit := max(size(r.text)/2-editing, smallest)
 	parts := split(r.text, limit)
 	if len(parts) < 2 {
 		return false, nil

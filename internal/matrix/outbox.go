@@ -60,7 +60,8 @@ func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	if err := c.q.say(ctx, room, m, split(m.Text, partSize)); err != nil {
+	parts, _ := layOut(m.Text, false)
+	if err := c.q.say(ctx, room, m, parts); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -364,7 +365,7 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 // asked, and a message that is for somebody mentions them; nobody else is ever
 // mentioned, whatever the text says.
 func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
-	m := &event.MessageEventContent{MsgType: event.MsgText, Body: r.text, Mentions: &event.Mentions{}}
+	m := &event.MessageEventContent{MsgType: event.MsgText, Body: plainBody(r.text), Mentions: &event.Mentions{}}
 	if r.kind == "notice" {
 		m.MsgType = event.MsgNotice
 	}
@@ -383,6 +384,9 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	if err := c.relate(ctx, m, r, facts.private()); err != nil {
 		return nil, err
 	}
+	if m.RelatesTo != nil {
+		m.Body = keepQuote(m.Body)
+	}
 	if r.replyTo != "" && !facts.private() {
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
@@ -396,8 +400,9 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 	return m, nil
 }
 
-// edit makes content replace what event said. Clients that know no edits see
-// the first words only: the whole text twice may be too large for one event.
+// edit makes content replace what event said. Clients that know no edits show it
+// as another message, so it says all of it there too, unless the text twice is too
+// large for one event.
 func edit(content *event.MessageEventContent, target id.EventID) *event.MessageEventContent {
 	c := *content
 	c.RelatesTo = nil
@@ -405,8 +410,7 @@ func edit(content *event.MessageEventContent, target id.EventID) *event.MessageE
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	c.Body = "* " + clip(c.Body, 200)
-	c.Format, c.FormattedBody = "", ""
+	c.Body, c.Format, c.FormattedBody = fallback(&full)
 	return &c
 }
 

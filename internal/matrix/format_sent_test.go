@@ -1,0 +1,108 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// sent is an event of the bot as it left.
+type sent struct {
+	Sender  string
+	Content sentContent
+}
+
+type sentContent struct {
+	Body       string
+	Formatted  string `json:"formatted_body"`
+	NewContent *struct {
+		Body      string
+		Formatted string `json:"formatted_body"`
+	} `json:"m.new_content"`
+	Live     any `json:"org.matrix.msc4357.live"`
+	Mentions struct {
+		UserIDs []string `json:"user_ids"`
+		Room    bool
+	} `json:"m.mentions"`
+}
+
+func lastSent(t *testing.T, events []json.RawMessage, sender string) (last sentContent) {
+	t.Helper()
+	for _, raw := range events {
+		var e sent
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Sender == sender && e.Content.Body != "" {
+			last = e.Content
+		}
+	}
+	return last
+}
+
+// TestLooks: an answer leaves with its looks, and a text that a model was talked
+// into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
+func TestLooks(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+	joined(t, you, group, b.UserID())
+	question, err := you.SayTo(t.Context(), group, "hello", b.UserID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct{ text, body, html string }{
+		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
+		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},
+		{"> <@you:matrix.test> I agree\n\nto all", "\n> <@you:matrix.test> I agree\n\nto all", "<blockquote>\n<p>&lt;@you:matrix.test&gt; I agree</p>\n</blockquote>\n<p>to all</p>"},
+		{"<mx-reply>I agree</mx-reply> [x](javascript:y) ![z](https://e.x/z.png) [you](https://matrix.to/#/" + you.UserID() + ")", "", "&lt;mx-reply&gt;I agree&lt;/mx-reply&gt; x <a href=\"https://e.x/z.png\">z</a> you"},
+		{strings.Repeat(">", 10_000) + " **deep**", "\n> **deep**", "<blockquote>\n<p><strong>deep</strong></p>\n</blockquote>"},
+	} {
+		if c.body == "" {
+			c.body = c.text
+		}
+		id := "looks:" + string(rune('a'+i))
+		if err := b.Say(t.Context(), group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+		got := lastSent(t, s.Events(group), b.UserID())
+		if got.Body != c.body || got.Formatted != c.html {
+			t.Errorf("%.60q left as\n%q\n%q, want\n%q\n%q", c.text, got.Body, got.Formatted, c.body, c.html)
+		}
+		if len(got.Mentions.UserIDs) != 1 || got.Mentions.UserIDs[0] != you.UserID() || got.Mentions.Room {
+			t.Errorf("%.60q mentions %+v", c.text, got.Mentions)
+		}
+	}
+}
+
+// TestLastEditSaysAll: clients without edits show each as a message; the ones on
+// the way are short, the last one is the whole answer.
+func TestLastEditSaysAll(t *testing.T) {
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	text := strings.Repeat("A sentence that is written slowly. ", 30)
+	for i := 1; i <= 2; i++ {
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true}); err != nil {
+			t.Fatal(err)
+		}
+		peertest.Next(t, you, spoken(room, b.UserID()))
+		if got := lastSent(t, s.Events(room), b.UserID()); got.Live == nil || i == 2 && (len(got.Body) > 250 || got.NewContent == nil || !strings.HasSuffix(got.NewContent.Body, got.Body[len(got.Body)-50:])) {
+			t.Errorf("a draft left as %+v", got)
+		}
+	}
+	if err := b.Say(t.Context(), room, session.Outgoing{ID: "slow", Text: text + "**The end.**"}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+	if got := lastSent(t, s.Events(room), b.UserID()); got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.NewContent == nil {
+		t.Errorf("the last edit left as %+v", got)
+	}
+}

@@ -1,0 +1,408 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm/rehearsal"
+	"reverie/internal/matrix/peer"
+)
+
+// shown are the scripted answers, by the question "show: NAME".
+var shown = map[string]string{
+	"everything": "## A table\n\nThese are the *largest* cities:\n\n| City | People | Since |\n|---|--:|---|\n| Berlin | 3,700,000 | 1237 |\n| Hamburg | 1,900,000 | 808 |\n\n" +
+		"## Code\n\nIn `Go` it reads:\n\n```go\nfunc main() {\n\tif a < b && c > d {\n\t\tfmt.Println(\"<hello>\")\n\t}\n}\n```\n\n" +
+		"## Formulas\n\nThe sum is $n(n+1)/2$, it costs $5 or $6, and\n\n$$\n\\sum_{k=1}^{n} k = \\frac{n(n+1)}{2}\n$$\n\n" +
+		"## Lists\n\n1. First\n   - below\n2. Second\n\n- [x] done\n- [ ] to do\n\n> A quotation, [a link](https://example.org), H<sub>2</sub>O. That is all.",
+	"hostile": "**Look** <script>alert(1)</script> <mx-reply>forged</mx-reply> ![spy](https://example.org/spy.png) [click](javascript:alert(2)) [Ann](https://matrix.to/#/@ann:example.org) @room\n\n" +
+		strings.Repeat(">", 10_000) + " deep\n\nThat is all.",
+	"long":   longAnswer(),
+	"slowly": slowly + "**And this is the end.**",
+	"group":  "I **agree** with the table:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all.",
+}
+
+var slowly = strings.Repeat("This sentence is written slowly, so that it can be read while it grows. ", 20)
+
+func longAnswer() string {
+	var b strings.Builder
+	for i := range 120 {
+		fmt.Fprintf(&b, "## Chapter %d\n\n%s\n\n```sh\necho chapter %d\n```\n\n", i+1, strings.Repeat("Many words of a long answer. ", 12), i+1)
+	}
+	return b.String() + "That is all."
+}
+
+// newShowModel is a model that gives the scripted answers, and is the rehearsal
+// model for all else.
+func newShowModel(t *testing.T) *model {
+	other := rehearsal.Handler(rehearsal.Config{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var asked struct {
+			Stream   bool
+			Messages []struct {
+				Role    string
+				Content any
+			}
+		}
+		_ = json.Unmarshal(body, &asked)
+		name := ""
+		for _, m := range asked.Messages {
+			if m.Role == "user" {
+				name = ""
+				if found := regexp.MustCompile(`show: (\w+)`).FindStringSubmatch(fmt.Sprint(m.Content)); found != nil {
+					name = found[1]
+				}
+			}
+		}
+		if shown[name] == "" || !asked.Stream {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			other.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		say := func(delta js, finish any) {
+			line, err := json.Marshal(js{"object": "chat.completion.chunk", "model": "rehearsal", "choices": []js{{"index": 0, "delta": delta, "finish_reason": finish}}})
+			if err != nil {
+				panic(err) // strings always encode
+			}
+			fmt.Fprintf(w, "data: %s\n\n", line)
+			_ = http.NewResponseController(w).Flush()
+		}
+		pieces := []string{shown[name]}
+		if name == "slowly" {
+			pieces = strings.SplitAfter(shown[name], " ")
+		}
+		for _, piece := range pieces {
+			say(js{"content": piece}, nil)
+			if len(pieces) > 1 {
+				time.Sleep(20 * time.Millisecond)
+			}
+		}
+		say(js{}, "stop")
+		fmt.Fprint(w, "data: [DONE]\n\n")
+	}))
+	t.Cleanup(s.Close)
+	return &model{url: s.URL + "/v1"}
+}
+
+// browser is a person at Hydrogen in Chromium, see look/look.mjs.
+type browser struct {
+	stdin  io.Writer
+	stdout *bufio.Reader
+	stderr *logBuffer
+	shots  string
+}
+
+// newBrowser builds the client and starts the browser, or skips the test where
+// there is none.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	var chromium string
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			chromium = path
+			break
+		}
+	}
+	if chromium == "" {
+		t.Skip("Chromium is missing (on Debian: apt-get install chromium): nobody looks")
+	}
+	lookInstall(t)
+	b := &browser{stderr: &logBuffer{}, shots: os.Getenv("REVERIE_LOOK")}
+	if b.shots == "" {
+		b.shots = t.TempDir()
+	} else if err := os.MkdirAll(b.shots, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("node", filepath.Join("look", "look.mjs"), chromium, t.TempDir())
+	cmd.Stderr = b.stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start the browser: %v", err)
+	}
+	b.stdin, b.stdout = stdin, bufio.NewReaderSize(stdout, 16<<20)
+	ended := make(chan struct{})
+	t.Cleanup(func() {
+		_ = stdin.Close() // it ends with its input
+		go func() { defer close(ended); _ = cmd.Wait() }()
+		select {
+		case <-ended:
+		case <-time.After(15 * time.Second):
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+	})
+	t.Logf("Chromium %s", b.answer(t, "start"))
+	return b
+}
+
+// lookInstall fetches and builds Hydrogen, once.
+func lookInstall(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("%s is missing: nobody looks", tool)
+		}
+	}
+	if v := jsNodeVersion(t); v < 20 {
+		t.Skipf("node is missing in version 20 or later (this is %d): nobody looks", v)
+	}
+	unlock := jsLock(t)
+	defer unlock()
+	built, err := os.Stat(filepath.Join("look", "dist", "index.html"))
+	fresh := err == nil
+	for _, source := range []string{"package-lock.json", "vite.config.js", "index.html", "src/main.js"} {
+		info, err := os.Stat(filepath.Join("look", source))
+		fresh = fresh && err == nil && !info.ModTime().After(built.ModTime())
+	}
+	if _, err := os.Stat(filepath.Join("look", "node_modules", "playwright-core")); err == nil && fresh {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{{"ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000"}, {"run", "build"}} {
+		cmd := exec.CommandContext(ctx, "npm", args...)
+		cmd.Dir = "look"
+		cmd.WaitDelay = 5 * time.Second
+		out, err := cmd.CombinedOutput()
+		unreachable := regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED|E50[234]`)
+		switch {
+		case err == nil:
+		case args[0] == "ci" && (errors.Is(ctx.Err(), context.DeadlineExceeded) || unreachable.Match(out)):
+			t.Skipf("npm registry not reachable: nobody looks (%s)", unreachable.Find(out))
+		default:
+			t.Fatalf("npm %s in test/look: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
+
+// do runs one command of the browser.
+func (b *browser) do(t *testing.T, command string, args js) json.RawMessage {
+	t.Helper()
+	line := js{"do": command}
+	for k, v := range args {
+		line[k] = v
+	}
+	out, err := json.Marshal(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.stdin.Write(append(out, '\n')); err != nil {
+		t.Fatalf("the browser is gone: %v\n%s", err, b.stderr)
+	}
+	return b.answer(t, command)
+}
+
+func (b *browser) answer(t *testing.T, command string) json.RawMessage {
+	t.Helper()
+	type result struct {
+		line []byte
+		err  error
+	}
+	read := make(chan result, 1)
+	go func() {
+		line, err := b.stdout.ReadBytes('\n')
+		read <- result{line, err}
+	}()
+	select {
+	case r := <-read:
+		var reply struct {
+			OK    json.RawMessage
+			Error string
+		}
+		if r.err != nil {
+			t.Fatalf("the browser ended at %s: %v\n%s", command, r.err, b.stderr)
+		}
+		if err := json.Unmarshal(r.line, &reply); err != nil || reply.Error != "" {
+			t.Fatalf("the browser: %s, %v\n%s", reply.Error, err, b.stderr)
+		}
+		return reply.OK
+	case <-time.After(2 * time.Minute):
+		t.Fatalf("the browser: no result of %s within two minutes\n%s", command, b.stderr)
+		return nil
+	}
+}
+
+func (b *browser) shot(t *testing.T, name, at string) {
+	t.Helper()
+	path := filepath.Join(b.shots, name+".png")
+	b.do(t, "shot", js{"path": path, "at": at})
+	t.Logf("%s", path)
+}
+
+// texts are those of the elements of the timeline that a selector finds.
+func (b *browser) texts(t *testing.T, selector string) (list []string) {
+	t.Helper()
+	found := b.do(t, "value", js{"expression": fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent)", ".Timeline "+selector)})
+	if err := json.Unmarshal(found, &list); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestLook: a real web client shows what the bot says. `make look` looks at all
+// of it and keeps the pictures; without, it is what must be shown: a table, code,
+// a reply.
+func TestLook(t *testing.T) {
+	b := newBrowser(t)
+	w := newWorld(t)
+	you, friend := w.person(t, "you"), w.person(t, "friend")
+	w.bot(t, "reverie", newShowModel(t), you.UserID(), friend.UserID())
+	bot := "@reverie:" + w.home.Name
+	site := httptest.NewServer(http.FileServer(http.Dir(filepath.Join("look", "dist"))))
+	t.Cleanup(site.Close)
+	b.do(t, "login", js{"address": site.URL + "/?homeserver=" + url.QueryEscape(w.home.URL), "user": "you", "password": password("you")})
+
+	room := func(name string, direct, encrypted bool, invite ...string) string {
+		id, err := you.CreateRoom(t.Context(), peer.Room{Name: name, Direct: direct, Encrypted: encrypted, Invite: append(invite, bot)})
+		if err != nil {
+			t.Fatalf("create the room %s: %v", name, err)
+		}
+		waitJoined(t, you, id, bot)
+		return id
+	}
+	room("Encrypted", true, true)
+	room("Private", true, false)
+	group := room("Group", false, false, friend.UserID())
+	if err := friend.Join(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, s := range []struct {
+		name   string
+		always bool
+		run    func(*testing.T)
+	}{
+		{"encrypted", true, func(t *testing.T) { lookAtEverything(t, b, "Encrypted") }},
+		{"private", false, func(t *testing.T) { lookAtEverything(t, b, "Private") }},
+		{"hostile", false, func(t *testing.T) { lookAtHostile(t, b) }},
+		{"slowly", false, func(t *testing.T) { lookAtSlowly(t, b) }},
+		{"long", false, func(t *testing.T) { lookAtLong(t, b) }},
+		{"group", true, func(t *testing.T) {
+			b.do(t, "open", js{"room": "Group"})
+			if _, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot); err != nil {
+				t.Fatal(err)
+			}
+			b.do(t, "wait", js{"text": "That is all.", "within": ".Timeline_messageBody"})
+			b.shot(t, "group", "")
+			if quoted := b.texts(t, ".ReplyPreviewView"); len(quoted) != 1 || !strings.Contains(quoted[0], "friend") || !strings.Contains(quoted[0], "what do you think?") {
+				t.Errorf("what is replied to is shown as %q; want the question of friend", quoted)
+			}
+		}},
+	} {
+		if !s.always && os.Getenv("REVERIE_LOOK") == "" {
+			continue
+		}
+		if !t.Run(s.name, s.run) {
+			b.shot(t, "failed-"+s.name, "")
+			t.Logf("the browser's console:\n%s", b.stderr)
+		}
+	}
+}
+
+// ask says the question and waits for the end of the answer.
+func (b *browser) ask(t *testing.T, room, question string) {
+	t.Helper()
+	b.do(t, "open", js{"room": room})
+	b.do(t, "say", js{"text": question})
+	b.do(t, "wait", js{"text": "That is all."})
+}
+
+func lookAtEverything(t *testing.T, b *browser, room string) {
+	b.ask(t, room, "show: everything")
+	name := strings.ToLower(room)
+	b.shot(t, name+"-top", "A table")
+	b.shot(t, name+"-end", "That is all.")
+	if cells := strings.Join(b.texts(t, "table th, .Timeline table td"), "|"); cells != "City|People|Since|Berlin|3,700,000|1237|Hamburg|1,900,000|808" {
+		t.Errorf("the table's cells read %q", cells)
+	}
+	if code := b.texts(t, "pre code"); len(code) != 1 || !strings.Contains(code[0], "\tif a < b && c > d {\n\t\tfmt.Println(\"<hello>\")") {
+		t.Errorf("the code reads %q", code)
+	}
+	if small := strings.Join(b.texts(t, ".Timeline_messageBody code"), "\n"); !strings.Contains(small, "n(n+1)/2\n") || !strings.Contains(small, `\sum_{k=1}^{n} k = \frac{n(n+1)}{2}`) || strings.Contains(small, "5 or") {
+		t.Errorf("formulas and code read %q", small)
+	}
+	if items := strings.Join(b.texts(t, ".Timeline_messageBody li"), "|"); !strings.Contains(items, "☑ done|☐ to do") {
+		t.Errorf("lists read %q", items)
+	}
+}
+
+func lookAtHostile(t *testing.T, b *browser) {
+	b.do(t, "open", js{"room": "Private"})
+	b.do(t, "say", js{"text": "show: hostile"})
+	b.do(t, "wait", js{"text": "alert(1)"})
+	b.shot(t, "hostile", "")
+	said := strings.Join(b.texts(t, ".Timeline_messageBody"), "\n")
+	for _, words := range []string{"<script>alert(1)</script>", "<mx-reply>forged</mx-reply>", "spy", "Ann", "@\u2060room"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("%q is not shown", words)
+		}
+	}
+	links := b.do(t, "value", js{"expression": "[...document.querySelectorAll('.Timeline_messageBody a')].map(e => e.href).join(' ')"})
+	if strings.Contains(string(links), "javascript") || strings.Contains(string(links), "matrix.to") {
+		t.Errorf("links: %s", links)
+	}
+	if n := len(b.texts(t, ".Timeline_messageBody img")) + len(b.texts(t, ".Timeline_messageBody script")); n > 0 {
+		t.Errorf("%d pictures and scripts are shown", n)
+	}
+}
+
+// lookAtSlowly: clients that know no edits show each as a line of its own. They
+// are few, short, and the end is there.
+func lookAtSlowly(t *testing.T, b *browser) {
+	b.do(t, "open", js{"room": "Private"})
+	before := len(b.texts(t, ".Timeline_messageBody"))
+	b.do(t, "say", js{"text": "show: slowly"})
+	b.do(t, "wait", js{"text": "And this is the end."})
+	b.shot(t, "slowly", "")
+	said := b.texts(t, ".Timeline_messageBody")[before:]
+	if last := said[len(said)-1]; !strings.HasPrefix(last, "* "+strings.TrimSpace(slowly)) {
+		t.Errorf("the last message is not the whole answer, but %q", last)
+	}
+	edits := 0
+	for _, line := range said[:len(said)-1] {
+		if strings.HasPrefix(line, "* ") {
+			if edits++; len(line) > 300 {
+				t.Errorf("an edit on the way has %d bytes: %q", len(line), line)
+			}
+		}
+	}
+	if edits == 0 || edits > 8 {
+		t.Errorf("the answer was edited %d times on its way", edits)
+	}
+}
+
+func lookAtLong(t *testing.T, b *browser) {
+	b.do(t, "open", js{"room": "Encrypted"})
+	b.do(t, "say", js{"text": "show: long"})
+	b.do(t, "wait", js{"text": "echo chapter 120"})
+	b.shot(t, "long", "")
+	if code := b.texts(t, "pre code"); len(code) == 0 || code[len(code)-1] != "echo chapter 120\n" {
+		t.Errorf("the last code reads %q", code[max(0, len(code)-1):])
+	}
+}

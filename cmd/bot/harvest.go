@@ -76,7 +76,11 @@ func (b *bot) giveWay(ctx context.Context) (context.Context, func(), error) {
 	return b.background(ctx)
 }
 
-// ask puts one prompt to a model of role, for work in the background.
+// errCutOff comes with the beginning of an answer.
+var errCutOff = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+
+// ask puts one prompt to a model of role, for work in the background. An answer that was
+// cut off comes as far as it goes, with errCutOff.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 	warmth := float32(0.1)
 	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
@@ -84,7 +88,7 @@ func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 		return "", err
 	}
 	if reply.Finish == "length" {
-		return "", errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+		return reply.Text, errCutOff
 	}
 	return reply.Text, nil
 }

@@ -74,10 +74,11 @@ const (
 
 // spent is what was asked of models.
 type spent struct {
-	Calls  int `json:"calls"`
-	Tokens int `json:"tokens"`
-	Pairs  int `json:"pairs"`  // asked
-	Cached int `json:"cached"` // known from before
+	Calls  int    `json:"calls"`
+	Tokens int    `json:"tokens"`
+	Pairs  int    `json:"pairs"`  // asked
+	Cached int    `json:"cached"` // known from before
+	Most   Budget `json:"most"`   // what it may be
 }
 
 // ask gives each pair its verdict, as far as there is one: from what is known, or from
@@ -107,7 +108,7 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 	if n.silent {
 		return
 	}
-	within, cancel := context.WithTimeout(ctx, n.d.cfg.Budget.Time)
+	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
 	failed, garbled, lost := 0, 0, 0
 	defer func() {
@@ -154,11 +155,19 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 	}
 }
 
+// timeLeft is how long models may still be asked; the first question begins it.
+func (n *night) timeLeft() time.Duration {
+	if n.asking.IsZero() {
+		n.asking = time.Now()
+	}
+	return n.d.cfg.Budget.Time - time.Since(n.asking)
+}
+
 // spent says which part of the budget is used up.
 func (n *night) spent(ctx context.Context) string {
 	b := n.d.cfg.Budget
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || n.timeLeft() <= 0:
 		return "the time for questions to the model is used up"
 	case n.report.Cost.Calls >= b.Calls:
 		return fmt.Sprintf("the model was asked %d times", n.report.Cost.Calls)
@@ -282,6 +291,8 @@ func readArray(text string, out []verdict, list map[string]verdict) (n int) {
 const (
 	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
 	paraphraseFile = "prompts/DREAM_DEDUP.txt"
+	taskFile       = "prompts/DREAM_TASK.txt"
+	skillFile      = "prompts/DREAM_SKILL.txt"
 	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
 )
 

@@ -33,7 +33,7 @@ func (c *Config) completeHarvest(r *reader) {
 }
 
 // harvestFile is the template of the request that asks for facts.
-const harvestFile = "prompts/MEMORY_HARVEST.txt"
+const harvestFile = dream.HarvestTemplate
 
 func (b *bot) openHarvester() (*dream.Harvester, error) {
 	trusted, err := b.cfg.trusted()
@@ -101,7 +101,11 @@ func (b *bot) template(name string) (string, error) {
 		return "", fmt.Errorf("read a prompt: %w", err)
 	}
 	if strings.TrimSpace(string(text)) != "" {
-		return string(text), nil
+		wrong := dream.CheckTemplate(name, string(text))
+		if wrong == nil {
+			return string(text), nil
+		}
+		b.log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", name, "why", wrong)
 	}
 	text, err = fs.ReadFile(reverie.Data, name)
 	if err != nil {

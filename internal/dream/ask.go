@@ -6,11 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -287,15 +284,6 @@ func readArray(text string, out []verdict, list map[string]verdict) (n int) {
 	return n
 }
 
-// The templates, relative to the data folder.
-const (
-	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
-	paraphraseFile = "prompts/DREAM_DEDUP.txt"
-	taskFile       = "prompts/DREAM_TASK.txt"
-	skillFile      = "prompts/DREAM_SKILL.txt"
-	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
-)
-
 // prompt makes the request about batch from its template. The words of memories stand
 // between marks with a nonce, and no brace in them means anything.
 func (d *Dreamer) prompt(batch []*pair, nonce string) string {
@@ -355,25 +343,6 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	}
 	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
 }
-
-func (d *Dreamer) template(file string) string {
-	for _, from := range []fs.FS{d.cfg.Prompts, d.cfg.Default} {
-		if from == nil {
-			continue
-		}
-		b, err := fs.ReadFile(from, file)
-		if err == nil && strings.TrimSpace(string(b)) != "" {
-			return comment.ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.cfg.Log.Warn("a template could not be read; the one that came with the program is used", "file", file, "err", err)
-		}
-	}
-	return ""
-}
-
-// comment is what an owner writes into a template for other owners.
-var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 
 // hash names a pair without telling its words.
 func (p *pair) hash(salt []byte) string {

@@ -9,7 +9,7 @@ import (
 func TestSurvival(t *testing.T) {
 	for i, s := range sets {
 		t.Run(s.name, func(t *testing.T) {
-			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage"}[i]} {
+			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage"}[i%4]} {
 				of, err := measure(t.Context(), s, 1, []int{6, 3}[k], name)
 				if err != nil {
 					t.Fatal(err)

@@ -113,7 +113,7 @@ func (r Report) Summary() string {
 		what string
 	}{
 		{len(r.Merged), "merged"}, {len(r.Grouped), "put together"}, {len(r.Superseded), "superseded"}, {len(r.Archived), "put away"},
-		{len(r.Back), "brought back"}, {len(r.Tasks), "of the tasks"}, {len(r.Skills), "of the skills"}, {len(r.Questions) + len(r.Proposals), "questions"},
+		{len(r.Back), "brought back"}, {len(r.Tasks), "of the tasks tidied up"}, {len(r.Skills), "of the skills tidied up"}, {len(r.Questions) + len(r.Proposals), "questions"},
 	} {
 		switch {
 		case p.n == 1 && p.what == "questions":
@@ -125,7 +125,10 @@ func (r Report) Summary() string {
 	if r.State == Undone {
 		parts = []string{fmt.Sprintf("taken back: %d memories are as they were", len(r.Back)+len(r.Restored))}
 		if len(r.Chores) > 0 {
-			parts = append(parts, strings.Join(r.Chores, ", "))
+			if len(r.Back)+len(r.Restored) == 0 {
+				parts = []string{"taken back"}
+			}
+			parts[0] += ": " + strings.Join(r.Chores, ", ")
 		}
 	}
 	if len(parts) == 0 {

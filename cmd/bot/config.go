@@ -118,6 +118,15 @@ type DreamingConfig struct {
 	Schedule string `yaml:"schedule"` // five cron fields; empty = never
 	Zone     string `yaml:"zone"`     // of the schedule; empty = timezone
 	Notice   bool   `yaml:"notice"`   // tell the owner in the morning what was dreamt
+
+	Budget DreamBudget `yaml:"budget"`
+}
+
+// DreamBudget bounds what one dream asks of models.
+type DreamBudget struct {
+	Calls   int `yaml:"calls"`
+	Tokens  int `yaml:"tokens"`  // of questions and answers together, about
+	Minutes int `yaml:"minutes"` // of asking
 }
 
 // SeedConfig says how a new conversation begins.
@@ -187,13 +196,14 @@ const (
 func defaultConfig() *Config {
 	return &Config{
 		Name: "Reverie", Data: "./data", Timezone: "Local",
-		Prompt:  PromptConfig{Layout: "stable", Steering: true},
-		Context: ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
-		Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
-		Memory:  MemoryConfig{Backend: "local_vector", Isolation: "strict"},
-		Seed:    SeedConfig{Language: "en"},
-		Subs:    SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},
-		Log:     LogConfig{Level: "info", Format: "text"},
+		Prompt:   PromptConfig{Layout: "stable", Steering: true},
+		Context:  ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
+		Dreaming: DreamingConfig{Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
+		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
+		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},
+		Seed:     SeedConfig{Language: "en"},
+		Subs:     SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},
+		Log:      LogConfig{Level: "info", Format: "text"},
 	}
 }
 

@@ -80,6 +80,14 @@ func (c *Config) complete(r *reader, dir string) {
 		what, _, _ := strings.Cut(err.Error(), ", for example") // that one is of a task
 		r.fault("dreaming.schedule", "%s", what)
 	}
+	for _, l := range []struct {
+		key     string
+		n, most int
+	}{{"calls", c.Dreaming.Budget.Calls, 10_000}, {"tokens", c.Dreaming.Budget.Tokens, 100_000_000}, {"minutes", c.Dreaming.Budget.Minutes, 600}} {
+		if l.n < 1 || l.n > l.most {
+			r.fault("dreaming.budget."+l.key, "write a number from 1 to %d", l.most)
+		}
+	}
 	c.completeHarvest(r)
 	completeSubSessions(r, c.Subs)
 	if c.Web.Listen != "" && !loopback(c.Web.Listen) {

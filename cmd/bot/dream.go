@@ -11,7 +11,6 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/dream"
-	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
@@ -21,21 +20,24 @@ import (
 func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	c := dream.Config{
 		DB: b.db, Store: b.memory, Dir: b.cfg.Data, Prompts: os.DirFS(b.cfg.Data), Default: reverie.Data,
-		Location: b.cfg.location(), Log: b.log,
+		Location: b.cfg.location(), Log: b.log, Tasks: b.tasks, Skills: b.skills,
+		Budget: dream.Budget{Calls: b.cfg.Dreaming.Budget.Calls, Tokens: b.cfg.Dreaming.Budget.Tokens, Time: time.Duration(b.cfg.Dreaming.Budget.Minutes) * time.Minute},
+	}
+	var err error
+	if c.Trusted, err = b.cfg.trusted(); err != nil {
+		return nil, err
 	}
 	if len(b.cfg.LLM.Models) > 0 {
-		c.Ask = b.askRole
+		c.Ask = func(ctx context.Context, role, prompt string) (string, error) {
+			answer, err := b.ask(ctx, role, prompt)
+			if errors.Is(err, errCutOff) {
+				return answer, nil // what it says of some pairs counts
+			}
+			return answer, err
+		}
 		c.Model = func() string { return strings.Join(b.models.Role("dreaming"), " ") }
 	}
 	return dream.Open(c)
-}
-
-// askRole puts one prompt to the models of role. An answer that was cut off is given
-// as far as it goes.
-func (b *bot) askRole(ctx context.Context, role, text string) (string, error) {
-	cold := float32(0)
-	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: text}}, Temperature: &cold}, nil)
-	return reply.Text, err
 }
 
 // dreamTimes is when to dream.
@@ -105,7 +107,7 @@ type dreamCommand struct {
 
 type dreamNowCommand struct {
 	DryRun bool     `help:"Only show what would be done."`
-	Phase  []string `help:"Only this part: dedup, contradiction or stale. May be given several times."`
+	Phase  []string `help:"Only this part: dedup, contradiction, stale, tasks or skills. May be given several times."`
 	Talk   bool     `help:"Leave what was learned in the last ten minutes alone, as it is done at night."`
 	JSON   bool     `help:"Print JSON."`
 }

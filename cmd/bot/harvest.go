@@ -33,7 +33,7 @@ func (c *Config) completeHarvest(r *reader) {
 }
 
 // harvestFile is the template of the request that asks for facts.
-const harvestFile = "prompts/MEMORY_HARVEST.txt"
+const harvestFile = dream.HarvestTemplate
 
 func (b *bot) openHarvester() (*dream.Harvester, error) {
 	trusted, err := b.cfg.trusted()
@@ -76,7 +76,11 @@ func (b *bot) giveWay(ctx context.Context) (context.Context, func(), error) {
 	return b.background(ctx)
 }
 
-// ask puts one prompt to a model of role, for work in the background.
+// errCutOff comes with the beginning of an answer.
+var errCutOff = errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+
+// ask puts one prompt to a model of role, for work in the background. An answer that was
+// cut off comes as far as it goes, with errCutOff.
 func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 	warmth := float32(0.1)
 	reply, err := b.models.Complete(ctx, role, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: prompt}}, Think: llm.ThinkOff, Temperature: &warmth}, nil)
@@ -84,7 +88,7 @@ func (b *bot) ask(ctx context.Context, role, prompt string) (string, error) {
 		return "", err
 	}
 	if reply.Finish == "length" {
-		return "", errors.New("the answer was cut off at its greatest length; max_output of the model may be too small")
+		return reply.Text, errCutOff
 	}
 	return reply.Text, nil
 }
@@ -97,7 +101,11 @@ func (b *bot) template(name string) (string, error) {
 		return "", fmt.Errorf("read a prompt: %w", err)
 	}
 	if strings.TrimSpace(string(text)) != "" {
-		return string(text), nil
+		wrong := dream.CheckTemplate(name, string(text))
+		if wrong == nil {
+			return string(text), nil
+		}
+		b.log.Warn("a template cannot be used; the one that came with the program is used meanwhile", "file", name, "why", wrong)
 	}
 	text, err = fs.ReadFile(reverie.Data, name)
 	if err != nil {

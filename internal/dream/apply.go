@@ -69,7 +69,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 			n.note("it could not be looked whether everything is still found: %v", err)
 		}
 		if len(lost) == 0 {
-			return n.only(done.Done), nil
+			return n.only(done.Done), n.d.settle(ctx)
 		}
 		if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack(lost)); err != nil {
 			return n.only(done.Done), fmt.Errorf("%d memories are not found by their own words any more, and could not be brought back: %w", len(lost), err)
@@ -80,7 +80,9 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
 		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
-			return nil, nil
+			if steps = nil; n.chores.none() {
+				return nil, nil
+			}
 		}
 		batch = fmt.Sprintf("%s.%d", n.report.Run, try+1)
 	}
@@ -98,6 +100,12 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+			return err
+		}
+		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_chore WHERE run = ?`, n.report.Run); err != nil {
 			return err
 		}
 		for _, s := range n.steps {
@@ -184,20 +192,35 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 		return Report{}, err
 	}
 	defer release()
-	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, func(ctx context.Context, tx *sql.Tx) error {
+	if err := d.settle(ctx); err != nil {
+		return Report{}, err
+	}
+	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
+	also := func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ? AND kind <> 'question'`, run); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run)
+		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run); err != nil {
+			return err
+		}
+		var err error
+		r.Chores, err = d.undoChores(ctx, tx, run)
 		return err
-	})
-	if errors.Is(err, memory.ErrNothing) {
-		return Report{}, ErrNothing
+	}
+	undone, left, err := d.cfg.Store.UndoRun(ctx, batch, also)
+	if errors.Is(err, memory.ErrNothing) { // it did nothing to memories
+		var chores int
+		if err := d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_chore WHERE run = ? AND state = 'done'`, run).Scan(&chores); err != nil || chores == 0 {
+			return Report{}, errors.Join(ErrNothing, err)
+		}
+		_, err = d.cfg.Store.Apply(ctx, "undo "+run, nil, func(ctx context.Context, tx *sql.Tx, _ memory.Applied) error { return also(ctx, tx) })
+	}
+	if err == nil {
+		err = d.settle(ctx)
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("dream: %w", err)
 	}
-	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	for _, e := range undone.Back {
 		r.Back = append(r.Back, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
 	}

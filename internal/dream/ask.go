@@ -6,11 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -74,10 +71,11 @@ const (
 
 // spent is what was asked of models.
 type spent struct {
-	Calls  int `json:"calls"`
-	Tokens int `json:"tokens"`
-	Pairs  int `json:"pairs"`  // asked
-	Cached int `json:"cached"` // known from before
+	Calls  int    `json:"calls"`
+	Tokens int    `json:"tokens"`
+	Pairs  int    `json:"pairs"`  // asked
+	Cached int    `json:"cached"` // known from before
+	Most   Budget `json:"most"`   // what it may be
 }
 
 // ask gives each pair its verdict, as far as there is one: from what is known, or from
@@ -107,7 +105,7 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 	if n.silent {
 		return
 	}
-	within, cancel := context.WithTimeout(ctx, n.d.cfg.Budget.Time)
+	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
 	failed, garbled, lost := 0, 0, 0
 	defer func() {
@@ -154,11 +152,19 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 	}
 }
 
+// timeLeft is how long models may still be asked; the first question begins it.
+func (n *night) timeLeft() time.Duration {
+	if n.asking.IsZero() {
+		n.asking = time.Now()
+	}
+	return n.d.cfg.Budget.Time - time.Since(n.asking)
+}
+
 // spent says which part of the budget is used up.
 func (n *night) spent(ctx context.Context) string {
 	b := n.d.cfg.Budget
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || n.timeLeft() <= 0:
 		return "the time for questions to the model is used up"
 	case n.report.Cost.Calls >= b.Calls:
 		return fmt.Sprintf("the model was asked %d times", n.report.Cost.Calls)
@@ -278,13 +284,6 @@ func readArray(text string, out []verdict, list map[string]verdict) (n int) {
 	return n
 }
 
-// The templates, relative to the data folder.
-const (
-	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
-	paraphraseFile = "prompts/DREAM_DEDUP.txt"
-	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
-)
-
 // prompt makes the request about batch from its template. The words of memories stand
 // between marks with a nonce, and no brace in them means anything.
 func (d *Dreamer) prompt(batch []*pair, nonce string) string {
@@ -344,25 +343,6 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	}
 	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
 }
-
-func (d *Dreamer) template(file string) string {
-	for _, from := range []fs.FS{d.cfg.Prompts, d.cfg.Default} {
-		if from == nil {
-			continue
-		}
-		b, err := fs.ReadFile(from, file)
-		if err == nil && strings.TrimSpace(string(b)) != "" {
-			return comment.ReplaceAllString(strings.ReplaceAll(string(b), "\r\n", "\n"), "")
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.cfg.Log.Warn("a template could not be read; the one that came with the program is used", "file", file, "err", err)
-		}
-	}
-	return ""
-}
-
-// comment is what an owner writes into a template for other owners.
-var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
 
 // hash names a pair without telling its words.
 func (p *pair) hash(salt []byte) string {

@@ -25,8 +25,8 @@ type found struct {
 }
 
 const (
-	copula = ` is ist are sind was lautet heißt called named to auf beträgt now = `
-	number = `number nummer no nr `
+	copula = ` est es è is ist are sind was lautet heißt called named to auf beträgt now = `
+	number = `number nummer no nr numéro número numero `
 )
 
 // classes is the table of such questions. A text that belongs to none is never
@@ -34,18 +34,18 @@ const (
 // meeting) must not be in it.
 var classes = []*class{
 	{"residence", anyOf(`lives?|living|resides?|moved|relocated|based|home is|hometown is|residence is|home city is|` +
-		`wohnt|wohne|wohnhaft|lebt|lebe|umgezogen|gezogen|zieht|ziehe|zog|wohnort ist|wohnsitz ist|habite|vive|vivo|abita`),
+		`wohnt|wohne|wohnhaft|lebt|lebe|umgezogen|gezogen|zieht|ziehe|zog|wohnort ist|wohnsitz ist|habite|vit|vis|déménagé|installée?|réside|vive|vivo|reside|mudó|mudado|abita|abito|risiede|trasferit[oa]|живет|живёт|переехал[аи]?`),
 		setOf(`live lives living reside resides moved move relocated based home city town residence hometown place flat apartment house over
-wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsitz stadt um habite vive vivo abita`),
-		setOf(`in to nach is ist na en à a`), true, 3},
-	{"employer", anyOf(`works? (?:now )?(?:at|for)|working (?:at|for)|employed (?:at|by)|employer is|job (?:at|with)|hired by|arbeitet (?:jetzt |nun )?(?:bei|für)|arbeite (?:jetzt |nun )?(?:bei|für)|angestellt bei|beschäftigt bei|arbeitgeber ist`),
-		setOf(`work works working employed employer job hired started company arbeitet arbeite angestellt beschäftigt arbeitgeber firma`),
-		setOf(`at for by with is bei für ist`), false, 3},
-	{"job", anyOf(`works? (?:now )?as|working as|job is|occupation is|profession is|job title is|arbeitet (?:jetzt |nun )?als|arbeite (?:jetzt |nun )?als|von beruf|beruf ist`),
-		setOf(`work works working job occupation profession title career arbeitet arbeite beruf`), setOf(`as is als ist to`), false, 3},
-	{"phone", anyOf(`((?:\p{L}+)?(?:phone|telephone|mobile|cell|handy|telefon|festnetz|rufnummer)\p{L}*)`),
-		setOf(`phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), setOf(copula), true, 6},
-	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|schlüssel|kontonummer|nummer|number))`),
+wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsitz stadt um habite vit vis a installé déménagé réside vive vivo reside mudó mudado se ha abita abito risiede si è trasferito trasferita живет живёт переехал переехала`),
+		setOf(`in to nach is ist na en à a в на`), true, 3},
+	{"employer", anyOf(`works? (?:now )?(?:at|for)|working (?:at|for)|employed (?:at|by)|employer is|job (?:at|with)|hired by|arbeitet (?:jetzt |nun )?(?:bei|für)|arbeite (?:jetzt |nun )?(?:bei|für)|angestellt bei|beschäftigt bei|arbeitgeber ist|travaille (?:maintenant )?(?:chez|pour)|trabaja (?:ahora )?(?:en|para)|lavora (?:ora |adesso )?(?:per|presso|da|alla)`),
+		setOf(`work works working employed employer job hired started company arbeitet arbeite angestellt beschäftigt arbeitgeber firma travaille trabaja lavora`),
+		setOf(`at for by with is bei für ist chez pour en para per presso da alla`), false, 3},
+	{"job", anyOf(`works? (?:now )?as|working as|job is|occupation is|profession is|job title is|arbeitet (?:jetzt |nun )?als|arbeite (?:jetzt |nun )?als|von beruf|beruf ist|travaille (?:maintenant )?comme|trabaja (?:ahora )?como|lavora (?:ora |adesso )?come`),
+		setOf(`work works working job occupation profession title career arbeitet arbeite beruf travaille trabaja lavora`), setOf(`as is als ist to comme como come`), false, 3},
+	{"phone", anyOf(`((?:\p{L}+)?(?:phone|telephone|mobile|cell|handy|telefon|festnetz|rufnummer|téléphone|teléfono|móvil|cellulare)\p{L}*)`),
+		setOf(`téléphone teléfono móvil telefono cellulare numéro número numero phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), setOf(copula), true, 6},
+	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|schlüssel|kontonummer|nummer|number|contraseña|código|codice|mot de passe))`),
 		setOf(number), setOf(copula), false, 4},
 	{"size", anyOf(`(shoe size|height|weight|salary|rent|budget|deadline|blood type|desk|seat|locker|office|room|schuhgröße|größe|gewicht|gehalt|miete|blutgruppe|frist|tisch|platz|schließfach|büro|zimmer)(?:(?: number)? is|(?: nummer)? ist| beträgt| changed| is now| ist jetzt)`),
 		setOf(`shoe size height weight salary rent budget deadline blood type desk seat locker office room schuhgröße größe gewicht gehalt miete blutgruppe frist tisch platz schließfach büro zimmer ` + number),
@@ -178,7 +178,7 @@ func (c *class) answer(a, b *signature) (answer, bool) {
 		if c.words[t.text] && out.start < 0 {
 			out.start = len(slices.DeleteFunc(slices.Clone(a.tokens[:i]), func(t token) bool { return t.small }))
 		}
-		if t.small || asides[t.text] || c.words[t.text] || c.lead[t.text] || b.index(t) >= 0 {
+		if t.former || t.small || asides[t.text] || c.words[t.text] || c.lead[t.text] || b.index(t) >= 0 {
 			continue
 		}
 		if len(out.words) > 0 && (i != last+1 && !joins(a.tokens[last+1:i]) || t.after) {
@@ -214,6 +214,9 @@ func (c *class) leads(tokens []token, at int) bool {
 // index is where s has a word that may be t, or -1.
 func (s *signature) index(t token) int {
 	return slices.IndexFunc(s.tokens, func(u token) bool {
+		if u.former {
+			return false
+		}
 		if t.text == u.text {
 			return true
 		}

@@ -1,8 +1,8 @@
-// Package dream makes memory of conversations (Harvester), and puts it in order while
-// nobody talks (Dreamer): it plans, checks the plan,
+// Package dream makes memory of conversations (Harvester), and puts it, the tasks and the
+// skills in order while nobody talks (Dreamer): it plans, checks the plan,
 // keeps a copy, does all of it in one transaction, looks whether everything is still
-// found, and says what it did. No text is ever changed or removed; whatever a model
-// says, what holds stays known, and all of it can be taken back.
+// found, and says what it did. No memory is ever changed in its words or removed; whatever a
+// model says, what holds stays known, and all of it can be taken back.
 package dream
 
 import (
@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/task"
 )
 
 // Ask puts one prompt to the models of a role and returns what they say. An error
@@ -30,20 +32,23 @@ const role = "dreaming"
 
 // Budget bounds what one dream asks of models.
 type Budget struct {
-	Calls  int           // 0 = 60
-	Tokens int           // of prompts and answers together, about; 0 = 200,000
-	Time   time.Duration // of all that is asked; 0 = 30 minutes
+	Calls  int           `json:"calls"`  // 0 = 60
+	Tokens int           `json:"tokens"` // of prompts and answers together, about; 0 = 200,000
+	Time   time.Duration `json:"time"`   // of all that is asked; 0 = 30 minutes
 }
 
 // Config says what a Dreamer works with.
 type Config struct {
 	DB      *sql.DB // with the tables of the migrations; the caller closes it
 	Store   *memory.Store
-	Dir     string        // the data folder; copies and reports go to dreams in it
-	Prompts fs.FS         // what prompts/DREAM_*.txt is read from, anew each time
-	Default fs.FS         // what stands in for a template that cannot be read
-	Ask     Ask           // nil = without a model
-	Model   func() string // names what Ask asks: another one is asked again; nil = ""
+	Tasks   *task.Store            // nil = tasks are left alone
+	Skills  *skill.Library         // nil = skills are left alone
+	Trusted func(user string) bool // whose word counts for a task; nil = everybody's in the transcript
+	Dir     string                 // the data folder; copies and reports go to dreams in it
+	Prompts fs.FS                  // what prompts/DREAM_*.txt is read from, anew each time
+	Default fs.FS                  // what stands in for a template that cannot be read
+	Ask     Ask                    // nil = without a model
+	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
 	// Quiet waits until nobody is being answered; it is called before each question to
 	// a model. nil = it is always quiet.
 	Quiet    func(context.Context) error
@@ -70,10 +75,12 @@ const (
 	Dedup         Phase = "dedup"         // what is said twice
 	Contradiction Phase = "contradiction" // what holds no longer
 	Stale         Phase = "stale"         // what nobody needed for long
+	Tasks         Phase = "tasks"         // what was done, asked for twice, or never spoken of again
+	Skills        Phase = "skills"        // what nobody used for long, and what there is twice
 )
 
 // Phases lists all phases in their order.
-var Phases = []Phase{Dedup, Contradiction, Stale}
+var Phases = []Phase{Dedup, Contradiction, Stale, Tasks, Skills}
 
 // Options say how to dream.
 type Options struct {
@@ -133,7 +140,7 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	defer d.mu.Unlock()
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	n := &night{d: d, o: o, now: now, report: Report{
-		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun,
+		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
 	}}
 	release, err := d.lease(ctx, n.report.Run)
 	if err != nil {
@@ -171,6 +178,8 @@ type night struct {
 	asked    map[[2]string]bool    // questions that were put already
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said
+	chores   chores
+	asking   time.Time // when the first question was put to a model
 	more     bool
 	silent   bool // the model does not answer, or nothing that can be read
 }
@@ -186,6 +195,9 @@ func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.
 
 func (n *night) dream(ctx context.Context) error {
 	if !n.o.DryRun {
+		if err := n.d.settle(ctx); err != nil {
+			return err
+		}
 		if err := n.d.begin(ctx, n.report.Run, n.now); err != nil {
 			return err
 		}
@@ -194,12 +206,16 @@ func (n *night) dream(ctx context.Context) error {
 		return err
 	}
 	n.validate()
+	if err := n.planChores(ctx); err != nil {
+		return err
+	}
 	if n.o.DryRun {
 		n.report.State = Planned
 		n.tell(n.steps)
+		n.tellChores(n.chores.tasks, n.chores.skills)
 		return nil
 	}
-	if len(n.steps) == 0 {
+	if len(n.steps) == 0 && n.chores.none() {
 		n.report.State = Nothing
 		return nil
 	}
@@ -211,10 +227,11 @@ func (n *night) dream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.report.State = AppliedState; len(done) == 0 {
+	if n.report.State = AppliedState; len(done) == 0 && n.chores.none() {
 		n.report.State = Nothing
 	}
 	n.tell(done)
+	n.tellChores(n.chores.tasks, n.chores.skills)
 	n.report.Diff = diff(before, n.d.ownersFile())
 	return nil
 }

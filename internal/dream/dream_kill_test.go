@@ -9,12 +9,20 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/skill"
+	"reverie/internal/task"
 )
 
-const dreamKilled = "REVERIE_TEST_DREAM_IN"
+const (
+	dreamKilled   = "REVERIE_TEST_DREAM_IN"
+	dreamKilledAt = "REVERIE_TEST_DREAM_AT"
+)
 
 // TestKilledWhileDreaming: a process that dreams is killed at any moment, and memory is
 // as it was before or as it is after, nothing between. REVERIE_DREAM_KILLS = how often;
@@ -28,15 +36,22 @@ func TestKilledWhileDreaming(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("REVERIE_DREAM_KILLS")); err == nil {
 		kills = n
 	}
-	world := facts()
-	from := prepare(t, world)
-	w := openWorld(t, from, world, perfect)
-	before := fingerprint(t, w.d.cfg.DB, false)
+	from := prepare(t, facts())
+	prepareChores(t, from)
+	w := openWorld(t, from, facts(), perfect)
+	w.withChores()
+	state := func(w *world) string {
+		return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() + tree(t, filepath.Join(w.dir, "skills"), true)
+	}
+	before := state(w)
 	exact := fingerprint(t, w.d.cfg.DB, true)
 	began := time.Now()
 	w.dream(Options{})
 	took := time.Since(began)
-	after := fingerprint(t, w.d.cfg.DB, false)
+	after := state(w)
+	if !strings.Contains(after, `"deleted"`) || !strings.Contains(after, ".archive/hum.md") {
+		t.Fatal("it did nothing to tasks and skills")
+	}
 	if before == after {
 		t.Fatal("the dream did nothing")
 	}
@@ -54,7 +69,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWhileDreaming$")
-		cmd.Env = append(os.Environ(), dreamKilled+"="+dir)
+		cmd.Env = append(os.Environ(), dreamKilled+"="+dir, dreamKilledAt+"="+w.now.Format(time.RFC3339Nano))
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -69,8 +84,14 @@ func TestKilledWhileDreaming(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		db, _ := openStore(t, dir)
-		switch fingerprint(t, db, false) {
+		db, s := openStore(t, dir)
+		k := &world{t: t, dir: dir, now: w.now.Add(24 * time.Hour)}
+		k.openDreamer(db, s, perfect)
+		k.withChores()
+		if err := k.d.Settle(t.Context()); err != nil { // as when the program begins
+			t.Fatal(err)
+		}
+		switch state(k) {
 		case before:
 			unchanged++
 		case after:
@@ -83,6 +104,54 @@ func TestKilledWhileDreaming(t *testing.T) {
 	t.Logf("%d kills: %d times as before, %d times as after", kills, unchanged, done)
 }
 
+// prepareChores adds two tasks that ask for the same, and skills that nobody uses.
+func prepareChores(t *testing.T, dir string) {
+	t.Helper()
+	db, _ := openStore(t, dir)
+	old := time.Now().AddDate(0, 0, -200)
+	for _, query := range []string{
+		`INSERT INTO room (id) VALUES ('!r')`,
+		`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES ('task_twin0001', '!r', 'x', 'Water the plants', 5, 'active', 1, 1), ('task_twin0002', '!r', 'x', 'water the plants!', 5, 'active', 2, 2)`,
+		fmt.Sprintf(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES ('!r', 1, 'user', '$0', 'x', 'hello', %d)`, old.UnixMilli()),
+	} {
+		if _, err := db.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for day := range 12 {
+		if _, err := db.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES ('!r', 1, 'user', ?, 'x', 'hello', ?)`,
+			fmt.Sprint("$d", day), time.Now().AddDate(0, 0, -10-day).UnixMilli()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "skills"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dust.md", "fold.md", "hum.md"} {
+		path := filepath.Join(dir, "skills", name)
+		if err := os.WriteFile(path, []byte("How to "+name+"\n\nSlowly.\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withChores has the dreamer put tasks and skills in order, too, all at one time.
+func (w *world) withChores() {
+	dir := filepath.Join(w.dir, "skills")
+	entries, _ := os.ReadDir(dir)
+	old := time.Now().AddDate(0, 0, -200)
+	for _, e := range entries {
+		_ = os.Chtimes(filepath.Join(dir, e.Name()), old, old) // copying made them new
+	}
+	w.d.cfg.Tasks, w.d.cfg.Skills = task.NewStore(w.d.cfg.DB, nil), skill.Open(dir)
+}
+
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)
 	w := &world{t: t, dir: dir, facts: facts(), of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
@@ -91,7 +160,12 @@ func dreamUntilKilled(t *testing.T, dir string) {
 			w.of[text] = &w.facts[i]
 		}
 	}
+	var err error
+	if w.now, err = time.Parse(time.RFC3339Nano, os.Getenv(dreamKilledAt)); err != nil {
+		t.Fatal(err)
+	}
 	w.openDreamer(db, s, perfect)
+	w.withChores()
 	fmt.Println("begins")
 	w.dream(Options{})
 }

@@ -75,7 +75,7 @@ func (d *Dreamer) finish(ctx context.Context, n *night) error {
 		_, failed := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, 'question', ?, ?, ?)`, r.Run, q.First, q.Second, q.Why)
 		err = errors.Join(err, failed)
 	}
-	return errors.Join(err, d.write(r))
+	return errors.Join(err, d.told(ctx, n), d.write(r))
 }
 
 // remember reads what earlier dreams left to know.
@@ -160,6 +160,9 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
 			return err
 		}
+	}
+	if err := n.recordChores(ctx, tx); err != nil {
+		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, n.report.Run)
 	return err

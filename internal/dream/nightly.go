@@ -53,6 +53,9 @@ func (n *Nightly) Run(ctx context.Context) error {
 	if n.Long == 0 {
 		n.Long = 10 * time.Minute
 	}
+	if err := n.Dreamer.Settle(ctx); err != nil && ctx.Err() == nil {
+		n.Log.Warn("what a dream had still to do to skills waits for the next one", "err", err)
+	}
 	began := n.Dreamer.cfg.Now()
 	for {
 		due, err := n.due(ctx, began)
@@ -155,10 +158,10 @@ func (n *Nightly) Status(ctx context.Context) (string, error) {
 	d := n.Dreamer
 	var at, calls int64
 	var run, state, reason string
-	var ops, questions int
+	var ops, chores, questions int
 	text := "I have not dreamt yet."
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind <> 'question' AND undone = 0),
-		(SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind = 'question') FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &questions)
+		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'), (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind = 'question') FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
@@ -167,6 +170,9 @@ func (n *Nightly) Status(ctx context.Context) (string, error) {
 			"planning": "I am dreaming.", "applied": fmt.Sprintf("My last dream put %d memories in order.", ops), "nothing": "My last dream found nothing to do.",
 			"failed": "My last dream changed nothing: " + reason + ".", "undone": "My last dream was taken back.",
 		}[state]
+		if state == "applied" && chores > 0 {
+			text += fmt.Sprintf(" It tidied up %d tasks and skills.", chores)
+		}
 		text += fmt.Sprintf("\nIt was %s (%s), with %d requests to the model and %d questions.", time.UnixMilli(at).In(d.cfg.Location).Format("2006-01-02 15:04"), run, calls, questions)
 	}
 	due, err := n.due(ctx, d.cfg.Now())
@@ -186,7 +192,7 @@ func (n *Nightly) Status(ctx context.Context) (string, error) {
 // Digest is what the person of scope is told of r in the morning; "" = there is nothing
 // to tell. What others keep for themselves is not in it.
 func (r Report) Digest(mine func(memory.Scope) bool) string {
-	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived)
+	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks) + len(r.Skills)
 	var b strings.Builder
 	switch {
 	case r.State == Failed:
@@ -197,6 +203,19 @@ func (r Report) Digest(mine func(memory.Scope) bool) string {
 	for _, c := range r.Superseded {
 		if mine(c.Scope) {
 			fmt.Fprintf(&b, "- no longer: %s\n  now: %s\n", c.Text, c.ByText)
+		}
+	}
+	for _, c := range r.Tasks {
+		if mine(c.Scope) {
+			fmt.Fprintf(&b, "- task: %s\n", c.line())
+		}
+	}
+	for _, c := range r.Skills {
+		fmt.Fprintf(&b, "- skill %s\n", c.line())
+	}
+	for _, p := range r.Proposals {
+		if mine(p.Scope) {
+			fmt.Fprintf(&b, "- %s\n", p.Text)
 		}
 	}
 	for _, q := range r.Questions {

@@ -30,6 +30,7 @@ func (n *night) plan(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	pairs = n.near(ctx, scopes, pairs)
 	pairs, loose := n.loose(scopes, pairs)
 	n.ask(ctx, pairs)
 	if len(loose) > 0 && ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,23 +28,27 @@ const (
 
 // Report is what a dream did, for people.
 type Report struct {
-	Run        string     `json:"run"`
-	At         time.Time  `json:"at"`
-	Ended      time.Time  `json:"ended"`
-	State      State      `json:"state"`
-	DryRun     bool       `json:"dry_run,omitempty"`
-	Reason     string     `json:"reason,omitempty"`
-	Active     int        `json:"active"` // entries that counted before
-	Merged     []Change   `json:"merged,omitempty"`
-	Grouped    []Change   `json:"grouped,omitempty"`
-	Superseded []Change   `json:"superseded,omitempty"`
-	Archived   []Change   `json:"archived,omitempty"`
-	Back       []Line     `json:"back,omitempty"`     // what counts again, after Undo
-	Restored   []Line     `json:"restored,omitempty"` // what counted all the time, and is as it was
-	Questions  []Question `json:"questions,omitempty"`
-	Notes      []string   `json:"notes,omitempty"` // what did not go as it should
-	Cost       spent      `json:"cost"`
-	Diff       []string   `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
+	Run        string        `json:"run"`
+	At         time.Time     `json:"at"`
+	Ended      time.Time     `json:"ended"`
+	State      State         `json:"state"`
+	DryRun     bool          `json:"dry_run,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	Active     int           `json:"active"` // entries that counted before
+	Merged     []Change      `json:"merged,omitempty"`
+	Grouped    []Change      `json:"grouped,omitempty"`
+	Superseded []Change      `json:"superseded,omitempty"`
+	Archived   []Change      `json:"archived,omitempty"`
+	Back       []Line        `json:"back,omitempty"`     // what counts again, after Undo
+	Restored   []Line        `json:"restored,omitempty"` // what counted all the time, and is as it was
+	Questions  []Question    `json:"questions,omitempty"`
+	Tasks      []TaskChange  `json:"tasks,omitempty"`
+	Skills     []SkillChange `json:"skills,omitempty"`
+	Proposals  []Proposal    `json:"proposals,omitempty"`
+	Chores     []string      `json:"chores,omitempty"` // what became of tasks and skills, after Undo
+	Notes      []string      `json:"notes,omitempty"`  // what did not go as it should
+	Cost       spent         `json:"cost"`
+	Diff       []string      `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
 }
 
 // Line is an entry.
@@ -108,7 +113,7 @@ func (r Report) Summary() string {
 		what string
 	}{
 		{len(r.Merged), "merged"}, {len(r.Grouped), "put together"}, {len(r.Superseded), "superseded"}, {len(r.Archived), "put away"},
-		{len(r.Back), "brought back"}, {len(r.Questions), "questions"},
+		{len(r.Back), "brought back"}, {len(r.Tasks), "of the tasks tidied up"}, {len(r.Skills), "of the skills tidied up"}, {len(r.Questions) + len(r.Proposals), "questions"},
 	} {
 		switch {
 		case p.n == 1 && p.what == "questions":
@@ -119,6 +124,12 @@ func (r Report) Summary() string {
 	}
 	if r.State == Undone {
 		parts = []string{fmt.Sprintf("taken back: %d memories are as they were", len(r.Back)+len(r.Restored))}
+		if len(r.Chores) > 0 {
+			if len(r.Back)+len(r.Restored) == 0 {
+				parts = []string{"taken back"}
+			}
+			parts[0] += ": " + strings.Join(r.Chores, ", ")
+		}
 	}
 	if len(parts) == 0 {
 		parts = []string{"nothing to do"}
@@ -151,6 +162,7 @@ func (r Report) Text(zone *time.Location) string {
 	changes("The same in other words", "stands for both", r.Grouped)
 	changes("Superseded", "holds since", r.Superseded)
 	changes("Put away", "", r.Archived)
+	r.writeChores(&b)
 	if len(r.Questions) > 0 {
 		b.WriteString("\n### Questions\n")
 		for _, q := range r.Questions {
@@ -171,12 +183,16 @@ func (r Report) Text(zone *time.Location) string {
 		fmt.Fprintf(&b, "\n### Notes\n- %s\n", strings.Join(r.Notes, "\n- "))
 	}
 	if r.State != Undone {
-		fmt.Fprintf(&b, "\nThe model was asked %d times about %d pairs (about %d tokens); %d pairs were known.\n", r.Cost.Calls, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached)
+		fmt.Fprintf(&b, "\nThe model was asked %d times about %d pairs (about %d tokens); %d pairs were known. A dream may ask %d times, with %d tokens, in %s.\n", r.Cost.Calls, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached, r.Cost.Most.Calls, r.Cost.Most.Tokens, minutes(r.Cost.Most.Time))
 	}
 	if r.State == AppliedState {
 		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
 	}
 	return b.String()
+}
+
+func minutes(d time.Duration) string {
+	return strconv.FormatFloat(d.Minutes(), 'f', -1, 64) + " minutes"
 }
 
 func capital(s string) string {

@@ -35,6 +35,27 @@ type token struct {
 	small bool
 	name  bool
 	after bool // a comma, a colon or the like stands before it
+
+	former bool // what was before, in what tells of a change: from Berlin to Rome
+}
+
+// markFormer finds where somebody lived before: names, and nothing else, between from
+// and to.
+func markFormer(tokens []token) {
+	for i, t := range tokens {
+		if !froms[t.text] {
+			continue
+		}
+		j := i + 1
+		for j < len(tokens) && j < i+4 && tokens[j].name {
+			j++
+		}
+		if j > i+1 && j+1 < len(tokens) && tos[tokens[j].text] {
+			for k := i; k <= j; k++ {
+				tokens[k].former = true
+			}
+		}
+	}
 }
 
 // namer numbers stems, so that they are compared quickly.
@@ -56,11 +77,14 @@ func (n *namer) sign(e memory.Entry) signature {
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
 	s.hedged = hedges.MatchString(low)
-	s.changed = changes.MatchString(low)
+	s.changed = changes.MatchString(low) || changesWide.MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.classes = classesOf(e.Text)
 	s.self = selfWords.MatchString(low)
 	s.tokens = n.tokens(e.Text)
+	if s.changed && len(s.classes) == 1 && s.classes[0].class == classes[0] {
+		markFormer(s.tokens)
+	}
 	for _, t := range s.tokens {
 		if t.small {
 			continue

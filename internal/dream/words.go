@@ -26,10 +26,13 @@ var (
 	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
 
 	// A text that has an odd number of them says that something is not so.
-	negation = anyOf(`not|no|never|none|nobody|nothing|without|cannot|neither|nor|hardly|stopped|quit|gave up|dislikes?|hates?|hated|detests?|` +
+	// What denies in two words, as Romance languages do, counts once.
+	negation = anyOf(`(?:ne |n')\p{L}+(?: \p{L}+)? (?:pas|plus|jamais|rien|personne|guère|aucune?)|no(?: \p{L}+){1,3} (?:nunca|jamás|nada|nadie|ning[uú]n\p{L}*|tampoco)|` +
+		`non(?: \p{L}+){1,3} (?:mai|niente|nulla|nessun\p{L}*|neanche)|ya no|ne plus|не(?: \p{L}+){1,2} (?:никогда|ничего|никого)|` +
+		`not|no|never|none|nobody|nothing|without|cannot|neither|nor|hardly|stopped|quit|gave up|dislikes?|hates?|hated|detests?|` +
 		`[a-z]+n't|no longer|not any ?more|` +
 		`nicht|kein|keine|keinen|keinem|keiner|keines|nie|niemals|niemand|nichts|ohne|kaum|hasst|hasse|aufgehört|` +
-		`pas|jamais|sans|nunca|sin|ningún|ninguna|tampoco|non|mai|senza|niente|не|нет|без|никогда`)
+		`keinerlei|niemanden|niemandem|nirgends|weder|pas|jamais|sans|aucune?|rien|nunca|jamás|sin|ningún|ninguna|ninguno|nadie|nada|tampoco|non|senza|niente|nulla|nessun[oa]?|не|нет|без|никогда|никто|ничего`)
 	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし`)
 
 	// What may be, was once, or depends on something.
@@ -37,7 +40,7 @@ var (
 		`says|said|formerly|once|used to|ex|when|while|before|after|instead|wants?|wanted|plans?|planned|hopes?|wishes|considers?|considering|used|anymore|rather|` +
 		`oder|wenn|falls|außer|aber|nur|bis|vielleicht|eventuell|möglicherweise|könnte|würde|sollte|scheint|wohl|wahrscheinlich|fast|beinahe|glaubt|meint|sagt|früher|` +
 		`ehemals|einst|bevor|nachdem|statt|sondern|will|möchte|wollte|plant|hofft|überlegt|damals|während|als ob|` +
-		`ou|si|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se|или|если|но|только|возможно`)
+		`ou|s'il|si (?:je|tu|elle|on|nous|vous|no|non|il|la|le|hay|puede|quiere|può|vuole)|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se (?:non|il|la|può|vuole|fa|è)|или|если|но|только|возможно`)
 
 	// What says that something is not as it was. Also adds, and changes nothing.
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
@@ -46,12 +49,20 @@ var (
 		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neue|neuer|neues|neuen|aktuell|stattdessen|` +
 		`ab (?:jetzt|sofort|heute|morgen)|künftig|diese[ns]? (?:woche|monat|jahr|frühjahr|sommer|herbst|winter)|letzte[ns]? (?:woche|monat|jahr)|geworden|bekommen|ersetzt|verkauft|gekauft|verlassen|gekündigt|angefangen|begonnen|aufgehört|aufgegeben|` +
 		`befördert|entlassen|geschieden|getrennt|geheiratet|gezogen|gestiegen|gesunken|erhöht|gesenkt|verlängert|verlegt|verschoben|abgesagt|umbenannt|zurückgekehrt|geändert|korrigiert|eigentlich|` +
-		`désormais|maintenant|ahora|ya no|adesso|ora|теперь|больше не`)
+		`désormais|maintenant|dorénavant|récemment|depuis|déménagé|déménage|changé|quitté|vendu|acheté|remplacé|nouveau|nouvel|nouvelle|devenue?|installée?|marié|divorcé|arrêté|commencé|n'est plus|(?:ne |n')\p{L}+ plus|passée? (?:à|de)|` +
+		`ahora|ya no|actualmente|recientemente|últimamente|desde|mud[oó]|mudado|cambi[oó]|cambiado|dej[oó]|dejado|vend[ií][oó]|vendido|compr[oó]|comprado|nuevo|nueva|empez[oó]|casado|divorciado|subi[oó]|baj[oó]|` +
+		`adesso|ora|ormai|attualmente|recentemente|non \p{L}+ più|trasferit[oa]|cambiat[oa]|lasciat[oa]|vendut[oa]|comprat[oa]|nuov[oa]|diventat[oa]|sposat[oa]|divorziat[oa]|iniziato|smesso|salit[oa]|` +
+		`теперь|сейчас|недавно|больше не|переехал\p{L}*|сменил\p{L}*|новый|новая|новое|стал\p{L}*`)
+	changesWide = regexp.MustCompile(`现在|現在|最近|搬到|搬家|换|換|改|新的|不再|辞职|离婚|引っ越|移った|変え|変わ|辞め|やめ|新しい|転職|今は|になった`)
 
 	// What tells of something that happened.
 	event = regexp.MustCompile(`(?:^| )(?:has|have|was|were|\p{L}+ed)(?: |$)|(?:^| )(?:hat|habe|haben|ist|bin|sind|wurde|wurden) .*\p{L}{3}(?:t|en)(?: |$)`)
 
 	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|mia|я|мой|моя|мне|我|私`)
+
+	// What stands around that which was before.
+	froms = setOf(`from von aus de da dal dalla desde di из с`)
+	tos   = setOf(`to nach à a ad в`)
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)

@@ -20,23 +20,11 @@ import (
 // version lies, such as "data/skills/.NAME.md.1": put back in its place, it counts
 // again. The errors say what to change about the arguments.
 func (l *Library) Shorten(name, summary string) (s Skill, kept string, err error) {
-	summary = strings.TrimLeft(tidy(summary), "# ")
-	if summary == "" || summary == fence {
-		return Skill{}, "", errors.New("summary is missing: say in one line what the skill is for")
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rel, old, err := l.find(name)
+	rel, old, text, err := l.shortened(name, summary)
 	if err != nil {
 		return Skill{}, "", err
-	}
-	if was, now := utf8.RuneCountInString(readHead(old).summary), utf8.RuneCountInString(summary); now >= was {
-		return Skill{}, "", fmt.Errorf("the summary of %s has %d characters, and this one %d: say it in fewer", name, was, now)
-	}
-	text := slices.Concat(described(old), []byte("description: "+strconv.Quote(summary)+"\n"+fence+"\n"), bodyOf(old))
-	was, now := readHead(old), readHead(text)
-	if now.summary != summary || len(now.faults) > len(was.faults) {
-		return Skill{}, "", fmt.Errorf("the front matter of %s cannot be changed by a program: leave this skill as it is", name)
 	}
 	path := filepath.Join(l.dir, filepath.FromSlash(rel))
 	version, err := keep(path, old)
@@ -46,7 +34,27 @@ func (l *Library) Shorten(name, summary string) (s Skill, kept string, err error
 	if err != nil {
 		return Skill{}, "", fmt.Errorf("skill %s: %w", name, err)
 	}
-	return newSkill(name, rel, now), l.shown(version), nil
+	return newSkill(name, rel, readHead(text)), l.shown(version), nil
+}
+
+// shortened is where the skill name lies, its text, and that with the shorter summary.
+func (l *Library) shortened(name, summary string) (rel string, old, text []byte, err error) {
+	summary = strings.TrimLeft(tidy(summary), "# ")
+	if summary == "" || summary == fence {
+		return "", nil, nil, errors.New("summary is missing: say in one line what the skill is for")
+	}
+	if rel, old, err = l.find(name); err != nil {
+		return "", nil, nil, err
+	}
+	if was, now := utf8.RuneCountInString(readHead(old).summary), utf8.RuneCountInString(summary); now >= was {
+		return "", nil, nil, fmt.Errorf("the summary of %s has %d characters, and this one %d: say it in fewer", name, was, now)
+	}
+	text = slices.Concat(described(old), []byte("description: "+strconv.Quote(summary)+"\n"+fence+"\n"), bodyOf(old))
+	was, now := readHead(old), readHead(text)
+	if now.summary != summary || len(now.faults) > len(was.faults) {
+		return "", nil, nil, fmt.Errorf("the front matter of %s cannot be changed by a program: leave this skill as it is", name)
+	}
+	return rel, old, text, nil
 }
 
 // longestMerged is how many characters a skill may have that another one becomes a

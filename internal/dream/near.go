@@ -1,0 +1,77 @@
+package dream
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+const (
+	neighbours = 3                // of one entry that a model may be asked about
+	nearTime   = 20 * time.Second // for finding them, in one night
+)
+
+// near adds pairs that may say the same in quite other words: near to each other in
+// meaning, with the same names and numbers. They are asked about as paraphrases are, and
+// the worst that can come of it is that two texts have one face. There is one for four
+// entries at the most, which is a request for forty.
+func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) []*pair {
+	if !n.has(Dedup) || n.d.cfg.Ask == nil {
+		return pairs
+	}
+	known := map[[2]string]bool{}
+	for _, p := range pairs {
+		known[pairOf(p.a.ID, p.b.ID)] = true
+	}
+	var changed []*signature
+	for _, all := range scopes {
+		for _, s := range all {
+			if !n.gone[s.ID] && !s.UpdatedAt.Before(n.since) && !s.compound {
+				changed = append(changed, s)
+			}
+		}
+	}
+	rand.Shuffle(len(changed), func(i, j int) { changed[i], changed[j] = changed[j], changed[i] }) // where there is no time for all, another part each night
+	began, most := time.Now(), max(perRequest, n.active/4)
+	for _, a := range changed {
+		if ctx.Err() != nil || most == 0 {
+			return pairs
+		}
+		if time.Since(began) > nearTime {
+			n.more = true
+			return pairs
+		}
+		found, err := n.d.cfg.Store.Neighbours(ctx, a.ID, neighbours)
+		if err != nil {
+			if ctx.Err() == nil {
+				n.note("what is near in meaning could not be looked for: %v", err)
+			}
+			return pairs
+		}
+		for _, f := range found {
+			if b := n.byID[f.ID]; b != nil && !known[pairOf(a.ID, b.ID)] && most > 0 {
+				known[pairOf(a.ID, b.ID)] = true
+				if p := n.compareNear(a, b); p != nil {
+					pairs = append(pairs, p)
+					most--
+				}
+			}
+		}
+	}
+	return pairs
+}
+
+// compareNear makes a pair of two that are near in meaning, or nil.
+func (n *night) compareNear(a, b *signature) *pair {
+	if n.gone[b.ID] || n.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
+		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 ||
+		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
+		return nil
+	}
+	if b.Since().Before(a.Since()) || b.Since().Equal(a.Since()) && b.ID < a.ID {
+		a, b = b, a
+	}
+	return &pair{a: a, b: b}
+}

@@ -1,0 +1,50 @@
+package dream
+
+import (
+	"fmt"
+	"strings"
+
+	"reverie/internal/task"
+)
+
+// line says what was done to a task.
+func (c TaskChange) line() string {
+	what := map[task.TidyKind]string{
+		task.TidyComplete: "completed (" + c.Why + ")", task.TidyPriority: "priority " + c.To + ", " + c.Why, task.TidyContent: "now: " + c.To,
+		task.TidyMerge: "the same as #" + c.To + ", which stays", task.TidyPause: "set aside: " + c.Why,
+	}[c.Kind]
+	return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, what)
+}
+
+// line says what was done to a skill.
+func (c SkillChange) line() string {
+	if c.Kind == retire {
+		return fmt.Sprintf("%s: put away to %s, because %s", c.Name, c.To, c.Why)
+	}
+	return fmt.Sprintf("%s: its summary is shorter now: %s (the earlier version is kept beside it)", c.Name, c.To)
+}
+
+// writeChores writes what was done to tasks and skills, and what is proposed, each on a line.
+func (r Report) writeChores(b *strings.Builder) {
+	if len(r.Tasks) > 0 {
+		b.WriteString("\n### Tasks\n")
+		for _, c := range r.Tasks {
+			fmt.Fprintf(b, "- %s\n", c.line())
+		}
+	}
+	if len(r.Skills) > 0 {
+		b.WriteString("\n### Skills\n")
+		for _, c := range r.Skills {
+			fmt.Fprintf(b, "- %s\n", c.line())
+		}
+	}
+	if len(r.Proposals) > 0 {
+		b.WriteString("\n### Proposed; nothing was done about it\n")
+		for _, p := range r.Proposals {
+			fmt.Fprintf(b, "- %s\n", p.Text)
+		}
+	}
+	if len(r.Chores) > 0 {
+		fmt.Fprintf(b, "\n### Tasks and skills\n- %s\n", strings.Join(r.Chores, "\n- "))
+	}
+}

@@ -1,0 +1,252 @@
+package dream
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/skill"
+)
+
+const longLine = "How to water the plants in the office on the third floor, the plants on the balcony, and the plants in the hall of the office, without ever drowning any of the plants"
+
+// newSkills is a world with skills that nobody has touched for long, except new.md, and
+// people who talk on 12 days of the last three months.
+func newSkills(t *testing.T) (c *choreWorld, dir string) {
+	t.Helper()
+	c = newChores(t)
+	c.now = time.Now()
+	dir = filepath.Join(c.dir, "skills")
+	for name, text := range map[string]string{
+		"dusty.md": "How to dust shelves\n\nFrom top to bottom.\n", "folder/SKILL.md": "How to fold paper\n\nTwice.\n", "folder/more.txt": "more\n", "shipped.md": "It came along\n\nSo it stays.\n",
+		"called.md": "---\ntriggers: kettle\n---\nHow to descale the kettle\n\nVinegar.\n", "read.md": "How to read maps\n\nNorth is up.\n", "task.md": "How to brew\n\nSlowly.\n",
+		"new.md": "Something new\n\nJust written.\n", "plants.md": longLine + "\n\nIn the morning.\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := c.now.AddDate(0, 0, -200)
+		if name == "new.md" {
+			at = c.now.AddDate(0, 0, -5)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.d.cfg.Skills = skill.Open(dir)
+	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, skillFile: {Data: []byte("{content}")}, taskFile: {Data: []byte("{content}")}}
+	message := func(days int, role, sender, text, calls string) {
+		if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,
+			room, role, fmt.Sprint("$", days, role), sender, text, calls, c.now.AddDate(0, 0, -days).UnixMilli()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	message(300, "user", owner, "how do I dust shelves, and fold paper?", "")
+	message(290, "assistant", "", "", `[{"id":"1","name":"read_file","arguments":"{\"path\":\"skills/dusty.md\"}"}]`)
+	for i := range 12 {
+		message(20+i, "user", owner, []string{"hello", "my KETTLE is full", "I dusted something"}[i%3], "")
+	}
+	message(15, "assistant", "", "", `[{"id":"1","name":"read_file","arguments":"{\"path\":\"data/skills/read.md\"}"},{"id":"2","name":"read_file","arguments":"{\"path\":\"skills/plants.md\"}"}]`)
+	c.add("do as data/skills/task.md says", nil)
+	return c, dir
+}
+
+// tree is what lies in a folder, with the times of files.
+func tree(t *testing.T, dir string, versions bool) string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		if base := filepath.Base(path); !versions && strings.HasPrefix(base, ".") {
+			return err
+		}
+		out = append(out, fmt.Sprintf("%s %q", filepath.ToSlash(rel), b))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// TestSkills: what nobody used for 90 days is put away, and comes back to the byte; what
+// somebody wrote of late, what is used, and what came with the program stays.
+func TestSkills(t *testing.T) {
+	c, dir := newSkills(t)
+	c.answer = `[{"skill": "plants", "summary": "How to water the plants in the office, on the balcony and in the hall without drowning any"}]`
+	before := tree(t, dir, true)
+	if r := c.dream(Options{DryRun: true}); tree(t, dir, true) != before || len(r.Skills) != 3 {
+		t.Fatalf("%+v", r.Skills)
+	}
+	r := c.dream(Options{})
+	var got []string
+	for _, s := range r.Skills {
+		got = append(got, s.Kind+" "+s.Name)
+	}
+	if diff := cmp.Diff([]string{"retire dusty", "retire folder", "condense plants"}, got); diff != "" {
+		t.Error(diff)
+	}
+	all, err := c.d.cfg.Skills.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Name)
+	}
+	if diff := cmp.Diff([]string{"called", "new", "plants", "read", "shipped", "task"}, names); diff != "" {
+		t.Error(diff)
+	}
+	after := tree(t, dir, true)
+	for _, want := range []string{`.archive/dusty.md "How to dust`, `.archive/folder/more.txt "more`, `.plants.md.1 "` + longLine, `plants.md "---\ndescription: \"How to water the plants in the office, on`} {
+		if !strings.Contains(after, want) {
+			t.Errorf("no %s in %s", want, after)
+		}
+	}
+	if text := r.Text(time.UTC); !strings.Contains(text, "dusty: put away to data/skills/.archive/dusty.md, because nobody used it for 90 days") {
+		t.Error(text)
+	}
+	if _, err := c.d.Undo(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, tree(t, dir, false)); diff != "" {
+		t.Error(diff)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "dusty.md")); err != nil || time.Since(info.ModTime()) < unused {
+		t.Errorf("%v, %v", info, err)
+	}
+	c.now = c.now.AddDate(0, 0, 1)
+	if r := c.dream(Options{}); len(r.Skills) != 0 {
+		t.Errorf("done again: %+v", r.Skills)
+	}
+}
+
+// TestSkillsAreSafe: a summary that says less or something else is not taken, nor asked for
+// again; where it cannot be known what is used nothing is put away.
+func TestSkillsAreSafe(t *testing.T) {
+	for name, summary := range map[string]string{
+		"other": "How to burn the plants", "empty": "", "not": "How not to water the plants in the office, on the balcony and in the hall without drowning", "name": "How to water the plants of Anna",
+		"long": longLine, "longer": longLine + " again", "garbage": `"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, dir := newSkills(t)
+			if _, err := c.d.cfg.DB.Exec(`UPDATE message SET at = 1 WHERE sender <> '' AND at > ? AND text = 'hello'`, c.now.AddDate(0, 0, -90).UnixMilli()); err != nil {
+				t.Fatal(err)
+			}
+			c.answer = `[{"skill": "plants", "summary": "` + summary + `"}]`
+			before := tree(t, dir, true)
+			r := c.dream(Options{Phases: []Phase{Skills}})
+			if len(r.Skills) != 0 || len(r.Notes) != 1 || tree(t, dir, true) != before || len(c.asked) != 1 {
+				t.Errorf("%+v %q %d", r.Skills, r.Notes, len(c.asked))
+			}
+			if c.dream(Options{Phases: []Phase{Skills}}); len(c.asked) != 1 {
+				t.Error("asked again")
+			}
+		})
+	}
+}
+
+// TestTwins: skills that are about the same are proposed, once, and stay.
+func TestTwins(t *testing.T) {
+	c, dir := newSkills(t)
+	for _, name := range []string{"tea", "brew"} {
+		text := "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (" + name + ")\n"
+		if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.d.cfg.Ask = nil
+	r := c.dream(Options{Phases: []Phase{Skills}})
+	if len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text, "data/skills/brew.md and data/skills/tea.md") {
+		t.Errorf("%+v", r.Proposals)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tea.md")); err != nil {
+		t.Error(err)
+	}
+	if r := c.dream(Options{Phases: []Phase{Skills}}); len(r.Proposals) != 0 {
+		t.Errorf("proposed again: %+v", r.Proposals)
+	}
+}
+
+// TestSkillsCutOff: a program that dies between the transaction and the moving of files
+// moves them when it is back, there and back.
+func TestSkillsCutOff(t *testing.T) {
+	c, dir := newSkills(t)
+	c.d.cfg.Ask = nil
+	before := tree(t, dir, true)
+	die := func(f func()) {
+		c.d.fault = func(point string) {
+			if point == "settled" {
+				panic("killed")
+			}
+		}
+		defer func() {
+			if recover() == nil {
+				t.Error("it did not get there")
+			}
+			c.d.fault = func(string) {}
+			if _, err := c.d.cfg.DB.Exec(`DELETE FROM dream_lease`); err != nil {
+				t.Error(err)
+			}
+			d, err := Open(c.d.cfg) // as after a restart
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.d = d
+		}()
+		f()
+	}
+	die(func() { c.dream(Options{Phases: []Phase{Skills}}) })
+	if got := tree(t, dir, true); strings.Contains(got, "\nfolder/more.txt") == strings.Contains(got, ".archive/folder/more.txt") {
+		t.Errorf("%s", got)
+	}
+	if err := c.d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := tree(t, dir, true); !strings.Contains(got, ".archive/folder/more.txt") || !strings.Contains(got, ".archive/dusty.md") {
+		t.Errorf("%s", got)
+	}
+	die(func() { _, _ = c.d.Undo(t.Context(), "") })
+	if err := c.d.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, tree(t, dir, true)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestSkillsMeanwhile: what somebody put in the place of a skill, or wrote into it, stays.
+func TestSkillsMeanwhile(t *testing.T) {
+	c, dir := newSkills(t)
+	c.d.cfg.Ask = nil
+	r := c.dream(Options{Phases: []Phase{Skills}})
+	if len(r.Skills) != 2 {
+		t.Fatalf("%+v", r.Skills)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "dusty.md"), []byte("Mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.d.Undo(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	got := tree(t, dir, true)
+	if !strings.Contains(got, `dusty.md "Mine\n"`) || !strings.Contains(got, ".archive/dusty.md") || !strings.Contains(got, "folder/SKILL.md") || strings.Contains(got, ".archive/folder") {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,368 @@
+package dream
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/task"
+)
+
+// Tasks are put in order as memory is: a model says what it would do, and it is done as
+// far as the tasks and what people said bear it out (tasks_check.go). What they
+// do not quite bear out is proposed to people instead.
+
+const (
+	taskRooms     = 10                  // whose tasks a model is asked about in one night, those that waited longest first
+	taskMost      = 60                  // tasks in one request
+	taskWitnesses = 40                  // messages and memories in one request, the newest
+	taskTokens    = 4000                // of one request, about
+	taskRest      = 30 * 24 * time.Hour // what a dream did to a task it does not do again before
+	maxProposals  = 10                  // in one night
+)
+
+// taskRoom is the open tasks of one room and what was said since the oldest of them.
+type taskRoom struct {
+	id        string
+	scope     memory.Scope
+	scopes    []memory.Scope // that are read there
+	tasks     []*openTask
+	witnesses []witness // the oldest first
+}
+
+// openTask is an active task, with what it is compared by.
+type openTask struct {
+	task.Task
+	said signature
+	gone bool // this plan does something to it already
+}
+
+// plain reports whether nothing happens by itself because of t.
+func (t *openTask) plain() bool { return t.Schedule == nil && t.Prompt == "" }
+
+// witness is what may show that a task is done.
+type witness struct {
+	memory string // the entry's id; "" = a message
+	who    string
+	at     time.Time
+	text   string // of a message, its sender's own words
+}
+
+// name is how reports and reasons call it: they hold none of its words, as those may be
+// taken back.
+func (w witness) name(zone *time.Location) string {
+	if w.memory != "" {
+		return "the memory " + w.memory
+	}
+	return "what " + w.who + " wrote on " + w.at.In(zone).Format("2006-01-02 at 15:04")
+}
+
+// TaskChange is what was done to a task.
+type TaskChange struct {
+	Scope memory.Scope  `json:"scope"`
+	Room  string        `json:"room"`
+	ID    string        `json:"id"`
+	Text  string        `json:"text"`
+	Kind  task.TidyKind `json:"kind"`
+	To    string        `json:"to,omitempty"` // the new priority or words, or the task that stays
+	Why   string        `json:"why"`
+}
+
+// plannedTask is a step with what is told of it.
+type plannedTask struct {
+	task.Tidying
+	change TaskChange
+}
+
+// tasks plans what is done to tasks. It writes nothing but what was asked.
+func (n *night) tasks(ctx context.Context) error {
+	if n.d.cfg.Tasks == nil {
+		return nil
+	}
+	rooms, err := n.taskRooms(ctx)
+	if err != nil {
+		return fmt.Errorf("dream: the tasks: %w", err)
+	}
+	model := n.d.cfg.Model()
+	asked := 0
+	for _, r := range rooms {
+		n.sameTasks(r)
+		if n.d.cfg.Ask == nil || n.silent || asked >= taskRooms {
+			continue
+		}
+		did, err := n.askTasks(ctx, r, model)
+		if err != nil {
+			return err
+		}
+		if did {
+			asked++
+		}
+	}
+	return ctx.Err()
+}
+
+// taskRooms reads the tasks that are active, room by room, the one asked about longest ago first.
+func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
+	ids, err := n.d.cfg.Tasks.Rooms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := namer{numbers: map[string]int32{}}
+	at := map[string]int64{}
+	var rooms []*taskRoom
+	for _, id := range ids {
+		all, err := n.d.cfg.Tasks.List(ctx, id, task.Active)
+		if err != nil {
+			return nil, err
+		}
+		r := &taskRoom{id: id}
+		for _, t := range all {
+			if !n.o.Now && n.now.Sub(t.Updated) < settled {
+				continue
+			}
+			r.tasks = append(r.tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
+		}
+		if len(r.tasks) == 0 {
+			continue
+		}
+		if err := n.readRoom(ctx, r); err != nil {
+			return nil, err
+		}
+		var last int64
+		if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ?), 0)`, id).Scan(&last); err != nil {
+			return nil, err
+		}
+		at[id] = last
+		rooms = append(rooms, r)
+	}
+	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(at[a.id], at[b.id]) })
+	return rooms, nil
+}
+
+// readRoom finds out whose room r is, and what was said there since its oldest task.
+func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
+	var person string
+	var private bool
+	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(person), ''), coalesce(max(private), 0) FROM session WHERE room = ?`, r.id).Scan(&person, &private); err != nil {
+		return err
+	}
+	r.scopes = memory.Visible(r.id, person, private)
+	r.scope = r.scopes[0]
+	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
+	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT sender, text, at FROM message WHERE room = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
+		ORDER BY id DESC LIMIT ?`, r.id, oldest.UnixMilli(), taskWitnesses)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var w witness
+		var ms int64
+		if err := rows.Scan(&w.who, &w.text, &ms); err != nil {
+			return err
+		}
+		if n.d.cfg.Trusted != nil && !n.d.cfg.Trusted(w.who) {
+			continue
+		}
+		w.at, w.text = time.UnixMilli(ms).UTC(), ownWords(w.text)
+		if strings.TrimSpace(w.text) != "" && strings.TrimSpace(w.text) != takenBackNow {
+			r.witnesses = append(r.witnesses, w)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: r.scopes[:1]}, memory.Filter{})
+	if err != nil {
+		return err
+	}
+	for _, e := range known {
+		if e.Conversation == "" && e.ObservedAt.After(oldest) && e.Source != memory.DreamingMerge {
+			r.witnesses = append(r.witnesses, witness{memory: e.ID, at: e.ObservedAt, text: e.Text})
+		}
+	}
+	slices.SortStableFunc(r.witnesses, func(a, b witness) int { return a.at.Compare(b.at) })
+	if more := len(r.witnesses) - taskWitnesses; more > 0 {
+		r.witnesses = r.witnesses[more:]
+	}
+	return nil
+}
+
+// sameTasks merges tasks that ask for the same in the same words, without a model.
+func (n *night) sameTasks(r *taskRoom) {
+	for i, a := range r.tasks {
+		for _, b := range r.tasks[:i] {
+			if a.said.plain == b.said.plain && n.mergeTasks(r, a, b, "the same words") {
+				break
+			}
+		}
+	}
+}
+
+// askTasks asks a model what is to be done about the tasks of r, unless it was shown the
+// same before, and plans what of it may be done.
+func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked bool, err error) {
+	nonce := strings.ToLower(rand.Text()[:8])
+	shown := r.tasks[:min(len(r.tasks), taskMost)]
+	content, witnesses := n.taskLines(r, shown, nonce)
+	salt, err := n.d.salt(ctx)
+	if err != nil {
+		return false, fmt.Errorf("dream: %w", err)
+	}
+	h := sha256.New()
+	h.Write(salt)
+	h.Write([]byte(model + "\x00" + strings.ReplaceAll(content, nonce, "")))
+	seen := hex.EncodeToString(h.Sum(nil)[:16])
+	var known int
+	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND seen = ?`, r.id, seen).Scan(&known); err != nil {
+		return false, fmt.Errorf("dream: %w", err)
+	}
+	if known > 0 {
+		return false, nil
+	}
+	if why := n.spent(ctx); why != "" {
+		n.note("%s; the tasks wait for the next dream", why)
+		n.silent = true
+		return false, nil
+	}
+	prompt := strings.NewReplacer("{content}", content, "{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
+	answer, err := n.put(ctx, prompt)
+	if err != nil {
+		if ctx.Err() == nil {
+			n.note("the model did not answer about tasks, so they stay as they are: %v", err)
+			n.silent = true
+		}
+		return true, ctx.Err()
+	}
+	actions, err := readActions(answer)
+	if err != nil {
+		n.note("what the model said about the tasks of a room could not be read, so they stay as they are: %v", err)
+	} else {
+		n.decideTasks(r, shown, witnesses, actions)
+	}
+	if n.o.DryRun { // what was said is not kept, so it is asked again
+		return true, nil
+	}
+	_, err = n.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, model, seen, at) VALUES (?, ?, ?, ?)
+		ON CONFLICT (room) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`, r.id, model, seen, n.now.UnixMilli())
+	if err != nil {
+		return true, fmt.Errorf("dream: %w", err)
+	}
+	return true, nil
+}
+
+// put asks a model one thing, within the budget, at a quiet moment.
+func (n *night) put(ctx context.Context, prompt string) (string, error) {
+	if err := n.d.renew(ctx, n.report.Run); err != nil {
+		return "", err
+	}
+	if n.d.cfg.Quiet != nil {
+		if err := n.d.cfg.Quiet(ctx); err != nil {
+			return "", err
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
+	defer cancel()
+	n.report.Cost.Calls++
+	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := n.d.cfg.Ask(within, role, prompt)
+	n.report.Cost.Tokens += llm.EstimateTokens(answer)
+	return answer, err
+}
+
+// taskLines is what the model sees: the tasks, and as much as there is room for of what
+// was said, the newest, with the numbers that it is to call them by.
+func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string, []witness) {
+	var b strings.Builder
+	b.WriteString("Tasks:\n")
+	for _, t := range shown {
+		how := ""
+		if !t.plain() {
+			how = ", scheduled"
+		}
+		fmt.Fprintf(&b, "%s (priority %d, since %s%s): <data %s>%s</data %s>\n", t.ID, t.Priority, t.Created.In(n.d.cfg.Location).Format(time.DateOnly), how, nonce, t.Content, nonce)
+	}
+	room := taskTokens - llm.EstimateTokens(b.String())
+	from := len(r.witnesses)
+	lines := make([]string, len(r.witnesses))
+	for i, w := range slices.Backward(r.witnesses) {
+		who := shortName(w.who)
+		if w.memory != "" {
+			who = "noted"
+		}
+		lines[i] = fmt.Sprintf("%s %s: <data %s>%s</data %s>\n", w.at.In(n.d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, strings.ReplaceAll(strings.TrimSpace(w.text), "\n", "\n    "), nonce)
+		if room -= llm.EstimateTokens(lines[i]); room < 0 {
+			break
+		}
+		from = i
+	}
+	b.WriteString("\nSaid since:\n")
+	for i, line := range lines[from:] {
+		fmt.Fprintf(&b, "[%d] %s", i+1, line)
+	}
+	if from == len(lines) {
+		b.WriteString("(nothing)\n")
+	}
+	return strings.TrimRight(b.String(), "\n"), r.witnesses[from:]
+}
+
+// taskAction is what a model would do.
+type taskAction struct {
+	Task     string      `json:"task"`
+	Action   string      `json:"action"`
+	Message  wholeNumber `json:"message"`
+	Quote    string      `json:"quote"`
+	Into     string      `json:"into"`
+	Priority wholeNumber `json:"priority"`
+	Content  string      `json:"content"`
+}
+
+// wholeNumber is one, also one that stands in quotation marks or brackets; 0 = none.
+type wholeNumber int
+
+// UnmarshalJSON implements json.Unmarshaler; what is no number is 0.
+func (n *wholeNumber) UnmarshalJSON(b []byte) error {
+	i, err := strconv.Atoi(strings.Trim(string(b), `"[] `))
+	if err == nil {
+		*n = wholeNumber(i)
+	}
+	return nil
+}
+
+// readActions finds the one JSON array of actions in answer, whole. Of one that was cut
+// off nothing is taken.
+func readActions(answer string) ([]taskAction, error) {
+	var out []taskAction
+	found := false
+	for at := 0; at < len(answer); {
+		i := strings.IndexByte(answer[at:], '[')
+		if i < 0 {
+			break
+		}
+		at += i
+		dec := json.NewDecoder(strings.NewReader(answer[at:]))
+		var list []taskAction
+		if err := dec.Decode(&list); err != nil {
+			at++
+			continue
+		}
+		if found = true; len(list) > 0 {
+			out = list
+		}
+		at += int(dec.InputOffset())
+	}
+	if !found {
+		return nil, errNoArray
+	}
+	return out, nil
+}

@@ -1,0 +1,372 @@
+package dream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/memory"
+	"reverie/internal/task"
+)
+
+const room = "!room:example.org"
+
+// chores is a world with tasks, whose model says answer of them.
+type choreWorld struct {
+	*world
+	answer string
+	err    error
+	asked  []string // prompts about tasks
+	ids    map[string]string
+}
+
+func newChores(t *testing.T) *choreWorld {
+	t.Helper()
+	c := &choreWorld{ids: map[string]string{}}
+	c.world = newWorld(t, nil, func(_ *world, prompt string) (string, error) {
+		c.asked = append(c.asked, prompt)
+		answer := c.answer
+		for content, id := range c.ids {
+			answer = strings.ReplaceAll(answer, "<"+content+">", id)
+		}
+		return answer, c.err
+	})
+	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
+	if _, err := c.d.cfg.DB.Exec(`INSERT INTO room (id) VALUES (?)`, room); err != nil {
+		t.Fatal(err)
+	}
+	c.now = day0.AddDate(0, 0, 100)
+	return c
+}
+
+func (c *choreWorld) add(content string, change func(*task.Task)) string {
+	c.t.Helper()
+	x := task.Task{Room: room, User: owner, Content: content}
+	if change != nil {
+		change(&x)
+	}
+	x, err := c.d.cfg.Tasks.Add(c.t.Context(), x)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.ids[content] = x.ID
+	return x.ID
+}
+
+// say has somebody write text in the room, days after the tasks were made.
+func (c *choreWorld) say(days int, text string) {
+	c.t.Helper()
+	if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES (?, 1, 'user', ?, ?, ?, ?)`,
+		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// taskRows is all that is stored of tasks.
+func (c *choreWorld) taskRows() string {
+	c.t.Helper()
+	rows, err := c.d.cfg.DB.Query(`SELECT * FROM task ORDER BY id`)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var out strings.Builder
+	values, into := make([]any, len(names)), make([]any, len(names))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			c.t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "%#v\n", values)
+	}
+	return out.String()
+}
+
+func (c *choreWorld) get(content string) task.Task {
+	c.t.Helper()
+	var all []task.Task
+	for _, s := range []task.Status{task.All, task.Deleted} {
+		some, err := c.d.cfg.Tasks.List(c.t.Context(), room, s)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		all = append(all, some...)
+	}
+	for _, x := range all {
+		if x.ID == c.ids[content] {
+			return x
+		}
+	}
+	c.t.Fatalf("no task %q", content)
+	return task.Task{}
+}
+
+// TestTasks: a model has done to tasks what people's words bear out; all of it is in the
+// report, and all of it is taken back to the byte, and then not done again.
+func TestTasks(t *testing.T) {
+	c := newChores(t)
+	c.add("Water the plants", nil)
+	c.add("Die Rechnung von Strauss bezahlen", nil)
+	c.add("Call Anna about the tickets", nil)
+	c.add("call Anna about the tickets!", nil) // the same words
+	c.add("Book the hotel in Rome", nil)
+	c.add("In Rome book the hotel", nil)
+	c.add("Please remember to renew the passport", nil)
+	c.add("Read the book on fungi", nil)
+	c.add("Sweep the yard", func(x *task.Task) { x.Priority = 6 })
+	c.say(3, "Good news: I have watered the plants. What about lunch?")
+	c.say(4, "Ich habe die Rechnung von Strauss gestern bezahlt.")
+	c.say(99, "The yard is a mess")
+	c.answer = `Here you are:
+[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "I have watered the plants"},
+ {"task": "#<Die Rechnung von Strauss bezahlen>", "action": "complete", "message": "2", "quote": "habe die Rechnung von Strauss gestern bezahlt"},
+ {"task": "<In Rome book the hotel>", "action": "merge", "into": "<Book the hotel in Rome>"},
+ {"task": "<Please remember to renew the passport>", "action": "rephrase", "content": "Renew the passport"},
+ {"task": "<Read the book on fungi>", "action": "pause"},
+ {"task": "<Sweep the yard>", "action": "priority", "priority": 4}]`
+	before := c.taskRows()
+	if r := c.dream(Options{DryRun: true, Phases: []Phase{Tasks}}); r.State != Planned || len(r.Tasks) != 4 || c.taskRows() != before {
+		t.Fatalf("%+v", r)
+	}
+	r := c.dream(Options{})
+	var got []string
+	for _, x := range r.Tasks {
+		got = append(got, string(x.Kind)+" "+x.Text)
+	}
+	if len(r.Tasks) != 4 || r.State != AppliedState { // three of the model's at most, and one that needs none
+		t.Fatalf("%q %q", got, r.Notes)
+	}
+	c.now = c.now.Add(24 * time.Hour)
+	if r := c.dream(Options{}); len(r.Tasks) != 3 { // the others in the night after
+		t.Errorf("%+v, %q", r.Tasks, r.Notes)
+	}
+	for content, want := range map[string]string{
+		"Water the plants": "completed 5", "Die Rechnung von Strauss bezahlen": "completed 5", "Book the hotel in Rome": "active 5", "In Rome book the hotel": "deleted 5",
+		"Please remember to renew the passport": "active 5", "Read the book on fungi": "paused 5", "Sweep the yard": "active 4",
+	} {
+		x := c.get(content)
+		if got := fmt.Sprintf("%s %d", x.Status, x.Priority); got != want {
+			t.Errorf("%s: %s, want %s (%s)", content, got, want, x.Reason)
+		}
+	}
+	if x := c.get("Please remember to renew the passport"); x.Content != "Renew the passport" {
+		t.Errorf("%q", x.Content)
+	}
+	if x := c.get("Water the plants"); !strings.Contains(x.Reason, owner+" wrote on 2026-01-04") || strings.Contains(x.Reason, "watered") {
+		t.Errorf("%q", x.Reason)
+	}
+	for range 2 {
+		if back, err := c.d.Undo(t.Context(), ""); err != nil || len(back.Chores) == 0 {
+			t.Fatalf("%+v, %v", back, err)
+		}
+	}
+	if diff := cmp.Diff(before, c.taskRows()); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := c.d.cfg.DB.Exec(`DELETE FROM dream_room`); err != nil {
+		t.Fatal(err)
+	}
+	c.now = c.now.AddDate(0, 0, 60)
+	if r := c.dream(Options{}); len(r.Tasks) != 0 || c.taskRows() != before {
+		t.Errorf("done again: %+v", r.Tasks)
+	}
+	if !strings.Contains(c.asked[0], "[1] 2026-01-04 09:00 me: <data ") {
+		t.Error(c.asked[0])
+	}
+}
+
+// TestTasksAreSafe: whatever a model says, nothing is done to a task that people's words
+// and the task itself do not bear out.
+func TestTasksAreSafe(t *testing.T) {
+	schedule := func(x *task.Task) {
+		s, err := task.Schedule{Type: "daily", At: "09:00"}.Validate(day0, time.UTC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.Schedule = &s
+	}
+	urgently := func(x *task.Task) { x.Priority = 2 }
+	for _, c := range []struct {
+		name, content string
+		change        func(*task.Task)
+		said          string
+		action        string
+		note          string // a part of
+		proposed      bool
+	}{
+		{"no quote", "Water the plants", nil, "I have watered the plants", `"action": "complete"`, refusedEvidence, false},
+		{"invented quote", "Water the plants", nil, "I like the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedEvidence, false},
+		{"another message", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 7, "quote": "I have watered the plants"`, refusedEvidence, false},
+		{"a wish", "Water the plants", nil, "I want to have watered the plants by noon", `"action": "complete", "message": 1, "quote": "have watered the plants"`, refusedEvidence, false},
+		{"asked for", "Water the plants", nil, "Please get the plants watered", `"action": "complete", "message": 1, "quote": "the plants watered"`, refusedEvidence, false},
+		{"a question", "Water the plants", nil, "Has Ben watered the plants?", `"action": "complete", "message": 1, "quote": "Ben watered the plants"`, refusedEvidence, false},
+		{"cut out of a no", "Water the plants", nil, "I haven't watered the plants", `"action": "complete", "message": 1, "quote": "watered the plants"`, refusedEvidence, true},
+		{"cut out of a no, German", "Blumen gießen", nil, "Ich habe die Blumen leider nicht gegossen", `"action": "complete", "message": 1, "quote": "Blumen"`, refusedEvidence, true},
+		{"an order, German", "Rechnung bezahlen", nil, "Rechnung bezahlen!", `"action": "complete", "message": 1, "quote": "Rechnung bezahlen"`, refusedEvidence, true},
+		{"another thing", "Water the plants in the office", nil, "I have watered the plants in the kitchen", `"action": "complete", "message": 1, "quote": "I have watered the plants in the kitchen"`, refusedEvidence, true},
+		{"another number", "Pay invoice 4711", nil, "I have paid invoice 4712", `"action": "complete", "message": 1, "quote": "paid invoice 4712"`, refusedEvidence, true},
+		{"another person", "Call Anna", nil, "I have called Anne", `"action": "complete", "message": 1, "quote": "I have called Anne"`, refusedEvidence, true},
+		{"nothing to do with it", "Call Anna", nil, "The milk is bought", `"action": "complete", "message": 1, "quote": "The milk is bought"`, refusedEvidence, false},
+		{"scheduled, completed", "Water the plants", schedule, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedSchedule, false},
+		{"scheduled, paused", "Water the plants", schedule, "", `"action": "pause"`, refusedSchedule, false},
+		{"scheduled, deleted", "Water the plants", schedule, "", `"action": "delete"`, refusedSchedule, false},
+		{"scheduled, rephrased", "Please water the plants", schedule, "", `"action": "rephrase", "content": "Water the plants"`, refusedSchedule, false},
+		{"a new schedule", "Water the plants", nil, "", `"action": "schedule", "content": "daily"`, refusedAction, false},
+		{"urgent, paused", "Water the plants", urgently, "", `"action": "pause"`, refusedStale, false},
+		{"urgent, lowered", "Water the plants", urgently, "", `"action": "priority", "priority": 3`, refusedPriority, false},
+		{"spoken of", "Water the plants", nil, "The plants look sad", `"action": "archive"`, refusedStale, false},
+		{"far", "Water the plants", nil, "", `"action": "priority", "priority": 1`, refusedPriority, false},
+		{"no priority", "Water the plants", nil, "", `"action": "priority", "priority": 99`, refusedPriority, false},
+		{"other words", "Water the plants", nil, "", `"action": "rephrase", "content": "Burn all"`, refusedWords, false},
+		{"a word less", "Call Anna about the inheritance", nil, "", `"action": "rephrase", "content": "Call Anna"`, refusedWords, false},
+		{"turned", "Do not water the plants", nil, "", `"action": "rephrase", "content": "Water the plants"`, refusedWords, false},
+		{"the other way", "Please move the files from Oslo to Rome", nil, "", `"action": "rephrase", "content": "move the files from Rome to Oslo"`, refusedWords, false},
+		{"emptied", "Water the plants", nil, "", `"action": "update", "content": " "`, refusedWords, false},
+		{"merged with none", "Water the plants", nil, "", `"action": "merge", "into": "task_aaaaaaaa"`, refusedTask, false},
+		{"merged with itself", "Water the plants", nil, "", `"action": "merge", "into": "<Water the plants>"`, refusedTask, false},
+		{"merged with another", "Water the plants", nil, "", `"action": "merge", "into": "<Feed the cat>"`, refusedSame, false},
+		{"merged with more", "Water the small plants", nil, "", `"action": "merge", "into": "<Water the small red plants>"`, refusedSame, true},
+		{"merged with another's", "Feed the cat now", nil, "", `"action": "merge", "into": "<now feed the cat>"`, refusedOtherUser, false},
+		{"twice", "Water the plants", nil, "", `"action": "pause"}, {"task": "<Water the plants>", "action": "priority", "priority": 4`, refusedTwice, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newChores(t)
+			w.add("Feed the cat", nil)
+			w.add("Water the small red plants", nil)
+			w.add("now feed the cat", func(x *task.Task) { x.User = "@other:example.org" })
+			w.add(c.content, c.change)
+			if c.said != "" {
+				w.say(50, c.said)
+			}
+			w.answer = `[{"task": "<` + c.content + `>", ` + c.action + `}]`
+			before := w.taskRows()
+			r := w.dream(Options{Phases: []Phase{Tasks}})
+			if w.taskRows() != before || len(r.Tasks) > 0 {
+				t.Errorf("%+v", r.Tasks)
+			}
+			if !strings.Contains(strings.Join(r.Notes, "\n"), c.note) {
+				t.Errorf("%q, want %q", r.Notes, c.note)
+			}
+			if (len(r.Proposals) > 0) != c.proposed {
+				t.Errorf("%+v", r.Proposals)
+			}
+			if w.answer = `[]`; c.proposed {
+				w.now = w.now.Add(24 * time.Hour)
+				w.answer = `[{"task": "<` + c.content + `>", ` + c.action + `}]`
+				w.say(51, "so it goes")
+				if r := w.dream(Options{Phases: []Phase{Tasks}}); len(r.Proposals) > 0 || len(w.asked) != 2 {
+					t.Errorf("proposed again: %+v, %d", r.Proposals, len(w.asked))
+				}
+			}
+		})
+	}
+}
+
+// TestTasksOfOthers: a model is shown one room at a time and changes nothing of another;
+// what was taken back later counts.
+func TestTasksOfOthers(t *testing.T) {
+	c := newChores(t)
+	c.add("Water the plants", nil)
+	other := c.add("Feed the hens", func(x *task.Task) { x.Room = "!other:example.org" })
+	c.say(3, "I have fed the hens")
+	c.say(4, "I have watered the plants")
+	c.say(5, "Sorry, I mixed that up: the plants are still to be watered")
+	c.answer = `[{"task": "` + other + `", "action": "complete", "message": 1, "quote": "I have fed the hens"}, {"task": "<Water the plants>", "action": "complete", "message": 2, "quote": "I have watered the plants"}]`
+	before := c.taskRows()
+	r := c.dream(Options{})
+	if c.taskRows() != before || len(c.asked) != 2 {
+		t.Errorf("%+v, %d", r.Tasks, len(c.asked))
+	}
+	for _, p := range c.asked {
+		if strings.Contains(p, "Water the plants") && strings.Contains(p, "Feed the hens") {
+			t.Errorf("two rooms in one request: %s", p)
+		}
+	}
+	if r := c.dream(Options{}); len(c.asked) != 2 || r.Cost.Calls != 0 {
+		t.Errorf("asked the same again: %d", len(c.asked))
+	}
+	// What is known of late is a witness as well.
+	if _, err := c.d.cfg.DB.Exec(`UPDATE message SET text = '[taken back]'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, ObservedAt: day0.AddDate(0, 0, 9)}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "Ben has watered the plants"}]`
+	if c.dream(Options{}); c.get("Water the plants").Status != task.Completed {
+		t.Errorf("%+v", c.get("Water the plants"))
+	}
+}
+
+// TestTasksAndModelsThatFail: prose, half an answer and silence change nothing, and the
+// report says why.
+func TestTasksAndModelsThatFail(t *testing.T) {
+	for name, answer := range map[string]string{
+		"prose": "All of them are done, I think.", "cut": `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "I have watered the plants"}, {"ta`,
+		"object": `{"task": "<Water the plants>", "action": "pause"}`, "empty": "", "down": "down",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChores(t)
+			c.add("Water the plants", nil)
+			c.say(3, "I have watered the plants")
+			if c.answer = answer; name == "down" {
+				c.err = errors.New("connection refused")
+			}
+			before := c.taskRows()
+			r := c.dream(Options{})
+			if c.taskRows() != before || r.State != Nothing || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "stay as they are") {
+				t.Errorf("%+v", r)
+			}
+			if name != "down" {
+				return
+			}
+			c.err, c.answer = nil, `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "I have watered the plants"}]`
+			if r := c.dream(Options{}); len(r.Tasks) != 1 {
+				t.Errorf("not asked again: %+v", r)
+			}
+		})
+	}
+}
+
+// TestTasksMeanwhile: a task that was changed between plan and deed stays as it is, and so
+// does one that was changed after the deed when that is taken back.
+func TestTasksMeanwhile(t *testing.T) {
+	c := newChores(t)
+	c.add("Water the plants", nil)
+	c.add("Feed the cat", nil)
+	c.say(3, "I have watered the plants. I have fed the cat.")
+	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "watered the plants"}, {"task": "<Feed the cat>", "action": "complete", "message": 1, "quote": "I have fed the cat"}]`
+	c.d.fault = func(point string) {
+		if point == "snapshot" {
+			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), room, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
+				t.Error("priority 0 was taken")
+			}
+			if _, err := c.d.cfg.DB.Exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"]); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	r := c.dream(Options{})
+	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Completed {
+		t.Fatalf("%+v", r.Tasks)
+	}
+	if _, err := c.d.cfg.DB.Exec(`UPDATE task SET status = 'deleted', updated = updated + 1 WHERE id = ?`, c.ids["Water the plants"]); err != nil {
+		t.Fatal(err)
+	}
+	before := c.taskRows()
+	back, err := c.d.Undo(t.Context(), r.Run)
+	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0], "changed since") {
+		t.Errorf("%+v, %v", back, err)
+	}
+}

@@ -1,0 +1,134 @@
+package skill
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"reverie/internal/store"
+)
+
+// archive is the folder, beside the skills, of those that are put away. No skill is
+// looked for in it.
+const archive = ".archive"
+
+// Place is where a skill lies in the folder of skills: "NAME.md", or "NAME" if it is a
+// folder.
+func (s Skill) Place() string {
+	return strings.TrimSuffix(strings.TrimPrefix(s.Path, pathPrefix), "/"+folderFile)
+}
+
+// Archive is a free place in the archive for what lies at place.
+func (l *Library) Archive(place string) (string, error) {
+	ext := path.Ext(place)
+	for n := 1; ; n++ {
+		to := archive + "/" + place
+		if n > 1 {
+			to = archive + "/" + strings.TrimSuffix(place, ext) + "." + strconv.Itoa(n) + ext
+		}
+		_, err := os.Lstat(filepath.Join(l.dir, filepath.FromSlash(to)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return to, nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("skills: %w", err)
+		}
+	}
+}
+
+// Shift moves what lies at the place from to the place to; one of the two is in the archive.
+// It can be repeated: what was moved already stays where it is. Nothing that is there
+// already is replaced.
+func (l *Library) Shift(from, to string) error {
+	if !filepath.IsLocal(from) || !filepath.IsLocal(to) {
+		return fmt.Errorf("skills: %q is no place of a skill", from)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return fmt.Errorf("skills: %w", err)
+	}
+	defer root.Close()
+	_, here := root.Lstat(filepath.FromSlash(from))
+	_, there := root.Lstat(filepath.FromSlash(to))
+	switch {
+	case errors.Is(here, fs.ErrNotExist) && there == nil:
+		return nil
+	case here != nil:
+		return fmt.Errorf("skills: %w", here)
+	case there == nil:
+		return fmt.Errorf("there is something at %s%s already, so %s%s stays where it is", pathPrefix, to, pathPrefix, from)
+	}
+	if err := root.Mkdir(archive, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("skills: %w", err)
+	}
+	if err := root.Rename(filepath.FromSlash(from), filepath.FromSlash(to)); err != nil {
+		return fmt.Errorf("skills: %w", err)
+	}
+	return nil
+}
+
+// Changed is when a file of s was last written, by whomever.
+func (l *Library) Changed(s Skill) (time.Time, error) {
+	var last time.Time
+	err := filepath.WalkDir(filepath.Join(l.dir, filepath.FromSlash(s.Place())), func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("skill %s: %w", s.Name, err)
+	}
+	return last, nil
+}
+
+// Shortened is the text of the skill name, and what Shorten would make of it. It
+// changes nothing.
+func (l *Library) Shortened(name, summary string) (old, text []byte, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, old, text, err = l.shortened(name, summary)
+	if err == nil && (!utf8.Valid(old) || bytes.IndexByte(old, 0) >= 0) {
+		err = fmt.Errorf("%s is no plain text: leave it as it is", name)
+	}
+	return old, text, err
+}
+
+// Replace writes text in the place of old, which is kept as an earlier version. It can
+// be repeated: where text stands already, nothing is done; anything else than old stays
+// as it is, and is an error.
+func (l *Library) Replace(name string, old, text []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rel, now, err := l.find(name)
+	switch {
+	case err != nil:
+		return err
+	case bytes.Equal(now, text):
+		return nil
+	case !bytes.Equal(now, old):
+		return fmt.Errorf("the skill %s was changed meanwhile", name)
+	}
+	file := filepath.Join(l.dir, filepath.FromSlash(rel))
+	if _, err := keep(file, old); err != nil {
+		return err
+	}
+	if err := store.WriteFile(file, text); err != nil {
+		return fmt.Errorf("skill %s: %w", name, err)
+	}
+	return nil
+}

@@ -49,6 +49,7 @@ type Scope struct {
 	Agreed    string // what was proposed to User, who agreed
 
 	Spawner Spawner // nil = there are no sub-sessions
+	Scratch Scratch // nil = there are no shared files
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 

@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -12,19 +13,16 @@ import (
 // very time.
 func TestReminder(t *testing.T) {
 	bot, you, room, m := newConversation(t)
-	const wait = 3 * time.Second
 	for i, c := range []struct {
 		name string
 		kill time.Duration // behind the time, or before it
-	}{{name: "stretch"}, {"drink", -30 * time.Millisecond}, {"breathe", 20 * time.Millisecond}, {"rest", 80 * time.Millisecond}} {
-		asked := time.Now()
+	}{{name: "stretch"}, {"drink", -20 * time.Millisecond}, {"rest", 30 * time.Millisecond}} {
 		if e := ask(t, you, room, "remind me in 3 seconds to "+c.name); !strings.Contains(e.Body, "I noted the task. Added") {
 			t.Fatalf("answer = %q", e.Body)
 		}
 		calls := m.calls.Load()
 		if i > 0 {
-			due := asked.Add(wait).Truncate(time.Second) // or a second later: who is killed before is told of it at the start
-			time.Sleep(time.Until(due.Add(c.kill)))
+			time.Sleep(time.Until(bot.due(t, c.name).Add(c.kill)))
 			bot.kill()
 			bot.start(t, "")
 		}
@@ -50,4 +48,23 @@ func TestReminder(t *testing.T) {
 	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
 		t.Errorf("what was due once is still open: %q", e.Body)
 	}
+}
+
+// due is when the task is due that content names.
+func (p *process) due(t *testing.T, content string) time.Time {
+	t.Helper()
+	db, err := sql.Open("sqlite", p.data("bot.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var at string
+	if err := db.QueryRow(`SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	due, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
 }

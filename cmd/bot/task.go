@@ -268,10 +268,14 @@ type taskCompleteCommand struct {
 	JSON   bool     `help:"Print JSON."`
 }
 
-// Run completes a task.
+// Run completes a task; the reason must say more than that, here as in a chat.
 func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath) error {
 	return changeTask(ctx, c, path, "Completed", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) {
-		return s.Complete(ctx, it.Room, it.ID, strings.Join(t.Reason, " "))
+		reason := strings.Join(t.Reason, " ")
+		if err := task.Evidence(reason, it.Content); err != nil {
+			return task.Task{}, usageError{err}
+		}
+		return s.Complete(ctx, it.Room, it.ID, reason)
 	})
 }
 

@@ -123,6 +123,9 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 	}
 	s.recallable(ctx)
 	s.leaving()
+	if err := s.pin(ctx, ""); err != nil {
+		return "", err
+	}
 	if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
 		return "", err
 	}

@@ -111,6 +111,9 @@ func (h *helpers) step(ctx context.Context) (time.Duration, error) {
 	if err := h.tell(ctx); err != nil {
 		return 0, err
 	}
+	if err := h.tidy(ctx); err != nil {
+		return 0, err
+	}
 	due, err := h.nextDue(ctx)
 	if err != nil {
 		return 0, err

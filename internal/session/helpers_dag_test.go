@@ -60,8 +60,8 @@ func (d *dag) hangs(t *testing.T, body string) <-chan struct{} {
 }
 
 // TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which
-// fail, hang or take long, and whatever the program is stopped in, each node ends as
-// it must, is told exactly once, and had the results of all that it needed.
+// fail, hang, take long or are cancelled, and whatever the program is stopped in, each
+// node ends as it must, is told exactly once, and had the results of all that it needed.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
 	if testing.Short() {
@@ -75,6 +75,7 @@ func TestAnyWorkflow(t *testing.T) {
 type dagNode struct {
 	id, room, kind string
 	needs          []int
+	cancelled      bool
 }
 
 func anyWorkflow(t *testing.T, seed uint64) {
@@ -118,6 +119,18 @@ func (d *dag) spawnAll(t *testing.T, w *world) []dagNode {
 			n.id = ""
 		}
 	}
+	for range d.random.IntN(3) {
+		n := &nodes[d.random.IntN(len(nodes))]
+		if n.id == "" {
+			continue
+		}
+		switch _, err := w.helpers.Cancel(t.Context(), spawnScope(w, n.room, false), n.id); {
+		case err == nil:
+			n.cancelled = true
+		case !strings.Contains(err.Error(), "has ended already"):
+			t.Fatal(err)
+		}
+	}
 	return nodes
 }
 
@@ -145,6 +158,11 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 			}
 		}
 		switch {
+		case n.cancelled: // who did it need not be told
+			if got.status != helperCancelled || told[n.id] != 0 {
+				t.Errorf("node %d was cancelled: %s (%s), told %d times", i, got.status, got.reason, told[n.id])
+			}
+			continue
 		case broken != "":
 			if got.status != helperFailed || !strings.Contains(got.reason, "it needed sub_") || d.asked[fmt.Sprint(i)] != 0 {
 				t.Errorf("node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])

@@ -204,6 +204,9 @@ func ForgetHelpers(ctx context.Context, tx *sql.Tx, texts []string) error {
 				return fmt.Errorf("session: forget in sub-sessions: %w", err)
 			}
 		}
+		if _, err := tx.ExecContext(ctx, `UPDATE sub_session_file SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t); err != nil {
+			return fmt.Errorf("session: forget in shared files: %w", err)
+		}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
 	}
 	err = h.within(ctx, func(tx *sql.Tx) error {
-		depth, err := h.mayAsk(ctx, tx, scope)
+		depth, workflow, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
 			return err
 		}
@@ -39,9 +39,12 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		if err != nil {
 			return err
 		}
-		workflow := id
-		if len(needs) > 0 {
+		switch {
+		case workflow != "": // of the sub-session that asks
+		case len(needs) > 0:
 			workflow = needs[0].workflow
+		default:
+			workflow = id
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
@@ -86,29 +89,30 @@ func (h *helpers) grant(scope tool.Scope, job tool.Job) []string {
 	return names
 }
 
-// mayAsk refuses what would be too deep or too many, and says how deep it is.
-func (h *helpers) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, err error) {
+// mayAsk refuses what would be too deep or too many, and says how deep it is, and of
+// which workflow the sub-session is that asks.
+func (h *helpers) mayAsk(ctx context.Context, tx *sql.Tx, scope tool.Scope) (depth int, workflow string, err error) {
 	if scope.Helper != "" {
 		parent, _, err := h.one(ctx, tx, scope.Helper)
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
 		if parent.status != helperRunning {
-			return 0, errors.New("this sub-session has ended")
+			return 0, "", errors.New("this sub-session has ended")
 		}
-		depth = parent.depth
+		depth, workflow = parent.depth, parent.workflow
 	}
 	if depth >= h.cfg.Helpers.Depth {
-		return 0, fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", h.cfg.Helpers.Depth)
+		return 0, "", fmt.Errorf("sub-sessions of sub-sessions go %d deep at most; do it yourself", h.cfg.Helpers.Depth)
 	}
 	open, err := h.read(ctx, tx, `WHERE room = ? AND status IN ('pending', 'running', 'waiting')`, scope.Room)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if len(open) >= mostOpen {
-		return 0, fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
+		return 0, "", fmt.Errorf("there are %d open sub-sessions here already; wait for some of them", len(open))
 	}
-	return depth + 1, nil
+	return depth + 1, workflow, nil
 }
 
 // needs finds those that a job depends on, or says why it cannot.

@@ -220,6 +220,9 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	for _, spec := range scope.Policy.Of(h.cfg.Tools.Specs()) {
 		o.add(spec)
 	}
+	if spec, ok := h.cfg.Tools.Chore(scope.Chore); ok {
+		o.add(spec)
+	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
 	reply, report, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
 	if report.Total > 0 { // something was sent
@@ -267,12 +270,12 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 			return tool.Scope{}, now, err
 		}
 	}
-	p := tool.Policy{Allow: n.tools, Where: "this sub-session"}
+	p, chore := tool.Policy{Allow: n.tools, Where: "this sub-session"}, tool.ScratchName
 	if len(n.tools) == 0 {
-		p.Deny = []string{"*"} // an empty list allows everything
+		p.Deny, chore = []string{"*"}, "" // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: h.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, Elsewhere: true, System: true, Spawner: h.spawner(), Helper: n.id}, now, nil
+		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, Elsewhere: true, System: true, Spawner: h.spawner(), Scratch: h, Helper: n.id, Chore: chore}, now, nil
 }
 
 // infer asks the model, with less and less of what was said while it is too much.

@@ -48,7 +48,7 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since); err != nil {
 		return m, err
 	}
-	if m.pin, err = s.pinned(ctx, past); err != nil {
+	if m.pin, err = s.pinned(ctx, past, preview); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,28 +22,68 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // pinned is the task that past is about: the active one that was named last, by
 // itself, by a person, by the program or by the task tool. A list names none, and a
-// reminder is no work until it is due. Empty = there is none.
-func (s *Session) pinned(ctx context.Context, past []history.Message) (string, error) {
+// reminder is no work until it is due. Where past names none, a summary may have taken
+// the place of what did, so it is what was found last. Empty = there is none. preview
+// keeps nothing.
+func (s *Session) pinned(ctx context.Context, past []history.Message, preview bool) (string, error) {
 	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
 	if err != nil || len(tasks) == 0 {
 		return "", err
 	}
+	if s.thread != "" { // what was said before it is not the thread's
+		return workedOn(tasks, taskNamed(past, tasks)), nil
+	}
+	var kept string
+	err = s.cfg.DB.QueryRowContext(ctx, `SELECT pin FROM session WHERE room = ?`, s.room).Scan(&kept)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("session: read what is pinned: %w", err)
+	}
+	found := taskNamed(past, tasks)
+	if found == "" {
+		return workedOn(tasks, kept), nil
+	}
+	if found != kept && !preview {
+		if err := s.pin(ctx, found); err != nil {
+			return "", err
+		}
+	}
+	return workedOn(tasks, found), nil
+}
+
+// pin keeps id as the task that is worked on in the room's own conversation; empty = none.
+func (s *Session) pin(ctx context.Context, id string) error {
+	if s.thread != "" {
+		return nil
+	}
+	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET pin = ? WHERE room = ? AND pin <> ?`, id, s.room, id); err != nil {
+		return fmt.Errorf("session: keep what is pinned: %w", err)
+	}
+	return nil
+}
+
+// taskNamed is the id of the one of tasks that past names last; empty = none.
+func taskNamed(past []history.Message, tasks []task.Task) string {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {
 			continue
 		}
 		ids := taskID.FindAllString(m.Text, -1)
 		slices.Sort(ids)
-		if ids = slices.Compact(ids); len(ids) != 1 {
-			continue
-		}
-		for _, t := range tasks {
-			if t.ID == ids[0] && t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder) {
-				return t.Line(), nil
-			}
+		if ids = slices.Compact(ids); len(ids) == 1 && workedOn(tasks, ids[0]) != "" {
+			return ids[0]
 		}
 	}
-	return "", nil
+	return ""
+}
+
+// workedOn is the line of the one of tasks with that id, if it is being worked on.
+func workedOn(tasks []task.Task, id string) string {
+	for _, t := range tasks {
+		if t.ID == id && t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder) {
+			return t.Line()
+		}
+	}
+	return ""
 }
 
 // progress is a note on the turn that past ends with, another after each pinEvery

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"reverie/internal/task"
 )
@@ -79,5 +80,53 @@ func TestPinAgain(t *testing.T) {
 		if n := strings.Count(asked[c.request-1], "rounds of tools so far"); n != c.want {
 			t.Errorf("request %d: read %d notes, want %d", c.request, n, c.want)
 		}
+	}
+}
+
+// TestPinSurvives: what is worked on stays pinned when a summary takes the place of the
+// message that named it, in the next start and in the room that takes the place of this
+// one, until it is done; a new conversation begins without.
+func TestPinSurvives(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: "paint the shed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := func(id, room string) bool {
+		t.Helper()
+		w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "How far are we? " + id, Private: true, At: time.Now()})
+		asked := w.script.asked()
+		_, tail, _ := strings.Cut(asked[len(asked)-1], "How far are we? "+id)
+		return strings.Contains(tail, "Current Task") && strings.Contains(tail, "paint the shed")
+	}
+	w.say(t, "$1", "Go on with #"+added.ID)
+	for i := range 12 {
+		w.say(t, fmt.Sprint("$talk", i), "The weather is fine, and so it goes on and on.")
+	}
+	if m := w.say(t, "$2", "!compact"); len(w.compactions(t)) != 1 {
+		t.Fatalf("not compacted: %q", m.Text)
+	}
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range past {
+		if strings.Contains(m.Text, added.ID) {
+			t.Fatalf("the message that names the task is there still; the test shows nothing: %+v", m)
+		}
+	}
+	if !pinned("$3", "!dm") {
+		t.Error("not pinned after the compaction")
+	}
+	w.restart(t)
+	if err := w.Move(t.Context(), "!dm", "!next"); err != nil {
+		t.Fatal(err)
+	}
+	if !pinned("$4", "!next") {
+		t.Error("not pinned in the room that took its place")
+	}
+	w.deliver(t, Inbound{ID: "$5", Room: "!next", Sender: owner, Text: "!new", Private: true, At: time.Now()})
+	if pinned("$6", "!next") {
+		t.Error("pinned in a new conversation")
 	}
 }

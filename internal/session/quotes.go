@@ -45,7 +45,7 @@ func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
 		}
 		for i := len(in.Quotes) - 1; i >= 0; i-- {
 			q := in.Quotes[i]
-			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread { // the thread began with it, see branch
+			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread && s.thread != "" { // it began with that, see branch
 				continue
 			}
 			text := s.quote(q, each)
@@ -86,7 +86,7 @@ func (s *Session) quote(q Quote, most int) string {
 	case q.Sender != "":
 		who = oneLine(q.Sender, 255)
 	}
-	how := map[QuoteKind]string{QuoteReply: "replied to", QuoteHeard: "said in the room"}[q.Why]
+	how := map[QuoteKind]string{QuoteReply: "replied to", QuoteThread: "the beginning of the thread", QuoteHeard: "said in the room"}[q.Why]
 	var b strings.Builder
 	b.WriteString(who)
 	if !q.At.IsZero() {

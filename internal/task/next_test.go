@@ -24,6 +24,14 @@ func inZone(t testing.TB, name string) *time.Location {
 	return loc
 }
 
+// clocks is what a clock shows in the course of a day.
+var clocks = func() (all []string) {
+	for m := range 24 * 60 {
+		all = append(all, fmt.Sprintf("%02d:%02d", m/60, m%60))
+	}
+	return all
+}()
+
 // oracle lists when s falls due from a to b, by looking at the clock on the wall
 // once a minute: nothing in it knows of offsets, days or changes of the clocks.
 func oracle(s Schedule, a, b, since time.Time, loc *time.Location) []time.Time {
@@ -39,12 +47,16 @@ func oracle(s Schedule, a, b, since time.Time, loc *time.Location) []time.Time {
 	var open, last time.Time // of a window
 	closing, closed := "", true
 	waiting := false
+	day := ""
 	for t := a.Add(-72 * time.Hour).In(loc); !t.After(b); t = t.Add(time.Minute) {
-		day := t.Format("2006-01-02")
+		if y, m, d := t.Date(); len(day) == 0 || day[8] != byte('0'+d/10) || day[9] != byte('0'+d%10) {
+			day = fmt.Sprintf("%04d-%02d-%02d", y, m, d) // days that follow each other differ in the last two
+		}
 		if day != today {
 			today, late = day, ""
 		}
-		clock = t.Format("15:04")
+		h, m, _ := t.Clock()
+		clock = clocks[h*60+m]
 		hit := false
 		switch s.Type {
 		case once:

@@ -9,7 +9,7 @@ var chinese = tongue{
 	fixed: map[string]string{"正午": "12:00", "午夜": "00:00"},
 	numbers: map[string]int{"一": 1, "二": 2, "两": 2, "兩": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10, "十一": 11, "十二": 12,
 		"十五": 15, "二十": 20, "三十": 30, "四十": 40, "五十": 50},
-	units:    map[string]int{"分钟": aMinute, "分鐘": aMinute, "小时": anHour, "小時": anHour, "个小时": anHour, "個小時": anHour, "个钟头": anHour, "天": aDay, "周": aWeek, "星期": aWeek, "个星期": aWeek},
+	units:    map[string]int{"秒": aSecond, "秒钟": aSecond, "秒鐘": aSecond, "分钟": aMinute, "分鐘": aMinute, "小时": anHour, "小時": anHour, "个小时": anHour, "個小時": anHour, "个钟头": anHour, "天": aDay, "周": aWeek, "星期": aWeek, "个星期": aWeek},
 	weekdays: map[string]string{"一": "mon", "二": "tue", "三": "wed", "四": "thu", "五": "fri", "六": "sat", "日": "sun", "天": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})(?:号|號|日)`,
 	forms: []wording{
@@ -32,7 +32,7 @@ var japanese = tongue{
 	fixed: map[string]string{"正午": "12:00", "真夜中": "00:00"},
 	numbers: map[string]int{"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10, "十一": 11, "十二": 12,
 		"十五": 15, "二十": 20, "三十": 30, "四十": 40, "五十": 50},
-	units:    map[string]int{"分": aMinute, "分間": aMinute, "時間": anHour, "日": aDay, "日間": aDay, "週間": aWeek},
+	units:    map[string]int{"秒": aSecond, "秒間": aSecond, "分": aMinute, "分間": aMinute, "時間": anHour, "日": aDay, "日間": aDay, "週間": aWeek},
 	weekdays: map[string]string{"月": "mon", "火": "tue", "水": "wed", "木": "thu", "金": "fri", "土": "sat", "日": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})日`,
 	forms: []wording{

@@ -15,6 +15,7 @@ func TestPhrases(t *testing.T) {
 		{"once 2026-11-23T18:00:00+01:00", "the day after tomorrow at 6 pm|day after tomorrow at 6 in the evening|übermorgen um 18 Uhr|übermorgen Abend um 6|après-demain à 18h|après-demain à 6h du soir|pasado mañana a las 18|pasado mañana a las 6 de la tarde|dopodomani alle 18|dopodomani sera alle 6|后天18点|后天下午6点|明後日18時|あさって午後6時"},
 		{"once 2026-11-21T20:00:00+01:00", "today at 8 pm|tonight at 8|this evening at 8|at 8 p.m. today|heute um 20 Uhr|heute Abend um 8|heute um 8 Uhr abends|aujourd'hui à 20h|ce soir à 8h|hoy a las 20:00|hoy a las 8 de la noche|oggi alle 20|stasera alle 8|今天晚上8点|今晚8点|今天20点|今日20時|今夜8時|今日の夜8時"},
 		{"once 2026-11-21T09:34:30+01:00", "in 20 minutes|20 minutes from now|in twenty minutes|in 20 Minuten|in zwanzig Minuten|dans 20 minutes|dans vingt minutes|en 20 minutos|dentro de 20 minutos|tra 20 minuti|fra venti minuti|20分钟后|二十分钟之后|20分後|20分後に|二十分後"},
+		{"once 2026-11-21T09:15:00+01:00", "in 30 seconds|30 seconds from now|in thirty secs|in 30 Sekunden|in dreißig Sekunden|dans 30 secondes|en 30 segundos|tra 30 secondi|30秒后|30秒後"},
 		{"once 2026-11-21T10:14:30+01:00", "in an hour|in 1 hour|in einer Stunde|dans une heure|en una hora|tra un'ora|1小时后|一个小时后|1時間後"},
 		{"once 2026-11-21T09:44:30+01:00", "in half an hour|in einer halben Stunde|dans une demi-heure|en media hora|tra mezz'ora|半小时后|半个小时后|30分後"},
 		{"once 2026-12-05T09:14:30+01:00", "in two weeks|in 14 days|in zwei Wochen|dans 2 semaines|en dos semanas|tra due settimane|两周后|2週間後"},
@@ -56,7 +57,7 @@ func brief(s Schedule) string {
 func TestPhrasesRefuse(t *testing.T) {
 	for _, text := range []string{
 		"", "soon", "tomorrow", "tomorrow at", "tomorrow at 25", "tomorrow at 7:75", "tomorrow at 13 am", "at noonish", "next Monday at 9", "every other day at 9", "every second Monday at 9",
-		"tomorrow at 7 or 8", "not tomorrow at 7", "tomorrow at 7 unless it rains", "in 0 minutes", "in minus 5 minutes", "in a few minutes", "in 1.5 hours", "every 5 seconds", "every 0 minutes",
+		"tomorrow at 7 or 8", "not tomorrow at 7", "tomorrow at 7 unless it rains", "in 0 minutes", "in minus 5 minutes", "in a few minutes", "in 1.5 hours", "every 5 seconds", "every second", "alle 30 Sekunden", "every 0 minutes",
 		"today at 7", "tonight at 3", "this morning at 8", "every month on the 32nd at 9", "every monday", "tomorrow evening at 8 am",
 		"morgen", "morgen um", "jeden zweiten Montag um 9", "irgendwann morgen um 7", "heute um 7", "morgen um 25 Uhr", "nächste Woche", "alle paar Minuten",
 		"demain", "demain à 27h", "un lundi sur deux à 9h", "mañana", "mañana a las 25", "cada dos lunes a las 9", "domani", "domani alle 26", "明天", "明天25点", "隔周一9点", "明日", "明日25時", "隔週月曜日9時",

@@ -1,7 +1,8 @@
 package task
 
 const (
-	aMinute = 60
+	aSecond = 1
+	aMinute = 60 * aSecond
 	anHour  = 60 * aMinute
 	aDay    = 24 * anHour
 	aWeek   = 7 * aDay
@@ -15,7 +16,7 @@ var english = tongue{
 	fixed: map[string]string{"noon": "12:00", "midnight": "00:00"},
 	numbers: map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
 		"eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30},
-	units: map[string]int{"min": aMinute, "mins": aMinute, "minute": aMinute, "minutes": aMinute, "h": anHour, "hour": anHour, "hours": anHour, "day": aDay, "days": aDay, "week": aWeek, "weeks": aWeek},
+	units: map[string]int{"sec": aSecond, "secs": aSecond, "second": aSecond, "seconds": aSecond, "min": aMinute, "mins": aMinute, "minute": aMinute, "minutes": aMinute, "h": anHour, "hour": anHour, "hours": anHour, "day": aDay, "days": aDay, "week": aWeek, "weeks": aWeek},
 	weekdays: map[string]string{"monday": "mon", "tuesday": "tue", "wednesday": "wed", "thursday": "thu", "friday": "fri", "saturday": "sat", "sunday": "sun",
 		"mon": "mon", "tue": "tue", "wed": "wed", "thu": "thu", "fri": "fri", "sat": "sat", "sun": "sun"},
 	date: `(?P<dom>[0-9]{1,2})(?:st|nd|rd|th)?`,
@@ -40,7 +41,7 @@ var german = tongue{
 	fixed: map[string]string{"mittag": "12:00", "mitternacht": "00:00"},
 	numbers: map[string]int{"ein": 1, "eine": 1, "einer": 1, "einem": 1, "eins": 1, "zwei": 2, "drei": 3, "vier": 4, "fünf": 5, "sechs": 6, "sieben": 7, "acht": 8, "neun": 9,
 		"zehn": 10, "elf": 11, "zwölf": 12, "fünfzehn": 15, "zwanzig": 20, "dreißig": 30},
-	units:    map[string]int{"min": aMinute, "minute": aMinute, "minuten": aMinute, "stunde": anHour, "stunden": anHour, "tag": aDay, "tage": aDay, "tagen": aDay, "woche": aWeek, "wochen": aWeek},
+	units:    map[string]int{"sek": aSecond, "sekunde": aSecond, "sekunden": aSecond, "min": aMinute, "minute": aMinute, "minuten": aMinute, "stunde": anHour, "stunden": anHour, "tag": aDay, "tage": aDay, "tagen": aDay, "woche": aWeek, "wochen": aWeek},
 	weekdays: map[string]string{"montag": "mon", "dienstag": "tue", "mittwoch": "wed", "donnerstag": "thu", "freitag": "fri", "samstag": "sat", "sonnabend": "sat", "sonntag": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})\.?`,
 	forms: []wording{
@@ -64,7 +65,7 @@ var french = tongue{
 	fixed: map[string]string{"midi": "12:00", "minuit": "00:00"},
 	numbers: map[string]int{"un": 1, "une": 1, "deux": 2, "trois": 3, "quatre": 4, "cinq": 5, "six": 6, "sept": 7, "huit": 8, "neuf": 9, "dix": 10, "onze": 11, "douze": 12,
 		"quinze": 15, "vingt": 20, "trente": 30},
-	units:    map[string]int{"min": aMinute, "minute": aMinute, "minutes": aMinute, "h": anHour, "heure": anHour, "heures": anHour, "jour": aDay, "jours": aDay, "semaine": aWeek, "semaines": aWeek},
+	units:    map[string]int{"seconde": aSecond, "secondes": aSecond, "min": aMinute, "minute": aMinute, "minutes": aMinute, "h": anHour, "heure": anHour, "heures": anHour, "jour": aDay, "jours": aDay, "semaine": aWeek, "semaines": aWeek},
 	weekdays: map[string]string{"lundi": "mon", "mardi": "tue", "mercredi": "wed", "jeudi": "thu", "vendredi": "fri", "samedi": "sat", "dimanche": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})(?:er)?`,
 	forms: []wording{
@@ -87,7 +88,7 @@ var spanish = tongue{
 	fixed: map[string]string{"mediodía": "12:00", "medianoche": "00:00"},
 	numbers: map[string]int{"un": 1, "una": 1, "dos": 2, "tres": 3, "cuatro": 4, "cinco": 5, "seis": 6, "siete": 7, "ocho": 8, "nueve": 9, "diez": 10, "once": 11, "doce": 12,
 		"quince": 15, "veinte": 20, "treinta": 30},
-	units:    map[string]int{"min": aMinute, "minuto": aMinute, "minutos": aMinute, "hora": anHour, "horas": anHour, "día": aDay, "días": aDay, "semana": aWeek, "semanas": aWeek},
+	units:    map[string]int{"segundo": aSecond, "segundos": aSecond, "min": aMinute, "minuto": aMinute, "minutos": aMinute, "hora": anHour, "horas": anHour, "día": aDay, "días": aDay, "semana": aWeek, "semanas": aWeek},
 	weekdays: map[string]string{"lunes": "mon", "martes": "tue", "miércoles": "wed", "jueves": "thu", "viernes": "fri", "sábado": "sat", "domingo": "sun", "sábados": "sat", "domingos": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})`,
 	forms: []wording{
@@ -110,7 +111,7 @@ var italian = tongue{
 	fixed: map[string]string{"mezzogiorno": "12:00", "mezzanotte": "00:00"},
 	numbers: map[string]int{"un": 1, "una": 1, "un'": 1, "due": 2, "tre": 3, "quattro": 4, "cinque": 5, "sei": 6, "sette": 7, "otto": 8, "nove": 9, "dieci": 10, "undici": 11, "dodici": 12,
 		"quindici": 15, "venti": 20, "trenta": 30},
-	units:    map[string]int{"min": aMinute, "minuto": aMinute, "minuti": aMinute, "ora": anHour, "ore": anHour, "giorno": aDay, "giorni": aDay, "settimana": aWeek, "settimane": aWeek},
+	units:    map[string]int{"secondo": aSecond, "secondi": aSecond, "min": aMinute, "minuto": aMinute, "minuti": aMinute, "ora": anHour, "ore": anHour, "giorno": aDay, "giorni": aDay, "settimana": aWeek, "settimane": aWeek},
 	weekdays: map[string]string{"lunedì": "mon", "martedì": "tue", "mercoledì": "wed", "giovedì": "thu", "venerdì": "fri", "sabato": "sat", "domenica": "sun"},
 	date:     `(?P<dom>[0-9]{1,2})°?`,
 	forms: []wording{

@@ -59,6 +59,7 @@ type Scope struct {
 	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = nothing is sent here
 
 	Spawner Spawner // nil = there are no sub-sessions
+	Scratch Scratch // nil = there are no shared files
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 

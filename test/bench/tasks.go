@@ -55,8 +55,7 @@ func tasks(ctx context.Context) ([]figure, error) {
 	running.Go(func() { _ = s.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	time.Sleep(2 * time.Second) // the start plans all of them
-	before, err := cpu()
+	before, err := settled() // the start plans all of them
 	if err != nil {
 		return nil, err
 	}
@@ -118,4 +117,22 @@ func cpu() (time.Duration, error) {
 		return 0, err
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
+}
+
+// settled waits until a second has passed in which this process did next to nothing,
+// and returns the time that it has used until then.
+func settled() (time.Duration, error) {
+	last, err := cpu()
+	for range 60 {
+		if err != nil {
+			return 0, err
+		}
+		time.Sleep(time.Second)
+		var now time.Duration
+		if now, err = cpu(); err == nil && now-last < 10*time.Millisecond {
+			return now, nil
+		}
+		last = now
+	}
+	return last, err
 }

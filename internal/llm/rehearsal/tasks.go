@@ -97,7 +97,7 @@ var when = []struct {
 		args["schedule_type"], args["day_of_month"] = "monthly", day
 		return day >= 1 && day <= 31 && setAt(args, m[2], "")
 	}},
-	{`in\s+(\d{1,4}|an?)\s+(minute|hour|day)s?`, func(m []string, args map[string]any) bool {
+	{`in\s+(\d{1,4}|an?)\s+(second|minute|hour|day)s?`, func(m []string, args map[string]any) bool {
 		n := m[1]
 		if n[0] == 'a' {
 			n = "1"

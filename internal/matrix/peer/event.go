@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -40,6 +41,7 @@ type Event struct {
 	Encrypted bool   // arrived encrypted
 	Live      bool   // still being written: an Edit will follow (MSC4357)
 	On        bool   // Typing: started rather than stopped
+	Mentions  string // of a Message: whom it mentions, user ids with spaces between
 	Err       error  // Undecryptable: why
 	File      *File  // what a Message is, without its data: see Download; nil = words
 
@@ -78,6 +80,13 @@ func (p *Peer) onMessage(_ context.Context, evt *event.Event) {
 		Encrypted: evt.Mautrix.WasEncrypted,
 		ReplyTo:   content.OptionalGetRelatesTo().GetReplyTo().String(),
 		Thread:    content.OptionalGetRelatesTo().GetThreadParent().String(),
+	}
+	if content.Mentions != nil {
+		var ids []string
+		for _, user := range content.Mentions.UserIDs {
+			ids = append(ids, user.String())
+		}
+		e.Mentions = strings.Join(ids, " ")
 	}
 	if original := content.OptionalGetRelatesTo().GetReplaceID(); original != "" {
 		if content.NewContent == nil {

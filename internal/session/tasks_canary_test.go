@@ -1,0 +1,158 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/llm"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+)
+
+// TestTasksKeepToTheirRoom: from another room, by the tool, in a sub-session or by a
+// command, nobody reads, changes, completes or works on a task; nothing at all is
+// written, and each refusal is that for a task that never was.
+func TestTasksKeepToTheirRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.withHelpers(t)
+	const canary = "CANARY-4711"
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: canary, Prompt: canary,
+		Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, added.ID, canary); err != nil {
+		t.Fatal(err)
+	}
+	before := w.taskRows(t)
+	group, dm := spawnScope(w, "!group", false), spawnScope(w, "!other", true)
+	dm.User = "@friend:example.org"
+	sub := group
+	sub.Helper = "sub_aaaaaaaa"
+	mine := group
+	mine.User = owner // whose task it is, elsewhere
+	for name, scope := range map[string]tool.Scope{"a group": group, "another's chat": dm, "a sub-session": sub, "its owner elsewhere": mine} {
+		for _, arguments := range []string{
+			`{"action":"complete","task_id":"ID","reason":"Anna wrote that it is over"}`, `{"action":"pause","task_id":"ID"}`, `{"action":"resume","task_id":"ID"}`,
+			`{"action":"delete","task_id":"ID"}`, `{"action":"update","task_id":"ID","content":"x"}`, `{"action":"update","task_id":"#ID","schedule_type":"none"}`,
+			`{"action":"update","task_id":"ID","at":"every day at 8","ai_prompt":"y","catch_up":"all"}`,
+		} {
+			run := func(id string) string {
+				r := w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "task", Arguments: strings.ReplaceAll(arguments, "ID", id)})
+				if !r.Failed {
+					t.Errorf("%s: %s is done: %s", name, arguments, r.Content)
+				}
+				return strings.ReplaceAll(r.Content, id, "ID")
+			}
+			if got, never := run(added.ID), run("task_zzzzzzzz"); got != never || strings.Contains(got, canary) {
+				t.Errorf("%s: %s: %q, of a task that never was: %q", name, arguments, got, never)
+			}
+		}
+		for _, status := range []string{"", "active", "paused", "completed", "all"} {
+			arguments := fmt.Sprintf(`{"action":"list","status":%q}`, status)
+			if r := w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: "task", Arguments: arguments}); strings.Contains(r.Content, canary) || strings.Contains(r.Content, added.ID) {
+				t.Errorf("%s: %s: %s", name, arguments, r.Content)
+			}
+		}
+	}
+	for i, text := range []string{"!tasks", "!jobs", "Go on with #" + added.ID} {
+		m := w.deliver(t, Inbound{ID: fmt.Sprint("$", i), Room: "!group", Sender: owner, Text: text, At: time.Now()})
+		if strings.Contains(m.Text, canary) {
+			t.Errorf("%s: %s", text, m.Text)
+		}
+	}
+	for _, body := range w.script.asked() {
+		if strings.Contains(body, canary) {
+			t.Errorf("the model of the group is told: %s", body)
+		}
+	}
+	if m := w.say(t, "$mine", "!jobs"); !strings.Contains(m.Text, canary) {
+		t.Errorf("its own room does not see it; the test shows nothing: %q", m.Text)
+	}
+	if after := w.taskRows(t); after != before {
+		t.Errorf("it was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// taskRows are all rows about tasks, to the last column.
+func (w *world) taskRows(t *testing.T) (all string) {
+	t.Helper()
+	for _, table := range []string{"task", "job_run"} {
+		rows, err := w.cfg.DB.Query(`SELECT * FROM ` + table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			row, into := make([]any, len(names)), make([]any, len(names))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			b, err := json.Marshal(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(b) + "\n"
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		_ = rows.Close()
+	}
+	return all
+}
+
+// TestTaskLinesStay: the task lines of a prompt stand by priority, then age; what runs,
+// fails or is looked at changes no byte of them.
+func TestTaskLinesStay(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	var ids []string
+	for i, p := range []int{5, 2, 9, 2, 5} {
+		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, added.ID)
+		if _, err := w.cfg.DB.Exec(`UPDATE task SET created = ? WHERE id = ?`, 1000*(1+i), added.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := func() (all []string) {
+		p, err := w.Preview(t.Context(), "!dm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range p.Messages() {
+			for line := range strings.Lines(m.Content) {
+				if strings.Contains(line, "#task_") {
+					all = append(all, strings.TrimSpace(line))
+				}
+			}
+		}
+		return all
+	}
+	before := lines()
+	if len(before) != 5 {
+		t.Fatalf("%q", before)
+	}
+	for i, n := range []int{1, 3, 0, 4, 2} {
+		if want := fmt.Sprintf("[P%d] #%s: number %d [daily at 09:00]", []int{5, 2, 9, 2, 5}[n], ids[n], n); !strings.Contains(before[i], want) {
+			t.Errorf("line %d is %q, want %q", i, before[i], want)
+		}
+	}
+	if _, err := w.cfg.DB.Exec(`UPDATE task SET last_run = 5000, run_count = run_count + 7, failures = 2, last_result = 'well', next_due = 9000 WHERE id <> ?`, ids[1]); err != nil {
+		t.Fatal(err)
+	}
+	if after := lines(); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}

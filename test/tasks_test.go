@@ -1,0 +1,70 @@
+package test
+
+import (
+	"bytes"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReminder: a task that the model makes of a person's words is due three seconds
+// later and comes into the encrypted room, once; also when the bot is killed at the
+// very time.
+func TestReminder(t *testing.T) {
+	bot, you, room, m := newConversation(t)
+	for i, c := range []struct {
+		name string
+		kill time.Duration // behind the time, or before it
+	}{{name: "stretch"}, {"drink", -20 * time.Millisecond}, {"rest", 30 * time.Millisecond}} {
+		if e := ask(t, you, room, "remind me in 3 seconds to "+c.name); !strings.Contains(e.Body, "I noted the task. Added") {
+			t.Fatalf("answer = %q", e.Body)
+		}
+		calls := m.calls.Load()
+		if i > 0 {
+			time.Sleep(time.Until(bot.due(t, c.name).Add(c.kill)))
+			bot.kill()
+			bot.start(t, "")
+		}
+		if e := hear(t, you, room); !strings.HasPrefix(strings.ToLower(e.Body), "⏰ reminder: "+c.name) || e.ReplyTo != "" {
+			t.Errorf("%s: the room read %+v", c.name, e)
+		}
+		if n := m.calls.Load(); n != calls {
+			t.Errorf("%s: the model was asked %d times about a reminder", c.name, n-calls)
+		}
+		if e := ask(t, you, room, "hello"); strings.Contains(e.Body, "⏰") {
+			t.Errorf("%s: a second time: %q", c.name, e.Body)
+		}
+	}
+	raw, err := you.RawTimeline(t.Context(), room, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range raw {
+		if bytes.Contains(e, []byte("Reminder")) || bytes.Contains(e, []byte(`"m.room.message"`)) {
+			t.Errorf("plain text on the server: %s", e)
+		}
+	}
+	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
+		t.Errorf("what was due once is still open: %q", e.Body)
+	}
+}
+
+// due is when the task is due that content names.
+func (p *process) due(t *testing.T, content string) time.Time {
+	t.Helper()
+	db, err := sql.Open("sqlite", p.data("bot.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var at string
+	if err := db.QueryRow(`SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content).Scan(&at); err != nil {
+		t.Fatal(err)
+	}
+	due, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
+}

@@ -325,7 +325,7 @@ func TestMessageKeepsWhatItBrings(t *testing.T) {
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{m}}))
 	rows, err := q.waiting(ctx, 1)
 	must(t, err)
-	if d := cmp.Diff([]inRow{{1, false, m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
+	if d := cmp.Diff([]inRow{{1, true, m}}, rows, cmp.AllowUnexported(inRow{}), cmp.Comparer(time.Time.Equal)); d != "" {
 		t.Errorf("inbox (-want +got):\n%s", d)
 	}
 	must(t, q.handled(ctx, "$1"))

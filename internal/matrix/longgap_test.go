@@ -45,7 +45,7 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, group, b.UserID())
 	for _, r := range []string{room, group} {
-		s.Say(you.UserID(), r, "before, "+b.UserID())
+		s.Post(you.UserID(), r, "m.room.message", text("before, "+b.UserID(), nil)) // without m.mentions, the id counts
 		b.next()
 	}
 	b.stop()
@@ -57,11 +57,11 @@ func TestGapBeyondTheBounds(t *testing.T) {
 		if i >= n-2-matrix.GapEvents {
 			want = append(want, id)
 		}
-		text := "not for the bot"
+		said := "not for the bot"
 		if i == 10 || i == n-10 {
-			text = b.UserID() + ": what about it?"
+			said = b.UserID() + ": what about it?"
 		}
-		if id := s.Say(you.UserID(), group, text); i == n-10 {
+		if id := s.Post(you.UserID(), group, "m.room.message", text(said, nil)); i == n-10 {
 			want = append(want, id)
 		}
 	}

@@ -151,6 +151,10 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	}
 	l.Full = reason == becauseAsked
 	plan := history.Compact(past, l)
+	if reason == becauseOver && len(plan.Steps) == 0 { // it would fit, but the prompt leaves messages out: better a summary of them
+		l.Full = true
+		plan = history.Compact(past, l)
+	}
 	if !worthIt(plan, l, reason) {
 		return false, nil
 	}

@@ -388,9 +388,10 @@ const (
 // small as here is full after two dozen messages: then there is one more summary, kept
 // with the messages it is of, and an event of the prompt, of which there are a thousand
 // at most. What was said can be found again: it stands in memory_turn and in the index; harvest
-// says of each message whether it was read for what is worth remembering.
+// says of each message whether it was read for what is worth remembering, and answered
+// which reply is to it.
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "prompt_event", "harvest",
-	"memory_turn", "memory_turn_change", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
+	"answered", "memory_turn", "memory_turn_change", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
 
 // found is where the index in memory grows by what is said, up to 50,000 texts:
 // a question and its answer take less than atMost bytes.

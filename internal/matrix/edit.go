@@ -39,6 +39,9 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	if target == "" || msg.NewContent == nil {
 		return no("it does not say what it replaces, or by what")
 	}
+	if isFile(msg.NewContent) {
+		return no("it makes a file of it")
+	}
 	plain := *msg.NewContent
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt

@@ -56,6 +56,7 @@ func TestLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	await(t, s, "the question is not answered", func() bool { return lastSent(t, s.Events(group), b.UserID()).Body == "echo: **hello**" })
 	for i, c := range []struct{ text, body, html string }{
 		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
 		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},

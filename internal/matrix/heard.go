@@ -33,22 +33,13 @@ type heardLine struct {
 // notTaken does what there is to do about a message that is not for us.
 func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
-	line := heardLine{room: evt.RoomID.String(), Quote: session.Quote{
+	line := heardLine{room: evt.RoomID.String(), after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
-	for _, m := range b.in {
-		if m.Room == line.room {
-			line.after = m.ID
-		}
-	}
 	switch {
 	case o.odd != "":
 		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == oddText(o.odd) }) { // ten stickers are one answer
 			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: oddText(o.odd), replyTo: line.ID})
 		}
-	case o.reason == anEdit && msg != nil && msg.NewContent != nil && !room.private() && (evt.Mautrix.WasEncrypted || !room.encrypted):
-		line.ID, line.Text = msg.RelatesTo.GetReplaceID().String(), clip(clean(msg.NewContent.Body), heardRunes)
-		line.edit = true
-		b.heard = append(b.heard, line)
 	case o.heard != "" && c.listening(ctx, line.room):
 		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
 		if o.emote {
@@ -57,6 +48,28 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 		line.thread = msg.RelatesTo.GetThreadParent().String()
 		b.heard = append(b.heard, line)
 	}
+}
+
+// heardAnew takes in what edits something that was heard in a room with others.
+func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
+	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
+	if !ok || msg.NewContent == nil || room.private() || room.encrypted && !evt.Mautrix.WasEncrypted {
+		return
+	}
+	line := heardLine{room: evt.RoomID.String(), edit: true, after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
+		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(msg.NewContent.Body), heardRunes)}}
+	b.heard = append(b.heard, line)
+}
+
+// lastIn is the last message of a batch that is for us in room; empty = there is none.
+func lastIn(b *batch, room string) string {
+	last := ""
+	for _, m := range b.in {
+		if m.Room == room {
+			last = m.ID
+		}
+	}
+	return last
 }
 
 func oddText(kind string) string {

@@ -205,11 +205,6 @@ func TestOddMessages(t *testing.T) {
 	}{
 		{"notice", "m.room.message", of("m.notice")},
 		{"notice that mentions", "m.room.message", with(of("m.notice"), content{"m.mentions": content{"user_ids": []string{b.UserID()}}})},
-		{"image", "m.room.message", with(of("m.image"), media)},
-		{"image without an address", "m.room.message", of("m.image")},
-		{"file", "m.room.message", with(of("m.file"), media)},
-		{"audio", "m.room.message", with(of("m.audio"), media)},
-		{"video", "m.room.message", with(of("m.video"), media)},
 		{"location", "m.room.message", with(of("m.location"), content{"geo_uri": "geo:1,2"})},
 		{"server notice", "m.room.message", of("m.server_notice")},
 		{"unknown msgtype", "m.room.message", of("org.example.hologram")},

@@ -208,7 +208,7 @@ func TestFilesInGroups(t *testing.T) {
 	}
 	theirs := sendFile(t, friend, room, peer.File{Name: "theirs.txt", Data: []byte("their words")}, nil)
 	peertest.Next(t, you, func(e peer.Event) bool { return e.ID == theirs })
-	if _, err := you.Reply(t.Context(), room, theirs, b.UserID()+" what does it say?"); err != nil {
+	if _, err := you.Reply(t.Context(), room, theirs, "what does it say?", b.UserID()); err != nil {
 		t.Fatal(err)
 	}
 	in := b.next()

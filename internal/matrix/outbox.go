@@ -354,7 +354,12 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 	if r.revision > 1 {
 		txn = partID(txn, r.revision-1)
 	}
-	if _, err := c.send(ctx, id.RoomID(r.room), edit(content, id.EventID(r.eventID)), txn); err != nil {
+	full := edit(content, id.EventID(r.eventID))
+	_, err = c.send(ctx, id.RoomID(r.room), full, txn)
+	if tooLarge(err) { // it says the text twice; what fitted as a message may fit as an edit all the same
+		_, err = c.send(ctx, id.RoomID(r.room), briefly(full), txn)
+	}
+	if err != nil {
 		return err
 	}
 	c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
@@ -411,6 +416,13 @@ func edit(content *event.MessageEventContent, target id.EventID) *event.MessageE
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
 	c.Body, c.Format, c.FormattedBody = fallback(&full)
+	return &c
+}
+
+// briefly is an edit that clients which know no edits see the first words of.
+func briefly(edit *event.MessageEventContent) *event.MessageEventContent {
+	c := *edit
+	c.Body, c.Format, c.FormattedBody = "* "+clip(c.NewContent.Body, 200), "", ""
 	return &c
 }
 

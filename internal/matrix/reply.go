@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/media"
 	"reverie/internal/session"
 )
 
@@ -99,7 +100,11 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 	case event.MsgEmote:
 		l.quote.Text = emote(l.quote.Name, l.quote.Sender, l.quote.Text)
 	default:
-		l.quote.Text = strings.TrimSpace("(" + strings.TrimPrefix(string(msg.MsgType), "m.") + ") " + l.quote.Text)
+		name := ""
+		if isFile(msg) {
+			name = media.Name(msg.GetFileName())
+		}
+		l.quote.Text = strings.Join(strings.Fields("("+strings.TrimPrefix(string(msg.MsgType), "m.")+") "+name+" "+l.quote.Text), " ")
 	}
 	return l, nil
 }

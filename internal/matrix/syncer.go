@@ -257,6 +257,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		return active
 	}
 	if c.onEdit(ctx, b, evt, room) {
+		c.heardAnew(b, evt, room)
 		return
 	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {

@@ -50,9 +50,12 @@ func (p *Peer) SayTo(ctx context.Context, room, text string, mention ...string) 
 	return p.send(ctx, room, content)
 }
 
-// Reply is Say as an answer to the message eventID.
-func (p *Peer) Reply(ctx context.Context, room, eventID, text string) (string, error) {
+// Reply is Say as an answer to the message eventID, and mentions users in it.
+func (p *Peer) Reply(ctx context.Context, room, eventID, text string, mention ...string) (string, error) {
 	content := plain(text)
+	for _, user := range mention {
+		content.Mentions.Add(id.UserID(user))
+	}
 	content.RelatesTo = (&event.RelatesTo{}).SetReplyTo(id.EventID(eventID))
 	return p.send(ctx, room, content)
 }

@@ -189,7 +189,7 @@ func TestPublishedCommands(t *testing.T) {
 	}
 	_, before = commandsIn(t, s, room)
 	b.stop()
-	b = startWith(t, server, dir, echo, tell, you.UserID())
+	startWith(t, server, dir, echo, tell, you.UserID())
 	converse2(t, you, room)
 	if _, n := commandsIn(t, s, room); n != before {
 		t.Errorf("a restart told %d things again", n-before)

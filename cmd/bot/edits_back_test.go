@@ -231,8 +231,11 @@ func TestEditsOfOthers(t *testing.T) {
 		}
 		return r.s.Post(user, room, "m.room.message", content)
 	}
+	said(you, room, "!config listen off", nil) // what is said to others is not told either then
+	r.until("the setting is not stored", func() bool { return r.count(`SELECT count(*) FROM room_setting`) == 1 })
+	r.settled()
 	asked := said(you, room, "tell me of #apple", nil)
-	answer := r.showing(room, "answer 1 to #apple")
+	answer := r.showing(room, "", "answer 1 to #apple")[1:]
 	r.settled()
 	replace := func(event string) map[string]any { return map[string]any{"rel_type": "m.replace", "event_id": event} }
 	fresh := func(body, msgtype string) map[string]any {
@@ -250,16 +253,16 @@ func TestEditsOfOthers(t *testing.T) {
 	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM matrix_room WHERE last_event = ?`, last) == 1 })
 	r.settled()
 	first := said(you, room, "* tell me of #pear", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("tell me of #pear", "m.text")})
-	r.showing(room, "answer 2 to #pear")
+	r.showing(room, "", "answer 2 to #pear")
 	r.settled()
 	said(you, room, "* tell me of #plum", map[string]any{"m.relates_to": replace(first), "m.new_content": fresh("tell me of #plum", "m.text")})
-	r.showing(room, "answer 3 to #plum")
+	r.showing(room, "", "answer 3 to #plum")
 	r.settled()
 	if m.calls() != 3 {
 		t.Errorf("%d requests", m.calls())
 	}
 	said(friend, room, "* tell me of #kiwi", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("tell me of #kiwi", "m.text")})
-	r.showing(room, "answer 3 to #plum", "answer 4 to #kiwi")
+	r.showing(room, "", "answer 3 to #plum", "answer 4 to #kiwi")
 	r.settled()
 	old, err := r.s.Inject(room, fmt.Sprintf(`{"type":"m.room.message","sender":%q,"origin_server_ts":%d,"content":{"msgtype":"m.text","body":"an old one"}}`, friend, time.Now().Add(-time.Hour).UnixMilli()))
 	if err != nil {
@@ -267,7 +270,7 @@ func TestEditsOfOthers(t *testing.T) {
 	}
 	said(friend, room, "* tell me of #old", map[string]any{"m.relates_to": replace(old), "m.new_content": fresh("tell me of #old", "m.text")})
 	said(you, room, "and #last", nil)
-	r.showing(room, "#plum", "#kiwi", "answer 5 to #last")
+	r.showing(room, "", "#plum", "#kiwi", "answer 5 to #last")
 	r.settled()
 	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "old"} {
 		if n := r.traces("#" + word); n != 0 {

@@ -85,7 +85,7 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if strings.Contains(newest, "long") {
-		send(map[string]any{"content": strings.Repeat("\n\nOne more paragraph of the long answer, about "+words+".", 700)}, nil)
+		send(map[string]any{"content": strings.Repeat("\n\nOne more paragraph of the long answer, about "+words+".", 450)}, nil)
 	}
 	send(map[string]any{}, "stop")
 	fmt.Fprint(w, "data: [DONE]\n\n")
@@ -180,6 +180,11 @@ func (r *running) shown(room string) (all []shownEvent) {
 func (r *running) showing(room string, texts ...string) []shownEvent {
 	r.t.Helper()
 	var last []shownEvent
+	defer func() {
+		if r.t.Failed() {
+			r.t.Logf("shown: %.200q", last)
+		}
+	}()
 	r.until(fmt.Sprintf("not shown: %q", texts), func() bool {
 		last = r.shown(room)
 		if len(last) != len(texts) {

@@ -94,8 +94,8 @@ func (u *upgrading) start(t *testing.T, answer func(*bot, session.Inbound)) {
 
 // successor makes a room that says it replaces another one.
 func (u *upgrading) successor(of, rule string, q matrixtest.NewRoom) string {
+	q.Replaces = of
 	room := u.s.Room(u.you.UserID(), q)
-	u.s.SetState(u.you.UserID(), room, "m.room.create", "", map[string]any{"creator": u.you.UserID(), "room_version": "10", "predecessor": map[string]any{"room_id": of}})
 	u.s.SetState(u.you.UserID(), room, "m.room.join_rules", "", map[string]any{"join_rule": rule})
 	return room
 }

@@ -112,7 +112,7 @@ func TestDefaultsOneFailureDoesNotStopTheRest(t *testing.T) {
 	}
 }
 
-// TestEmbeddedDefaults: the binary carries prompts and nothing of the owner's.
+// TestEmbeddedDefaults: the binary carries prompts, the sentences it says by itself, and nothing of the owner's.
 func TestEmbeddedDefaults(t *testing.T) {
 	got, err := store.ListDefaults(reverie.Data, t.TempDir())
 	if err != nil {
@@ -121,7 +121,7 @@ func TestEmbeddedDefaults(t *testing.T) {
 	seen := false
 	for _, d := range got {
 		seen = seen || d.Path == "prompts/BASE_PROMPT.txt"
-		if !strings.HasPrefix(d.Path, "prompts/") {
+		if !strings.HasPrefix(d.Path, "prompts/") && !strings.HasPrefix(d.Path, "messages/") {
 			t.Errorf("embedded %s", d.Path)
 		}
 	}

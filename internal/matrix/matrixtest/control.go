@@ -14,6 +14,7 @@ type NewRoom struct {
 	Encrypted bool
 	Invite    []string // user ids
 	Join      []string // user ids who are in it at once, as if they had accepted an invitation
+	Replaces  string   // the room that it says it replaces
 }
 
 // Room makes a room as a user, without a request, and returns its id.
@@ -22,6 +23,9 @@ func (s *Server) Room(creator string, q NewRoom) string {
 	defer s.mu.Unlock()
 	defer s.notify()
 	request := newRoom{ID: q.ID, Name: q.Name, Direct: q.Direct, Invite: append(append([]string(nil), q.Invite...), q.Join...)}
+	if q.Replaces != "" {
+		request.Creation = map[string]any{"predecessor": map[string]any{"room_id": q.Replaces}}
+	}
 	if q.Direct {
 		request.Preset = "trusted_private_chat"
 	}

@@ -111,6 +111,16 @@ type browser struct {
 	shots  string
 }
 
+// nobodyLooks skips the test for want of something, or fails it where somebody asked for
+// pictures.
+func nobodyLooks(t *testing.T, why string) {
+	t.Helper()
+	if os.Getenv("REVERIE_LOOK") != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why + ": nobody looks")
+}
+
 // newBrowser builds the client and starts the browser, or skips the test where
 // there is none.
 func newBrowser(t *testing.T) *browser {
@@ -123,7 +133,7 @@ func newBrowser(t *testing.T) *browser {
 		}
 	}
 	if chromium == "" {
-		t.Skip("Chromium is missing (on Debian: apt-get install chromium): nobody looks")
+		nobodyLooks(t, "Chromium is missing (on Debian: apt-get install chromium)")
 	}
 	lookInstall(t)
 	b := &browser{stderr: &logBuffer{}, shots: os.Getenv("REVERIE_LOOK")}
@@ -166,11 +176,11 @@ func lookInstall(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is missing: nobody looks", tool)
+			nobodyLooks(t, tool+" is missing")
 		}
 	}
 	if v := jsNodeVersion(t); v < 20 {
-		t.Skipf("node is missing in version 20 or later (this is %d): nobody looks", v)
+		nobodyLooks(t, fmt.Sprintf("node is missing in version 20 or later (this is %d)", v))
 	}
 	unlock := jsLock(t)
 	defer unlock()
@@ -194,7 +204,7 @@ func lookInstall(t *testing.T) {
 		switch {
 		case err == nil:
 		case args[0] == "ci" && (errors.Is(ctx.Err(), context.DeadlineExceeded) || unreachable.Match(out)):
-			t.Skipf("npm registry not reachable: nobody looks (%s)", unreachable.Find(out))
+			nobodyLooks(t, fmt.Sprintf("npm registry not reachable (%s)", unreachable.Find(out)))
 		default:
 			t.Fatalf("npm %s in test/look: %v\n%s", strings.Join(args, " "), err, out)
 		}

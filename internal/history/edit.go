@@ -169,7 +169,7 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 			return err
 		}
 		if said != takenBack {
-			if err := unsayInSummaries(ctx, tx, room, said); err != nil {
+			if err := withoutWords(ctx, tx, `room = ?1 OR room IN (SELECT id FROM room WHERE branch_of = ?1)`, room, said); err != nil {
 				return err
 			}
 		}
@@ -217,39 +217,6 @@ func (s *Store) UnsayWork(ctx context.Context, event string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("take a message back: %w", err)
-	}
-	return nil
-}
-
-// unsayInSummaries takes the lines that repeat words of said out of the summaries of room.
-func unsayInSummaries(ctx context.Context, tx *sql.Tx, room, said string) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, summary, details FROM compaction WHERE room = ?`, room)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	type row struct {
-		id               int64
-		summary, details string
-	}
-	var changed []row
-	for rows.Next() {
-		var r row
-		if err := rows.Scan(&r.id, &r.summary, &r.details); err != nil {
-			return err
-		}
-		after := row{r.id, withoutLines(r.summary, said), withoutLines(r.details, said)}
-		if after != r {
-			changed = append(changed, after)
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
-	for _, r := range changed {
-		if _, err := tx.ExecContext(ctx, `UPDATE compaction SET summary = ?, details = ? WHERE id = ?`, r.summary, r.details, r.id); err != nil {
-			return err
-		}
 	}
 	return nil
 }

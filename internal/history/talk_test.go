@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
+	"reverie/internal/llm"
 )
 
 // TestTalk: a room and a thread make a name that gives both back, and no two make the same
@@ -35,4 +36,32 @@ func TestTalk(t *testing.T) {
 			t.Fatalf("the thread %q of %q is the room %q", x, a, b)
 		}
 	})
+}
+
+// TestUnsayLeavesThreads: an answer that is taken back leaves the summaries of its room,
+// and what the threads of that room began with.
+func TestUnsayLeavesThreads(t *testing.T) {
+	s, _ := open(t)
+	room := history.TalkOf("!room", "")
+	for _, m := range []history.Message{
+		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
+		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
+	} {
+		if err := s.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	thread := history.TalkOf("!room", "$q")
+	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
+		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
+	if _, err := s.Begin(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Unsay(t.Context(), "re:$q"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := s.Compacted(t.Context(), thread)
+	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
+		t.Errorf("the thread begins with %q, %v", left.Summary, err)
+	}
 }

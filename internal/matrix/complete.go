@@ -42,34 +42,19 @@ func (c *Client) completeFirst(ctx context.Context, g *errgroup.Group, l *lanes,
 	for _, r := range rows {
 		switch {
 		case r.Change != "" && r.incomplete:
-			c.completing(g, l, r.Room, func() { c.adopt(ctx, r.Inbound) })
+			l.work(g, r.Room, c.inWake, func() { c.adopt(ctx, r.Inbound) })
 		case r.Change != "" && !held[r.Target]: // it may stop what others wait for
 			ready = append(ready, r)
 		case held[r.Room]:
 			held[r.ID] = true
 		case r.incomplete:
 			held[r.Room], held[r.ID] = true, true
-			c.completing(g, l, r.Room, func() { c.complete(ctx, r.Inbound) })
+			l.work(g, r.Room, c.inWake, func() { c.complete(ctx, r.Inbound) })
 		default:
 			ready = append(ready, r)
 		}
 	}
 	return ready
-}
-
-// completing runs f for a room, unless it is at work for that room or in too many.
-func (c *Client) completing(g *errgroup.Group, l *lanes, room string, f func()) {
-	if !l.enter(room) {
-		return
-	}
-	if !g.TryGo(func() error {
-		defer poke(c.inWake)
-		defer l.exit(room)
-		f()
-		return nil
-	}) {
-		l.exit(room)
-	}
 }
 
 // complete fetches what m lacks and stores it.

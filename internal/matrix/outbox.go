@@ -132,6 +132,24 @@ func (l *lanes) exit(room string) {
 	delete(l.busy, room)
 }
 
+// work runs f in g for room and then pokes wake, unless something runs for that room
+// already or g is full. It tells whether f runs.
+func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func()) bool {
+	if !l.enter(room) {
+		return false
+	}
+	if !g.TryGo(func() error {
+		defer poke(wake)
+		defer l.exit(room)
+		f()
+		return nil
+	}) {
+		l.exit(room)
+		return false
+	}
+	return true
+}
+
 func (l *lanes) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,19 +281,7 @@ func earlier(a, b time.Time) time.Time {
 
 // job runs f for a room, unless something runs for it already or too much does.
 func (c *Client) job(g *errgroup.Group, l *lanes, room string, f func()) bool {
-	if !l.enter(room) {
-		return false
-	}
-	if !g.TryGo(func() error {
-		defer poke(c.outWake)
-		defer l.exit(room)
-		f()
-		return nil
-	}) {
-		l.exit(room)
-		return false
-	}
-	return true
+	return l.work(g, room, c.outWake, f)
 }
 
 // deliverRow sends a final message: as a new event, or as an edit of the event

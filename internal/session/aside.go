@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -26,15 +27,11 @@ func (s *Session) aside(ctx context.Context, in Inbound, question, reply string)
 	if err != nil {
 		return err
 	}
-	defer s.lanes.person(s.firstModel(now.role))()
-	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
-	case <-ctx.Done():
-		return ctx.Err()
+	done, err := s.begin(ctx, now)
+	if err != nil {
+		return err
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
-	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+	defer done()
 	s.takeInHand(reply)
 	answer, err := s.askAside(ctx, ask, past[:g.last+1])
 	if err != nil {
@@ -76,7 +73,7 @@ func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Mess
 	scope := provenance(s.toolScope(ask, how.mode), ask, past)
 	for round := 1; ; round++ {
 		if wanted, err := s.wanted(ctx, ask); err != nil || !wanted {
-			return llm.Reply{}, errWithdrawn
+			return llm.Reply{}, cmp.Or(err, errWithdrawn)
 		}
 		if round >= s.cfg.MaxRound {
 			req.Tools = nil

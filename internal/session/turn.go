@@ -44,21 +44,35 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 	return nil
 }
 
+// begin waits until one more turn may run, and shows that an answer is being written.
+// done must be called when it is.
+func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err error) {
+	leave := s.lanes.person(s.firstModel(now.role))
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		leave()
+		return nil, ctx.Err()
+	}
+	s.cfg.Transport.Typing(ctx, s.room, true)
+	return func() {
+		s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+		<-s.turns
+		leave()
+	}, nil
+}
+
 // respond answers the newest person's message of the history, as a reply to in.
 func (s *Session) respond(ctx context.Context, in Inbound) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.lanes.person(s.firstModel(now.role))()
-	select {
-	case s.turns <- struct{}{}:
-		defer func() { <-s.turns }()
-	case <-ctx.Done():
-		return ctx.Err()
+	done, err := s.begin(ctx, now)
+	if err != nil {
+		return err
 	}
-	s.cfg.Transport.Typing(ctx, s.room, true)
-	defer s.cfg.Transport.Typing(context.WithoutCancel(ctx), s.room, false)
+	defer done()
 	if err := s.noteAnswered(ctx, in.ID); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // as the bot does
 
 	"pgregory.net/rapid"
 )
@@ -19,7 +20,7 @@ func inZone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		t.Skipf("no time zones here: %v", err)
+		t.Fatal(err)
 	}
 	return loc
 }
@@ -250,7 +251,7 @@ func TestNextIsNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
 		if err != nil {
-			t.Skip("no time zones here")
+			t.Fatal(err)
 		}
 		clock := rapid.Custom(func(t *rapid.T) string {
 			return fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))

@@ -168,7 +168,8 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 }
 
 // tied is the entry id with all that it took the place of, or that took its. What
-// it was merged into comes without its other parts: those are other facts.
+// it was merged into comes without its other parts: those are other facts. What was
+// written to take its place comes too if that was undone: its words may be the same.
 func tied(ctx context.Context, db queryer, id string) ([]string, error) {
 	ids, whole := []string{id}, []bool{true}
 	add := func(whose bool, query string, args ...any) error {
@@ -187,6 +188,10 @@ func tied(ctx context.Context, db queryer, id string) ([]string, error) {
 		}
 		if err == nil {
 			err = add(false, `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state = 'merged'`, ids[i])
+		}
+		if err == nil {
+			err = add(false, `SELECT DISTINCT new.entry FROM memory_op old JOIN memory_op new ON new.entry = json_extract(old.after, '$.by') AND new.batch = old.batch AND new.op = 'add'
+				WHERE old.entry = ? AND old.op IN ('merge', 'supersede') AND old.after <> '' ORDER BY 1`, ids[i])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)

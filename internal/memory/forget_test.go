@@ -240,3 +240,26 @@ func TestForgetTakesTheVector(t *testing.T) {
 		t.Errorf("the vector is still in %v", found)
 	}
 }
+
+// TestForgetAfterAnUndo: what a text was corrected to or merged into goes with it
+// although that was undone; what was merged with it stays.
+func TestForgetAfterAnUndo(t *testing.T) {
+	ctx, dir := t.Context(), t.TempDir()
+	s := openAt(t, dir)
+	mine := Private(guest)
+	secret, tea := notedBy(t, s, Assistant, mine, "Jana lives in Xyloburg"), notedBy(t, s, Assistant, mine, "Jana has 2 cats")
+	must[Entry](t)(s.Merge(ctx, as(guest), []string{secret.ID, tea.ID}, "Jana in Xyloburg has 2 cats", guest))
+	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	must[Entry](t)(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))
+	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	if done := must[Erased](t)(s.Forget(ctx, as(guest), secret.ID)); done.Entries != 3 {
+		t.Errorf("forgot %d entries", done.Entries)
+	}
+	if found := traces(t, dir, "Xyloburg"); len(found) > 0 {
+		t.Errorf("traces in %v", found)
+	}
+	if got := texts(t, s, mine); got != "Jana has 2 cats" {
+		t.Errorf("known: %s", got)
+	}
+	sound(t, s)
+}

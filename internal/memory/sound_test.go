@@ -46,6 +46,7 @@ type doer struct {
 	s    *Store
 	n    int
 	gone []string
+	runs int // of dreaming
 }
 
 // fresh is a text with a word that stands nowhere else, in any form.
@@ -65,7 +66,7 @@ func (d *doer) scope() Scope {
 func (d *doer) step() {
 	ctx, s := d.t.Context(), d.s
 	me := Access{Actor: owner, All: true, Owner: true}
-	what := rapid.IntRange(0, 12).Draw(d.rt, "step")
+	what := rapid.IntRange(0, 16).Draw(d.rt, "step")
 	switch what {
 	case 0:
 		d.ok(drop(s.Add(ctx, Entry{Scope: d.scope(), Text: d.fresh(), Source: UserExplicit, Subject: "Anna"}, owner)))
@@ -94,6 +95,19 @@ func (d *doer) step() {
 		return
 	case 5:
 		d.ok(s.index.Unhear(ctx, d.scope(), fmt.Sprint("$", d.n%3)))
+		return
+	case 13:
+		d.edit()
+		return
+	case 14:
+		if d.runs > 0 {
+			_, _, err := s.UndoRun(ctx, fmt.Sprint("night ", rapid.IntRange(1, d.runs).Draw(d.rt, "night")), nil)
+			d.ok(err)
+		}
+		return
+	case 15:
+		d.ok(s.db.Close())
+		d.s = openAt(d.t, d.dir)
 		return
 	}
 	all, err := s.List(ctx, me, Filter{})
@@ -131,7 +145,35 @@ func (d *doer) step() {
 		if refused := (&TextError{}); !errors.As(err, &refused) || len(ids) > 1 && !strings.Contains(err.Error(), "conversation") && !strings.Contains(err.Error(), "pinned") {
 			d.ok(err)
 		}
+	case 16:
+		d.night(e, all)
 	}
+}
+
+// edit makes a line of a file longer, which is a correction of it.
+func (d *doer) edit() {
+	lines := strings.Split(texts(d.t, d.s, Private(owner)), "|")
+	n := rapid.IntRange(0, len(lines)-1).Draw(d.rt, "line")
+	if lines[n] == "" {
+		return
+	}
+	d.n++
+	old := onDisk(d.t, d.s, Private(owner))
+	put(d.t, d.s, Private(owner), strings.Replace(old, lines[n], lines[n]+" and "+d.word(d.n), 1))
+	texts(d.t, d.s, Private(owner))
+}
+
+// night does what a dream may with e and up to two others.
+func (d *doer) night(e Entry, all []Entry) {
+	var steps []Step
+	for range rapid.IntRange(1, 3).Draw(d.rt, "steps of the night") {
+		by := rapid.SampledFrom(all).Draw(d.rt, "by")
+		kind := rapid.SampledFrom([]StepKind{MergeStep, SupersedeStep, ArchiveStep, GroupStep}).Draw(d.rt, "kind")
+		steps = append(steps, Step{Kind: kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev})
+		e = by
+	}
+	d.runs++
+	d.ok(errOf(d.s.Apply(d.t.Context(), fmt.Sprint("night ", d.runs), steps, nil)))
 }
 
 // ok lets pass what is no fault of the store.

@@ -98,11 +98,12 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 	return m.language
 }
 
-// In is Text in a language.
+// In is Text in a language. Of a sentence with two forms, key_one and key_more, {count}
+// decides which is said. What is no key is taken for what Words translates.
 func (m *Messages) In(language, key string, fill ...string) string {
-	text, ok := m.sentence(language, key)
+	text, ok := m.sentence(language, forms(key, fill))
 	if !ok {
-		return key // a test knows all keys that are asked for
+		return m.Words(language, key) // a test knows all keys that are asked for
 	}
 	pairs := slices.Clone(fill)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -111,17 +112,21 @@ func (m *Messages) In(language, key string, fill ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// sentence finds a sentence: as the owner has it, as it is built in, in English.
-func (m *Messages) sentence(language, key string) (string, bool) {
+// sentence finds a sentence under the first of keys that has one: as the owner has it,
+// as it is built in, in English.
+func (m *Messages) sentence(language string, keys []string) (string, bool) {
 	for _, l := range slices.Compact([]string{language, english}) {
-		if text, ok := m.onDisk(l).text[key]; ok {
-			return text, true
-		}
-		if text, ok := builtin(l).text[key]; ok {
-			return text, true
+		own, ours := m.onDisk(l).text, builtin(l).text
+		for _, key := range keys {
+			if text, ok := own[key]; ok {
+				return text, true
+			}
+			if text, ok := ours[key]; ok {
+				return text, true
+			}
 		}
 	}
-	return described(key)
+	return described(keys[0])
 }
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are

@@ -1,14 +1,10 @@
 package session
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,82 +46,16 @@ func TestMessageFiles(t *testing.T) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(allMessages())) {
-			if f.text[key] == "" {
+			one := strings.HasSuffix(key, formOne) && f.text[strings.TrimSuffix(key, formOne)+formMore] != "" && (l == "ja" || l == "zh")
+			if f.text[key] == "" && !one {
 				t.Errorf("%s.txt: %s is missing", l, key)
 			}
 		}
-		same := 0
 		for key, text := range f.text {
-			if text == allMessages()[key] {
-				same++
+			if words := placeForm.ReplaceAllString(text, ""); text == allMessages()[key] && len(strings.Fields(words)) > 2 { // words may be the same in two languages
+				t.Errorf("%s.txt: %s is English", l, key)
 			}
 		}
-		if same > 3 { // a word may be the same in two languages
-			t.Errorf("%s.txt: %d sentences are English", l, same)
-		}
-	}
-}
-
-// at is the literal among args at i.
-func at(args []ast.Expr, i int) (*ast.BasicLit, bool) {
-	if i >= len(args) {
-		return nil, false
-	}
-	lit, ok := args[i].(*ast.BasicLit)
-	return lit, ok && lit.Kind == token.STRING
-}
-
-// What the program asks for by name is there.
-func TestMessageKeys(t *testing.T) {
-	all, asked := allMessages(), 0
-	for _, dir := range []string{".", "../matrix"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok {
-					return true
-				}
-				f, ok := call.Fun.(*ast.SelectorExpr)
-				if !ok || f.Sel.Name != "text" && f.Sel.Name != "Text" {
-					return true
-				}
-				i := map[string]int{"text": 1, "Text": 2}[f.Sel.Name]
-				if lit, ok := at(call.Args, i); ok {
-					key, _ := strconv.Unquote(lit.Value)
-					if all[key] == "" {
-						t.Errorf("%s asks for %q, which is nowhere", name, key)
-					}
-					var given []string
-					for j := i + 1; j < len(call.Args); j += 2 {
-						if lit, ok := at(call.Args, j); ok {
-							place, _ := strconv.Unquote(lit.Value)
-							given = append(given, "{"+place+"}")
-						}
-					}
-					for _, place := range places(all[key]) {
-						if !slices.Contains(given, place) {
-							t.Errorf("%s: %q is not filled in with %s", name, key, place)
-						}
-					}
-					asked++
-				}
-				return true
-			})
-		}
-	}
-	if asked < 40 {
-		t.Errorf("only %d sentences are asked for: they were looked for in the wrong way", asked)
 	}
 }
 

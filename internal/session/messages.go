@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	reverie "reverie"
 	"reverie/internal/llm"
@@ -189,6 +190,10 @@ var (
 // parseMessages reads a file of sentences. What is wrong in it is left out and noted.
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
+	if strings.HasPrefix(source, "\xff\xfe") || strings.HasPrefix(source, "\xfe\xff") || strings.ContainsRune(source, 0) {
+		f.faults = []MessageProblem{{name, 1, "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
+		return f
+	}
 	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -196,6 +201,10 @@ func parseMessages(name, source string) *messageFile {
 		}
 		wrong := func(format string, args ...any) {
 			f.faults = append(f.faults, MessageProblem{name, i + 1, fmt.Sprintf(format, args...)})
+		}
+		if !utf8.ValidString(line) {
+			wrong("is not UTF-8 text; save the file as UTF-8. Until then the built-in sentence is used")
+			continue
 		}
 		found := messageForm.FindStringSubmatch(line)
 		if found == nil || found[2] == "" {
@@ -209,6 +218,8 @@ func parseMessages(name, source string) *messageFile {
 			wrong("nothing is called %s here; en.txt has all that is", key)
 		case twice:
 			wrong("%s stands there twice; the first one is used", key)
+		case len(places(want)) == 0 && len(places(text)) > 0:
+			wrong("%s has no places, and %s would be said as it is; the built-in sentence is used", key, strings.Join(places(text), " "))
 		case !slices.Equal(places(want), places(text)):
 			wrong("%s must have the places %s, each as it is; the built-in sentence is used", key, strings.Join(places(want), " "))
 		default:

@@ -82,16 +82,16 @@ func (b *bot) tellDream(t session.Transport) func(context.Context, dream.Report)
 	}
 	return func(ctx context.Context, r dream.Report) {
 		owner := b.cfg.owner()
-		text := r.Digest(func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private(owner) })
-		if text == "" {
-			return
-		}
 		var room string
 		err := b.db.QueryRowContext(ctx, `SELECT room FROM session WHERE private = 1 AND person = ? ORDER BY heard_at DESC LIMIT 1`, owner).Scan(&room)
 		if errors.Is(err, sql.ErrNoRows) {
 			return // the report is in the data folder
 		}
 		if err == nil {
+			text := r.Digest(b.messages.For(ctx, room), func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private(owner) })
+			if text == "" {
+				return
+			}
 			err = t.Say(ctx, room, session.Outgoing{ID: r.Run, Text: text, Notice: true})
 		}
 		if err != nil {

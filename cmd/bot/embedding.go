@@ -13,6 +13,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
+	"reverie/internal/task"
 )
 
 // EmbeddingConfig is the model that turns texts into vectors. After loading,
@@ -115,21 +116,24 @@ func (b *bot) runVectors(ctx context.Context) error {
 }
 
 // withVectors adds to a status how far memories are read for their meaning.
-func (b *bot) withVectors(status func(context.Context) []string) func(context.Context) []string {
+func (b *bot) withVectors(status func(context.Context, task.Say) []string) func(context.Context, task.Say) []string {
 	if !b.cfg.byMeaning() {
 		return status
 	}
-	return func(ctx context.Context) (lines []string) {
+	return func(ctx context.Context, say task.Say) (lines []string) {
 		if status != nil {
-			lines = status(ctx)
+			lines = status(ctx, say)
 		}
 		if b.vectors == nil {
-			return append(lines, "embeddings: none, searching by words")
+			return append(lines, say("embeddings: none, searching by words"))
 		}
 		if s := b.vectors.Status(); !s.Settled() {
-			lines = append(lines, s.Line(b.cfg.location()))
+			lines = append(lines, say(s.Line(b.cfg.location())))
 		}
-		return append(lines, b.pointsLines(ctx)...)
+		for _, l := range b.pointsLines(ctx) {
+			lines = append(lines, say(l))
+		}
+		return lines
 	}
 }
 

@@ -41,7 +41,7 @@ func TestJobMentions(t *testing.T) {
 	} {
 		r := task.Run{Task: reminder}
 		c.run(&r)
-		if got := b.jobEvent(r, false); got.Mention != c.want || got.Room != "!r" {
+		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" {
 			t.Errorf("%s: %+v, want mention %v", name, got, c.want)
 		}
 	}

@@ -102,7 +102,7 @@ func TestQdrantAtWork(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if lines := b.withVectors(nil)(t.Context()); len(lines) != 1 || lines[0] != "qdrant: in use" {
+	if lines := b.withVectors(nil)(t.Context(), b.messages.For(t.Context(), "!r")); len(lines) != 1 || lines[0] != "qdrant: in use" {
 		t.Errorf("status %q", lines)
 	}
 	if f := b.examineQdrant(t.Context()); len(f) != 1 || f[0].State != well || !strings.Contains(f[0].What, "vectors of 3 memories") {

@@ -93,16 +93,16 @@ func TestLocalVectorFindsByMeaning(t *testing.T) {
 	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
 	status := b.withVectors(nil)
 	for limit := time.Now().Add(time.Minute); b.vectors.Status().Done < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-		if lines := status(ctx); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
+		if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
 			t.Errorf("meanwhile: %q", lines)
 		}
 	}
-	if lines := status(ctx); len(lines) != 0 {
+	if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) != 0 {
 		t.Errorf("when there is no news: %q", lines)
 	}
 	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
 	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
-		t.Errorf("found %+v, %v; %s", hits, err, status(ctx))
+		t.Errorf("found %+v, %v; %s", hits, err, status(ctx, b.messages.For(ctx, "!r")))
 	}
 	stop()
 	if err := <-done; err != nil {

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/matrix"
+	"reverie/internal/task"
 )
 
 type runCommand struct{}
@@ -44,7 +44,7 @@ func (runCommand) Run(ctx context.Context, c console, path configPath) error {
 // messages are taken, then running turns get their grace period, and only then
 // does the client send what they wrote.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
-	sessions := b.sessions(client, func(ctx context.Context) []string { return statusLines(client.Status(ctx)) })
+	sessions := b.sessions(client, func(ctx context.Context, say task.Say) []string { return client.Status(ctx).Lines(time.Now(), say) })
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)
@@ -75,12 +75,4 @@ func (b *bot) matrixConfig() matrix.Config {
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
 		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
 	}
-}
-
-func statusLines(s matrix.Status) []string {
-	lines := make([]string, 0, 3)
-	for _, l := range s.Lines(time.Now()) {
-		lines = append(lines, fmt.Sprint(l))
-	}
-	return lines
 }

@@ -153,74 +153,73 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 	return due, nil
 }
 
-// Status says in a few lines how the last dream went, and when the next one is.
-func (n *Nightly) Status(ctx context.Context) (string, error) {
+// Status says in a few lines, in the language of say, how the last dream went, and when
+// the next one is.
+func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
 	d := n.Dreamer
 	var at, calls int64
 	var run, state, reason string
 	var ops, chores, questions int
-	text := "I have not dreamt yet."
+	text := say("dream.never")
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind <> 'question' AND undone = 0),
 		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'), (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind = 'question') FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
 	case err == nil:
-		text = map[string]string{
-			"planning": "I am dreaming.", "applied": fmt.Sprintf("My last dream put %d memories in order.", ops), "nothing": "My last dream found nothing to do.",
-			"failed": "My last dream changed nothing: " + reason + ".", "undone": "My last dream was taken back.",
-		}[state]
+		text = say("dream."+state, "count", fmt.Sprint(ops), "why", say(reason))
 		if state == "applied" && chores > 0 {
-			text += fmt.Sprintf(" It tidied up %d tasks and skills.", chores)
+			text += " " + say("dream.chores", "count", fmt.Sprint(chores))
 		}
-		text += fmt.Sprintf("\nIt was %s (%s), with %d requests to the model and %d questions.", time.UnixMilli(at).In(d.cfg.Location).Format("2006-01-02 15:04"), run, calls, questions)
+		text += "\n" + say("dream.when", "at", time.UnixMilli(at).In(d.cfg.Location).Format("2006-01-02 15:04"), "run", run,
+			"calls", fmt.Sprint(calls), "questions", fmt.Sprint(questions))
 	}
 	due, err := n.due(ctx, d.cfg.Now())
 	switch {
 	case err != nil:
 		return "", err
 	case due.IsZero():
-		text += "\nThere is no time at which I dream: dreaming.schedule in the configuration is empty."
+		text += "\n" + say("dream.no_time")
 	case due.After(d.cfg.Now()):
-		text += "\nThe next one is on " + due.Format("2006-01-02 at 15:04") + "."
+		text += "\n" + say("dream.next", "date", due.Format(time.DateOnly), "time", due.Format("15:04"))
 	default:
-		text += "\nThe next one begins when nobody has said anything for a while."
+		text += "\n" + say("dream.soon")
 	}
 	return text, nil
 }
 
-// Digest is what the person of scope is told of r in the morning; "" = there is nothing
-// to tell. What others keep for themselves is not in it.
-func (r Report) Digest(mine func(memory.Scope) bool) string {
+// Digest is what the person of scope is told of r in the morning, in the language of say;
+// "" = there is nothing to tell. What others keep for themselves is not in it.
+func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks) + len(r.Skills)
 	var b strings.Builder
 	switch {
 	case r.State == Failed:
-		fmt.Fprintf(&b, "I could not dream this night, and my memory is as it was: %s\n", r.Reason)
+		b.WriteString(say("dream.not_tonight", "why", say(r.Reason)) + "\n")
 	case changed > 0:
-		fmt.Fprintf(&b, "I have put my memory in order: %s. `!dream undo` takes it back.\n", r.Summary())
+		b.WriteString(say("dream.told", "what", say(r.Summary())) + "\n")
 	}
 	for _, c := range r.Superseded {
 		if mine(c.Scope) {
-			fmt.Fprintf(&b, "- no longer: %s\n  now: %s\n", c.Text, c.ByText)
+			fmt.Fprintf(&b, "- %s\n  %s\n", say("dream.no_longer", "text", c.Text), say("dream.now", "text", c.ByText))
 		}
 	}
 	for _, c := range r.Tasks {
 		if mine(c.Scope) {
-			fmt.Fprintf(&b, "- task: %s\n", c.line())
+			b.WriteString("- " + say("dream.task", "task", c.Text, "id", c.ID, "what", say(c.what())) + "\n")
 		}
 	}
 	for _, c := range r.Skills {
-		fmt.Fprintf(&b, "- skill %s\n", c.line())
+		b.WriteString("- " + say("dream.skill", "name", c.Name, "what", say(c.what())) + "\n")
 	}
 	for _, p := range r.Proposals {
 		if mine(p.Scope) {
-			fmt.Fprintf(&b, "- %s\n", p.Text)
+			b.WriteString("- " + say(p.Text) + "\n")
 		}
 	}
 	for _, q := range r.Questions {
 		if mine(q.Scope) {
-			fmt.Fprintf(&b, "- Which of the two holds (%s)? Tell me, or `!forget` the other.\n  %s, %s: %s\n  %s, %s: %s\n", q.Why,
+			fmt.Fprintf(&b, "- %s\n  %s, %s: %s\n  %s, %s: %s\n", say("dream.which", "why", say(q.Why)),
 				q.First, q.FirstAt.Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.Format(time.DateOnly), q.SecondText)
 		}
 	}

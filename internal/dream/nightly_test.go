@@ -161,7 +161,7 @@ func TestWake(t *testing.T) {
 		go func() { ended <- n.Run(ctx) }() // go: waited for below
 		status := func(want ...string) {
 			t.Helper()
-			text, err := n.Status(ctx)
+			text, err := n.Status(ctx, inEnglish)
 			for _, part := range want {
 				if err != nil || !strings.Contains(text, part) {
 					t.Errorf("%q, %v; want %q", text, err, part)
@@ -196,7 +196,7 @@ func TestDigest(t *testing.T) {
 	}
 	r := Report{State: AppliedState, Superseded: []Change{line(memory.Private(owner), "Anna lives in Rome"), line(memory.Private("@b:x"), "their secret")},
 		Questions: []Question{{Scope: memory.Private("@b:x"), FirstText: "their question"}, {Scope: memory.Private(owner), FirstText: "tea?", SecondText: "coffee?", Why: "both are of the same time"}}}
-	got := r.Digest(mine)
+	got := r.Digest(inEnglish, mine)
 	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "tea?", "coffee?", "!dream undo"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
@@ -205,10 +205,10 @@ func TestDigest(t *testing.T) {
 	if strings.Contains(got, "their") {
 		t.Errorf("%s", got)
 	}
-	if got := (Report{State: Nothing}).Digest(mine); got != "" {
+	if got := (Report{State: Nothing}).Digest(inEnglish, mine); got != "" {
 		t.Errorf("%q", got)
 	}
-	if got := (Report{State: Failed, Reason: "the disk is full"}).Digest(mine); !strings.Contains(got, "the disk is full") {
+	if got := (Report{State: Failed, Reason: "the disk is full"}).Digest(inEnglish, mine); !strings.Contains(got, "the disk is full") {
 		t.Errorf("%q", got)
 	}
 }

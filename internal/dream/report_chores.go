@@ -8,20 +8,23 @@ import (
 )
 
 // line says what was done to a task.
-func (c TaskChange) line() string {
-	what := map[task.TidyKind]string{
+func (c TaskChange) line() string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.what()) }
+
+func (c TaskChange) what() string {
+	return map[task.TidyKind]string{
 		task.TidyComplete: "completed (" + c.Why + ")", task.TidyPriority: "priority " + c.To + ", " + c.Why, task.TidyContent: "now: " + c.To,
 		task.TidyMerge: "the same as #" + c.To + ", which stays", task.TidyPause: "set aside: " + c.Why,
 	}[c.Kind]
-	return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, what)
 }
 
 // line says what was done to a skill.
-func (c SkillChange) line() string {
+func (c SkillChange) line() string { return c.Name + ": " + c.what() }
+
+func (c SkillChange) what() string {
 	if c.Kind == retire {
-		return fmt.Sprintf("%s: put away to %s, because %s", c.Name, c.To, c.Why)
+		return fmt.Sprintf("put away to %s, because %s", c.To, c.Why)
 	}
-	return fmt.Sprintf("%s: its summary is shorter now: %s (the earlier version is kept beside it)", c.Name, c.To)
+	return fmt.Sprintf("its summary is shorter now: %s (the earlier version is kept beside it)", c.To)
 }
 
 // writeChores writes what was done to tasks and skills, and what is proposed, each on a line.

@@ -64,7 +64,7 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	}
 	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, versions.GetLatest())
 	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
-		bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong", "%s", skewWords(*s.ClockSkew))
+		bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong", "%s", skewWords(toOperator, *s.ClockSkew))
 	}
 
 	acc, err := loadAccount(cfg.dir("account.json"))

@@ -19,6 +19,7 @@ import (
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
 )
 
 // patient examines a bot from outside, as another process does.
@@ -113,7 +114,7 @@ func TestExamineSync(t *testing.T) {
 	if st.Retries != st.SyncFailures || st.Problem == "" {
 		t.Errorf("status %+v, want the failures among the retries", st)
 	}
-	lines := b.Status(t.Context()).Lines(time.Now())
+	lines := b.Status(t.Context()).Lines(time.Now(), inEnglish)
 	if all := strings.Join(lines, "\n"); strings.Contains(all, "M_UPSTREAM") || !strings.Contains(all, "failed since, I keep trying") || !strings.Contains(all, "bot doctor") {
 		t.Errorf("in the chat:\n%s", all)
 	}
@@ -151,7 +152,7 @@ func TestExamineHomeserver(t *testing.T) {
 			t.Errorf("clock_skew_s %v, want about %v", st.ClockSkew, c.off)
 		}
 		await(t, s, "the bot does not see it", func() bool {
-			return strings.Contains(strings.Join(b.Status(t.Context()).Lines(time.Now()), "\n"), c.want)
+			return strings.Contains(strings.Join(b.Status(t.Context()).Lines(time.Now(), inEnglish), "\n"), c.want)
 		})
 		hook.Remove()
 	}
@@ -264,7 +265,7 @@ func TestExamineAccount(t *testing.T) {
 	say(t, you, room, "hello")
 	peertest.Next(t, you, messageIn(room))
 	await(t, s, "the bot does not see the device", func() bool { return len(b.Status(t.Context()).UnknownDevices) == 1 })
-	lines := b.Status(t.Context()).Lines(time.Now())
+	lines := b.Status(t.Context()).Lines(time.Now(), inEnglish)
 	if all := strings.Join(lines, "\n"); !strings.Contains(all, "(cross-signed; my account has 1 other device that it has not signed)") || !strings.Contains(all, "bot doctor") {
 		t.Errorf("in the chat:\n%s", all)
 	}
@@ -305,7 +306,7 @@ func TestStatusLinesAreFew(t *testing.T) {
 		"2 messages to answer (the oldest for 11 min), 1 to send, 1 cannot be read yet (the oldest for 1 min), 1 given up, 9 retries\n" +
 		"the homeserver's clock is 2 h behind mine\n" +
 		"`bot doctor` on my machine says what to do about it"
-	if got := strings.Join(worst.Lines(now), "\n"); got != want {
+	if got := strings.Join(worst.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	skew = 3
@@ -314,7 +315,12 @@ func TestStatusLinesAreFew(t *testing.T) {
 		LastSync: now.Add(-12 * time.Second), ClockSkew: &skew, Rooms: 3, Encrypted: 2,
 	}
 	want = "@b:hs on https://hs, last sync 12 s ago\ndevice DEV (cross-signed), 3 rooms, 2 of them encrypted; message keys are backed up"
-	if got := strings.Join(best.Lines(now), "\n"); got != want {
+	if got := strings.Join(best.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
+}
+
+// inEnglish says what people read in a room, as it comes with the program.
+func inEnglish(key string, fill ...string) string {
+	return (*session.Messages)(nil).In("en", key, fill...)
 }

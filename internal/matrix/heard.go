@@ -37,8 +37,9 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
 	switch {
 	case o.odd != "":
-		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == oddText(o.odd) }) { // ten stickers are one answer
-			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: oddText(o.odd), replyTo: line.ID})
+		odd := c.cfg.Text(ctx, line.room, "odd."+o.odd)
+		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == odd }) { // ten stickers are one answer
+			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: odd, replyTo: line.ID})
 		}
 	case o.heard != "" && c.listening(ctx, line.room):
 		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
@@ -70,10 +71,6 @@ func lastIn(b *batch, room string) string {
 		}
 	}
 	return last
-}
-
-func oddText(kind string) string {
-	return "I cannot read a " + kind + ", only words. Tell me in a message what it is about."
 }
 
 // emote is what somebody does, in words.

@@ -142,7 +142,7 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 }
 
 // unsent is what a room reads of a file that could not be sent.
-func unsent(r outRow, why error) notice {
+func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 	var f outFile
 	_ = json.Unmarshal([]byte(r.file), &f) // without a name it is still said
 	reason := "the homeserver does not take it"
@@ -153,7 +153,7 @@ func unsent(r outRow, why error) notice {
 	case errors.As(why, &refused):
 		reason = refused.reason
 	}
-	return notice{id: r.id + "-unsent", room: r.room, text: fmt.Sprintf("%s could not be sent: %s.", f.Name, reason), replyTo: r.replyTo}
+	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", c.cfg.Text(ctx, r.room, reason)), replyTo: r.replyTo}
 }
 
 // KeptFiles lists the kept files that messages on their way in or out need.
@@ -205,7 +205,7 @@ const maxCaption = 2000
 
 // tellUnsent says in the room that a file could not be sent.
 func (c *Client) tellUnsent(ctx context.Context, r outRow, why error) error {
-	n := unsent(r, why)
+	n := c.unsent(ctx, r, why)
 	if err := c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.once(ctx, tx, n) }); err != nil {
 		return fmt.Errorf("matrix: store notice: %w", err)
 	}

@@ -8,10 +8,12 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+	"reverie/internal/task"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -206,32 +208,34 @@ func (c *Client) trust(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// Lines says it in words, for people in a chat: at most five lines, and never
-// what a server answered.
-func (s Status) Lines(now time.Time) []string {
-	last := "no sync yet"
+// Lines says it in words, for people in a chat in the language of say: at most five
+// lines, and never what a server answered.
+func (s Status) Lines(now time.Time, say task.Say) []string {
+	last := say("connection.never")
 	if !s.LastSync.IsZero() {
-		last = "last sync " + ago(now.Sub(s.LastSync))
+		last = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
 	}
 	if s.SyncFailures > 0 {
-		last += fmt.Sprintf("; %s failed since, I keep trying", plural(s.SyncFailures, "try", "tries"))
+		last += say("connection.failed", "count", fmt.Sprint(s.SyncFailures))
 	} else if s.Problem != "" {
-		last += "; something is wrong, the log says what"
+		last += say("connection.problem")
 	}
 	lines := []string{
-		fmt.Sprintf("%s on %s, %s", s.User, s.Homeserver, last),
-		fmt.Sprintf("device %s (%s), %s, %d of them encrypted; %s", s.Device, s.trustWords(), plural(s.Rooms, "room", "rooms"), s.Encrypted, s.backupWords()),
+		say("connection.line", "user", s.User, "server", s.Homeserver, "sync", last),
+		say("connection.device", "device", s.Device, "trust", s.trustWords(say), "rooms", say("connection.rooms", "count", fmt.Sprint(s.Rooms)),
+			"encrypted", fmt.Sprint(s.Encrypted), "backup", s.backupWords(say)),
 	}
 	// One message to answer is the one that asks for this.
 	if s.Inbox > 1 || s.Outbox+s.Dead+s.Undecryptable+s.Lost+s.Retries > 0 {
-		lines = append(lines, fmt.Sprintf("%s to answer%s, %d to send%s, %d cannot be read yet%s, %d given up, %s",
-			plural(s.Inbox, "message", "messages"), since(s.InboxOldest), s.Outbox, since(s.OutboxOldest), s.Undecryptable, since(s.UnreadOldest), s.Dead+s.Lost, plural(s.Retries, "retry", "retries")))
+		lines = append(lines, say("connection.waiting", "messages", say("connection.messages", "count", fmt.Sprint(s.Inbox)), "since", sinceIn(say, s.InboxOldest),
+			"outbox", fmt.Sprint(s.Outbox), "waiting", sinceIn(say, s.OutboxOldest), "unread", fmt.Sprint(s.Undecryptable), "late", sinceIn(say, s.UnreadOldest),
+			"lost", fmt.Sprint(s.Dead+s.Lost), "retries", say("connection.retries", "count", fmt.Sprint(s.Retries))))
 	}
 	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
-		lines = append(lines, skewWords(*s.ClockSkew))
+		lines = append(lines, skewWords(say, *s.ClockSkew))
 	}
 	if s.wantsDoctor(now) {
-		lines = append(lines, "`bot doctor` on my machine says what to do about it")
+		lines = append(lines, say("connection.doctor"))
 	}
 	return lines
 }
@@ -244,61 +248,72 @@ func (s Status) wantsDoctor(now time.Time) bool {
 		s.InboxOldest > stale || s.OutboxOldest > stale || s.ClockSkew != nil && skewed(*s.ClockSkew)
 }
 
-func (s Status) trustWords() string {
-	words := "cross-signed"
+func (s Status) trustWords(say task.Say) string {
+	words := say("connection.trusted")
 	switch {
 	case !s.CrossSigned:
-		words = "not cross-signed"
+		words = say("connection.untrusted")
 	case !s.IdentityTrusted:
-		words = "cross-signed, but the keys of my identity are not here"
+		words = say("connection.foreign")
 	}
 	if n := len(s.UnknownDevices); n > 0 {
-		words += fmt.Sprintf("; my account has %s that it has not signed", plural(n, "other device", "other devices"))
+		words += say("connection.devices", "count", fmt.Sprint(n))
 	}
 	return words
 }
 
-func (s Status) backupWords() string {
+func (s Status) backupWords(say task.Say) string {
 	switch {
 	case s.BackupProblem != "" || s.Backup == "":
-		return "message keys are not backed up"
+		return say("connection.backup_none")
 	case s.BackupWaiting > 0:
-		return fmt.Sprintf("message keys are backed up, %d are on their way", s.BackupWaiting)
+		return say("connection.backup_waiting", "count", fmt.Sprint(s.BackupWaiting))
 	}
-	return "message keys are backed up"
+	return say("connection.backup")
 }
 
 func skewed(seconds int64) bool { return (time.Duration(seconds) * time.Second).Abs() > maxSkew }
 
-func skewWords(seconds int64) string {
+func skewWords(say task.Say, seconds int64) string {
 	if seconds < 0 {
-		return fmt.Sprintf("the homeserver's clock is %s behind mine", span(time.Duration(-seconds)*time.Second))
+		return say("connection.behind", "time", spanIn(say, time.Duration(-seconds)*time.Second))
 	}
-	return fmt.Sprintf("the homeserver's clock is %s ahead of mine", span(time.Duration(seconds)*time.Second))
+	return say("connection.ahead", "time", spanIn(say, time.Duration(seconds)*time.Second))
 }
 
-// since is the age of a queue's oldest message, when it is worth a word.
-func since(seconds int64) string {
+// sinceIn is the age of a queue's oldest message, when it is worth a word.
+func sinceIn(say task.Say, seconds int64) string {
 	if d := time.Duration(seconds) * time.Second; d > time.Minute {
-		return " (the oldest for " + span(d) + ")"
+		return " " + say("connection.oldest", "time", spanIn(say, d))
 	}
 	return ""
 }
 
-func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
-
-// span says how long something takes, as exactly as people want to know it.
-func span(d time.Duration) string {
+// spanIn says how long something takes, as exactly as people want to know it.
+func spanIn(say task.Say, d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
+		return say("time.seconds", "count", fmt.Sprint(int(d.Seconds())))
 	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
+		return say("time.minutes", "count", fmt.Sprint(int(d.Minutes())))
+	case d < 48*time.Hour && int(d.Minutes())%60 == 0:
+		return say("time.hours", "count", fmt.Sprint(int(d.Hours())))
 	case d < 48*time.Hour:
-		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60), " 0 min")
+		return say("time.hours_minutes", "hours", fmt.Sprint(int(d.Hours())), "minutes", fmt.Sprint(int(d.Minutes())%60))
 	}
-	return fmt.Sprintf("%d days", int(d.Hours())/24)
+	return say("time.days", "count", fmt.Sprint(int(d.Hours())/24))
 }
+
+// toOperator says what people read in rooms, and the operator elsewhere, in English.
+func toOperator(key string, fill ...string) string {
+	return (*session.Messages)(nil).In("en", key, fill...)
+}
+
+func since(seconds int64) string { return sinceIn(toOperator, seconds) }
+
+func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
+
+func span(d time.Duration) string { return spanIn(toOperator, d) }
 
 func plural(n int, one, more string) string {
 	if n == 1 {

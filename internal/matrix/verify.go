@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -118,9 +117,10 @@ func (v *verifier) remove(txn id.VerificationTransactionID) (verification, bool)
 	return *o, true
 }
 
-// say tells the person something. part makes the notice's name: the same part
-// of the same verification is said once.
-func (v *verifier) say(ctx context.Context, o verification, part, text string) {
+// say tells the person something, by the name of a sentence. part makes the notice's
+// name: the same part of the same verification is said once.
+func (v *verifier) say(ctx context.Context, o verification, part, key string, fill ...string) {
+	text := v.c.cfg.Text(ctx, o.room, key, fill...)
 	if err := v.c.Say(ctx, o.room, session.Outgoing{ID: o.name + "-" + part, Text: text, Notice: true}); err != nil {
 		v.c.log.Error("matrix: verification: notice not stored", "person", o.person, "err", err)
 	}
@@ -179,7 +179,7 @@ func (v *verifier) expire(ctx context.Context) (next time.Time) {
 	for _, o := range late {
 		v.step(ctx, func(ctx context.Context) {
 			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "it took too long")
-			v.over(ctx, o.txn, "The verification took too long and has ended. Nobody was verified. `!verify` says how to try again.")
+			v.over(ctx, o.txn, "verify.slow")
 		})
 	}
 	return next
@@ -212,11 +212,11 @@ func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID,
 	}
 }
 
-// over ends a verification and says how, unless it was over before.
-func (v *verifier) over(ctx context.Context, txn id.VerificationTransactionID, text string) {
+// over ends a verification and says how, by the name of a sentence, unless it was over before.
+func (v *verifier) over(ctx context.Context, txn id.VerificationTransactionID, how string) {
 	if o, ok := v.remove(txn); ok {
-		v.c.log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", text)
-		v.say(ctx, o, "end", text)
+		v.c.log.Info("matrix: verification: over", "person", o.person, "device", o.device, "how", how)
+		v.say(ctx, o, "end", how)
 	}
 }
 
@@ -239,7 +239,7 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	v.add(verification{txn: txn, person: from, device: device, room: room})
 	if v.c.machine().CrossSigningKeys == nil {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "the keys of my identity are not here")
-		v.over(ctx, txn, noIdentity)
+		v.over(ctx, txn, "verify.no_identity")
 		return
 	}
 	if asked.RoomID != "" {
@@ -269,7 +269,7 @@ func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
 func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
 	v.c.log.Warn("matrix: verification: failed", "err", err)
 	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "it failed here")
-	v.over(ctx, txn, "The verification failed on my side. Nobody was verified. `!verify` says how to try again.")
+	v.over(ctx, txn, "verify.failed")
 }
 
 // ready is called when both sides have agreed. Who has asked begins; we do so
@@ -282,7 +282,7 @@ func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, 
 	}
 	if !sas {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
-		v.over(ctx, txn, "Your client cannot compare emoji, and I cannot do anything else. Nobody was verified.")
+		v.over(ctx, txn, "verify.no_emoji")
 		return
 	}
 	if !o.ours {
@@ -308,7 +308,7 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	}
 	if len(list) != 7 {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
-		v.over(ctx, txn, "Your client cannot compare emoji, and I cannot do anything else. Nobody was verified.")
+		v.over(ctx, txn, "verify.no_emoji")
 		return
 	}
 	o, ok := v.byTxn(txn)
@@ -318,32 +318,25 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	v.change(txn, func(o *verification) { o.stage = compared })
 	// In the log, too: who can read it compares without trusting the room.
 	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(plain, ", "))
-	v.say(ctx, o, "emoji", fmt.Sprintf("Verification with your device `%s`. I see these emoji:\n\n%s\n\n"+
-		"If your client shows the same seven in the same order, answer `!verify yes`. If not, answer `!verify no`.", clip(clean(string(o.device)), 40), strings.Join(list, " · ")))
+	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", strings.Join(list, " · "))
 }
 
 func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
 	v.c.log.Info("matrix: verification: cancelled", "code", clip(string(code), 60), "reason", clip(clean(reason), 200))
-	text := "The verification was cancelled. Nobody was verified."
+	how := "verify.cancelled"
 	switch code {
 	case event.VerificationCancelCodeTimeout:
-		text = "The verification took too long and has ended. Nobody was verified. `!verify` says how to try again."
+		how = "verify.slow"
 	case event.VerificationCancelCodeSASMismatch, event.VerificationCancelCodeKeyMismatch:
-		text = mismatch
+		how = "verify.mismatch"
 	default: // by the person, or because the two clients do not understand each other
 	}
-	v.over(ctx, txn, text)
+	v.over(ctx, txn, how)
 }
 
 func (v *verifier) done(ctx context.Context, txn id.VerificationTransactionID) {
-	v.over(ctx, txn, "Verified: I know your identity now, and your client knows mine.")
+	v.over(ctx, txn, "verify.done")
 }
-
-const (
-	mismatch = "What the two sides saw does not match. Nobody was verified. Try once more; if it happens again, do not trust this connection: " +
-		"compare the fingerprint instead, `bot verify` on my machine prints it."
-	noIdentity = "I cannot be verified: the keys of my identity are not here. `bot doctor` on my machine says what to do."
-)
 
 // place finds the room in which a person is told: the one of the request if it
 // is a direct chat, or another direct chat with them, or any room at all.

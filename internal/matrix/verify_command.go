@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"strings"
 
 	"go.mau.fi/util/jsontime"
@@ -11,76 +10,81 @@ import (
 	"maunium.net/go/mautrix/crypto/verificationhelper"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/task"
 )
 
 // Verify is the command !verify: what person asks for or answers in room. The
 // text is for them. An answer counts for verifications of that person only.
 func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
 	v := c.verifier
+	say := func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
 	if !c.gate.allows(person) {
-		return "I do not verify people I do not listen to.", nil
+		return say("verify.stranger"), nil
 	}
 	switch strings.ToLower(strings.TrimSpace(args)) {
 	case "":
-		return v.explain(ctx, person)
+		return v.explain(ctx, person, say)
 	case "start":
-		return v.start(ctx, id.UserID(person), room)
+		return v.start(ctx, id.UserID(person), room, say)
 	case "yes":
-		return v.answerYes(ctx, person), nil
+		return say(v.answerYes(ctx, person)), nil
 	case "no":
-		return v.answerNo(ctx, person), nil
+		return say(v.answerNo(ctx, person)), nil
 	}
-	return "I understand `!verify`, `!verify start`, `!verify yes` and `!verify no`.", nil
+	return say("verify.usage"), nil
 }
 
+// answerYes names the sentence that answers the person.
 func (v *verifier) answerYes(ctx context.Context, person string) string {
 	o, ok := v.byPerson(person)
 	switch {
 	case !ok:
-		return "There is no verification to answer. `!verify` says how to begin one."
+		return "verify.none"
 	case o.stage == confirmed:
-		return "You have confirmed it already. Your client has to be told, too, that the emoji match."
+		return "verify.confirmed"
 	case o.stage != compared:
-		return "The emoji are not there yet: accept the verification in your client first."
+		return "verify.early"
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	if !v.change(o.txn, func(o *verification) { o.stage = confirmed }) {
-		return "The verification is over already."
+		return "verify.over"
 	}
 	if err := v.confirm(ctx, o.txn); err != nil {
 		v.c.log.Warn("matrix: verification: failed", "person", person, "err", err)
 		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "it failed here")
 		v.remove(o.txn)
-		return "The verification failed on my side. Nobody was verified. `!verify` says how to try again."
+		return "verify.failed"
 	}
-	return "Thank you. If you have not done so yet, tell your client, too, that the emoji match."
+	return "verify.thanks"
 }
 
+// answerNo names the sentence that answers the person.
 func (v *verifier) answerNo(ctx context.Context, person string) string {
 	o, ok := v.byPerson(person)
 	if !ok {
-		return "There is no verification to answer. `!verify` says how to begin one."
+		return "verify.none"
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	if o.stage == asked {
 		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "cancelled")
 		v.remove(o.txn)
-		return "Cancelled. Nobody was verified."
+		return "verify.cancelled_by_you"
 	}
 	v.cancel(ctx, o.txn, event.VerificationCancelCodeSASMismatch, "the emoji do not match")
 	v.remove(o.txn)
 	v.c.log.Warn("matrix: verification: the emoji do not match", "person", person, "device", o.device)
-	return mismatch
+	return "verify.mismatch"
 }
 
 // start asks a person to verify: in a direct chat by a message there, so that
 // all of their clients see it, else by asking their devices.
-func (v *verifier) start(ctx context.Context, person id.UserID, room string) (string, error) {
+func (v *verifier) start(ctx context.Context, person id.UserID, room string, say task.Say) (string, error) {
 	c := v.c
 	if c.machine().CrossSigningKeys == nil {
-		return noIdentity, nil
+		return say("verify.no_identity"), nil
 	}
 	if old, ok := v.byPerson(person.String()); ok {
 		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "a newer verification takes its place")
@@ -97,10 +101,10 @@ func (v *verifier) start(ctx context.Context, person id.UserID, room string) (st
 	txn, err := v.request(ctx, person, in)
 	if err != nil {
 		c.log.Warn("matrix: verification: request not sent", "person", person, "err", err)
-		return "I could not ask your client. Try again later, or begin in your client: open my profile there and choose to verify.", nil
+		return say("verify.not_asked"), nil
 	}
 	v.add(verification{txn: txn, person: person, room: v.place(ctx, person, room), ours: true})
-	return "I have asked your client to verify. Accept it there; then I show my emoji.", nil
+	return say("verify.asked"), nil
 }
 
 func (v *verifier) request(ctx context.Context, person id.UserID, room id.RoomID) (id.VerificationTransactionID, error) {
@@ -112,7 +116,7 @@ func (v *verifier) request(ctx context.Context, person id.UserID, room id.RoomID
 	}
 	resp, err := v.c.cli.SendMessageEvent(ctx, room, event.EventMessage, &event.MessageEventContent{
 		MsgType: event.MsgVerificationRequest, FromDevice: v.c.cli.DeviceID, To: person, Methods: []event.VerificationMethod{event.VerificationMethodSAS},
-		Body: v.c.UserID() + " would like to verify you, but your client does not know how to. Another client may.",
+		Body: v.c.cfg.Text(ctx, room.String(), "verify.request", "user", v.c.UserID()),
 	}, mautrix.ReqSendEvent{TransactionID: "verify-" + rand.Text()})
 	if err != nil {
 		return "", err
@@ -124,34 +128,32 @@ func (v *verifier) request(ctx context.Context, person id.UserID, room id.RoomID
 	})
 }
 
-func (v *verifier) explain(ctx context.Context, person string) (string, error) {
+func (v *verifier) explain(ctx context.Context, person string, say task.Say) (string, error) {
 	m := v.c.machine()
 	own := m.OwnIdentity()
-	lines := []string{fmt.Sprintf("I am %s, device `%s`, with the fingerprint `%s`.", own.UserID, own.DeviceID, Fingerprint(own.SigningKey.String()))}
+	lines := []string{say("verify.self", "user", own.UserID.String(), "device", own.DeviceID.String(), "fingerprint", Fingerprint(own.SigningKey.String()))}
 	trusted, err := m.IsUserTrusted(ctx, id.UserID(person))
 	switch {
 	case m.CrossSigningKeys == nil:
-		lines = append(lines, noIdentity)
+		lines = append(lines, say("verify.no_identity"))
 	case err == nil && trusted:
-		lines = append(lines, "You are verified: I know your identity. To do it again:")
+		lines = append(lines, say("verify.again"))
 	default:
-		lines = append(lines, "You are not verified yet. To do it:")
+		lines = append(lines, say("verify.not_yet"))
 	}
 	if o, ok := v.byPerson(person); ok {
 		switch o.stage {
 		case asked:
-			lines = append(lines, "A verification is under way: accept it in your client. `!verify no` cancels it.")
+			lines = append(lines, say("verify.accept"))
 		case compared:
-			lines = append(lines, "A verification is under way: compare the emoji and answer `!verify yes` or `!verify no`.")
+			lines = append(lines, say("verify.compare"))
 		case confirmed:
-			lines = append(lines, "A verification is under way: tell your client, too, that the emoji match.")
+			lines = append(lines, say("verify.tell"))
 		}
 		return strings.Join(lines, "\n\n"), nil
 	}
 	if m.CrossSigningKeys != nil {
-		lines = append(lines, "- in your client open my profile and choose to verify; or say `!verify start`, and I ask your client\n"+
-			"- your client shows seven emoji, and I show mine here: compare them\n"+
-			"- tell your client what you saw, and answer `!verify yes` or `!verify no`")
+		lines = append(lines, say("verify.how"))
 	}
 	return strings.Join(lines, "\n\n"), nil
 }

@@ -183,21 +183,22 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	}
 	window, out := s.cfg.Models.Window(now.role)
 	lines := []string{
-		fmt.Sprintf("Awake for %s.", s.cfg.Now().Sub(s.began).Round(time.Second)),
+		s.text(ctx, "status.awake", "time", s.cfg.Now().Sub(s.began).Round(time.Second).String()),
 		mode,
-		fmt.Sprintf("Models for %s, in order: %s (window %d tokens, of which %d for the answer).", now.mode.roleName(), strings.Join(s.cfg.Models.Role(now.role), ", "), window, out),
-		fmt.Sprintf("This conversation: %d messages. I remember %d things here; %d open tasks.", len(past), len(entries), len(tasks)),
+		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
+		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
+			"memories", s.text(ctx, "status.memories", "count", fmt.Sprint(len(entries))), "tasks", s.text(ctx, "status.tasks", "count", fmt.Sprint(len(tasks)))),
 	}
 	tier, err := s.tierLine(ctx, past)
 	if err != nil {
 		return "", err
 	}
 	lines = append(lines, tier)
-	if last := strings.TrimSpace(s.guardLine() + " " + s.usageLine()); last != "" {
+	if last := strings.TrimSpace(s.guardLine(ctx) + " " + s.usageLine(ctx)); last != "" {
 		lines = append(lines, last)
 	}
 	if s.cfg.Status != nil {
-		lines = append(lines, s.cfg.Status(ctx)...)
+		lines = append(lines, s.cfg.Status(ctx, s.cfg.Messages.For(ctx, s.room))...)
 	}
 	return "- " + strings.Join(lines, "\n- "), nil
 }
@@ -217,7 +218,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	return "```\n" + p.Report.String() + "\n```\n`bot prompt` on my machine shows the words.", nil
+	return "```\n" + p.Report.String() + "\n```\n" + s.text(ctx, "prompt.words"), nil
 }
 
 func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {

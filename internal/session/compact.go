@@ -234,10 +234,10 @@ func (s *Session) limits(ctx context.Context, t prompt.Turn, share int) (history
 func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cut bool) {
 	var lines []string
 	if c.Messages > 0 {
-		lines = append(lines, "I have summarised the earlier part of this conversation; `!summary` shows it.")
+		lines = append(lines, s.text(ctx, "compact.told"))
 	}
 	if cut {
-		lines = append(lines, "Your message is longer than I can read at once, so I read its beginning and its end. In pieces I can read all of it.")
+		lines = append(lines, s.text(ctx, "compact.cut"))
 	}
 	if len(lines) == 0 || c.Reason == becauseAsked || in.ID == "" {
 		return
@@ -263,13 +263,13 @@ func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string,
 		return "", err
 	}
 	if c.ID == before.ID {
-		return "There is nothing to summarise yet: what is not summarised is short enough as it is.", nil
+		return s.text(ctx, "compact.nothing"), nil
 	}
-	how := ""
+	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before)) + " "
 	if c.Level == history.Extracted {
-		how = " No model could write the summary just now, so I kept the beginnings of what was said."
+		text += s.text(ctx, "compact.extracted") + " "
 	}
-	return fmt.Sprintf("I have summarised %s: about %d tokens instead of %d.%s `!summary` shows it.", messages(c.Messages), c.After, c.Before, how), nil
+	return text + s.text(ctx, "compact.shown"), nil
 }
 
 // showSummary is the command !summary.
@@ -280,17 +280,13 @@ func (s *Session) showSummary(ctx context.Context, _ Inbound, _ string) (string,
 	}
 	text := c.Text()
 	if text == "" {
-		return "Nothing of this conversation is summarised: I have all of it before me.", nil
+		return s.text(ctx, "summary.none"), nil
 	}
-	return fmt.Sprintf("This is what I have of the earlier part of our conversation, since %s. The messages themselves are kept.\n\n%s",
-		c.At.In(s.cfg.Location).Format(minute), text), nil
+	return s.text(ctx, "summary.head", "at", c.At.In(s.cfg.Location).Format(minute)) + "\n\n" + text, nil
 }
 
-func messages(n int) string {
-	if n == 1 {
-		return "one message"
-	}
-	return fmt.Sprintf("%d messages", n)
+func (s *Session) messages(ctx context.Context, n int) string {
+	return s.text(ctx, "count.messages", "count", fmt.Sprint(n))
 }
 
 // summaryWithin is how long a summary may take.

@@ -116,18 +116,18 @@ func (s *Session) count(ctx context.Context, r prompt.Report, role string, bare 
 }
 
 // usageLine says for !status what the last answer took; "" = nothing is known.
-func (s *Session) usageLine() string {
+func (s *Session) usageLine(ctx context.Context) string {
 	u := s.usage.reply
 	if u.Usage == (llm.Usage{}) {
 		return ""
 	}
-	cached := ""
-	if u.Usage.Cached > 0 {
-		cached = fmt.Sprintf(", %d of them from its cache", u.Usage.Cached)
-	}
-	began := "began at once"
+	began := s.text(ctx, "status.at_once")
 	if d := u.First.Round(100 * time.Millisecond); d > 0 {
-		began = "began after " + d.String()
+		began = s.text(ctx, "status.after", "time", d.String())
 	}
-	return fmt.Sprintf("For the last answer the model read %d tokens%s, %s and wrote %d.", u.Usage.Prompt, cached, began, u.Usage.Output)
+	read, wrote := fmt.Sprint(u.Usage.Prompt), fmt.Sprint(u.Usage.Output)
+	if u.Usage.Cached > 0 {
+		return s.text(ctx, "status.answer_cached", "read", read, "cached", fmt.Sprint(u.Usage.Cached), "began", began, "wrote", wrote)
+	}
+	return s.text(ctx, "status.answer", "read", read, "began", began, "wrote", wrote)
 }

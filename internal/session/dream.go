@@ -4,31 +4,34 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"reverie/internal/task"
 )
 
 // Dreams is what !dream can have done; dreaming itself is not the session's.
 type Dreams struct {
-	Wake   func()                                // dream soon
-	Status func(context.Context) (string, error) // how the last one went
-	Undo   func(context.Context) (string, error) // take the last one back
+	Wake   func()                                          // dream soon
+	Status func(context.Context, task.Say) (string, error) // how the last one went
+	Undo   func(context.Context) (string, error)           // take the last one back; in English
 }
 
 // dream is !dream, for owners: it concerns everybody's memory.
 func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, error) {
 	switch {
 	case s.cfg.Dreams == nil:
-		return "I do not dream here; `bot dream` does it by hand.", nil
+		return s.text(ctx, "dream.off"), nil
 	case !slices.Contains(s.cfg.Owners, in.Sender):
-		return "Only my owner can have me dream: it concerns everybody's memory.", nil
+		return s.text(ctx, "dream.owner"), nil
 	}
 	switch strings.ToLower(args) {
 	case "":
 		s.cfg.Dreams.Wake()
-		return "I put my memory in order as soon as nobody waits for me. `!dream status` tells how it went, `!dream undo` takes it back.", nil
+		return s.text(ctx, "dream.woken"), nil
 	case "status":
-		return s.cfg.Dreams.Status(ctx)
+		return s.cfg.Dreams.Status(ctx, s.cfg.Messages.For(ctx, s.room))
 	case "undo":
-		return s.cfg.Dreams.Undo(ctx)
+		text, err := s.cfg.Dreams.Undo(ctx)
+		return s.words(ctx, text), err
 	}
-	return "`!dream` puts my memory in order, `!dream status` tells how the last time went, `!dream undo` takes it back.", nil
+	return s.text(ctx, "dream.usage"), nil
 }

@@ -520,8 +520,6 @@ func (s *Session) unhear(ctx context.Context, reply string) error {
 	return s.cfg.History.Unquote(ctx, quotes)
 }
 
-const tooFarText = "I can answer anew only what belongs to our present conversation. Please ask once more."
-
 // askAgain answers once more what somebody wants answered once more, in its place.
 func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	if in.Target == "" {
@@ -546,7 +544,7 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	}
 	g := groupOf(past, question)
 	if !g.known {
-		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: tooFarText, Notice: true, ReplyTo: question})
+		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
 	}
 	return s.regenerate(ctx, in, past, g, reply)
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -33,12 +32,7 @@ const (
 	OtherFile = "file"
 )
 
-// What a person reads whose voice message cannot be understood.
-const (
-	deafText   = "I cannot listen to voice messages here: no model for transcription is set up. Please write it instead."
-	missedText = "I could not make out your voice message: %s. Please send it again, or write it."
-	voiceMark  = "[voice message, transcribed]"
-)
+const voiceMark = "[voice message, transcribed]"
 
 // files is what the model will get of what came with in.
 func (s *Session) files(ctx context.Context, in Inbound) []history.File {
@@ -250,7 +244,7 @@ func (s *Session) transcript(ctx context.Context, f File) (string, error) {
 
 // unopened is what a person is told whose message was nothing but files that could not
 // be had, or heard; "" = the model answers.
-func unopened(burst []Inbound) string {
+func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
 	if len(burst) != 1 || len(burst[0].Files) == 0 || strings.TrimSpace(burst[0].Text) != "" {
 		return ""
 	}
@@ -260,11 +254,11 @@ func unopened(burst []Inbound) string {
 		case f.Note == "":
 			return ""
 		case f.Kind == VoiceFile && f.Note == errDeaf.Error():
-			lines = append(lines, deafText)
+			lines = append(lines, s.text(ctx, "files.deaf"))
 		case f.Kind == VoiceFile:
-			lines = append(lines, fmt.Sprintf(missedText, f.Note))
+			lines = append(lines, s.text(ctx, "files.missed", "why", s.words(ctx, f.Note)))
 		default:
-			lines = append(lines, fmt.Sprintf("I could not open %s: %s.", f.Name, f.Note))
+			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.words(ctx, f.Note)))
 		}
 	}
 	return strings.Join(lines, "\n")

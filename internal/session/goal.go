@@ -78,6 +78,19 @@ func markersOf(text string) ([]task.Marker, int) {
 // visible is what people read of an answer: all but its markers, or in a few words
 // what these say, if there is nothing else.
 func visible(text string) string {
+	return visibleIn((*Messages)(nil).For(context.Background(), ""), text)
+}
+
+// shown is visible in the language of the room.
+func (s *Session) shown(ctx context.Context, text string) string {
+	text = visibleIn(s.cfg.Messages.For(ctx, s.room), text)
+	if body, isCut := strings.CutSuffix(text, cutOff); isCut {
+		text = body + "\n\n" + s.text(ctx, "error.cut_off")
+	}
+	return text
+}
+
+func visibleIn(say task.Say, text string) string {
 	markers, _ := markersOf(text)
 	body, isCut := strings.CutSuffix(text, cutOff)
 	_, rest, _ := task.ParseMarkers(body)
@@ -85,7 +98,7 @@ func visible(text string) string {
 		rest = task.ShowDraft(body)
 	}
 	if len(markers) > 0 && strings.TrimSpace(rest) == "" {
-		rest = brief(markers)
+		rest = brief(say, markers)
 	}
 	if isCut {
 		rest += cutOff
@@ -97,28 +110,28 @@ func visible(text string) string {
 const mostBrief = 12
 
 // brief says in Markdown what markers say.
-func brief(markers []task.Marker) string {
+func brief(say task.Say, markers []task.Marker) string {
 	var lines []string
 	for _, m := range markers {
 		switch m.Kind {
 		case "GOAL":
-			line := "Goal: " + m.Text
+			line := say("goal.goal", "text", m.Text)
 			if m.Ended != "" {
-				line += " (" + string(m.Ended) + ")"
+				line += " (" + say("state."+string(m.Ended)) + ")"
 			}
 			lines = append(lines, line)
 		case "CHECKPOINT":
 			lines = append(lines, m.Status.Sign()+" "+m.Text)
 		case "DECISION":
-			lines = append(lines, task.Decision{Description: "Decided: " + m.Text, Locked: m.Locked}.Line())
+			lines = append(lines, decisionIn(say, task.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}))
 		case "ARTIFACT":
-			lines = append(lines, task.Artifact{Action: m.Action, Path: m.Text}.Line())
+			lines = append(lines, say("goal.file."+m.Action, "path", m.Text))
 		case "NEXT":
-			lines = append(lines, "Next: "+m.Text)
+			lines = append(lines, say("goal.next", "text", m.Text))
 		}
 	}
 	if n := len(lines) - mostBrief; n > 0 {
-		lines = append(lines[:mostBrief], fmt.Sprintf("… and %d more", n))
+		lines = append(lines[:mostBrief], say("goal.more", "count", fmt.Sprint(n)))
 	}
 	return "- " + strings.Join(lines, "\n- ")
 }

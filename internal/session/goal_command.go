@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"reverie/internal/task"
 )
-
-const goalUsage = "`!goal` shows the goal. `!goal new TEXT` sets one; `!goal pause`, `!goal resume`, `!goal done`, `!goal drop` and `!goal history` do what they say."
 
 // goal is the command !goal: it shows the goal of the room, or changes it.
 func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, error) {
@@ -26,32 +26,32 @@ func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, er
 		return s.goalHistory(ctx)
 	case "new":
 		if rest == "" {
-			return "Say what the goal is: `!goal new TEXT`.", nil
+			return s.text(ctx, "goal.say"), nil
 		}
-		said = "This is the goal now"
+		said = "goal.set"
 		goal, err = goals.Create(ctx, s.room, in.Sender, rest, "")
 	case "pause":
-		said = "The goal waits; `!goal resume` goes on with it"
+		said = "goal.paused"
 		goal, err = goals.Pause(ctx, s.room, rest)
 	case "resume":
-		said = "We go on with this goal"
+		said = "goal.resumed"
 		goal, err = goals.Resume(ctx, s.room, rest)
 	case "done":
-		said = "The goal is reached"
+		said = "goal.reached"
 		goal, err = goals.Complete(ctx, s.room, "", cmp.Or(rest, "The person says that it is reached."))
 	case "drop":
-		said = "The goal is dropped"
+		said = "goal.dropped"
 		goal, err = goals.Abandon(ctx, s.room, "", cmp.Or(rest, "The person gave it up."))
 	default:
-		return goalUsage, nil
+		return s.text(ctx, "goal.usage"), nil
 	}
 	if text, ok := task.Refusal(err); ok {
-		return strings.ToUpper(text[:1]) + text[1:] + ".", nil
+		return capital(s.words(ctx, text)) + ".", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s.", said, strings.TrimRight(goal.Description, ".!")), nil
+	return s.text(ctx, said, "goal", strings.TrimRight(goal.Description, ".!")), nil
 }
 
 func (s *Session) showGoal(ctx context.Context) (string, error) {
@@ -60,52 +60,83 @@ func (s *Session) showGoal(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if ok {
-		return goalText(goal), nil
+		return goalText(s.cfg.Messages.For(ctx, s.room), goal), nil
 	}
 	all, err := s.cfg.Tasks.Goals().List(ctx, s.room, 1)
 	if err != nil {
 		return "", err
 	}
 	if len(all) > 0 && all[0].Status == task.Paused {
-		return "No goal is active here. The last one waits: " + all[0].Line() + ". `!goal resume` goes on with it, `!goal new TEXT` sets another.", nil
+		return s.text(ctx, "goal.waits", "goal", goalLine(s.cfg.Messages.For(ctx, s.room), all[0])), nil
 	}
-	return "There is no goal here. `!goal new TEXT` sets one.", nil
+	return s.text(ctx, "goal.none"), nil
 }
 
 // mostFiles is how many files of a goal are shown.
 const mostFiles = 10
 
 // goalText is a goal in Markdown.
-func goalText(g task.Goal) string {
+func goalText(say task.Say, g task.Goal) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** (%s priority", g.Description, g.Priority)
+	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
 	if p := g.Progress(); p.Total > 0 {
-		fmt.Fprintf(&b, ", %d of %d steps done, %d %%", p.Completed, p.Total, p.Percentage)
+		fmt.Fprintf(&b, ", %s, %d %%", goalSteps(say, p), p.Percentage)
 	}
 	b.WriteString(")\n\n")
 	for _, c := range g.Checkpoints {
-		b.WriteString("- " + c.Line() + "\n")
+		fmt.Fprintf(&b, "- %s %d. %s", c.Status.Sign(), c.N, c.Description)
+		if c.Status == task.InProgress {
+			b.WriteString(" (" + say("goal.in_progress") + ")")
+		}
+		b.WriteString("\n")
 	}
 	for _, d := range g.Decisions {
 		if d.Rationale != "" {
-			d.Description += ", because: " + d.Rationale
+			d.Description = say("goal.because", "text", d.Description, "why", d.Rationale)
 		}
 		if !d.Locked {
-			d.Description = "Decided: " + d.Description
+			d.Description = say("goal.decided", "text", d.Description)
 		}
-		b.WriteString("- " + d.Line() + "\n")
+		b.WriteString("- " + decisionIn(say, d) + "\n")
 	}
 	older := max(0, len(g.Artifacts)-mostFiles)
 	if older > 0 {
-		fmt.Fprintf(&b, "- … and %d older files\n", older)
+		b.WriteString("- " + say("goal.older", "count", fmt.Sprint(older)) + "\n")
 	}
 	for _, a := range g.Artifacts[older:] {
-		b.WriteString("- " + a.Line() + "\n")
+		b.WriteString("- " + say("goal.file."+a.Action, "path", a.Path) + "\n")
 	}
 	if g.Next != "" {
-		b.WriteString("\nNext: " + g.Next)
+		b.WriteString("\n" + say("goal.next", "text", g.Next))
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// goalLine is a goal in one line, for people.
+func goalLine(say task.Say, g task.Goal) string {
+	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, say("goal."+g.Priority), say("state."+string(g.Status)))
+	if p := g.Progress(); p.Total > 0 {
+		line += ", " + goalSteps(say, p)
+	}
+	return line + "]"
+}
+
+func goalSteps(say task.Say, p task.Progress) string {
+	return say("goal.steps", "done", fmt.Sprint(p.Completed), "total", fmt.Sprint(p.Total))
+}
+
+// decisionIn is a decision in one line, for people.
+func decisionIn(say task.Say, d task.Decision) string {
+	if d.Locked {
+		return "🔒 " + d.Description + " (" + say("goal.locked") + ")"
+	}
+	return d.Description
+}
+
+// capital is text with a capital letter.
+func capital(text string) string {
+	r, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + text[n:]
 }
 
 // How much !goal history shows.
@@ -120,13 +151,13 @@ func (s *Session) goalHistory(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if len(goals) == 0 {
-		return "There has been no goal here yet. `!goal new TEXT` sets one.", nil
+		return s.text(ctx, "goal.never"), nil
 	}
 	var b strings.Builder
 	for _, g := range goals {
-		b.WriteString("- " + g.Line())
+		b.WriteString("- " + goalLine(s.cfg.Messages.For(ctx, s.room), g))
 		if g.Summary != "" {
-			b.WriteString(": " + g.Summary)
+			b.WriteString(": " + s.words(ctx, g.Summary))
 		}
 		b.WriteString("\n")
 	}
@@ -134,11 +165,11 @@ func (s *Session) goalHistory(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(&b, "\nLately, in “%s”:\n\n", oneLine(goals[0].Description, 60))
+	b.WriteString("\n" + s.text(ctx, "goal.lately", "goal", oneLine(goals[0].Description, 60)) + "\n\n")
 	for _, e := range events[max(0, len(events)-mostEvents):] {
-		line := e.At.In(s.cfg.Location).Format("2006-01-02 15:04") + " " + e.Kind
+		line := e.At.In(s.cfg.Location).Format(minute) + " " + s.text(ctx, "state."+e.Kind)
 		if e.Detail != "" {
-			line += ": " + e.Detail
+			line += ": " + s.words(ctx, e.Detail)
 		}
 		b.WriteString("- " + line + "\n")
 	}

@@ -98,17 +98,17 @@ func (s *Session) compactNext(context.Context) error {
 }
 
 // guardLine is how full the window is, for !status; "" = nothing to say.
-func (s *Session) guardLine() string {
+func (s *Session) guardLine(ctx context.Context) string {
 	g := s.guard
 	if g.room <= 0 || g.used == 0 {
 		return ""
 	}
-	line := fmt.Sprintf("The last request took %d %% of the window's room.", min(100*g.used/g.room, 999))
+	line := s.text(ctx, "status.window", "percent", fmt.Sprint(min(100*g.used/g.room, 999)))
 	switch g.level {
 	case Warning:
-		line += " It fills up; I will summarise the older part in time."
+		line += " " + s.text(ctx, "status.window_warning")
 	case Compact, Emergency:
-		line += " It is nearly full: I summarise the older part with your next message."
+		line += " " + s.text(ctx, "status.window_full")
 	}
 	return line
 }

@@ -82,11 +82,11 @@ func TestGuardActsOnce(t *testing.T) {
 			t.Errorf("step %d: did %q, want %q", i, got, st.want)
 		}
 	}
-	if line := s.guardLine(); line != "The last request took 95 % of the window's room. It is nearly full: I summarise the older part with your next message." {
+	if line := s.guardLine(t.Context()); line != "The last request took 95 % of the window's room. It is nearly full: I summarise the older part with your next message." {
 		t.Errorf("status: %s", line)
 	}
 	s.watch(t.Context(), prompt.Report{Total: 1 << 30}, 0)
-	if s.guard.level != Calm || s.guardLine() != "" {
+	if s.guard.level != Calm || s.guardLine(t.Context()) != "" {
 		t.Errorf("with an unknown window: %+v", s.guard)
 	}
 }

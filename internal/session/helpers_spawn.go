@@ -276,18 +276,18 @@ func (h *helpers) isAncestor(ctx context.Context, id, of string) (bool, error) {
 // listHelpers is the command !helpers.
 func (s *Session) listHelpers(ctx context.Context, in Inbound, _ string) (string, error) {
 	if s.helpers == nil {
-		return "There are no sub-sessions here: `sub_sessions.parallel` is 0 in the configuration.", nil
+		return s.text(ctx, "helpers.off"), nil
 	}
 	all, err := s.helpers.latest(ctx, s.room, in.Private)
 	if err != nil {
 		return "", err
 	}
 	if len(all) == 0 {
-		return "Nothing works in the background for this room, and nothing has lately.", nil
+		return s.text(ctx, "helpers.none"), nil
 	}
 	var b strings.Builder
 	for _, n := range all {
-		b.WriteString("- " + s.helpers.line(n) + "\n")
+		b.WriteString("- " + s.helperLine(ctx, n) + "\n")
 	}
-	return b.String() + "\n`!stop` ends those that are not done.", nil
+	return b.String() + "\n" + s.text(ctx, "helpers.stop"), nil
 }

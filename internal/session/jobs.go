@@ -15,15 +15,16 @@ func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, e
 		return "", err
 	}
 	if len(tasks) == 0 {
-		return "No open tasks in this room.", nil
+		return s.text(ctx, "tasks.none"), nil
 	}
 	var b strings.Builder
+	say := s.cfg.Messages.For(ctx, s.room)
 	for _, t := range tasks {
-		b.WriteString("- " + t.Line())
+		line := t.LineIn(say)
 		if !t.NextDue.IsZero() {
-			b.WriteString(", next " + s.cfg.Tasks.When(t, t.NextDue))
+			line = say("tasks.next", "task", line, "at", s.cfg.Tasks.WhenIn(say, t, t.NextDue))
 		}
-		b.WriteString("\n")
+		b.WriteString("- " + line + "\n")
 	}
 	return b.String(), nil
 }
@@ -38,30 +39,30 @@ func (s *Session) jobs(ctx context.Context, _ Inbound, _ string) (string, error)
 		return "", err
 	}
 	if len(runs) == 0 {
-		return "Nothing has started by itself in this room yet. `!tasks` shows what is due when.", nil
+		return s.text(ctx, "jobs.none"), nil
 	}
 	var b strings.Builder
 	for _, r := range runs {
-		fmt.Fprintf(&b, "- %s: %s, %s\n", s.cfg.Tasks.When(r.Task, r.Due), oneLine(r.Task.Content, 80), s.runState(r))
+		fmt.Fprintf(&b, "- %s: %s, %s\n", s.cfg.Tasks.WhenIn(s.cfg.Messages.For(ctx, s.room), r.Task, r.Due), oneLine(r.Task.Content, 80), s.runState(ctx, r))
 	}
 	return b.String(), nil
 }
 
 // runState is how a run went, for people. What failed is told to the operator.
-func (s *Session) runState(r task.Run) string {
+func (s *Session) runState(ctx context.Context, r task.Run) string {
 	switch {
 	case r.State == task.RunClaimed && !r.Retry.IsZero():
-		return fmt.Sprintf("failed; attempt %d at %s", r.Attempt, r.Retry.In(s.cfg.Tasks.In(r.Task)).Format("15:04"))
+		return s.text(ctx, "jobs.retry", "attempt", fmt.Sprint(r.Attempt), "time", r.Retry.In(s.cfg.Tasks.In(r.Task)).Format("15:04"))
 	case r.State == task.RunClaimed:
-		return "under way"
+		return s.text(ctx, "jobs.running")
 	case r.State == task.RunFailed:
-		return "failed; the reason is in my log"
+		return s.text(ctx, "jobs.failed")
 	case r.State == task.RunSkipped:
-		return "left out: " + r.Result
+		return s.text(ctx, "jobs.skipped", "why", s.words(ctx, r.Result))
 	case r.Task.Mode() == task.Reminder:
-		return "reminded"
+		return s.text(ctx, "jobs.reminded")
 	case r.Result == "":
-		return "done"
+		return s.text(ctx, "jobs.done")
 	}
-	return "done: " + oneLine(r.Result, 120)
+	return s.text(ctx, "jobs.result", "result", oneLine(r.Result, 120))
 }

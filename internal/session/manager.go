@@ -68,8 +68,8 @@ type Config struct {
 	// Window says what is known of the chat model's window, asking nobody; nil = what
 	// Models found out.
 	Window func() prompt.Inputs
-	// Status returns lines the transport adds to !status; may be nil.
-	Status func(ctx context.Context) []string
+	// Status returns lines the transport adds to !status, in the language of say; may be nil.
+	Status func(ctx context.Context, say task.Say) []string
 	// Verify is the command !verify with its arguments, for person in room; the
 	// text it returns is said there. nil = nobody can be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)

@@ -47,7 +47,7 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 			fmt.Fprintf(&b, "- %s `%s`\n", oneLine(e.Text, listedRunes), e.ID)
 		}
 		if n := len(entries) - mostListed; n > 0 {
-			fmt.Fprintf(&b, "- … and %d older ones in the file\n", n)
+			b.WriteString("- " + s.text(ctx, "memory.older", "count", fmt.Sprint(n)) + "\n")
 		}
 		b.WriteString("\n")
 	}
@@ -56,36 +56,36 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 
 func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) (string, error) {
 	if !in.Private {
-		return "Who may know something is decided in our direct chat, not in a room with others.", nil
+		return s.text(ctx, "memory.share_where"), nil
 	}
-	change, done := s.cfg.Memory.Share, "Everybody who may talk to me can know this now"
+	change, done := s.cfg.Memory.Share, "memory.shared"
 	if verb == "private" {
-		change, done = s.cfg.Memory.Withdraw, "This is private again"
+		change, done = s.cfg.Memory.Withdraw, "memory.private"
 	}
 	e, err := change(ctx, s.access(in), id)
-	if text, ok := refused(err); ok {
+	if text, ok := s.refused(ctx, err); ok {
 		return text, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s: %s `!undo` takes it back.", done, oneLine(e.Text, listedRunes)), nil
+	return s.text(ctx, done, "text", oneLine(e.Text, listedRunes)), nil
 }
 
 // refused is what a person reads when something cannot be done; false if the
 // error is not for them.
-func refused(err error) (string, bool) {
+func (s *Session) refused(ctx context.Context, err error) (string, bool) {
 	switch {
 	case errors.Is(err, memory.ErrNotFound):
-		return "I remember nothing like that here. `!memory` lists what I do.", true
+		return s.text(ctx, "memory.not_found"), true
 	case errors.Is(err, memory.ErrNotYours):
-		return "Only the person it belongs to, or an owner, may do that.", true
+		return s.text(ctx, "memory.not_yours"), true
 	case errors.Is(err, memory.ErrNothing):
-		return "There is no change of yours here that I could take back.", true
+		return s.text(ctx, "memory.nothing"), true
 	case errors.Is(err, memory.ErrGone):
-		return "Your last change was to have something forgotten. That is gone for good; tell me again what I should know.", true
+		return s.text(ctx, "memory.gone"), true
 	case errors.Is(err, memory.ErrChanged):
-		return "It was changed again since, so I leave it as it is.", true
+		return s.text(ctx, "memory.changed"), true
 	}
 	return "", false
 }
@@ -93,7 +93,7 @@ func refused(err error) (string, bool) {
 // rememberThis is !remember: the person's own words, noted as they are.
 func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (string, error) {
 	if args == "" {
-		return "Say what: `!remember my sister's name is Jana`.", nil
+		return s.text(ctx, "memory.say"), nil
 	}
 	e, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
 		Scope: s.scopes(in)[0], Text: args, Source: memory.UserExplicit, Event: in.ID, Quote: args, ObservedAt: in.At,
@@ -101,23 +101,23 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	var invalid *memory.TextError
 	switch {
 	case errors.As(err, &invalid):
-		return "I cannot keep that: " + invalid.Error() + ".", nil
+		return s.text(ctx, "memory.cannot", "why", s.words(ctx, invalid.Error())), nil
 	case err != nil:
 		return "", err
 	case !added:
-		return fmt.Sprintf("I know that already: %s `%s`", oneLine(e.Text, listedRunes), e.ID), nil
+		return s.text(ctx, "memory.known", "text", oneLine(e.Text, listedRunes), "id", e.ID), nil
 	}
-	return fmt.Sprintf("Remembered, in %s: %s `%s`", s.cfg.Memory.File(e.Scope), oneLine(e.Text, listedRunes), e.ID), nil
+	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", oneLine(e.Text, listedRunes), "id", e.ID), nil
 }
 
 // forgetThis is !forget. It does not repeat what it forgot: the reply is kept.
 func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (string, error) {
 	if args == "" {
-		return "Say what: `!forget` and words of it, or the id that `!memory` shows.", nil
+		return s.text(ctx, "memory.forget_say"), nil
 	}
 	a := s.access(in)
 	found, err := s.cfg.Memory.Find(ctx, a, args)
-	if text, ok := refused(err); ok {
+	if text, ok := s.refused(ctx, err); ok {
 		return text, nil
 	}
 	if err != nil {
@@ -125,28 +125,28 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 	}
 	if len(found) > 1 {
 		var b strings.Builder
-		fmt.Fprintf(&b, "%d memories hold these words. Which one? `!forget` with its id forgets it for good.\n\n", len(found))
+		b.WriteString(s.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
 		for _, e := range found[max(0, len(found)-mostListed):] {
 			fmt.Fprintf(&b, "- %s `%s`\n", oneLine(e.Text, listedRunes), e.ID)
 		}
 		return b.String(), nil
 	}
 	done, err := s.cfg.Memory.Forget(ctx, a, found[0].ID)
-	if text, ok := refused(err); ok {
+	if text, ok := s.refused(ctx, err); ok {
 		return text, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	text := "Forgotten for good."
+	text := s.text(ctx, "memory.forgotten")
 	if done.Entries > 1 {
-		text = fmt.Sprintf("Forgotten for good, with %d earlier wordings of it.", done.Entries-1)
+		text = s.text(ctx, "memory.forgotten_with", "count", fmt.Sprint(done.Entries-1))
 	}
-	text += " I will not note it again unless you ask me to with `!remember`."
+	text += " " + s.text(ctx, "memory.not_again")
 	if done.Unfound > 0 {
-		text += fmt.Sprintf(" %d past messages say it in other words; I no longer find them.", done.Unfound)
+		text += " " + s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound))
 	}
-	return text + " The messages in which you told me stay in this room, and in my transcript, until you delete them here; then they are forgotten as well.", nil
+	return text + " " + s.text(ctx, "memory.stays"), nil
 }
 
 // undoThis is !undo.
@@ -155,18 +155,38 @@ func (s *Session) undoThis(ctx context.Context, in Inbound, args string) (string
 		return s.uncompact(ctx, in)
 	}
 	done, err := s.cfg.Memory.Undo(ctx, s.access(in), args)
-	if text, ok := refused(err); ok {
+	if text, ok := s.refused(ctx, err); ok {
 		return text, nil
 	}
 	if err != nil {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("Taken back:\n\n")
-	for _, line := range done.Lines() {
-		b.WriteString("- " + oneLine(line, listedRunes) + "\n")
+	b.WriteString(s.text(ctx, "memory.undone") + "\n\n")
+	for _, line := range s.undone(ctx, done) {
+		b.WriteString("- " + line + "\n")
 	}
 	return b.String(), nil
+}
+
+// mostUndone is how many entries are told of in words.
+const mostUndone = 20
+
+// undone says what taking back changed, a line each.
+func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
+	var lines []string
+	for _, part := range []struct {
+		key     string
+		entries []memory.Entry
+	}{{"memory.back", done.Back}, {"memory.away", done.Away}, {"memory.before", done.Changed}} {
+		for _, e := range part.entries {
+			lines = append(lines, s.text(ctx, part.key, "text", oneLine(e.Text, listedRunes)))
+		}
+	}
+	if more := len(lines) - mostUndone + done.More; more > 1 {
+		lines = append(lines[:min(len(lines), mostUndone)], s.text(ctx, "memory.undone_more", "count", fmt.Sprint(more)))
+	}
+	return lines
 }
 
 // ownTools are the tools whose results are nobody else's words.

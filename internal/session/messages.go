@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	reverie "reverie"
 	"reverie/internal/llm"
@@ -98,11 +99,12 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 	return m.language
 }
 
-// In is Text in a language.
+// In is Text in a language. Of a sentence with two forms, key_one and key_more, {count}
+// decides which is said. What is no key is taken for what Words translates.
 func (m *Messages) In(language, key string, fill ...string) string {
-	text, ok := m.sentence(language, key)
+	text, ok := m.sentence(language, forms(key, fill))
 	if !ok {
-		return key // a test knows all keys that are asked for
+		return m.Words(language, key) // a test knows all keys that are asked for
 	}
 	pairs := slices.Clone(fill)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -111,17 +113,21 @@ func (m *Messages) In(language, key string, fill ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// sentence finds a sentence: as the owner has it, as it is built in, in English.
-func (m *Messages) sentence(language, key string) (string, bool) {
+// sentence finds a sentence under the first of keys that has one: as the owner has it,
+// as it is built in, in English.
+func (m *Messages) sentence(language string, keys []string) (string, bool) {
 	for _, l := range slices.Compact([]string{language, english}) {
-		if text, ok := m.onDisk(l).text[key]; ok {
-			return text, true
-		}
-		if text, ok := builtin(l).text[key]; ok {
-			return text, true
+		own, ours := m.onDisk(l).text, builtin(l).text
+		for _, key := range keys {
+			if text, ok := own[key]; ok {
+				return text, true
+			}
+			if text, ok := ours[key]; ok {
+				return text, true
+			}
 		}
 	}
-	return described(key)
+	return described(keys[0])
 }
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
@@ -184,6 +190,10 @@ var (
 // parseMessages reads a file of sentences. What is wrong in it is left out and noted.
 func parseMessages(name, source string) *messageFile {
 	f := &messageFile{text: map[string]string{}}
+	if strings.HasPrefix(source, "\xff\xfe") || strings.HasPrefix(source, "\xfe\xff") || strings.ContainsRune(source, 0) {
+		f.faults = []MessageProblem{{name, 1, "is not UTF-8 text; save the file as UTF-8. Until then the built-in sentences are used"}}
+		return f
+	}
 	for i, line := range strings.Split(strings.TrimPrefix(source, "\ufeff"), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -191,6 +201,10 @@ func parseMessages(name, source string) *messageFile {
 		}
 		wrong := func(format string, args ...any) {
 			f.faults = append(f.faults, MessageProblem{name, i + 1, fmt.Sprintf(format, args...)})
+		}
+		if !utf8.ValidString(line) {
+			wrong("is not UTF-8 text; save the file as UTF-8. Until then the built-in sentence is used")
+			continue
 		}
 		found := messageForm.FindStringSubmatch(line)
 		if found == nil || found[2] == "" {
@@ -204,6 +218,8 @@ func parseMessages(name, source string) *messageFile {
 			wrong("nothing is called %s here; en.txt has all that is", key)
 		case twice:
 			wrong("%s stands there twice; the first one is used", key)
+		case len(places(want)) == 0 && len(places(text)) > 0:
+			wrong("%s has no places, and %s would be said as it is; the built-in sentence is used", key, strings.Join(places(text), " "))
 		case !slices.Equal(places(want), places(text)):
 			wrong("%s must have the places %s, each as it is; the built-in sentence is used", key, strings.Join(places(want), " "))
 		default:

@@ -195,7 +195,7 @@ func (s *Session) modeLine(ctx context.Context, now roomMode) (string, error) {
 // reason is who or what made the change.
 func (s *Session) reason(ctx context.Context, c modeSwitch) string {
 	if c.who == "" {
-		return s.text(ctx, "mode.self", "why", c.why)
+		return s.text(ctx, "mode.self", "why", s.words(ctx, c.why))
 	}
 	return s.text(ctx, "mode.by", "person", c.who)
 }

@@ -177,7 +177,7 @@ func (s *Session) autoMode(ctx context.Context, in Inbound, said []Inbound) erro
 	}
 	// Told first: telling it twice is telling it once.
 	if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: "mode:" + in.ID, Notice: true,
-		Text: fmt.Sprintf("I am in %s mode now, because %s. `!mode %s` takes it back for good.", to, why, now.name)}); err != nil {
+		Text: s.text(ctx, "mode.changed", "mode", to, "why", s.words(ctx, why), "before", now.name)}); err != nil {
 		return err
 	}
 	return s.switchMode(ctx, modeSwitch{at: q.at, from: now.name, to: to, why: why}, true)

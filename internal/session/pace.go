@@ -145,8 +145,7 @@ func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	if _, err := s.hear(ctx, burst); err != nil { // for !retry
 		return false, err
 	}
-	return false, s.notice(ctx, newest, fmt.Sprintf("I stop answering %s here until %s: these messages come as a program's do that answers me. "+
-		"A message of somebody else, a pause of a minute, or `!retry` has me go on.", newest.Sender, p.until.In(s.cfg.Location).Format("15:04")))
+	return false, s.notice(ctx, newest, s.text(ctx, "pace.stopped", "person", newest.Sender, "time", p.until.In(s.cfg.Location).Format("15:04")))
 }
 
 // through forgets when messages came.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -28,7 +27,7 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	c := history.Compaction{Room: s.talk, Level: how.summary.Level, Reason: becauseKept, Summary: how.summary.Summary, Details: how.summary.Details,
 		Before: history.Tokens(past) + llm.EstimateTokens(how.summary.Text()), At: s.cfg.Now()}
 	if len(past) == 0 {
-		return "This conversation has only just begun: there is nothing to take along.", nil
+		return s.text(ctx, "new.begun"), nil
 	}
 	t := s.promptTurn(in, past, how)
 	l, err := s.limits(ctx, t, 100)
@@ -47,6 +46,5 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	if err := s.cfg.History.StartWith(ctx, &c); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("A new conversation starts here, with a summary of %s; `!summary` shows it. What I was told to remember, the goal and the tasks are kept.",
-		messages(len(past))), nil
+	return s.text(ctx, "new.kept", "messages", s.messages(ctx, len(past))), nil
 }

@@ -244,7 +244,7 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 		return err
 	}
 	newest = burst[len(burst)-1]
-	if text := unopened(burst); text != "" {
+	if text := s.unopened(ctx, burst); text != "" {
 		return s.notice(ctx, newest, text)
 	}
 	if name, args, ok := parseCommand(newest.Text); ok {

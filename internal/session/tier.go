@@ -166,7 +166,7 @@ func (s *Session) shorten(ctx context.Context, in Inbound, t prompt.Turn) (promp
 		return prompt.Prompt{}, err
 	}
 	if lock.Sure && in.ID != "" { // nobody waits for the answer to an event
-		text := fmt.Sprintf("The model's window has become smaller (%d tokens), so I go on here with shorter instructions.", t.Window)
+		text := s.text(ctx, "tier.smaller", "window", fmt.Sprint(t.Window))
 		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{Thread: s.thread, ID: "tier:" + in.ID, Text: text, Notice: true}); err != nil {
 			return prompt.Prompt{}, err
 		}
@@ -238,15 +238,13 @@ func (s *Session) tierLine(ctx context.Context, past []history.Message) (string,
 	if err != nil {
 		return "", err
 	}
-	line := fmt.Sprintf("Prompt tier %d of 5", tier)
-	switch {
-	case lock == nil || lock.Tier != tier:
-		line += fmt.Sprintf(", for a window of %d tokens (%s).", d.Window, d.Source)
-	default:
-		line += fmt.Sprintf(", for a window of %d tokens (%s), since %s.", lock.Window, lock.Source, lock.At.In(s.cfg.Location).Format("2006-01-02 15:04"))
-		if d.Tier != tier {
-			line += fmt.Sprintf(" Now the window is %d tokens; that may count from `!new` on.", d.Window)
-		}
+	if lock == nil || lock.Tier != tier {
+		return s.text(ctx, "status.tier", "tier", fmt.Sprint(tier), "window", fmt.Sprint(d.Window), "source", s.text(ctx, "status.from."+string(d.Source))), nil
+	}
+	line := s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
+		"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))
+	if d.Tier != tier {
+		line += " " + s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window))
 	}
 	return line, nil
 }

@@ -98,7 +98,7 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in Inbound, text string) error {
-	m := Outgoing{ID: replyID(in.ID), Text: visible(text), Thread: s.thread}
+	m := Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {
@@ -333,7 +333,7 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model) && model.Model == "":
-		return model.Calm() + kept
+		return s.text(ctx, "error.no_model") + kept
 	case errors.As(err, &model):
 		return s.text(ctx, troubleKey(model.Kind), "model", model.Model) + kept
 	case errors.As(err, &large):

@@ -64,10 +64,10 @@ func postpone(ctx context.Context, tx *sql.Tx, r Run, at time.Time, failed error
 }
 
 // outageText is the notice that r was given up for an outage.
-func (s *Store) outageText(r Run, name string) string {
-	text := "⚠️ For a day I could reach no language model to work on a task" + name + ": " + r.Task.Content + "\n"
+func (s *Store) outageText(r Run, name string, say Say) string {
+	text := say("task.outage", "who", name, "task", r.Task.Content) + "\n"
 	if r.Task.NextDue.IsZero() {
-		return text + "I paused it. Ask me to resume it, with a new time if its own has passed."
+		return text + say("task.outage_paused")
 	}
-	return text + "I leave this time out (" + s.When(r.Task, r.Due) + "); it is due again on " + s.When(r.Task, r.Task.NextDue) + "."
+	return text + say("task.outage_next", "at", s.WhenIn(say, r.Task, r.Due), "next", s.WhenIn(say, r.Task, r.Task.NextDue))
 }

@@ -2,25 +2,29 @@ package task
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
 
-// Text is what r says: to people if its task is a reminder or it is a notice, and to
-// the model otherwise. To alone, the person is not called by name.
-func (s *Store) Text(r Run, alone bool) string {
+// Text is what r says: to people, in the language of say, if its task is a reminder or
+// it is a notice, and to the model otherwise. To alone, the person is not called by name.
+func (s *Store) Text(r Run, alone bool, say Say) string {
 	name := ""
 	if !alone && r.Task.User != "" {
-		name = " for " + r.Task.User
+		name = " " + say("task.for", "person", r.Task.User)
 	}
 	switch {
 	case r.Notice && strings.HasPrefix(r.Result, gaveUp):
-		return s.outageText(r, name)
+		return s.outageText(r, name, say)
 	case r.Notice:
-		return fmt.Sprintf("⏸ I paused a task%s, because it failed %d times in a row: %s\nAsk me to resume it, with a new time if its own has passed. The reason is in my log.",
-			name, maxFailed, r.Task.Content)
+		return say("task.gave_up", "who", name, "count", strconv.Itoa(maxFailed), "task", r.Task.Content)
 	case r.Task.Mode() == Reminder:
-		return fmt.Sprintf("⏰ Reminder%s: %s%s", name, r.Task.Content, s.late(r))
+		late := ""
+		if r.Late() {
+			late = " " + say("task.late", "at", s.WhenIn(say, r.Task, r.Due))
+		}
+		return say("task.reminder", "who", name, "task", r.Task.Content, "late", late)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "A task of this room is due%s:\n%s\n\nDo this now: %s\n", s.late(r), r.Task.Line(), r.Task.Prompt)

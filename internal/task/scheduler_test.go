@@ -112,7 +112,7 @@ func (p *post) say(r Run) string {
 	if text, ok := p.said[r.ID]; ok {
 		return text
 	}
-	p.said[r.ID] = p.store.Text(r, true)
+	p.said[r.ID] = p.store.Text(r, true, inEnglish)
 	p.order = append(p.order, r.Task.Content+" "+r.Due.Format("02 15:04"))
 	return p.said[r.ID]
 }

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/dream"
+	"reverie/internal/matrix"
+	"reverie/internal/memory"
+	"reverie/internal/session"
+	"reverie/internal/task"
+)
+
+var (
+	quotedWords = regexp.MustCompile("`[^`\n]*`")
+	threeWords  = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+)
+
+// TestNoticesInTheirLanguage: what tasks, dreams, the connection and the vectors tell people
+// is told in the language of their room; what people wrote stays as it is.
+func TestNoticesInTheirLanguage(t *testing.T) {
+	store := task.NewStore(nil, time.Now)
+	store.Location = time.UTC
+	due := time.Date(2027, 3, 9, 8, 0, 0, 0, time.UTC)
+	tea := task.Task{ID: "task_a", Content: "Tee", User: "@me:x", Priority: 2, NextDue: due.AddDate(0, 0, 1)}
+	reminder := task.Run{Task: tea, Due: due, Claimed: due.Add(2 * time.Hour)}
+	paused, out, next := reminder, reminder, reminder
+	paused.Notice, out.Notice, next.Notice = true, true, true
+	out.Result, next.Result = "given up after a day: x", "given up after a day: x"
+	out.Task.NextDue = time.Time{}
+	skew, now := int64(-200_000), time.Now()
+	worst := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", UnknownDevices: make([]matrix.Device, 2), LastSync: now.Add(-50 * time.Hour), SyncFailures: 7,
+		ClockSkew: &skew, Rooms: 1, Inbox: 2, InboxOldest: 7000, Outbox: 1, OutboxOldest: 100, Undecryptable: 1, UnreadOldest: 90_000, Retries: 1}
+	best := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", CrossSigned: true, Problem: "x", Backup: "1", BackupWaiting: 3}
+	change := dream.Change{Line: dream.Line{Scope: memory.Shared, ID: "mem_1", Text: "Rom"}, ByText: "Bern"}
+	report := dream.Report{State: dream.AppliedState, Superseded: []dream.Change{change}, Merged: []dream.Change{change, change}, Archived: []dream.Change{change},
+		Tasks: []dream.TaskChange{{Scope: memory.Shared, ID: "task_a", Text: "Tee", Kind: task.TidyComplete, Why: "done, by what @me:x wrote on 2027-03-09 at 08:00"},
+			{Scope: memory.Shared, ID: "task_b", Text: "Tee", Kind: task.TidyPriority, To: "3", Why: "it was 5"}, {Scope: memory.Shared, ID: "task_c", Text: "Tee", Kind: task.TidyMerge, To: "task_a"},
+			{Scope: memory.Shared, ID: "task_d", Text: "Tee", Kind: task.TidyPause, Why: "nobody has spoken of it for three months"}},
+		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", To: "data/skills/.archive/tea.md", Why: "nobody used it for 90 days"}, {Name: "cake", Kind: "condense", To: "Kuchen"}},
+		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: "Is this done? Tee (#task_a), by the memory mem_1."}, {Scope: memory.Shared, Text: "Do these ask for the same? Tee (#task_a) | Tee (#task_b)"}},
+		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: "both are of the same time"}}}
+	failed := dream.Report{State: dream.Failed, Reason: "it was cut off"}
+	vectors := []memory.VectorStatus{{Unreachable: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}, {Done: 9, Total: 9, Model: "m", Turns: 1, TurnsTotal: 2}}
+	points := []memory.PointsStatus{{}, {Waiting: 3}, {Unreachable: now}, {Unreachable: now, Waiting: 3}}
+
+	mine := func(memory.Scope) bool { return true }
+	for _, language := range session.Languages() {
+		say := func(key string, fill ...string) string { return (*session.Messages)(nil).In(language, key, fill...) }
+		texts := []string{store.Text(reminder, false, say), store.Text(reminder, true, say), store.Text(paused, false, say), store.Text(out, false, say), store.Text(next, true, say),
+			report.Digest(say, mine), failed.Digest(say, mine), say(report.Summary()), say(dream.ErrBusy.Error()), say(dream.ErrNothing.Error())}
+		texts = append(append(texts, worst.Lines(now, say)...), best.Lines(now, say)...)
+		for _, v := range vectors {
+			texts = append(texts, say(v.Line(time.UTC)))
+		}
+		for _, p := range points {
+			texts = append(texts, say(p.Line(time.UTC)))
+		}
+		for _, text := range texts {
+			plain := quotedWords.ReplaceAllString(text, " ")
+			if english := threeWords.FindAllString(plain, -1); (language == "ja" || language == "zh") && len(english) > 0 {
+				t.Errorf("%s: %q in\n%s", language, english, text)
+			}
+			if strings.ContainsAny(plain, "{}") || text == "" {
+				t.Errorf("%s: %s", language, text)
+			}
+		}
+		if all := fmt.Sprint(texts[:5]); strings.Count(all, "Tee") != 5 || !strings.Contains(all, "@me:x") {
+			t.Errorf("%s: %s", language, all)
+		}
+	}
+	german := func(key string, fill ...string) string { return (*session.Messages)(nil).In("de", key, fill...) }
+	for got, want := range map[string]string{
+		store.Text(reminder, false, german): "⏰ Erinnerung für @me:x: Tee (fällig war es Di 2027-03-09 08:00 UTC)",
+		store.Text(next, true, german):      "⚠️ Einen Tag lang konnte ich kein Sprachmodell erreichen, um an einer Aufgabe zu arbeiten: Tee\nDieses Mal (Di 2027-03-09 08:00 UTC) lasse ich aus; wieder fällig ist sie Mi 2027-03-10 08:00 UTC.",
+		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: er wurde abgebrochen\n",
+		german(report.Summary()):            "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 2 der Fertigkeiten aufgeräumt, 3 Fragen",
+		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, letzter Abgleich vor 2 Tagen; 7 Versuche sind seither gescheitert, ich versuche es weiter",
+	} {
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/memory"
+	"reverie/internal/task"
+)
+
+var (
+	fenced   = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
+	anyNames = regexp.MustCompile(`\S*[@/#_<>\[\]|]\S*`)
+	inRow    = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+)
+
+// pieces are what stands between the places of English sentences, if it is three words
+// or more, with the key of one.
+var pieces = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for key, text := range allMessages() {
+		for _, piece := range placeForm.Split(text, -1) {
+			if piece = strings.TrimSpace(fenced.ReplaceAllString(piece, "")); len(strings.Fields(piece)) > 2 {
+				all[piece] = key
+			}
+		}
+	}
+	return all
+})
+
+// escaped finds English in what is said in another language: what en.txt has, and where
+// the other language has letters of its own, any three words in a row.
+func escaped(language, text string) (found []string) {
+	plain := anyNames.ReplaceAllString(fenced.ReplaceAllString(text, " "), " ")
+	for piece, key := range pieces() {
+		if strings.Contains(plain, piece) {
+			found = append(found, key+": "+piece)
+		}
+	}
+	if language == "ja" || language == "zh" {
+		found = append(found, inRow.FindAllString(plain, -1)...)
+	}
+	return found
+}
+
+// TestNothingEscapes: whatever is said in a room without a model is said in its language.
+func TestNothingEscapes(t *testing.T) {
+	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
+		t.Fatalf("found %q", got)
+	}
+	for _, language := range []string{"de", "ja"} {
+		t.Run(language, func(t *testing.T) { t.Parallel(); everythingSaid(t, language) })
+	}
+}
+
+func everythingSaid(t *testing.T, language string) {
+	w := newWorld(t, t.TempDir())
+	w.cfg.Messages, w.cfg.Self = OpenMessages(w.dir, w.cfg.DB, "en"), "@bot:example.org"
+	if err := (Settings{w.cfg.DB}).Set(t.Context(), "!dm", SettingLanguage, language, owner, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	said, n := map[string]bool{}, 0
+	say := func(texts ...string) {
+		t.Helper()
+		for _, text := range texts {
+			n++
+			got := w.say(t, fmt.Sprintf("$%d", n), text)
+			if strings.HasPrefix(text, "!") && text != "!retry" && (!got.Notice || strings.TrimSpace(got.Text) == "") {
+				t.Errorf("%s: %+v", text, got)
+			}
+		}
+		for id, m := range w.room.final {
+			if !said[id+m.Text] && (m.Notice || id != "re:"+strings.TrimPrefix(id, "re:")) {
+				said[id+m.Text] = true
+				if english := escaped(language, m.Text); len(english) > 0 {
+					t.Errorf("in English: %q\n%s", english, m.Text)
+				}
+			}
+		}
+	}
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := w.cfg.DB.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("!help", "!status", "!retry", "!stop", "!tasks", "!jobs", "!goal", "!goal history", "!goal new", "!goal zz", "!goal pause", "!goal resume", "!memory", "!summary", "!compact",
+		"!new keep", "!undo", "!undo compact", "!forget", "!forget zz", "!remember", "!remember "+strings.Repeat("z", 3000), "!helpers", "!dream", "!dream status", "!think", "!think low", "!think zz",
+		"!think default", "!mode", "!mode zz", "!mode assistant", "!model", "!model zz", "!model local", "!skills", "!config", "!config threads", "!config zz", "!config threads zz", "!config threads off", "!prompt", "!verify", "!whoami", "!zz", "!tasx")
+	say("Tee", "!status", "!prompt", "!new keep", "!summary", "!undo compact", "!undo compact")
+	for i := range 8 {
+		say(strings.Repeat(fmt.Sprintf("Tee%d ", i), 300))
+	}
+	say("!compact", "!compact", "!summary", "!undo compact", "!undo compact", "!status")
+	talksOfGoals(t, w, say)
+	talksOfMemory(t, w, say)
+	talksOfTasks(t, w, say, exec)
+	talksOfFiles(t, w, say)
+	w.cfg.Dreams = &Dreams{}
+	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
+	w.withHelpers(t)
+	say("!helpers")
+	for i, reason := range []string{"it ended without a result", "its time was up: 5m0s, 4 times", "it needed sub_1, which failed: it was cancelled", "a person said !stop", "it needed sub_1, which was cancelled"} {
+		exec(`INSERT INTO sub_session (id, workflow, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
+			VALUES (?, 'w', 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i], reason)
+	}
+	say("!helpers", "!stop", "!mode auto")
+	exec(`UPDATE message SET at = at - 86400000`)
+	w.say(t, "$plan", "let's plan")
+	say("!mode", "!config")
+	if len(said) < 90 {
+		t.Errorf("only %d sentences were looked at", len(said))
+	}
+}
+
+func talksOfGoals(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	say("!goal new Tee", "!goal pause", "!goal", "!goal resume", "!goal pause zz")
+	markers, _, _ := task.ParseMarkers("[CHECKPOINT] Kanne - IN-PROGRESS\n[CHECKPOINT] Tasse - COMPLETED\n[DECISION] Assam\n[ARTIFACT] created: tee.md\n[NEXT] Kochen")
+	if len(markers) < 4 {
+		t.Fatalf("%d markers", len(markers))
+	}
+	goals := w.cfg.Tasks.Goals()
+	if _, err := goals.ApplyIn(t.Context(), "!dm", "!dm", owner, 1<<40, markers); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := goals.Decide(t.Context(), "!dm", "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {
+		t.Fatal(err)
+	}
+	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
+	m := Outgoing{Text: newSession(w.Manager, history.Talk("!dm")).shown(t.Context(), "[GOAL] Tee\n[DECISION] Assam\n[CHECKPOINT] Kanne - COMPLETED\n[ARTIFACT] created: tee.md\n[NEXT] Kochen\nzz"+cutOff)}
+	w.room.final["brief"] = m
+	say("!goal")
+}
+
+func talksOfMemory(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	say("!remember Tee", "!remember Tee", "!remember Teekanne", "!memory", "!forget Tee", "!undo", "!undo", "!remember Tasse")
+	entries, err := w.cfg.Memory.Entries(t.Context(), memory.Private(owner))
+	if err != nil || len(entries) == 0 {
+		t.Fatal(entries, err)
+	}
+	id := entries[len(entries)-1].ID
+	w.deliver(t, Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
+	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
+	for i := range mostListed + 2 {
+		if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Private(owner), fmt.Sprint("Tee", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("!memory")
+}
+
+func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string, ...any)) {
+	t.Helper()
+	id := ""
+	for i, schedule := range []*task.Schedule{nil, {Type: "daily", At: "09:00"}, {Type: "weekly", DayOfWeek: "tue", At: "10:30"}, {Type: "monthly", DayOfMonth: 3, At: "07:00"},
+		{Type: "interval", IntervalSeconds: 7200, WindowStart: "08:00", WindowEnd: "20:00"}, {Type: "interval", IntervalSeconds: 86400}, {Type: "once", At: time.Now().AddDate(1, 0, 0).Format("2006-01-02 15:04")}} {
+		if schedule != nil {
+			final, err := schedule.Validate(time.Now(), time.UTC)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schedule = &final
+		}
+		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = added.ID
+	}
+	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
+		why := []string{"", "", "zz", "missed while nothing ran", "the run before was not over", "stopped by a person", "the task is paused", ""}[i]
+		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, ?)`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
+	}
+	say("!tasks", "!jobs", "!status")
+}
+
+func talksOfFiles(t *testing.T, w *world, say func(...string)) {
+	t.Helper()
+	for i, key := range slices.Sorted(maps.Keys(builtinEnglish())) {
+		if !strings.HasPrefix(key, "why.file") && !strings.HasPrefix(key, "why.pdf") {
+			continue
+		}
+		note := strings.NewReplacer("{size}", "9 MB", "{why}", "the message does not say where it is", "{type}", "a/b").Replace(builtinEnglish()[key])
+		w.deliver(t, Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
+			Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: note}}})
+	}
+	w.deliver(t, Inbound{ID: "$voice", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf.Error()}}})
+	w.deliver(t, Inbound{ID: "$voice2", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: "timed out"}}})
+	say("!status")
+}
+
+// TestWords: what is said in English elsewhere is found by its words, with what was filled
+// in, and by no other sentence's; what nobody knows stays as it is.
+func TestWords(t *testing.T) {
+	m := (*Messages)(nil)
+	for key, text := range builtinEnglish() {
+		if !strings.HasPrefix(key, "why.") && !strings.HasPrefix(key, "state.") {
+			continue
+		}
+		var fill []string
+		for i, p := range places(text) {
+			value := fmt.Sprint("x", i)
+			if p == "{count}" {
+				value = fmt.Sprint(7 + i)
+			}
+			fill = append(fill, strings.Trim(p, "{}"), value)
+		}
+		for _, l := range Languages() {
+			want := m.In(l, key, fill...)
+			if got := m.Words(l, m.In(english, key, fill...)); got != want {
+				t.Errorf("%s, %s: got %q, want %q", l, key, got, want)
+			}
+		}
+	}
+	for in, want := range map[string]string{
+		"2 superseded, 1 question":                           "2 überholt, 1 Frage",
+		"nothing was changed: it was cut off":                "nichts wurde geändert: er wurde abgebrochen",
+		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
+		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
+		"the moon is full":                                   "the moon is full", "": "", "2 superseded, the moon is full": "2 superseded, the moon is full",
+	} {
+		if got := m.Words("de", in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestForms: {count} decides which form of a sentence is said.
+func TestForms(t *testing.T) {
+	m := (*Messages)(nil)
+	for _, c := range []struct{ language, count, want string }{
+		{"en", "1", "1 room"}, {"en", "2", "2 rooms"}, {"en", "0", "0 rooms"}, {"de", "1", "1 Raum"}, {"de", "21", "21 Räume"}, {"ja", "1", "1 部屋"}, {"pt", "1", "1 room"},
+	} {
+		if got := m.In(c.language, "connection.rooms", "count", c.count); got != c.want {
+			t.Errorf("%s %s: %q", c.language, c.count, got)
+		}
+	}
+}

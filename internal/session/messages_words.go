@@ -1,0 +1,119 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Endings of the keys of a sentence that says how many: of one, and of any other number.
+// A language that has one form for both has _more alone.
+const (
+	formOne  = "_one"
+	formMore = "_more"
+)
+
+// forms are the keys under which a sentence may stand, the best first.
+func forms(key string, fill []string) []string {
+	for i := 0; i+1 < len(fill); i += 2 {
+		if fill[i] == "count" && fill[i+1] == "1" {
+			return []string{key, key + formOne, key + formMore}
+		}
+	}
+	return []string{key, key + formMore}
+}
+
+// For returns Text for a room, in the language that it has now.
+func (m *Messages) For(ctx context.Context, room string) func(key string, fill ...string) string {
+	language := m.Language(ctx, room)
+	return func(key string, fill ...string) string { return m.In(language, key, fill...) }
+}
+
+// found are the areas of sentences that are said in English elsewhere, in the log or to the
+// model, or stand in the database, before a person is to read them too.
+var found = []string{"why.", "state."}
+
+// within are the places that may hold another such sentence.
+var within = []string{"why", "state", "who", "what"}
+
+// pattern finds an English sentence, and what was filled in.
+type pattern struct {
+	key    string
+	form   *regexp.Regexp
+	names  []string
+	weight int // characters that are no place
+}
+
+// patterns are those of all sentences that can be found, the surest first.
+var patterns = sync.OnceValue(func() []pattern {
+	var all []pattern
+	for _, key := range slices.Sorted(maps.Keys(builtinEnglish())) {
+		if !slices.ContainsFunc(found, func(area string) bool { return strings.HasPrefix(key, area) }) {
+			continue
+		}
+		text, p := builtinEnglish()[key], pattern{key: key}
+		form, last := `(?s)^`, 0
+		for _, at := range placeForm.FindAllStringIndex(text, -1) {
+			name := text[at[0]+1 : at[1]-1]
+			p.names = append(p.names, name)
+			form += regexp.QuoteMeta(text[last:at[0]])
+			if name == "count" {
+				form += `(\d+)`
+			} else {
+				form += `(.+?)`
+			}
+			p.weight += at[0] - last
+			last = at[1]
+		}
+		p.weight += len(text) - last
+		p.form = regexp.MustCompile(form + regexp.QuoteMeta(text[last:]) + `$`)
+		all = append(all, p)
+	}
+	slices.SortStableFunc(all, func(a, b pattern) int { return cmp.Compare(b.weight, a.weight) })
+	return all
+})
+
+// Words says in a language what the program says elsewhere in English: why something did
+// not work, how something stands. What is not known stays as it is.
+func (m *Messages) Words(language, english string) string {
+	if text, ok := m.word(language, english); ok {
+		return text
+	}
+	parts := strings.Split(english, ", ")
+	for i, p := range parts {
+		text, ok := m.word(language, p)
+		if !ok {
+			return english
+		}
+		parts[i] = text
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (m *Messages) word(language, english string) (string, bool) {
+	for _, p := range patterns() {
+		got := p.form.FindStringSubmatch(english)
+		if got == nil {
+			continue
+		}
+		var fill []string
+		for i, name := range p.names {
+			text := got[i+1]
+			if slices.Contains(within, name) {
+				text = m.Words(language, text)
+			}
+			fill = append(fill, name, text)
+		}
+		return m.In(language, p.key, fill...), true
+	}
+	return english, false
+}
+
+// words is Words in the language of the room.
+func (s *Session) words(ctx context.Context, english string) string {
+	return s.cfg.Messages.Words(s.cfg.Messages.Language(ctx, s.room), english)
+}

@@ -1,0 +1,94 @@
+package task
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Say is a sentence for people by its name, in the language of a room: fill holds the
+// names of places and what belongs there, by turns.
+type Say = func(key string, fill ...string) string
+
+// MomentIn is a time for people, with its weekday and zone.
+func MomentIn(say Say, at time.Time) string {
+	day := at.Format("Mon")
+	if names := strings.Fields(say("time.days_short")); len(names) == len(days) {
+		day = names[(int(at.Weekday())+6)%7]
+	}
+	return say("time.moment", "day", day, "date", at.Format(time.DateOnly), "time", at.Format("15:04"), "zone", at.Format("MST"))
+}
+
+// WhenIn is When for people alone, in their language.
+func (s *Store) WhenIn(say Say, t Task, at time.Time) string { return MomentIn(say, at.In(s.In(t))) }
+
+// LineIn is Line for people alone, in their language.
+func (t Task) LineIn(say Say) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
+	switch t.Status {
+	case Paused:
+		b.WriteString(" [" + say("state.paused") + "]")
+	case Completed:
+		b.WriteString(" [" + say("state.completed") + "]")
+	case Deleted:
+		b.WriteString(" [" + say("state.deleted") + "]")
+	}
+	if t.Background {
+		b.WriteString(" [" + say("tasks.background") + "]")
+	}
+	if t.Schedule != nil {
+		b.WriteString(" [" + t.Schedule.said(say) + "]")
+	}
+	return b.String()
+}
+
+// said is String in the language of people.
+func (s Schedule) said(say Say) string {
+	if s.Zone != "" {
+		return s.timesIn(say) + " (" + s.Zone + ")"
+	}
+	return s.timesIn(say)
+}
+
+func (s Schedule) timesIn(say Say) string {
+	switch s.Type {
+	case once:
+		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
+			return say("schedule.once", "date", t.Format(time.DateOnly), "time", t.Format("15:04"))
+		}
+	case daily:
+		return say("schedule.daily", "time", s.At)
+	case weekly:
+		day := s.DayOfWeek
+		if i, names := slices.Index(days, day), strings.Fields(say("time.weekdays")); i >= 0 && len(names) == len(days) {
+			day = names[i]
+		}
+		return say("schedule.weekly", "day", day, "time", s.At)
+	case monthly:
+		return say("schedule.monthly", "day", strconv.Itoa(s.DayOfMonth), "time", s.At)
+	case interval:
+		text := spanIn(say, s.IntervalSeconds)
+		if s.WindowStart != "" {
+			text = say("schedule.window", "every", text, "from", s.WindowStart, "to", s.WindowEnd)
+		}
+		return text
+	}
+	return s.times()
+}
+
+// spanIn is how often, in the largest unit that fits evenly.
+func spanIn(say Say, seconds int) string {
+	count := func(size int) string { return strconv.Itoa(seconds / size) }
+	switch {
+	case seconds > 0 && seconds%86400 == 0:
+		return say("schedule.days", "count", count(86400))
+	case seconds > 0 && seconds%3600 == 0:
+		return say("schedule.hours", "count", count(3600))
+	case seconds > 0 && seconds%60 == 0:
+		return say("schedule.minutes", "count", count(60))
+	}
+	return say("schedule.seconds", "count", count(1))
+}

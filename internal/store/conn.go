@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 )
@@ -24,7 +23,6 @@ type connector struct {
 	driver driver.Driver
 	name   string
 	turn   chan struct{} // holds a token while somebody of ours writes
-	writes atomic.Int64  // transactions that may have written, and single statements that did so
 }
 
 // turnTime is how long a writer queues before it asks SQLite all the same. A
@@ -58,7 +56,7 @@ func (c *connector) Connect(context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("store: the SQLite driver is not the one that was built for"), opened.Close())
 	}
-	return &conn{sqliteConn: inner, turn: c.turn, count: &c.writes, kept: map[string]*statement{}}, nil
+	return &conn{sqliteConn: inner, turn: c.turn, kept: map[string]*statement{}}, nil
 }
 
 // Driver implements driver.Connector.
@@ -79,11 +77,10 @@ type sqliteConn interface {
 // conn is a connection. database/sql uses it from one goroutine at a time.
 type conn struct {
 	sqliteConn
-	turn  chan struct{}
-	count *atomic.Int64 // the connector's writes
-	in    bool          // a transaction, and it is our turn
-	kept  map[string]*statement
-	uses  int // of kept, so far
+	turn chan struct{}
+	in   bool // a transaction, and it is our turn
+	kept map[string]*statement
+	uses int // of kept, so far
 }
 
 // statement is compiled and may be used again.
@@ -124,7 +121,6 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 		return nil, err
 	}
 	c.in = true
-	c.count.Add(1)
 	return &transaction{Tx: inner, end: func() { c.in = false; leave() }}, nil
 }
 
@@ -210,28 +206,7 @@ func (c *conn) queueFor(ctx context.Context, query string) (leave func(), err er
 	if c.in || !writes(query) {
 		return func() {}, nil
 	}
-	c.count.Add(1)
 	return c.queue(ctx)
-}
-
-// Writes is how often something was written to db so far, or might have been: by
-// transactions, and by statements outside of any. Each waits for all others, and for the
-// disk. db is one that Open returned.
-func Writes(ctx context.Context, db *sql.DB) (n int64, err error) {
-	held, err := db.Conn(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer held.Close()
-	err = held.Raw(func(c any) error {
-		ours, ok := c.(*conn)
-		if !ok {
-			return errors.New("store: the database was opened by somebody else")
-		}
-		n = ours.count.Load()
-		return nil
-	})
-	return n, err
 }
 
 // queue waits until it is our turn to write, but not for ever.

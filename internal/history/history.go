@@ -77,6 +77,26 @@ const columns = `id, room, conversation, role, event_id, sender, header, iif(sho
 // the same EventID (not empty) already, *m becomes that one and the error is
 // ErrKnown: whoever delivers an event twice finds out so.
 func (s *Store) Append(ctx context.Context, m *Message) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	said := *m
+	known := s.AppendIn(ctx, tx, &said)
+	if known != nil && !errors.Is(known, ErrKnown) {
+		return known
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("append message: %w", err)
+	}
+	*m = said
+	return known
+}
+
+// AppendIn is Append in a transaction of the caller's, for what belongs to the same moment.
+// After ErrKnown it can go on. What m has become counts when it is committed.
+func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	if m.Room == "" {
 		return errors.New("append message: no room given")
 	}
@@ -92,11 +112,6 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 	if err != nil {
 		return err
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("append message: %w", err)
-	}
-	defer tx.Rollback() // nothing after Commit
 	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, m.Room, m.Room.parent()); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
@@ -110,9 +125,6 @@ func (s *Store) Append(ctx context.Context, m *Message) error {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
 	}
 	if err != nil {
-		return fmt.Errorf("append message: %w", err)
-	}
-	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
 	*m = stored

@@ -299,8 +299,9 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 	return err
 }
 
-// partsOf is the condition for rows that are further parts of the message ?1.
-const partsOf = `substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+')`
+// partsOf is the condition for rows that are further parts of the message ?1. The bounds
+// are for the index, which knows no substr: what has been said so far is not read.
+const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+'))`
 
 // shrink removes the parts that the final message m has no more, now that it has n. What
 // was divided because the homeserver found it too large is kept as long as m says it.

@@ -130,7 +130,7 @@ type opinion struct {
 func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) bool) opinion {
 	no := func(reason string) opinion { return opinion{reason: reason} }
 	if evt.Sender.String() == g.self {
-		return no("own message")
+		return no(ownMessage)
 	}
 	allowed := g.allows(evt.Sender.String())
 	if !allowed && room.private() {
@@ -186,8 +186,11 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	return opinion{pass: true, text: text, private: room.private(), emote: emote}
 }
 
-// anEdit is why an edit is no message.
-const anEdit = "edit"
+// anEdit is why an edit is no message, and ownMessage why one of ours is none for us.
+const (
+	anEdit     = "edit"
+	ownMessage = "own message"
+)
 
 // words is what a message says, without the quote that a reply may carry.
 func words(msg *event.MessageEventContent) string {

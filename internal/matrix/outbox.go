@@ -2,6 +2,7 @@ package matrix
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net/http"
 	"strings"
@@ -47,6 +48,30 @@ func (d *draft) worth() bool {
 // final message is a row in the outbox when Say returns; it is sent by Run, in
 // order with the other messages of the room.
 func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error {
+	return c.say(ctx, room, m)
+}
+
+// Conclude is Say of an answer and Handled of what it answers, in one transaction with
+// what also stores.
+func (c *Client) Conclude(ctx context.Context, room string, m session.Outgoing, done []string, also func(context.Context, *sql.Tx) error) error {
+	err := c.say(ctx, room, m, func(ctx context.Context, tx *sql.Tx) error {
+		if err := also(ctx, tx); err != nil {
+			return err
+		}
+		for _, id := range done {
+			if err := handled(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && c.backlog.Load() {
+		poke(c.inWake)
+	}
+	return err
+}
+
+func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
 	if m.File != nil {
 		return c.sayFile(ctx, room, m)
 	}
@@ -61,7 +86,7 @@ func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
 	parts, _ := layOut(m.Text, false)
-	if err := c.q.say(ctx, room, m, parts); err != nil {
+	if err := c.q.say(ctx, room, m, parts, with...); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -341,20 +366,25 @@ func (c *Client) transmit(ctx context.Context, r outRow) error {
 	if err != nil {
 		return err
 	}
+	// A draft may have been sent under this id, without us learning of it. Then
+	// the event reads as that draft did, and the edit below is needed.
+	whole := !r.drafted && r.revision <= 1
 	if r.eventID == "" {
 		event, err := c.send(ctx, id.RoomID(r.room), content, r.txn())
 		if err != nil {
 			return err
 		}
-		if r.eventID, err = c.q.setEvent(ctx, r, event.String()); err != nil {
+		if r.eventID, err = c.q.delivered(ctx, r, event.String(), whole); err != nil {
+			return err
+		}
+	} else if whole {
+		if err := c.q.sent(ctx, r); err != nil {
 			return err
 		}
 	}
-	// A draft may have been sent under this id, without us learning of it. Then
-	// the event reads as that draft did, and the edit below is needed.
-	if !r.drafted && r.revision <= 1 {
+	if whole {
 		c.log.Info("matrix: sent", "room", r.room, "event", r.eventID, "message", r.id)
-		return c.q.sent(ctx, r)
+		return nil
 	}
 	txn := r.txn() + "-final"
 	if r.revision > 1 {

@@ -64,18 +64,23 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 
 // say makes the rows of a final message durable, one for each part. A row that
 // was sent before with the same text stays as it is.
-func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string) error {
-	return q.sayWith(ctx, room, m, parts, "")
+func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string, with ...func(context.Context, *sql.Tx) error) error {
+	return q.sayWith(ctx, room, m, parts, "", with...)
 }
 
 // sayWith is say of a message that may be a file; of one that is known already, neither
 // the file nor its caption changes.
-func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string) error {
+func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
 	}
 	err := q.inTx(ctx, func(tx *sql.Tx) error {
+		for _, store := range with {
+			if err := store(ctx, tx); err != nil {
+				return err
+			}
+		}
 		if !m.Notice {
 			if err := q.renew(ctx, tx, m.ID, false); err != nil {
 				return err
@@ -185,11 +190,25 @@ func scanRows(rows *sql.Rows) ([]outRow, error) {
 // setEvent notes which event carries the message, and returns the one that does:
 // a sync may have shown an earlier one while this one was being sent.
 func (q *queue) setEvent(ctx context.Context, r outRow, event string) (carrier string, err error) {
+	return q.delivered(ctx, r, event, false)
+}
+
+// delivered is setEvent, and with whole also sent: the event says all that the row does.
+func (q *queue) delivered(ctx context.Context, r outRow, event string, whole bool) (carrier string, err error) {
+	if whole { // a sync may have shown it meanwhile, and then nothing is left to be noted
+		var state string
+		err := q.db.QueryRowContext(ctx, `SELECT state FROM outbox WHERE id = ? AND generation = ? AND revision = ? AND event_id = ?`, r.id, r.generation, r.revision, event).Scan(&state)
+		if err == nil && state == "sent" {
+			return event, nil
+		}
+	}
 	err = q.inTx(ctx, func(tx *sql.Tx) error {
 		if err := q.takenTwice(ctx, tx, echo{txn: r.txn(), event: event}); err != nil {
 			return err
 		}
-		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ? ELSE event_id END WHERE id = ? AND generation = ? RETURNING event_id`, event, r.id, r.generation).Scan(&carrier)
+		err := tx.QueryRowContext(ctx, `UPDATE outbox SET event_id = CASE event_id WHEN '' THEN ?1 ELSE event_id END,
+			state = iif(?4 AND revision = ?5, 'sent', state), error = iif(?4 AND revision = ?5, '', error)
+			WHERE id = ?2 AND generation = ?3 RETURNING event_id`, event, r.id, r.generation, whole, r.revision).Scan(&carrier)
 		if errors.Is(err, sql.ErrNoRows) {
 			carrier, err = event, nil
 		}

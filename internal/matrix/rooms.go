@@ -157,18 +157,24 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
-	set := session.Settings{DB: c.q.db}
-	mention, err := set.Get(ctx, room.String(), session.SettingMention)
+	set, err := session.Settings{DB: c.q.db}.All(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
-	direct, err := set.Get(ctx, room.String(), session.SettingDirect)
-	if err != nil {
-		return f, err
-	}
-	f.open, f.direct = mention == "off", direct == "on" || direct != "off" && f.direct
+	direct := set[session.SettingDirect]
+	f.open, f.direct = set[session.SettingMention] == "off", direct == "on" || direct != "off" && f.direct
 	f.name = c.displayName(ctx, room, c.cli.UserID)
 	return f, nil
+}
+
+// everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever
+// the homeserver says now.
+func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (ever bool, err error) {
+	err = c.q.db.QueryRowContext(ctx, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&ever)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, fmt.Errorf("look up a room: %w", err)
+	}
+	return ever, nil
 }
 
 // displayName is what a member is called in the room; empty when unknown.

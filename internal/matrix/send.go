@@ -124,12 +124,11 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 	if err != nil {
 		return fmt.Errorf("look up the encryption of the room: %w", err)
 	}
-	facts, err := c.facts(ctx, room)
-	if err != nil {
-		return err
-	}
-	if !facts.encrypted && content == nil {
-		return nil
+	if content == nil {
+		ever, err := c.everEncrypted(ctx, room)
+		if err != nil || !ever {
+			return err
+		}
 	}
 	if err := c.markEncrypted(ctx, room); err != nil {
 		return fmt.Errorf("note that the room is encrypted: %w", err)

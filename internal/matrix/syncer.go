@@ -244,6 +244,10 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
 		return
 	}
+	if evt.Sender == c.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
+		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", ownMessage)
+		return
+	}
 	room, err := c.facts(ctx, evt.RoomID)
 	if err != nil {
 		fail(ctx, err)

@@ -264,8 +264,12 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 
 // handled marks a message as done and drops its text: the session's history
 // has it now, and here only the id is needed.
-func (q *queue) handled(ctx context.Context, id string) error {
-	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id); err != nil {
+func (q *queue) handled(ctx context.Context, id string) error { return handled(ctx, q.db, id) }
+
+func handled(ctx context.Context, db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, id string) error {
+	if _, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id); err != nil {
 		return fmt.Errorf("matrix: mark message as done: %w", err)
 	}
 	return nil

@@ -191,15 +191,15 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 }
 
 // Commit makes p what was sent: the epoch and the newest message's tail are
-// stored in one transaction. It is called just before p is sent.
-func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
+// stored in one transaction, with what also stores in it. It is called just before p is sent.
+func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.Context, *sql.Tx) error) error {
 	c := p.commit
 	if c == nil {
 		return errors.New("prompt: a preview cannot be sent")
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
-	if c.saveEpoch || c.setTail || c.course != nil {
+	if c.saveEpoch || c.setTail || c.course != nil || len(also) > 0 {
 		tx, err := a.cfg.DB.BeginTx(ctx, nil)
 		if err != nil {
 			return fmt.Errorf("prompt: commit: %w", err)
@@ -222,6 +222,11 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt) error {
 		}
 		if c.course != nil {
 			if err := saveCounters(ctx, tx, c.roomID, c.course); err != nil {
+				return err
+			}
+		}
+		for _, store := range also {
+			if err := store(ctx, tx); err != nil {
 				return err
 			}
 		}

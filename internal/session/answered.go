@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,36 +11,44 @@ import (
 	"reverie/internal/llm"
 )
 
-// noteAnswered notes which messages the reply to answers is about to answer: what people
-// do to one of them concerns it from now on.
-func (s *Session) noteAnswered(ctx context.Context, answers string) error {
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return err
-	}
+// takeUp notes which messages the answer that is begun is about to answer: what people do
+// to one of them concerns it from now on. It is stored when the model is asked.
+func (s *Session) takeUp(past []history.Message) {
 	i := len(past) - 1
 	for i >= 0 && past[i].Role != llm.User {
 		i--
 	}
-	if i < 0 {
-		return nil
+	if i < 0 || s.answering == "" {
+		return
 	}
-	g, reply := groupOf(past, past[i].EventID), replyID(answers)
-	s.takeInHand(reply)
+	g := groupOf(past, past[i].EventID)
+	s.takeInHand(replyID(s.answering))
+	s.questions = nil
 	if !g.known {
-		return nil
+		return
 	}
 	s.asked = past[g.last].EventID
 	for _, m := range past[g.first : g.last+1] {
 		s.takeInHand(m.EventID)
-		if history.TakenBack(m) {
-			continue
-		}
-		if _, err := s.cfg.DB.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, m.EventID, reply); err != nil {
-			return fmt.Errorf("session: note what is answered: %w", err)
+		if !history.TakenBack(m) {
+			s.questions = append(s.questions, m.EventID)
 		}
 	}
-	return nil
+}
+
+// noting stores what takeUp noted.
+func (s *Session) noting() []func(context.Context, *sql.Tx) error {
+	if len(s.questions) == 0 {
+		return nil
+	}
+	return []func(context.Context, *sql.Tx) error{func(ctx context.Context, tx *sql.Tx) error {
+		for _, question := range s.questions {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO answered (question, reply) VALUES (?, ?) ON CONFLICT DO NOTHING`, question, replyID(s.answering)); err != nil {
+				return fmt.Errorf("session: note what is answered: %w", err)
+			}
+		}
+		return nil
+	}}
 }
 
 // repliesTo lists the replies to the message question, the newest last. There is always

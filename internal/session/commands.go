@@ -135,7 +135,7 @@ func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string
 // retry answers the last message of a person anew. What the model had said or
 // done since is set aside, not deleted.
 func (s *Session) retry(ctx context.Context, in Inbound) error {
-	if err := s.calmDown(ctx, `room = ?`, s.room); err != nil { // a person asks
+	if err := s.calmDown(ctx, s.cfg.DB, `room = ?`, s.room); err != nil { // a person asks
 		return err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)

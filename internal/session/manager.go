@@ -252,7 +252,16 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 
 // remember keeps who talks in the room, for prompts built while nobody does.
 func (m *Manager) remember(ctx context.Context, in Inbound) error {
-	_, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
+	return m.rememberIn(ctx, m.cfg.DB, in)
+}
+
+// execer is a database, or a transaction in it.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func (m *Manager) rememberIn(ctx context.Context, db execer, in Inbound) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
 	if err != nil {

@@ -15,7 +15,7 @@ const mostProgress = 12
 // may be called on nil.
 type meanwhile struct {
 	mu    sync.Mutex
-	what  string // as {what} of the message
+	what  string // as {what} of the message; "" = it is thought about
 	shown string
 	told  int
 	over  bool // the answer is there, or nobody waits for it any more
@@ -26,17 +26,21 @@ type meanwhile struct {
 // under the answer's own id, which the answer then takes the place of. In a room with
 // others that happens once. What it returns ends it; the first words of the answer do.
 func (s *Session) whileSlow(ctx context.Context, in Inbound) (end func()) {
-	p := &meanwhile{what: s.text(ctx, "doing.thinking")}
+	p := &meanwhile{}
 	show := func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.over || ctx.Err() != nil {
 			return
 		}
-		if p.what != p.shown {
-			p.shown = p.what
+		what := p.what
+		if what == "" { // most answers come before anybody is told, and nothing is read for those
+			what = s.text(ctx, "doing.thinking")
+		}
+		if what != p.shown {
+			p.shown = what
 			p.told++
-			text := s.text(ctx, "progress", "what", p.what)
+			text := s.text(ctx, "progress", "what", what)
 			if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: text, Notice: true, Draft: true, ReplyTo: in.ID}); err != nil {
 				s.log.Debug("progress not shown", "err", err)
 			}

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -36,17 +34,18 @@ type roomMode struct {
 
 // mode reads the mode of the room. A mode that there is no more is the first one.
 func (s *Session) mode(ctx context.Context) (roomMode, error) {
-	var name string
+	var name, model string
 	m := roomMode{mode: modes[0]}
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT mode, mode_auto, coalesce((SELECT max(id) FROM mode_switch WHERE room = session.room), 0)
-		FROM session WHERE room = ?`, s.room).Scan(&name, &m.auto, &m.switched)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(s.mode, ''), coalesce(s.mode_auto, 0), coalesce((SELECT max(id) FROM mode_switch WHERE room = s.room), 0),
+		coalesce((SELECT value FROM room_setting WHERE room = ?1 AND name = ?2), '')
+		FROM (SELECT 1) LEFT JOIN session AS s ON s.room = ?1`, s.room, settingModel).Scan(&name, &m.auto, &m.switched, &model)
+	if err != nil {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}
 	m.mode, _ = modeNamed(name)
-	m.model, err = s.chosenModel(ctx)
+	m.model = s.known(model)
 	m.role = llm.Preferring(m.role, m.model)
-	return m, err
+	return m, nil
 }
 
 // switches reads the newest changes of the room's mode, the newest first.

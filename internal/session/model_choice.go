@@ -14,10 +14,15 @@ import (
 // there is no more.
 func (s *Session) chosenModel(ctx context.Context) (string, error) {
 	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
-	if err != nil || !slices.Contains(s.cfg.Models.Names(), d.value) {
-		return "", err
+	return s.known(d.value), err
+}
+
+// known is a model that was chosen, if there still is such a one.
+func (s *Session) known(model string) string {
+	if !slices.Contains(s.cfg.Models.Names(), model) {
+		return ""
 	}
-	return d.value, nil
+	return model
 }
 
 // decide is what is known of the window of the model that answers chat in this room.

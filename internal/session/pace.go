@@ -115,7 +115,8 @@ func alike(a, b []uint16) bool {
 func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	newest := burst[len(burst)-1]
 	if s.cfg.Self == "" || slices.Contains(s.cfg.Owners, newest.Sender) {
-		return true, s.calmDown(ctx, `room = ?`, s.room)
+		s.calmLater(`room = ?`, s.room)
+		return true, nil
 	}
 	p, err := s.pace(ctx, newest.Sender)
 	if err != nil {
@@ -129,14 +130,13 @@ func (s *Session) paced(ctx context.Context, burst []Inbound) (bool, error) {
 	}
 	was := p.held
 	answer, stops := p.hears(newest.ID, newest.Text, at, !newest.Private)
-	if err := s.setPace(ctx, newest.Sender, p); err != nil {
-		return false, err
-	}
+	s.along = append(s.along, func(ctx context.Context, tx *sql.Tx) error { return s.setPace(ctx, tx, newest.Sender, p) })
 	if answer {
 		if p.hasty > 0 || len(p.turns) > mostTurns/2 {
 			return true, nil // two programs must not have each other answered
 		}
-		return true, s.calmDown(ctx, `room = ? AND sender <> ?`, s.room, newest.Sender)
+		s.calmLater(`room = ? AND sender <> ?`, s.room, newest.Sender)
+		return true, nil
 	}
 	s.log.Warn("a message is not answered: its sender writes as a program does that answers us", "message", newest.ID, "sender", newest.Sender, "until", p.until, "since", was)
 	if !stops {
@@ -158,19 +158,24 @@ func (s *Session) through(burst []Inbound) {
 }
 
 // hasAnswered notes that sender has an answer now.
-func (s *Session) hasAnswered(ctx context.Context, sender string) error {
-	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE pace SET answered_at = ? WHERE room = ? AND sender = ?`, s.cfg.Now().UnixMilli(), s.room, sender); err != nil {
+func (s *Session) hasAnswered(ctx context.Context, tx *sql.Tx, sender string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE pace SET answered_at = ? WHERE room = ? AND sender = ?`, s.cfg.Now().UnixMilli(), s.room, sender); err != nil {
 		return fmt.Errorf("session: note an answer: %w", err)
 	}
 	return nil
 }
 
 // calmDown has those answered again who were not.
-func (s *Session) calmDown(ctx context.Context, which string, args ...any) error {
-	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE pace SET held = '', hasty = 0, holds = 0, turns = '' WHERE (held <> '' OR holds > 0) AND `+which, args...); err != nil {
+func (s *Session) calmDown(ctx context.Context, db execer, which string, args ...any) error {
+	if _, err := db.ExecContext(ctx, `UPDATE pace SET held = '', hasty = 0, holds = 0, turns = '' WHERE (held <> '' OR holds > 0) AND `+which, args...); err != nil {
 		return fmt.Errorf("session: answer somebody again: %w", err)
 	}
 	return nil
+}
+
+// calmLater is calmDown with the next transaction of the turn.
+func (s *Session) calmLater(which string, args ...any) {
+	s.along = append(s.along, func(ctx context.Context, tx *sql.Tx) error { return s.calmDown(ctx, tx, which, args...) })
 }
 
 func (s *Session) pace(ctx context.Context, sender string) (*pace, error) {
@@ -191,10 +196,10 @@ func (s *Session) pace(ctx context.Context, sender string) (*pace, error) {
 	return p, nil
 }
 
-func (s *Session) setPace(ctx context.Context, sender string, p *pace) error {
+func (s *Session) setPace(ctx context.Context, tx *sql.Tx, sender string, p *pace) error {
 	turns, _ := json.Marshal(p.turns) // numbers
 	words, _ := json.Marshal(p.words)
-	_, err := s.cfg.DB.ExecContext(ctx, `INSERT INTO pace (room, sender, last, last_at, hasty, turns, words, held, held_until, holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := tx.ExecContext(ctx, `INSERT INTO pace (room, sender, last, last_at, hasty, turns, words, held, held_until, holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (room, sender) DO UPDATE SET last = excluded.last, last_at = excluded.last_at, hasty = excluded.hasty, turns = excluded.turns,
 			words = excluded.words, held = excluded.held, held_until = excluded.held_until, holds = excluded.holds`,
 		s.room, sender, p.last, millis(p.lastAt), p.hasty, string(turns), string(words), p.held, millis(p.until), p.holds)

@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +42,11 @@ type Session struct {
 	chore     string     // a tool that is offered for what the program asks now, besides the others; "" = none
 	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
 	taken     int64      // up to this message of ours, its markers are known to be taken in
+
+	along     []storing // what is stored with the next transaction of the turn
+	answering string    // the message whose answer is begun, until the model is asked; "" = none
+	questions []string  // the messages that this answers, as takeUp found them
+	settled   []string  // of the burst in hand: what the transport knows to be handled
 
 	compaction compaction
 	newest     Inbound                // that was worked on
@@ -164,6 +171,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	}
 	log := s.log.With("message", newest.ID, "sender", newest.Sender, "burst", len(burst))
 	s.asked = ""
+	s.settled = nil
 	changed, anew := false, true // whether something was done to the burst while it was worked on
 	var edits []Inbound
 	once := func() error {
@@ -196,6 +204,9 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 		s.insist(ctx, log, once)
 	}
 	for _, in := range append(burst, edits...) {
+		if slices.Contains(s.settled, in.ID) {
+			continue
+		}
 		s.insist(ctx, log, func() error { return s.cfg.Transport.Handled(ctx, in.ID) })
 	}
 	s.background.handled(len(burst)+len(edits), s.cfg.Now())
@@ -233,30 +244,42 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 			err = fmt.Errorf("session: panic: %v", p)
 		}
 	}()
-	if err := s.remember(ctx, newest); err != nil {
+	s.along = []storing{func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest) }}
+	burst, err = s.standing(ctx, burst)
+	if err != nil {
 		return err
 	}
-	burst, err = s.standing(ctx, burst)
-	if err != nil || len(burst) == 0 {
-		return err
+	if len(burst) == 0 {
+		return s.together(ctx, nil)
 	}
 	if burst, err = s.listen(ctx, burst); err != nil {
 		return err
 	}
 	newest = burst[len(burst)-1]
-	if text := s.unopened(ctx, burst); text != "" {
-		return s.notice(ctx, newest, text)
+	text := s.unopened(ctx, burst)
+	name, args, command := parseCommand(newest.Text)
+	if text != "" || command { // the room is known before anything is done in it
+		if err := s.together(ctx, nil); err != nil {
+			return err
+		}
 	}
-	if name, args, ok := parseCommand(newest.Text); ok {
+	switch {
+	case text != "":
+		return s.notice(ctx, newest, text)
+	case command:
 		return s.command(ctx, newest, name, args)
 	}
-	if answer, err := s.paced(ctx, burst); err != nil || !answer {
+	answer, err := s.paced(ctx, burst)
+	if err != nil {
 		return err
 	}
-	if err := s.turn(ctx, burst); err != nil {
+	if !answer {
+		return s.together(ctx, nil)
+	}
+	if err := s.turn(ctx, burst); err != nil || slices.Contains(s.settled, newest.ID) {
 		return err
 	}
-	return s.hasAnswered(ctx, newest.Sender)
+	return s.together(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.hasAnswered(ctx, tx, newest.Sender) })
 }
 
 // standing leaves out what its sender has taken back while it waited.

@@ -66,6 +66,34 @@ func (s Settings) Get(ctx context.Context, room, name string) (string, error) {
 	return value, nil
 }
 
+// All is Get for each setting there is.
+func (s Settings) All(ctx context.Context, room string) (map[string]string, error) {
+	rows, err := s.DB.QueryContext(ctx, `SELECT name, value FROM room_setting WHERE room = ?`, room)
+	if err != nil {
+		return nil, fmt.Errorf("session: read settings: %w", err)
+	}
+	defer rows.Close()
+	stored := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, fmt.Errorf("session: read settings: %w", err)
+		}
+		stored[name] = value
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("session: read settings: %w", err)
+	}
+	all := map[string]string{}
+	for _, known := range settings() {
+		all[known.name] = known.values[0]
+		if slices.Contains(known.values, stored[known.name]) {
+			all[known.name] = stored[known.name]
+		}
+	}
+	return all, nil
+}
+
 // Set has person decide what the setting name is in room.
 func (s Settings) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
 	i := slices.IndexFunc(settings(), func(k setting) bool { return k.name == name })

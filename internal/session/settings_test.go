@@ -14,6 +14,9 @@ func TestSettings(t *testing.T) {
 		if v, err := s.Get(ctx, room, SettingThreads); err != nil || v != want {
 			t.Errorf("%s = %q, %v, want %q", room, v, err, want)
 		}
+		if all, err := s.All(ctx, room); err != nil || all[SettingThreads] != want || all[SettingMention] != "needed" {
+			t.Errorf("%s has %v, %v, want %q", room, all, err, want)
+		}
 	}
 	get("!a", "auto")
 	if err := s.Set(ctx, "!a", SettingThreads, "always", "@me:x", time.Now()); err != nil {

@@ -72,7 +72,8 @@ func (m *machine) longBase(t *testing.T) {
 func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
 	t.Helper()
 	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
-	if err := s.append(t.Context(), in); err != nil {
+	said := s.message(t.Context(), in)
+	if err := m.cfg.History.Append(t.Context(), &said); err != nil {
 		t.Fatal(err)
 	}
 	return in

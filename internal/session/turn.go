@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,7 +35,7 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 			}
 		default:
 			if err = s.autoMode(ctx, in, said); err == nil {
-				err = s.respond(ctx, in)
+				err = s.respond(ctx, in, named(said)[:len(said)]...)
 			}
 		}
 		if err != nil {
@@ -62,20 +63,20 @@ func (s *Session) begin(ctx context.Context, now roomMode) (done func(), err err
 	}, nil
 }
 
-// respond answers the newest person's message of the history, as a reply to in.
-func (s *Session) respond(ctx context.Context, in Inbound) error {
+// respond answers the newest person's message of the history, as a reply to in. Those of
+// done are dealt with when the answer is there.
+func (s *Session) respond(ctx context.Context, in Inbound, done ...string) error {
 	now, err := s.mode(ctx)
 	if err != nil {
 		return err
 	}
-	done, err := s.begin(ctx, now)
+	leave, err := s.begin(ctx, now)
 	if err != nil {
 		return err
 	}
-	defer done()
-	if err := s.noteAnswered(ctx, in.ID); err != nil {
-		return err
-	}
+	defer leave()
+	s.answering = in.ID
+	defer func() { s.answering, s.questions = "", nil }()
 	begun := s.whileSlow(ctx, in)
 	defer func() { begun(); s.meanwhile = nil }()
 	reply, err := s.rounds(ctx, in, begun)
@@ -86,25 +87,23 @@ func (s *Session) respond(ctx context.Context, in Inbound) error {
 	if reply.Finish == "length" {
 		text += cutOff
 	}
-	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
-	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
-		return err
-	}
-	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
-		return err
-	}
-	return s.say(ctx, in, answer.Text)
+	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}, done)
 }
 
 // say says text as the answer to in.
 func (s *Session) say(ctx context.Context, in Inbound, text string) error {
+	return s.cfg.Transport.Say(ctx, s.room, s.answerTo(ctx, in, text))
+}
+
+// answerTo is text as the answer to in.
+func (s *Session) answerTo(ctx context.Context, in Inbound, text string) Outgoing {
 	m := Outgoing{ID: replyID(in.ID), Text: s.shown(ctx, text), Thread: s.thread}
 	if in.Event == "" { // nobody can see what the others answer
 		m.ReplyTo = in.ID
 	} else if in.Verbatim && in.Mention {
 		m.Mention = []string{in.Sender}
 	}
-	return s.cfg.Transport.Say(ctx, s.room, m)
+	return m
 }
 
 // heard is what became of the first messages of a burst.
@@ -136,27 +135,39 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 		}
 	}
 	if at, ok := stored[burst[0].ID]; ok {
-		return heardBefore(burst, past, stored, at), nil
+		return heardBefore(burst, past, stored, at), s.together(ctx, nil)
 	}
-	h := heard{}
+	var said []history.Message
 	for _, in := range burst {
 		if _, ok := stored[in.ID]; ok {
 			break
 		}
-		switch err := s.append(ctx, in); {
-		case errors.Is(err, history.ErrKnown):
-			h.taken = max(h.taken, 1)
-			return h, nil
-		case err != nil:
-			return heard{}, err
+		said = append(said, s.message(ctx, in))
+	}
+	h := heard{}
+	err = s.together(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		for _, m := range said {
+			id := m.EventID
+			switch err := s.cfg.History.AppendIn(ctx, tx, &m); {
+			case errors.Is(err, history.ErrKnown):
+				h.taken = max(h.taken, 1)
+				return nil
+			case err != nil:
+				return err
+			}
+			h.taken++
+			h.answers = id
 		}
-		h.taken++
-		h.answers = in.ID
+		return nil
+	})
+	if err != nil {
+		return heard{}, err
 	}
 	return h, nil
 }
 
-func (s *Session) append(ctx context.Context, in Inbound) error {
+// message is in as the history keeps it.
+func (s *Session) message(ctx context.Context, in Inbound) history.Message {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -166,7 +177,7 @@ func (s *Session) append(ctx context.Context, in Inbound) error {
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	}
 	m.Quoted, m.Bystanders = s.quoted(in)
-	return s.cfg.History.Append(ctx, &m)
+	return m
 }
 
 // heardBefore finds what the message at past[at], the first of a burst, still
@@ -261,9 +272,10 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	if err != nil {
 		return llm.Reply{}, err
 	}
-	if err := s.cfg.Prompt.Commit(ctx, p); err != nil {
+	if err := s.cfg.Prompt.Commit(ctx, p, s.noting()...); err != nil {
 		return llm.Reply{}, err
 	}
+	s.answering, s.questions = "", nil
 	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}

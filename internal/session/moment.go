@@ -1,0 +1,80 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"reverie/internal/history"
+)
+
+// A commit waits for the disk, and all rooms write one after the other. So what belongs to
+// one moment of a turn is one transaction: what is heard, what is sent to the model, and
+// what is answered.
+
+// storing stores something in a transaction of somebody else's.
+type storing func(ctx context.Context, tx *sql.Tx) error
+
+// together stores what f stores, and what has waited for the next transaction. f may be nil.
+func (s *Session) together(ctx context.Context, f storing) error {
+	if f == nil && len(s.along) == 0 {
+		return nil
+	}
+	tx, err := s.cfg.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("session: store a moment: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // nothing after Commit
+	for _, store := range append(s.along[:len(s.along):len(s.along)], f) {
+		if store == nil {
+			continue
+		}
+		if err := store(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("session: store a moment: %w", err)
+	}
+	s.along = nil
+	return nil
+}
+
+// concluder is a Transport that stores an answer together with what else is true from then on.
+type concluder interface {
+	// Conclude is Say of the final message m and Handled of the messages done, in one
+	// transaction with what also stores: all of it or nothing.
+	Conclude(ctx context.Context, room string, m Outgoing, done []string, also func(context.Context, *sql.Tx) error) error
+}
+
+// conclude stores the answer to in and says it. The messages done need no more work then.
+func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Message, done []string) error {
+	markers, _ := markersOf(answer.Text)
+	m := s.answerTo(ctx, in, answer.Text)
+	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
+		stored := answer
+		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
+			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil || len(done) == 0 {
+				return err
+			}
+			return s.hasAnswered(ctx, tx, in.Sender)
+		})
+		if !errors.Is(err, history.ErrKnown) {
+			if err == nil {
+				s.taken = max(s.taken, stored.ID)
+				s.settled = append(s.settled, done...)
+			}
+			return err
+		}
+	}
+	// An answer that is there already is said as it is, and the goal hears of it first.
+	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+		return err
+	}
+	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
+		return err
+	}
+	return s.say(ctx, in, answer.Text)
+}

@@ -60,7 +60,10 @@ func (c *Client) Say(ctx context.Context, room string, m session.Outgoing) error
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	parts, _ := layOut(m.Text, false)
+	parts, whole := layOut(m.Text, c.cfg.Media != nil)
+	if whole != "" {
+		return c.sayLong(ctx, room, m)
+	}
 	if err := c.q.say(ctx, room, m, parts); err != nil {
 		return err
 	}
@@ -301,6 +304,10 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			c.unnoted(ctx, r, derr)
 			return
 		}
+	}
+	if done, derr := c.instead(ctx, r, err); done || derr != nil {
+		c.unnoted(ctx, r, derr)
+		return
 	}
 	v, wait := judge(err, r.attempts)
 	if v == never {

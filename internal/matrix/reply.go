@@ -85,7 +85,7 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 		own.quote.Sender = c.cli.UserID.String()
 		return own, err
 	}
-	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
+	got, err := c.eventNow(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil || got.Unsigned.RedactedBecause != nil {
 		return link{}, err
 	}

@@ -197,7 +197,7 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 		q.Sender, q.At, q.Text = c.cli.UserID.String(), time.UnixMilli(at), clip(q.Text, maxRoot)
 		return q, nil
 	}
-	evt, err := c.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
+	evt, err := c.eventNow(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
 	if err != nil {
 		q.Text = "[it could not be read]"
 		return q, err

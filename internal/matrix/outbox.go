@@ -471,6 +471,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.state != "draft" {
 		return 0, true, nil // final already, or given up
 	}
+	if text = unspoiled(text); strings.TrimSpace(text) == "" {
+		return draftPause, false, nil
+	}
 	parts := split(text, partSize)
 	row.text = parts[0]
 	content, err := c.content(ctx, row)

@@ -211,11 +211,7 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 	case !ok || evt.StateKey != nil:
 		q.Text = "[it is no message]"
 	default:
-		body := msg.Body
-		if msg.RelatesTo.GetReplyTo() != "" {
-			body = event.TrimReplyFallbackText(body)
-		}
-		if q.Text = clip(clean(body), maxRoot); q.Text == "" {
+		if q.Text = clip(words(msg), maxRoot); q.Text == "" {
 			q.Text = "[it has no words]"
 		}
 	}

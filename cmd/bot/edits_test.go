@@ -21,7 +21,8 @@ import (
 
 // echoing is a model that answers with the words of the newest message that begin with
 // a #. "slow" makes it begin, and then wait until it is let go or given up; "long" makes
-// the answer one of two parts; "keep" has it note the words first.
+// the answer one of two parts; "keep" has it note the words first, "remind" make a task of them, and "helper"
+// give slow work on them to a sub-session.
 type echoing struct {
 	mu       sync.Mutex
 	requests []string // the bodies
@@ -52,6 +53,7 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			acted = true
 		}
 	}
+	work := strings.Contains(newest, "slow work on")
 	newest, _, _ = strings.Cut(newest, "\n\n") // what the prompt added
 	e.mu.Lock()
 	e.requests, e.newest = append(e.requests, string(body)), append(e.newest, newest)
@@ -64,17 +66,28 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
 	}
 	words := strings.Join(hashed.FindAllString(newest, -1), " ")
-	if strings.Contains(newest, "keep") && !acted {
-		args, _ := json.Marshal(map[string]string{"entry": "The word to keep is " + words + "."})
-		send(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"index": 0, "id": fmt.Sprint("call_", n), "type": "function",
-			"function": map[string]any{"name": "append_memory", "arguments": string(args)}}}}, nil)
+	var calls []any
+	for _, a := range []struct {
+		word, tool string
+		args       map[string]any
+	}{
+		{"keep", "append_memory", map[string]any{"entry": "The word to keep is " + words + "."}},
+		{"remind", "task", map[string]any{"action": "add", "content": "call " + words}},
+		{"helper", "spawn_sub_session", map[string]any{"objective": "slow work on " + words}},
+	} {
+		if args, _ := json.Marshal(a.args); strings.Contains(newest, a.word) && !acted {
+			calls = append(calls, map[string]any{"index": len(calls), "id": fmt.Sprint("call_", n, a.word), "type": "function", "function": map[string]any{"name": a.tool, "arguments": string(args)}})
+		}
+	}
+	if calls != nil {
+		send(map[string]any{"role": "assistant", "tool_calls": calls}, nil)
 		send(map[string]any{}, "tool_calls")
 		fmt.Fprint(w, "data: [DONE]\n\n")
 		return
 	}
 	text := fmt.Sprintf("answer %d to %s", n, words)
 	send(map[string]any{"role": "assistant", "content": text + strings.Repeat(" and on", 20)}, nil)
-	if strings.Contains(newest, "slow") {
+	if strings.Contains(newest, "slow") || work {
 		select {
 		case <-r.Context().Done():
 			e.mu.Lock()
@@ -133,6 +146,10 @@ func withEditing(t *testing.T) (*running, *echoing) {
 // direct starts the bot and returns its direct chat with you.
 func (r *running) direct() (room string) {
 	r.start()
+	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+}
+
+func (r *running) meetDirect() string {
 	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
 }
 

@@ -303,10 +303,11 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 // are for the index, which knows no substr: what has been said so far is not read.
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+'))`
 
-// shrink removes the parts that the final message m has no more, now that it has n. What
-// was divided because the homeserver found it too large is kept as long as m says it.
-func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n int) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
+// shrink removes the parts that the final message m has no more, now that it has n, and
+// files with all of what it said before. What was divided because the homeserver found it
+// too large is kept as long as m says it.
+func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n int, file *outRow) error {
+	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error NOT IN ('taken back', '`+inParts+`')`, m.ID)
 	if err != nil {
 		return err
 	}
@@ -318,6 +319,12 @@ func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n in
 			return err
 		}
 		rest := id[len(m.ID):]
+		if strings.HasPrefix(rest, wholeMark) {
+			if file == nil || file.id != id {
+				surplus = append(surplus, id)
+			}
+			continue
+		}
 		part, err := strconv.Atoi(rest[1:])
 		if whole := rest[0] == '-' && err == nil; whole && part > n || !whole && !strings.Contains(m.Text, text) {
 			surplus = append(surplus, id)

@@ -112,7 +112,7 @@ var difficult = []string{
 	"<mx-reply>x</mx-reply>", "@room", "\u202e", "1. a\n   - b\n", "<![CDATA[x]]>", "<!-- c -->", "[x](<matrix:u/a b>)",
 	"<img src=\"https://a.b\" alt='\"><script>'>", "<b>a<i>b</b>c</i>", "H<sub>2</sub>O<br/>", "- [ ] a\n- [x] b", "$a$ $$b$$ \\(c\\) \\[d\\]", "$$\n\"><script>\n$$", "\\[\na", "a[^1]\n\n[^1]: b",
 	"[a]: https://matrix.to/#/@a:b\n\n[a] ![a]", "<https://matrix.to/#/@a:b>", "1. ```sh\n   a\n   ```\n2. b", "> ```\n> a\n\n```", "`````\n```\n~~~\n`````", "# h\n\n|a|\n|-|\n", "||||\n|-|-|-|\n|\n|", "<mx-reply><blockquote>a</blockquote></mx-reply>b", "[a](https://app.x/#/user/@a:b)",
-	"**@room** `@room` @ROOM", "![![a](b)](c)", "<img src=a><img src=b alt=>", "a\n===\n- b\n\n      c",
+	"**@room** `@room` @ROOM", "![![a](b)](c)", "<img src=a><img src=b alt=>", "||a *b|| c*", "|||a|| ||b||||", "> ||a\n||", "|a|||b||\n|-|-|\n||a||", "a\n===\n- b\n\n      c",
 }
 
 func FuzzHTML(f *testing.F) {

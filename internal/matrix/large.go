@@ -61,12 +61,7 @@ func (q *queue) divide(ctx context.Context, r outRow, limit int, parts []string)
 				return err
 			}
 		}
-		for _, id := range behind {
-			if _, err := tx.ExecContext(ctx, `UPDATE outbox SET seq = (SELECT max(seq) + 1 FROM outbox) WHERE id = ?`, id); err != nil {
-				return err
-			}
-		}
-		return nil
+		return last(ctx, tx, behind)
 	})
 	if err != nil {
 		return fmt.Errorf("matrix: divide a message: %w", err)

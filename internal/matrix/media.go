@@ -50,7 +50,7 @@ func said(msg *event.MessageEventContent) string {
 	if isFile(msg) {
 		return msg.GetCaption()
 	}
-	return msg.Body
+	return marked(msg)
 }
 
 // filesOf is the file that a message is, still to be fetched, if it is one.

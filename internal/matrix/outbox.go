@@ -85,7 +85,10 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	parts, _ := layOut(m.Text, false)
+	parts, whole := layOut(m.Text, c.cfg.Media != nil)
+	if whole != "" {
+		return c.sayLong(ctx, room, m, with...)
+	}
 	if err := c.q.say(ctx, room, m, parts, with...); err != nil {
 		return err
 	}
@@ -327,6 +330,10 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 			return
 		}
 	}
+	if done, derr := c.instead(ctx, r, err); done || derr != nil {
+		c.unnoted(ctx, r, derr)
+		return
+	}
 	v, wait := judge(err, r.attempts)
 	if v == never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
@@ -493,6 +500,9 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	}
 	if row.state != "draft" {
 		return 0, true, nil // final already, or given up
+	}
+	if text = unspoiled(text); strings.TrimSpace(text) == "" {
+		return draftPause, false, nil
 	}
 	parts := split(text, partSize)
 	row.text = parts[0]

@@ -65,12 +65,12 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 // say makes the rows of a final message durable, one for each part. A row that
 // was sent before with the same text stays as it is.
 func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string, with ...func(context.Context, *sql.Tx) error) error {
-	return q.sayWith(ctx, room, m, parts, "", with...)
+	return q.sayWith(ctx, room, m, parts, "", nil, with...)
 }
 
-// sayWith is say of a message that may be a file; of one that is known already, neither
-// the file nor its caption changes.
-func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string, with ...func(context.Context, *sql.Tx) error) error {
+// sayWith is say of a message that may be a file, or whose whole follows as one; of a file
+// that is known already, neither it nor its caption changes.
+func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
@@ -101,7 +101,12 @@ func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, pa
 				return err
 			}
 		}
-		return q.shrink(ctx, tx, m, len(parts))
+		if whole != nil {
+			if err := q.putWhole(ctx, tx, room, kind, m, whole); err != nil {
+				return err
+			}
+		}
+		return q.shrink(ctx, tx, m, len(parts), whole)
 	})
 	if err != nil {
 		return fmt.Errorf("matrix: store reply: %w", err)

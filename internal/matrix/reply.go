@@ -85,7 +85,7 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 		own.quote.Sender = c.cli.UserID.String()
 		return own, err
 	}
-	got, err := c.eventOf(ctx, id.RoomID(room), id.EventID(evt))
+	got, err := c.eventNow(ctx, id.RoomID(room), id.EventID(evt))
 	if err != nil || got.Unsigned.RedactedBecause != nil {
 		return link{}, err
 	}
@@ -142,6 +142,7 @@ func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool,
 
 // whole is the name of the message that partID made parts of.
 func whole(part string) string {
+	part, _, _ = strings.Cut(part, wholeMark)
 	if at := strings.LastIndexByte(part, '-'); at > 0 && at < len(part)-1 && strings.Trim(part[at+1:], "0123456789") == "" {
 		return part[:at]
 	}

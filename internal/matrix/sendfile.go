@@ -24,7 +24,8 @@ type outFile struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`
 	Size   int64  `json:"size"`
-	Path   string `json:"path"` // below the data folder
+	Path   string `json:"path"`           // below the data folder
+	Text   bool   `json:"text,omitempty"` // it is the row's text instead: an answer, see longanswer.go
 	Width  int    `json:"width,omitempty"`
 	Height int    `json:"height,omitempty"`
 
@@ -90,7 +91,7 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 	} else {
 		m.URL = id.ContentURIString(f.URL)
 	}
-	if r.text != "" {
+	if r.text != "" && !f.Text {
 		m.Body = r.text
 		if html := formatted(r.text, partSize); html != "" {
 			m.Format, m.FormattedBody = event.FormatHTML, html
@@ -102,20 +103,9 @@ func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEvent
 // upload uploads the file of a row, once: where it is stands in the row before anybody is
 // told. If we die in between, what was uploaded is nobody's and is uploaded again.
 func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted bool) error {
-	in, err := c.cfg.Media.Open(f.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errFileGone
-	}
+	data, err := c.outData(r, f)
 	if err != nil {
-		return fmt.Errorf("matrix: send a file: %w", err)
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, c.maxFile()+1))
-	switch {
-	case err != nil:
-		return fmt.Errorf("matrix: send a file: %w", err)
-	case int64(len(data)) > c.maxFile():
-		return &refusedError{"the file is larger than " + media.Size(c.maxFile())}
+		return err
 	}
 	kind, name := f.Type, f.Name
 	var sealed *event.EncryptedFileInfo
@@ -126,7 +116,7 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 	}
 	up, err := c.cli.UploadMedia(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
 	if err != nil {
-		return err
+		return notUploaded{err}
 	}
 	if sealed != nil {
 		sealed.URL = up.ContentURI.CUString()
@@ -139,6 +129,29 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 		return err
 	}
 	return c.q.update(ctx, `UPDATE outbox SET file = ? WHERE id = ?`, string(packed), r.id)
+}
+
+// outData is what the file of a row holds.
+func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
+	if f.Text {
+		return []byte(r.text), nil
+	}
+	in, err := c.cfg.Media.Open(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errFileGone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("matrix: send a file: %w", err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, c.maxFile()+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("matrix: send a file: %w", err)
+	case int64(len(data)) > c.maxFile():
+		return nil, &refusedError{"the file is larger than " + media.Size(c.maxFile())}
+	}
+	return data, nil
 }
 
 // unsent is what a room reads of a file that could not be sent.
@@ -193,7 +206,7 @@ func (c *Client) sayFile(ctx context.Context, room string, m session.Outgoing) e
 	if err != nil {
 		return err
 	}
-	if err := c.q.sayWith(ctx, room, m, []string{clip(strings.TrimSpace(m.Text), maxCaption)}, file); err != nil {
+	if err := c.q.sayWith(ctx, room, m, []string{clip(strings.TrimSpace(m.Text), maxCaption)}, file, nil); err != nil {
 		return err
 	}
 	poke(c.outWake)

@@ -156,6 +156,11 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 			return err
 		}
 	}
+	if m.Change == "" && state == "new" {
+		if err := q.gather(ctx, tx, &m); err != nil {
+			return err
+		}
+	}
 	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, branch, reply_to, brought, incomplete, change, target)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && m.Change == "" && incomplete(m), m.Change, m.Target)

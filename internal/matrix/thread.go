@@ -197,7 +197,7 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 		q.Sender, q.At, q.Text = c.cli.UserID.String(), time.UnixMilli(at), clip(q.Text, maxRoot)
 		return q, nil
 	}
-	evt, err := c.eventOf(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
+	evt, err := c.eventNow(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
 	if err != nil {
 		q.Text = "[it could not be read]"
 		return q, err
@@ -211,11 +211,7 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 	case !ok || evt.StateKey != nil:
 		q.Text = "[it is no message]"
 	default:
-		body := msg.Body
-		if msg.RelatesTo.GetReplyTo() != "" {
-			body = event.TrimReplyFallbackText(body)
-		}
-		if q.Text = clip(clean(body), maxRoot); q.Text == "" {
+		if q.Text = clip(words(msg), maxRoot); q.Text == "" {
 			q.Text = "[it has no words]"
 		}
 	}

@@ -107,12 +107,12 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 			b := startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: c.direct, Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())
-			b.set(t, room, session.SettingThreads, c.setting)
 			root := s.Say(you.UserID(), room, "the root, for nobody")
 			if c.direct {
 				b.next()
 				b.quiet(s)
 			}
+			b.set(t, room, session.SettingThreads, c.setting)
 			before := len(b.places(s, room))
 			mention := content{"m.mentions": content{"user_ids": []string{b.UserID()}}}
 			if c.in {

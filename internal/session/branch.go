@@ -13,7 +13,8 @@ import (
 
 // Branch is the thread that in is answered in, by the room's setting: where it was
 // asked, always in a thread, which begins at the question, or never in one. A command in
-// the room's own timeline is about the room's own conversation.
+// the room's own timeline is about the room's own conversation; but what is to be answered
+// once more is so in the thread where it was, which the transport knows.
 func Branch(setting string, in Inbound) string {
 	switch {
 	case setting == "off":
@@ -21,10 +22,16 @@ func Branch(setting string, in Inbound) string {
 	case in.Thread != "" || setting != "always":
 		return in.Thread
 	}
-	if _, _, command := parseCommand(in.Text); command {
+	if _, _, command := parseCommand(in.Text); command && !Retries(in.Text) {
 		return ""
 	}
 	return in.ID
+}
+
+// Retries reports whether text asks for an answer once more.
+func Retries(text string) bool {
+	name, _, command := parseCommand(text)
+	return command && name == "retry"
 }
 
 // talk is the conversation that in belongs to. What the program has to tell belongs to

@@ -20,6 +20,7 @@ func TestBranch(t *testing.T) {
 		{"always", "", "hello", "$in"},
 		{"always", "$root", "hello", "$root"},
 		{"always", "", "!status", ""}, // of the room's own conversation
+		{"always", "", "!retry", "$in"},
 		{"always", "$root", "!status", "$root"},
 		{"off", "", "hello", ""},
 		{"off", "$root", "hello", ""},

@@ -10,8 +10,8 @@ import (
 )
 
 // unsay follows that a message, or one of ours, was taken back: nothing of it is left, nor
-// of the answers to it, nor what was learned from it. An answer to others as well is
-// given anew without it.
+// of the answers to it, nor what was learned from it, nor what it asked for and is still to
+// come. An answer to others as well is given anew without it.
 func (s *Session) unsay(ctx context.Context, in Inbound) error {
 	if strings.HasPrefix(in.Target, replyID("")) {
 		return s.forgetAnswer(ctx, in.Target)
@@ -30,6 +30,9 @@ func (s *Session) unsay(ctx context.Context, in Inbound) error {
 		if err := s.withdraw(ctx, in, reply); err != nil {
 			return err
 		}
+	}
+	if err := s.undoWork(ctx, in, replies); err != nil {
+		return err
 	}
 	quotes, err := s.cfg.Memory.Unhear(ctx, in.Target) // it may have been kept meanwhile
 	if err != nil {

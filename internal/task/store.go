@@ -91,10 +91,10 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	scheduled, due := s.plan(t.Schedule, now)
 	for range 5 { // an ID that is taken is as good as impossible; five are
 		row := s.db.QueryRowContext(ctx, `
-			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated, catch_up, scheduled, next_due)
-			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?)
+			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated, catch_up, scheduled, next_due, asked)
+			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due)
+			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.Asked)
 		added, err := scan(row)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -111,7 +111,7 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 // Update changes what p names of an open (active or paused) task and returns the
 // task as it is then.
 func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, error) {
-	if p == (Patch{}) {
+	if p == (Patch{Asked: p.Asked}) {
 		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
 	}
 	if p.ClearSchedule && p.Schedule != nil {
@@ -159,8 +159,8 @@ func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, err
 		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
 		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
 		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
-		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END`,
-		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due)
+		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END, asked = iif(asked = ?9, asked, '')`,
+		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due, p.Asked)
 }
 
 // Complete marks an open task as done. reason says what was achieved and is

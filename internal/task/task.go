@@ -41,6 +41,7 @@ type Task struct {
 	ID         string // "task_" and eight characters; Add makes it
 	Room       string // the only room it exists in
 	User       string // who asked for it
+	Asked      string // the message it is made for, see TakeBack; only Add looks at it
 	Content    string // one line
 	Priority   int    // 1 (most urgent) to 10; Add reads 0 as 5
 	Status     Status
@@ -128,6 +129,7 @@ type Patch struct {
 	Prompt        *string
 	Background    *bool
 	CatchUp       *CatchUp
+	Asked         string // the message that asks for the change: a task that others had a say in stays when its own is taken back
 }
 
 // oneLine folds white space and checks the length of the named text.

@@ -145,7 +145,7 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp)}
+		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked()}
 		if t.Priority == 0 {
 			t.Priority = 5
 		}
@@ -153,7 +153,7 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		t, err = s.cfg.Tasks.Add(ctx, t)
 	case "update":
 		done = "Changed"
-		t, err = s.cfg.Tasks.Update(ctx, scope.Room, a.TaskID, a.patch(schedule))
+		t, err = s.cfg.Tasks.Update(ctx, scope.Room, a.TaskID, a.patch(schedule, scope.asked()))
 	case "complete":
 		done = "Completed"
 		if t, err = s.cfg.Tasks.Get(ctx, scope.Room, a.TaskID); err == nil {
@@ -182,8 +182,8 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 	return text, nil
 }
 
-func (a taskArgs) patch(schedule *task.Schedule) task.Patch {
-	p := task.Patch{Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
+func (a taskArgs) patch(schedule *task.Schedule, asked string) task.Patch {
+	p := task.Patch{Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
 	if a.Content != "" {
 		p.Content = &a.Content
 	}

@@ -63,6 +63,15 @@ type Scope struct {
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 
+// asked is the message, or the sub-session, that the work is done for. A system event is
+// nobody's message.
+func (s Scope) asked() string {
+	if s.System && s.Helper == "" {
+		return ""
+	}
+	return s.Event
+}
+
 // Result answers one call. Content is plain text for the model, never empty,
 // at most MaxResult characters. Failed says that the call did not do its work;
 // Content then says what to do instead.

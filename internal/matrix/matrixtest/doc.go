@@ -10,7 +10,7 @@
 // Where it is unfaithful:
 //
 //   - There is one server and no federation, no guests, no application services,
-//     no presence, no search, no spaces, no threads API, no relations API, no
+//     no presence, no search, no spaces, no threads API, no pages of relations, no
 //     thumbnails, no push rules that do anything, no e-mail.
 //   - Nothing is stored: Stop and Start keep the data of the process, as a
 //     restarted server would find it on its disk. Like Dendrite it forgets

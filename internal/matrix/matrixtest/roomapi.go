@@ -437,3 +437,27 @@ func (c *call) event() any {
 	}
 	return e.wire("", r.id, c.s.now())
 }
+
+// relations lists what refers to an event in one way, the newest first.
+func (c *call) relations() any {
+	r, until, f := c.seen()
+	if f != nil {
+		return missing("event")
+	}
+	chunk := []json.RawMessage{}
+	for _, e := range slices.Backward(r.timeline) {
+		var content struct {
+			Relates struct {
+				Type  string `json:"rel_type"`
+				Event string `json:"event_id"`
+			} `json:"m.relates_to"`
+		}
+		if e.again || e.event.pos > until || e.event.redaction != nil || json.Unmarshal(e.event.content, &content) != nil {
+			continue
+		}
+		if content.Relates.Type == c.PathValue("rel") && content.Relates.Event == c.PathValue("event") && len(chunk) < 50 {
+			chunk = append(chunk, e.event.wire("", r.id, c.s.now()))
+		}
+	}
+	return map[string]any{"chunk": chunk}
+}

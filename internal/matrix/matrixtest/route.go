@@ -123,6 +123,7 @@ func table() []route {
 		{"redact", "PUT " + rooms + "/redact/{event}/{txn}", false, locked((*call).redact)},
 		{"messages", "GET " + rooms + "/messages", false, locked((*call).messages)},
 		{"event", "GET " + rooms + "/event/{event}", false, locked((*call).event)},
+		{"relations", "GET /_matrix/client/v1/rooms/{room}/relations/{event}/{rel}", false, locked((*call).relations)},
 		{"typing", "PUT " + rooms + "/typing/{user}", false, locked((*call).typing)},
 		{"receipt", "POST " + rooms + "/receipt/{kind}/{event}", false, locked((*call).receipt)},
 		{"read_markers", "POST " + rooms + "/read_markers", false, locked((*call).readMarkers)},

@@ -1,0 +1,214 @@
+package matrix_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+// essay is an answer that would take more than four messages; word makes one of its own.
+func essay(word string) string {
+	return strings.Repeat("A paragraph of **"+word+"** and what there is to be said of it, which is much.\n\n", 2500)
+}
+
+// outgoing is what the bot has sent into a room.
+func outgoing(s *matrixtest.Server, b *bot, room string) (n int) {
+	for _, sent := range s.Sends() {
+		if sent.User == b.UserID() && sent.Room == room {
+			n++
+		}
+	}
+	return n
+}
+
+// takenBack tells whether an event of a room was redacted.
+func takenBack(t *testing.T, s *matrixtest.Server, room, id string) bool {
+	for _, raw := range s.Events(room) {
+		var e struct {
+			ID       string `json:"event_id"`
+			Unsigned struct {
+				Because json.RawMessage `json:"redacted_because"`
+			}
+		}
+		if err := json.Unmarshal(raw, &e); err != nil {
+			t.Error(err)
+		}
+		if e.ID == id {
+			return e.Unsigned.Because != nil
+		}
+	}
+	return false
+}
+
+// TestLongAnswerIsAFile: of an answer that would take many messages the room gets the
+// beginning and all of it as a file, once, also when we die over it: while it is uploaded
+// and while it is sent.
+func TestLongAnswerIsAFile(t *testing.T) {
+	for _, encrypted := range []bool{false, true} {
+		t.Run(map[bool]string{false: "plain", true: "encrypted"}[encrypted], func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			text := essay("words")
+			answer := func(b *bot, in session.Inbound) {
+				for range 2 { // saying it twice is saying it once
+					if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			upload := s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Hang())
+			say(t, you, room, "tell me all")
+			b.next()
+			await(t, s, "it is not uploaded", func() bool { return upload.Hits() > 0 })
+			b.stop()
+			upload.Remove()
+			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
+			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
+			b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			b.next() // nothing said that it was handled
+			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
+			b.stop()
+			send.Remove()
+			b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			first := peertest.Next(t, you, messageIn(room))
+			said, ok := strings.CutSuffix(first.Body, "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*")
+			if !ok || !strings.HasPrefix(text, said) || len(said) < 8_000 || first.Encrypted != encrypted {
+				t.Errorf("first came %d bytes which end in %q", len(first.Body), first.Body[max(0, len(first.Body)-200):])
+			}
+			e := peertest.Next(t, you, messageIn(room))
+			if e.File == nil || e.File.Name != "answer.md" || e.File.Caption != "" || e.File.Type != "text/markdown" || e.File.Sealed != encrypted || e.Encrypted != encrypted {
+				t.Fatalf("then came %+v %+v", e, e.File)
+			}
+			if got, err := you.Download(t.Context(), e); err != nil || string(got) != text {
+				t.Errorf("the file has %d bytes, %v; want %d", len(got), err, len(text))
+			}
+			b.next()
+			b.stop()
+			if n := outgoing(s, b, room); n != 2 {
+				t.Errorf("%d events; want 2", n)
+			}
+			if uploads.Hits() != 1 {
+				t.Errorf("uploaded %d times after the one that was cut off", uploads.Hits())
+			}
+		})
+	}
+}
+
+// TestLongAnswerInParts: where a file cannot be uploaded, the room gets the answer in
+// parts, whole and once; the first message does not speak of a file any more.
+func TestLongAnswerInParts(t *testing.T) {
+	for name, fault := range map[string]matrixtest.Fault{
+		"too large":      matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"),
+		"no media store": matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED"),
+		"broken":         matrixtest.Status(http.StatusBadGateway, ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+			room := chat(t, s, you, b, true)
+			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), fault)
+			m := session.Outgoing{ID: "re:1", Text: essay("words")}
+			for _, m := range []session.Outgoing{m, {ID: "re:2", Text: "The next answer."}} {
+				if err := b.Say(t.Context(), room, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if first := peertest.Next(t, you, messageIn(room)); !strings.Contains(first.Body, "answer.md") {
+				t.Errorf("first came %q", first.Body)
+			}
+			edit := peertest.Next(t, you, spoken(room, b.UserID()))
+			rest, ok := strings.CutPrefix(letters(m.Text), letters(edit.Body))
+			if edit.Kind != peer.Edit || !ok {
+				t.Fatalf("then came %v %q", edit.Kind, edit.Body[:100])
+			}
+			collect(t, you, room, b.UserID(), rest)
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != "The next answer." {
+				t.Errorf("behind it came %q", e.Body)
+			}
+			n, tries := outgoing(s, b, room), uploads.Hits()
+			for _, m := range []session.Outgoing{m, {ID: "re:3", Text: "The end."}} { // said again after a restart
+				if err := b.Say(t.Context(), room, m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "The end." {
+				t.Errorf("said again: %q", e.Body)
+			}
+			if sent := outgoing(s, b, room) - n; sent != 1 || uploads.Hits() != tries {
+				t.Errorf("said again: %d events, %d uploads", sent, uploads.Hits()-tries)
+			}
+		})
+	}
+}
+
+// TestLongAnswerChanges: the file follows the answer: given anew it is another file, and
+// the old one is taken back; short, there is none; and what was taken back may come again.
+func TestLongAnswerChanges(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+	room := chat(t, s, you, b, false)
+	sayIt := func(text string, draft bool) {
+		t.Helper()
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: "re:1", Text: text, Draft: draft}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear := func(kind peer.Kind) peer.Event {
+		t.Helper()
+		return peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind == kind })
+	}
+	gone := func(event string) {
+		t.Helper()
+		await(t, s, "it is not taken back", func() bool { return takenBack(t, s, room, event) })
+	}
+	sayIt("The beginning of the answer, long enough to be shown", true)
+	first := peertest.Next(t, you, messageIn(room))
+	old := ""
+	for _, word := range []string{"cats", "dogs", "cats"} {
+		sayIt(essay(word), false)
+		if e := hear(peer.Edit); e.ID != first.ID || !strings.Contains(e.Body, word) {
+			t.Errorf("%s: the first message was not edited: %+v", word, e)
+		}
+		e := hear(peer.Message)
+		if e.File == nil {
+			t.Fatalf("%s: got %+v", word, e)
+		}
+		if got, err := you.Download(t.Context(), e); err != nil || string(got) != essay(word) {
+			t.Errorf("%s: the file has %d bytes, %v", word, len(got), err)
+		}
+		if old != "" {
+			gone(old)
+		}
+		old = e.ID
+	}
+	sayIt("Never mind.", false)
+	if e := hear(peer.Edit); e.Body != "Never mind." {
+		t.Errorf("short: %q", e.Body)
+	}
+	gone(old)
+	sayIt(essay("birds"), false)
+	hear(peer.Edit)
+	file := hear(peer.Message)
+	if err := b.Remove(t.Context(), room, "re:1"); err != nil {
+		t.Fatal(err)
+	}
+	gone(first.ID)
+	gone(file.ID)
+}

@@ -1,0 +1,138 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+const (
+	editsTime = 3 * time.Second // to ask for the edits of a message; then it reads as it was written
+	editsRead = 3               // edits that are tried, the newest first
+)
+
+// eventNow is eventOf with the words that the event has by now: those of its newest edit
+// by the same person. If that cannot be had, it reads as it was written.
+func (c *Client) eventNow(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
+	raw, bundled, err := c.rawEventOf(ctx, room, evt)
+	if err != nil {
+		return nil, err
+	}
+	got, err := c.opened(ctx, room, raw)
+	if err != nil {
+		return got, err
+	}
+	was, ok := got.Content.Parsed.(*event.MessageEventContent)
+	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil || was.RelatesTo.GetReplaceID() != "" {
+		return got, nil
+	}
+	edits := []*event.Event{bundled}
+	if bundled == nil {
+		if edits, err = c.editsOf(ctx, room, evt); err != nil {
+			c.log.Debug("matrix: whether a message was edited is not known", "room", room, "event", evt, "err", err)
+		}
+	}
+	if now := c.newest(ctx, got, edits); now != nil {
+		words := *now
+		words.RelatesTo = was.RelatesTo
+		got.Content.Parsed = &words
+	}
+	return got, nil
+}
+
+// rawEventOf fetches an event of a room as the homeserver has it, and its newest edit if
+// that comes along.
+func (c *Client) rawEventOf(ctx context.Context, room id.RoomID, evt id.EventID) (got, edit *event.Event, err error) {
+	var raw json.RawMessage
+	if _, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildClientURL("v3", "rooms", room, "event", evt), nil, &raw); err != nil {
+		return nil, nil, fmt.Errorf("fetch an event: %w", err)
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		return nil, nil, fmt.Errorf("fetch an event: %w", err)
+	}
+	if got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room {
+		return nil, nil, fmt.Errorf("fetch an event: %w", errElsewhere)
+	}
+	var with struct {
+		Unsigned struct {
+			Relations struct {
+				Replace *event.Event `json:"m.replace"`
+			} `json:"m.relations"`
+		} `json:"unsigned"`
+	}
+	if json.Unmarshal(raw, &with) == nil && with.Unsigned.Relations.Replace != nil && with.Unsigned.Relations.Replace.ID != "" {
+		edit = with.Unsigned.Relations.Replace
+	}
+	return got, edit, nil
+}
+
+// editsOf asks for what replaces an event.
+func (c *Client) editsOf(ctx context.Context, room id.RoomID, evt id.EventID) ([]*event.Event, error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), editsTime)
+	defer cancel()
+	resp, err := c.cli.GetRelations(ctx, room, evt, &mautrix.ReqGetRelations{RelationType: event.RelReplace})
+	if err != nil {
+		return nil, err
+	}
+	return resp.Chunk, nil
+}
+
+// newest is what the newest valid one of edits makes of the message was; nil = none is.
+func (c *Client) newest(ctx context.Context, was *event.Event, edits []*event.Event) *event.MessageEventContent {
+	edits = slices.DeleteFunc(slices.Clone(edits), func(e *event.Event) bool {
+		return e == nil || e.Sender != was.Sender || e.StateKey != nil || e.Unsigned.RedactedBecause != nil || e.RoomID != "" && e.RoomID != was.RoomID
+	})
+	slices.SortFunc(edits, func(a, b *event.Event) int {
+		return cmp.Or(cmp.Compare(b.Timestamp, a.Timestamp), cmp.Compare(b.ID, a.ID))
+	})
+	for _, e := range edits[:min(len(edits), editsRead)] {
+		plain, err := c.opened(ctx, was.RoomID, e)
+		if err != nil {
+			c.log.Debug("matrix: an edit cannot be read", "room", was.RoomID, "event", e.ID, "err", err)
+			continue
+		}
+		msg, ok := plain.Content.Parsed.(*event.MessageEventContent)
+		if ok && msg.NewContent != nil && msg.RelatesTo.GetReplaceID() == was.ID {
+			return msg.NewContent
+		}
+	}
+	return nil
+}
+
+// opened is an event of a room that was fetched, parsed and decrypted, see eventOf.
+func (c *Client) opened(ctx context.Context, room id.RoomID, got *event.Event) (*event.Event, error) {
+	got.RoomID = room
+	if got.Type.Class = event.MessageEventType; got.StateKey != nil {
+		got.Type.Class = event.StateEventType
+	}
+	if got.Unsigned.RedactedBecause != nil {
+		return got, nil
+	}
+	if err := got.Content.ParseRaw(got.Type); err != nil && !errors.Is(err, event.ErrUnsupportedContentType) && !errors.Is(err, event.ErrContentAlreadyParsed) {
+		return nil, fmt.Errorf("read an event: %w", err)
+	}
+	if got.Type != event.EventEncrypted {
+		facts, err := c.facts(ctx, room)
+		if err == nil && facts.encrypted && got.StateKey == nil {
+			err = errPlain
+		}
+		return got, err
+	}
+	plain, err := c.crypto.Decrypt(ctx, got)
+	if err != nil {
+		return nil, fmt.Errorf("decrypt an event: %w", err)
+	}
+	if plain.RoomID == "" {
+		plain.RoomID = room
+	}
+	return plain, nil
+}

@@ -1,0 +1,55 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+)
+
+// takenBack is why a task was deleted whose message was taken back, and what stands in
+// the place of its words.
+const takenBack = "[taken back]"
+
+// madeFor is the condition for the tasks of the room ?1 that were made for one of the
+// messages ?2, and are to go with it: what is done stays.
+const madeFor = `room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
+
+// MadeFor counts the open tasks of room that were made for one of events, and those that
+// TakeBack deleted for them, and returns the words of the open ones.
+func (s *Store) MadeFor(ctx context.Context, room string, events []string) (n int, words []string, err error) {
+	list, err := json.Marshal(events)
+	if err != nil {
+		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT iif(status = 'deleted', '', content) FROM task WHERE `+madeFor+`
+		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, room, string(list), takenBack)
+	if err != nil {
+		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
+	}
+	defer rows.Close()
+	for ; rows.Next(); n++ {
+		var content string
+		if err := rows.Scan(&content); err != nil {
+			return 0, nil, fmt.Errorf("tasks of a message: %w", err)
+		}
+		if content != "" {
+			words = append(words, content)
+		}
+	}
+	return n, words, rows.Err()
+}
+
+// TakeBack deletes the open tasks of room that were made for one of events, with their
+// words. It may be repeated.
+func (s *Store) TakeBack(ctx context.Context, room string, events []string) error {
+	list, err := json.Marshal(events)
+	if err != nil {
+		return fmt.Errorf("take back tasks: %w", err)
+	}
+	if _, err := s.db.ExecContext(ctx, `UPDATE task SET status = 'deleted', reason = ?3, content = ?3, prompt = '', last_result = '', next_due = NULL, updated = ?4 WHERE `+madeFor,
+		room, string(list), takenBack, s.now().UnixMilli()); err != nil {
+		return fmt.Errorf("take back tasks: %w", err)
+	}
+	s.poke()
+	return nil
+}

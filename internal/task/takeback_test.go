@@ -1,0 +1,61 @@
+package task
+
+import (
+	"testing"
+)
+
+// TestTakeBack: what is open and was made for a message goes with it, once; not what is
+// done, what others had a say in, or what another room has.
+func TestTakeBack(t *testing.T) {
+	s := newStore(t)
+	add := func(room, content, asked string) Task {
+		t.Helper()
+		return add(t, s, Task{Room: room, Content: content, Asked: asked})
+	}
+	gone, paused, done := add("!a", "open", "$1"), add("!a", "paused", "$1"), add("!a", "done", "$1")
+	add("!a", "another's", "$2")
+	add("!a", "nobody's", "")
+	add("!b", "elsewhere", "$1")
+	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
+	if _, err := s.Pause(t.Context(), "!a", paused.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Complete(t.Context(), "!a", done.ID, "it was done"); err != nil {
+		t.Fatal(err)
+	}
+	first := 1
+	for _, p := range []struct {
+		id, asked string
+	}{{own.ID, "$1"}, {others.ID, "$3"}} {
+		if _, err := s.Update(t.Context(), "!a", p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Update(t.Context(), "!a", own.ID, Patch{Asked: "$1"}); err == nil {
+		t.Error("a change of nothing is one")
+	}
+	for _, want := range []int{3, 0} {
+		if n, words, err := s.MadeFor(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
+			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
+		}
+		if err := s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{gone.ID, paused.ID, own.ID} {
+		var status, content string
+		if err := s.db.QueryRowContext(t.Context(), `SELECT status, content FROM task WHERE id = ?`, id).Scan(&status, &content); err != nil || status != "deleted" || content != takenBack {
+			t.Errorf("%s is %s: %s, %v", id, status, content, err)
+		}
+	}
+	left, err := s.List(t.Context(), "!a", "")
+	if err != nil || len(left) != 3 {
+		t.Errorf("%d tasks are left, %v", len(left), err)
+	}
+	if it, err := s.Get(t.Context(), "!a", done.ID); err != nil || it.Content != "done" {
+		t.Errorf("what was done is %+v, %v", it, err)
+	}
+	if left, err := s.List(t.Context(), "!b", ""); err != nil || len(left) != 1 {
+		t.Errorf("elsewhere %d, %v", len(left), err)
+	}
+}

@@ -135,21 +135,20 @@ func (s *Session) ask(ctx context.Context, in Inbound, c condenser, o prompt.Ove
 		s.chore = c.tool
 		defer func() { s.chore = "" }()
 	}
-	return s.event(ctx, in, fmt.Sprintf(c.what, o.Size, o.Max)+" Nobody reads your answer: end with one short line.")
+	return s.tooLarge(ctx, in, fmt.Sprintf(c.what, o.Size, o.Max)+" Nobody reads your answer: end with one short line.")
 }
 
-// event lets the model act on something that the program tells it, on behalf of the
-// person of in, and says nothing of it in the room.
-func (s *Session) event(ctx context.Context, in Inbound, text string) error {
+// tooLarge lets the model act on what has outgrown its cap, on behalf of the person of
+// in, and says nothing of it in the room.
+func (s *Session) tooLarge(ctx context.Context, in Inbound, text string) error {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	in.ID, in.At = "", s.cfg.Now()
-	told := history.Message{Room: s.talk, Role: llm.User, Text: text, At: in.At,
-		Header: s.cfg.Prompt.Header(in.At.In(s.cfg.Location), "system event", true)}
+	told := s.systemEvent(ComponentTooLarge, "", text)
+	in.ID, in.At = "", told.At
 	if err := s.cfg.History.Append(ctx, &told); err != nil {
 		return err
 	}

@@ -14,17 +14,6 @@ import (
 	"reverie/internal/tool"
 )
 
-// EventKind says what the program itself has to tell the model. The zero value is
-// no event but what a person wrote.
-type EventKind string
-
-// The kinds of system events, as the model reads them.
-const (
-	ScheduledTask    EventKind = "scheduled task"
-	SubSessionResult EventKind = "sub-session result"
-	SubSessionFailed EventKind = "sub-session failed"
-)
-
 // Source is where the events of a kind come from: it keeps them until they are
 // worked on, and delivers those that are left again at the next start, under the
 // same ID.
@@ -119,8 +108,7 @@ func (s *Session) report(ctx context.Context, in Inbound, past []history.Message
 		}
 		break
 	}
-	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: s.cfg.Now(),
-		Header: s.cfg.Prompt.Header(s.cfg.Now().In(s.cfg.Location), "system event: "+string(in.Event), true)}
+	told := s.systemEvent(in.Event, in.ID, in.Text)
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
 		told.EventID = again(in.ID)

@@ -143,7 +143,11 @@ func New(cfg Config) *Manager {
 		if m.cfg.Events == nil {
 			m.cfg.Events = map[EventKind]Source{}
 		}
-		m.cfg.Events[SubSessionResult], m.cfg.Events[SubSessionFailed] = m.helpers, m.helpers
+		for _, k := range eventKinds {
+			if k.ends {
+				m.cfg.Events[k.kind] = m.helpers
+			}
+		}
 	}
 	m.offers = offers(cfg.Tools.Specs(), m.helpers != nil)
 	return m

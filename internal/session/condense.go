@@ -84,22 +84,13 @@ type oversize struct {
 // gives way to the next message, and the answer is not said. Each part is asked
 // about once a day at most, whatever comes of it.
 func (s *Session) condense(work context.Context) {
-	ctx, cancel := context.WithCancel(work)
-	defer cancel()
-	s.mu.Lock()
 	over := s.over
 	s.over = oversize{}
-	if len(s.lane) > 0 {
-		s.mu.Unlock()
+	ctx, done, ok := s.whileIdle(work)
+	if !ok {
 		return
 	}
-	s.interrupt = cancel
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.interrupt = nil
-		s.mu.Unlock()
-	}()
+	defer done()
 	for _, o := range over.sizes {
 		i := slices.IndexFunc(condensers, func(c condenser) bool { return c.contributor == o.Contributor })
 		if i < 0 || !condensers[i].can(s.cfg.Tools) {

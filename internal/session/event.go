@@ -162,13 +162,17 @@ func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
 }
 
 // keptSilent reports whether the model said, by its tool, that it wants nothing said
-// of the event id.
+// of the event id. What it writes besides is kept with the event; a call that the tool
+// refused says nothing.
 func (s *Session) keptSilent(past []history.Message, id string) bool {
+	refused := map[string]bool{}
 	for _, m := range slices.Backward(past) {
-		if m.Role == llm.User {
+		switch {
+		case m.Role == llm.User:
 			return false
-		}
-		if slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent }) {
+		case m.Role == llm.Tool && m.Failed:
+			refused[m.CallID] = true
+		case slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent && !refused[c.ID] }):
 			return true
 		}
 	}

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,9 +20,9 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // pinned is the task that past is about: the active one that was named last, by
 // itself, by a person, by the program or by the task tool. A list names none, and a
-// reminder is no work until it is due. Where past names none, a summary may have taken
-// the place of what did, so it is what was found last. Empty = there is none. preview
-// keeps nothing.
+// reminder is no work until it is due. Where past names none since a model was asked what
+// it is about, it is what that said, or what was named before and a summary has taken the
+// place of, if it is of the person who wrote last. Empty = there is none. preview keeps nothing.
 func (s *Session) pinned(ctx context.Context, past []history.Message, preview bool) (string, error) {
 	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
 	if err != nil || len(tasks) == 0 {
@@ -33,16 +31,15 @@ func (s *Session) pinned(ctx context.Context, past []history.Message, preview bo
 	if s.thread != "" { // what was said before it is not the thread's
 		return workedOn(tasks, taskNamed(past, tasks)), nil
 	}
-	var kept string
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT pin FROM session WHERE room = ?`, s.room).Scan(&kept)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("session: read what is pinned: %w", err)
+	kept, err := s.readPin(ctx)
+	if err != nil {
+		return "", err
 	}
-	found := taskNamed(past, tasks)
+	found := taskNamed(after(past, kept.read), tasks)
 	if found == "" {
-		return workedOn(tasks, kept), nil
+		return workedOn(workable(tasks, speaker(past)), kept.id), nil
 	}
-	if found != kept && !preview {
+	if found != kept.id && !preview {
 		if err := s.pin(ctx, found); err != nil {
 			return "", err
 		}

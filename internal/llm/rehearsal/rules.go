@@ -19,6 +19,7 @@ var rules = []func(turn) (reply, bool){
 	listTasks,
 	changeTask,
 	addTask,
+	workTask,
 	readFile,
 	addSkill,
 	look,

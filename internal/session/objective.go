@@ -75,14 +75,11 @@ func (s *Session) askObjective(ctx context.Context) error {
 	person := speaker(past)
 	choice := workable(tasks, person)
 	choice = choice[:min(len(choice), objectiveTasks)]
-	fresh := after(past, pin.asked)
-	if len(choice) == 0 || peopleIn(fresh) < objectiveEvery {
+	_, named := taskNamed(past, tasks) // up to there, nobody need be asked
+	if len(choice) == 0 || peopleIn(after(past, max(named, pin.asked))) < objectiveEvery {
 		return nil
 	}
 	newest := past[len(past)-1].ID
-	if taskNamed(fresh, tasks) != "" { // so nobody need be asked
-		return s.notePin(ctx, `pin_asked = ?`, newest)
-	}
 	question := objectiveQuestion(choice, past)
 	if window, out := s.cfg.Models.Window(s.cfg.Objective); llm.EstimateTokens(question)+out > window {
 		return nil

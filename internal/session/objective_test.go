@@ -132,15 +132,21 @@ func TestObjective(t *testing.T) {
 	if w.say(t, "$named", "Now #"+paint); w.pinOf(t).id != paint {
 		t.Errorf("named, and not pinned: %+v", w.pinOf(t))
 	}
-	last := w.pinOf(t).asked
-	w.talk(t, objectiveEvery)
-	until(t, "what was named is seen", func() bool { return w.pinOf(t).asked > last })
+	w.talk(t, objectiveEvery-1)
+	time.Sleep(oneTooMany)
 	if n := len(asked()); n != 2 {
 		t.Errorf("%d questions; what is named needs none", n)
 	}
 	*answer = "None."
-	w.talk(t, objectiveEvery)
+	w.talk(t, 1)
 	w.answered(t, asked, 3)
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := w.pinOf(t); p.asked != past[len(past)-1].ID {
+		t.Errorf("it was asked too early: up to message %d of %d", p.asked, past[len(past)-1].ID)
+	}
 	if tail := read(); pinsIn(tail) {
 		t.Errorf("none is worked on, and still pinned: %s", tail)
 	}

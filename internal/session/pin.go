@@ -29,13 +29,14 @@ func (s *Session) pinned(ctx context.Context, past []history.Message, preview bo
 		return "", err
 	}
 	if s.thread != "" { // what was said before it is not the thread's
-		return workedOn(tasks, taskNamed(past, tasks)), nil
+		id, _ := taskNamed(past, tasks)
+		return workedOn(tasks, id), nil
 	}
 	kept, err := s.readPin(ctx)
 	if err != nil {
 		return "", err
 	}
-	found := taskNamed(after(past, kept.read), tasks)
+	found, _ := taskNamed(after(past, kept.read), tasks)
 	if found == "" {
 		return workedOn(workable(tasks, speaker(past)), kept.id), nil
 	}
@@ -58,8 +59,9 @@ func (s *Session) pin(ctx context.Context, id string) error {
 	return nil
 }
 
-// taskNamed is the id of the one of tasks that past names last; empty = none.
-func taskNamed(past []history.Message, tasks []task.Task) string {
+// taskNamed is the id of the one of tasks that past names last, and the message that
+// does; empty = none.
+func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {
 			continue
@@ -67,10 +69,10 @@ func taskNamed(past []history.Message, tasks []task.Task) string {
 		ids := taskID.FindAllString(m.Text, -1)
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) == 1 && workedOn(tasks, ids[0]) != "" {
-			return ids[0]
+			return ids[0], m.ID
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // workedOn is the line of the one of tasks with that id, if it is being worked on.

@@ -50,6 +50,49 @@ func TestReminder(t *testing.T) {
 	}
 }
 
+// TestAutonomousTask: a task that the model itself is to work on comes due in an encrypted
+// room: the model is asked, and what it says arrives there once; also when the bot is
+// killed in the middle of that.
+func TestAutonomousTask(t *testing.T) {
+	bot, you, room, m := newConversation(t)
+	for i, name := range []string{"the ferns", "the roof"} {
+		if e := ask(t, you, room, "work on "+name+" in 3 seconds"); !strings.Contains(e.Body, "I will do that. Added") {
+			t.Fatalf("answer = %q", e.Body)
+		}
+		calls := m.calls.Load()
+		if i > 0 {
+			time.Sleep(time.Until(bot.due(t, name).Add(30 * time.Millisecond)))
+			bot.kill()
+			bot.start(t, "")
+		}
+		e := hear(t, you, room)
+		if !strings.Contains(e.Body, "I heard “A task of this room is due") || !strings.Contains(e.Body, name) && !strings.Contains(e.Body, strings.ToUpper(name[:1])+name[1:]) || e.ReplyTo != "" {
+			t.Errorf("%s: the room read %+v", name, e)
+		}
+		if n := m.calls.Load() - calls; n < 1 || n > 2 { // once more where the first request was cut off
+			t.Errorf("%s: the model was asked %d times", name, n)
+		}
+		if asked, _ := m.last.Load().(string); !strings.Contains(asked, "system event: scheduled task]") || !strings.Contains(asked, "Do this now: Work on "+name) {
+			t.Errorf("%s: the model was asked %s", name, asked)
+		}
+		if e := ask(t, you, room, "hello"); strings.Contains(e.Body, "is due") {
+			t.Errorf("%s: a second time: %q", name, e.Body)
+		}
+	}
+	raw, err := you.RawTimeline(t.Context(), room, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range raw {
+		if bytes.Contains(e, []byte("the ferns")) || bytes.Contains(e, []byte(`"m.room.message"`)) {
+			t.Errorf("plain text on the server: %s", e)
+		}
+	}
+	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
+		t.Errorf("what was due once is still open: %q", e.Body)
+	}
+}
+
 // due is when the task is due that content names.
 func (p *process) due(t *testing.T, content string) time.Time {
 	t.Helper()

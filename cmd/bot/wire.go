@@ -190,11 +190,11 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.Private, c.People, c.Self, c.Allowed = m.Verify, m.Private, m.People, m.UserID(), m.Allows
+		c.Verify, c.Private, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.Private, m.People, m.Left, m.UserID(), m.Allows
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
-		c.Leaving = b.harvester.Wake
+		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
 	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}}

@@ -30,8 +30,9 @@ func fenced(text, source, nonce string) string {
 }
 
 // breakUp changes the first character of everything in s that looks like a
-// fence, with or without a nonce, so that it no longer does.
+// fence, with or without a nonce, or like a system event, so that it no longer does.
 func breakUp(s string) string {
+	s = noEvent(s)
 	if !strings.ContainsAny(s, "<[") {
 		return s
 	}

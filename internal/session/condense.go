@@ -84,22 +84,13 @@ type oversize struct {
 // gives way to the next message, and the answer is not said. Each part is asked
 // about once a day at most, whatever comes of it.
 func (s *Session) condense(work context.Context) {
-	ctx, cancel := context.WithCancel(work)
-	defer cancel()
-	s.mu.Lock()
 	over := s.over
 	s.over = oversize{}
-	if len(s.lane) > 0 {
-		s.mu.Unlock()
+	ctx, done, ok := s.whileIdle(work)
+	if !ok {
 		return
 	}
-	s.interrupt = cancel
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		s.interrupt = nil
-		s.mu.Unlock()
-	}()
+	defer done()
 	for _, o := range over.sizes {
 		i := slices.IndexFunc(condensers, func(c condenser) bool { return c.contributor == o.Contributor })
 		if i < 0 || !condensers[i].can(s.cfg.Tools) {
@@ -135,21 +126,20 @@ func (s *Session) ask(ctx context.Context, in Inbound, c condenser, o prompt.Ove
 		s.chore = c.tool
 		defer func() { s.chore = "" }()
 	}
-	return s.event(ctx, in, fmt.Sprintf(c.what, o.Size, o.Max)+" Nobody reads your answer: end with one short line.")
+	return s.tooLarge(ctx, in, fmt.Sprintf(c.what, o.Size, o.Max)+" Nobody reads your answer: end with one short line.")
 }
 
-// event lets the model act on something that the program tells it, on behalf of the
-// person of in, and says nothing of it in the room.
-func (s *Session) event(ctx context.Context, in Inbound, text string) error {
+// tooLarge lets the model act on what has outgrown its cap, on behalf of the person of
+// in, and says nothing of it in the room.
+func (s *Session) tooLarge(ctx context.Context, in Inbound, text string) error {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	in.ID, in.At = "", s.cfg.Now()
-	told := history.Message{Room: s.talk, Role: llm.User, Text: text, At: in.At,
-		Header: s.cfg.Prompt.Header(in.At.In(s.cfg.Location), "system event", true)}
+	told := s.systemEvent(ComponentTooLarge, "", text)
+	in.ID, in.At = "", told.At
 	if err := s.cfg.History.Append(ctx, &told); err != nil {
 		return err
 	}

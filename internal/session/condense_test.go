@@ -66,7 +66,7 @@ func TestCondense(t *testing.T) {
 		t.Errorf("answer = %+v", got)
 	}
 	asked := w.requests(t, 2)
-	if !strings.Contains(asked[1], "system event") || !strings.Contains(asked[1], "Tidy them up with the task tool") || strings.Contains(asked[0], "Tidy them up") {
+	if !strings.Contains(asked[1], ", system event: component too large]\\nThe open tasks") || !strings.Contains(asked[1], "Tidy them up with the task tool") || strings.Contains(asked[0], "Tidy them up") {
 		t.Errorf("second request: %s", asked[1])
 	}
 	past := w.idle(t, 4)

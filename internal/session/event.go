@@ -14,17 +14,6 @@ import (
 	"reverie/internal/tool"
 )
 
-// EventKind says what the program itself has to tell the model. The zero value is
-// no event but what a person wrote.
-type EventKind string
-
-// The kinds of system events, as the model reads them.
-const (
-	ScheduledTask    EventKind = "scheduled task"
-	SubSessionResult EventKind = "sub-session result"
-	SubSessionFailed EventKind = "sub-session failed"
-)
-
 // Source is where the events of a kind come from: it keeps them until they are
 // worked on, and delivers those that are left again at the next start, under the
 // same ID.
@@ -119,8 +108,7 @@ func (s *Session) report(ctx context.Context, in Inbound, past []history.Message
 		}
 		break
 	}
-	told := history.Message{Room: s.talk, Role: llm.User, EventID: in.ID, Text: in.Text, At: s.cfg.Now(),
-		Header: s.cfg.Prompt.Header(s.cfg.Now().In(s.cfg.Location), "system event: "+string(in.Event), true)}
+	told := s.systemEvent(in.Event, in.ID, in.Text)
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
 		told.EventID = again(in.ID)
@@ -174,13 +162,17 @@ func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
 }
 
 // keptSilent reports whether the model said, by its tool, that it wants nothing said
-// of the event id.
+// of the event id. What it writes besides is kept with the event; a call that the tool
+// refused says nothing.
 func (s *Session) keptSilent(past []history.Message, id string) bool {
+	refused := map[string]bool{}
 	for _, m := range slices.Backward(past) {
-		if m.Role == llm.User {
+		switch {
+		case m.Role == llm.User:
 			return false
-		}
-		if slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent }) {
+		case m.Role == llm.Tool && m.Failed:
+			refused[m.CallID] = true
+		case slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return c.Name == tool.StaySilent && !refused[c.ID] }):
 			return true
 		}
 	}

@@ -221,3 +221,25 @@ func TestSystemEventMentions(t *testing.T) {
 		}
 	}
 }
+
+// TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one
+// that it took does, whatever is written besides it and by a model that goes on.
+func TestSilenceThatWasRefused(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := newSource(w)
+	calls := 0
+	w.script.reply = func(string) (string, bool) {
+		calls++
+		return []string{"hello", tool.StaySilent + " {}", "There is news.",
+			tool.StaySilent + ` {"reason":"nothing new"}`, `task {"action":"list"}`, "Tell nobody of this."}[calls-1], true
+	}
+	w.say(t, "$1", "hi")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
+	if m := w.room.newest(); m.Text != "There is news." {
+		t.Errorf("the room read %+v", m)
+	}
+	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
+	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
+		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
+	}
+}

@@ -31,6 +31,9 @@ const (
 	subPrefix     = "sub:"    // of the room in which a sub-session's messages are
 	mostWindows   = 8         // tokens for each, in windows of its model
 	idleLook      = time.Hour // between two looks while nothing happens
+	// dueLook is the same while one waits for its time: timers do not count the time for
+	// which a machine sleeps, and clocks are set.
+	dueLook = 10 * time.Second
 )
 
 // helpers run the sub-sessions of all rooms. What is to be done stands in the
@@ -99,6 +102,9 @@ func (h *helpers) Run(ctx context.Context) {
 
 // step does all that can be done now, and says when to look again at the latest.
 func (h *helpers) step(ctx context.Context) (time.Duration, error) {
+	if err := h.leave(ctx); err != nil {
+		return 0, err
+	}
 	if err := h.failDependents(ctx); err != nil {
 		return 0, err
 	}
@@ -127,7 +133,7 @@ func (h *helpers) until(due time.Time) time.Duration {
 	defer h.mu.Unlock()
 	wait, now := idleLook, h.cfg.Now()
 	if !due.IsZero() {
-		wait = min(wait, max(due.Sub(now), time.Millisecond))
+		wait = min(dueLook, max(due.Sub(now), time.Millisecond))
 	}
 	for what, at := range h.hold {
 		if !at.After(now) {

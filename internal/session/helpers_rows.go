@@ -43,16 +43,17 @@ type helper struct {
 	event                string
 	tries                int
 	created, ended       time.Time
+	timedOut             bool // why it failed
 }
 
 const helperColumns = `id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
-	result, reason, continued, rounds, tokens, faults, event, tries, created, ended`
+	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out`
 
 func scanHelper(row interface{ Scan(...any) error }) (n helper, err error) {
 	var tools string
 	var timeout, due, created, ended int64
 	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, &tools,
-		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended); err != nil {
+		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut); err != nil {
 		return n, err
 	}
 	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
@@ -178,10 +179,24 @@ func (n helper) open() bool {
 // in it can be taken for words of the program or of a person.
 func (n helper) told(most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, oneLine(n.objective, 200))
+	if n.timedOut {
+		return fmt.Sprintf("%s timed out: %s", head, oneLine(n.reason, 600))
+	}
 	if n.status != helperCompleted {
 		return fmt.Sprintf("%s %s: %s", head, n.status, oneLine(n.reason, 600))
 	}
 	return head + ":\n" + quoted(n.result, most)
+}
+
+// kind is the kind of event that tells of its end.
+func (n helper) kind() EventKind {
+	switch {
+	case n.status == helperCompleted:
+		return SubSessionResult
+	case n.timedOut:
+		return SubSessionTimedOut
+	}
+	return SubSessionFailed
 }
 
 // quoted marks each line of text with "> ", and cuts it at most characters.

@@ -168,7 +168,9 @@ func (h *helpers) takeUp(ctx context.Context) error {
 // timeUp lets a sub-session whose time is up go on behind the others, some times.
 func (h *helpers) timeUp(ctx context.Context, n helper) error {
 	if n.continued >= mostContinued {
-		return h.end(ctx, n.id, helperFailed, "", fmt.Sprintf("its time was up: %v, %d times", n.timeout, n.continued+1))
+		_, err := h.change(ctx, h.cfg.DB, `status = 'failed', timed_out = 1, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
+			fmt.Sprintf("its time was up: %v, %d times", n.timeout, n.continued+1), h.millis(), n.id)
+		return err
 	}
 	text := fmt.Sprintf("Your time was up. You have %v more; after that %d times remain. Go on where you were, and come to the result.", n.timeout, mostContinued-n.continued-1)
 	past, err := h.cfg.History.Load(ctx, history.Talk(subPrefix+n.id))

@@ -37,3 +37,35 @@ func (m *Manager) Left(room string) {
 		}
 	})
 }
+
+// leave ends what works for rooms that we are no longer in, and tells nobody of what has
+// ended there: also when the program was down as that happened, and had work left.
+func (h *helpers) leave(ctx context.Context) error {
+	if h.cfg.Left == nil {
+		return nil
+	}
+	open, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 GROUP BY room`)
+	if err != nil {
+		return err
+	}
+	for _, n := range open {
+		gone, err := h.cfg.Left(ctx, n.room)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			continue
+		}
+		all, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND room = ?`, n.room)
+		if err != nil {
+			return err
+		}
+		if _, err := h.cancel(ctx, all, "", "the room was left"); err != nil {
+			return err
+		}
+		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), n.room); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -51,6 +51,9 @@ type Config struct {
 	// Events is where the system events of each kind come from.
 	Events  map[EventKind]Source
 	Helpers HelperConfig // the sub-sessions
+	// Objective is the role of the models that are asked in the background which task a
+	// room works on; empty = none is, and only what is named by its id is known.
+	Objective string
 	// People is how many are in a room, we among them; nil = two in a direct chat, and
 	// more elsewhere.
 	People func(ctx context.Context, room string) (int, error)
@@ -61,6 +64,9 @@ type Config struct {
 	// Private tells whether a room is a direct chat right now; nil = as it was when
 	// somebody last wrote in it.
 	Private func(ctx context.Context, room string) (bool, error)
+	// Left tells whether a room has been left: nothing is worked on for it, and nothing told
+	// there. nil = none can be.
+	Left func(ctx context.Context, room string) (bool, error)
 	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody
 	// who is quoted.
 	Self    string
@@ -94,6 +100,8 @@ type Manager struct {
 	start  chan *Session
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
+
+	objective chan struct{} // holds a token while a model is asked for a task
 
 	helpers *helpers // nil = there are no sub-sessions
 
@@ -136,14 +144,18 @@ func New(cfg Config) *Manager {
 	if cfg.Location == nil {
 		cfg.Location = time.Local
 	}
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), rooms: map[history.Talk]*Session{}}
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), objective: make(chan struct{}, 1), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
 		m.cfg.Events = maps.Clone(cfg.Events)
 		if m.cfg.Events == nil {
 			m.cfg.Events = map[EventKind]Source{}
 		}
-		m.cfg.Events[SubSessionResult], m.cfg.Events[SubSessionFailed] = m.helpers, m.helpers
+		for _, k := range eventKinds {
+			if k.ends {
+				m.cfg.Events[k.kind] = m.helpers
+			}
+		}
 	}
 	m.offers = offers(cfg.Tools.Specs(), m.helpers != nil)
 	return m

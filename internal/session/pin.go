@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -22,27 +20,27 @@ var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
 // pinned is the task that past is about: the active one that was named last, by
 // itself, by a person, by the program or by the task tool. A list names none, and a
-// reminder is no work until it is due. Where past names none, a summary may have taken
-// the place of what did, so it is what was found last. Empty = there is none. preview
-// keeps nothing.
+// reminder is no work until it is due. Where past names none since a model was asked what
+// it is about, it is what that said, or what was named before and a summary has taken the
+// place of, if it is of the person who wrote last. Empty = there is none. preview keeps nothing.
 func (s *Session) pinned(ctx context.Context, past []history.Message, preview bool) (string, error) {
 	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
 	if err != nil || len(tasks) == 0 {
 		return "", err
 	}
 	if s.thread != "" { // what was said before it is not the thread's
-		return workedOn(tasks, taskNamed(past, tasks)), nil
+		id, _ := taskNamed(past, tasks)
+		return workedOn(tasks, id), nil
 	}
-	var kept string
-	err = s.cfg.DB.QueryRowContext(ctx, `SELECT pin FROM session WHERE room = ?`, s.room).Scan(&kept)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", fmt.Errorf("session: read what is pinned: %w", err)
+	kept, err := s.readPin(ctx)
+	if err != nil {
+		return "", err
 	}
-	found := taskNamed(past, tasks)
+	found, _ := taskNamed(after(past, kept.read), tasks)
 	if found == "" {
-		return workedOn(tasks, kept), nil
+		return workedOn(workable(tasks, speaker(past)), kept.id), nil
 	}
-	if found != kept && !preview {
+	if found != kept.id && !preview {
 		if err := s.pin(ctx, found); err != nil {
 			return "", err
 		}
@@ -61,8 +59,9 @@ func (s *Session) pin(ctx context.Context, id string) error {
 	return nil
 }
 
-// taskNamed is the id of the one of tasks that past names last; empty = none.
-func taskNamed(past []history.Message, tasks []task.Task) string {
+// taskNamed is the id of the one of tasks that past names last, and the message that
+// does; empty = none.
+func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) {
 	for _, m := range slices.Backward(past) {
 		if m.Role != llm.User && m.Role != llm.Tool {
 			continue
@@ -70,10 +69,10 @@ func taskNamed(past []history.Message, tasks []task.Task) string {
 		ids := taskID.FindAllString(m.Text, -1)
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) == 1 && workedOn(tasks, ids[0]) != "" {
-			return ids[0]
+			return ids[0], m.ID
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // workedOn is the line of the one of tasks with that id, if it is being worked on.

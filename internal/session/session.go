@@ -135,6 +135,7 @@ func (s *Session) Run(ctx, work context.Context) {
 			}
 			if !kept {
 				s.recallable(work)
+				s.findObjective(ctx)
 			}
 			kept = true
 			if s.thread != "" {

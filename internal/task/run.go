@@ -214,6 +214,8 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 			return false, err
 		}
 		return false, s.over(ctx, tx, r, now, "fired")
+	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // what is due now is another's business
+		return false, end(ctx, tx, r, RunFailed, now, failed.Error())
 	case errors.Is(failed, ErrOutage):
 		return s.outage(ctx, tx, r, now, failed)
 	}

@@ -11,6 +11,7 @@ import (
 // rules in the order in which they are tried; the first that fits answers.
 var rules = []func(turn) (reply, bool){
 	harvest,
+	objective,
 	hook,
 	summarise,
 	sendFile,
@@ -18,6 +19,7 @@ var rules = []func(turn) (reply, bool){
 	listTasks,
 	changeTask,
 	addTask,
+	workTask,
 	readFile,
 	addSkill,
 	look,
@@ -53,7 +55,7 @@ func answer(req request) reply {
 			continue
 		}
 		a = r
-		if asked := i <= 2; t.first && !asked && // no test, and not the program itself
+		if asked := i <= 3; t.first && !asked && // no test, and not the program itself
 			len(a.calls) == 0 {
 			a.text = notice + "\n\n" + a.text
 		}

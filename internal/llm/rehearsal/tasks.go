@@ -11,6 +11,7 @@ import (
 var (
 	listRE   = regexp.MustCompile(`(?i)^` + lead + `(?:what are my|what's on my|list|show)(?: me)?(?: all)?(?: my| the)?(?: open)?\s*(?:tasks?|reminders|task list|todos?)(?: list)?\s*[?.!]*$`)
 	changeRE = regexp.MustCompile(`(?i)^` + lead + `(complete|finish|pause|resume|delete)\s+(?:the )?(?:task )?#?(task_\w+)\s*[.!]*$`)
+	workRE   = regexp.MustCompile(`(?is)^` + lead + `work on\s+(.+?)[\s.!?]*$`)
 	remindRE = regexp.MustCompile(`(?is)^` + lead + `(?:remind me|(?:add|create|make)(?: a)?(?: new)? (?:task|reminder)):?\s+(.+?)[\s.!?]*$`)
 )
 
@@ -37,6 +38,21 @@ func changeTask(t turn) (reply, bool) {
 		args["reason"] = "The person says that it is done."
 	}
 	return t.use("task", args, m[2], firstLine)
+}
+
+// workTask adds a task that the program works on by itself when it is due.
+func workTask(t turn) (reply, bool) {
+	m := workRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	args := map[string]any{"action": "add", "priority": 5}
+	content := schedule(strings.Join(strings.Fields(m[1]), " "), args)
+	if args["schedule_type"] == nil { // talk about it
+		return reply{}, false
+	}
+	args["content"], args["ai_prompt"] = upperFirst(content), "Work on "+content+", and say how it went."
+	return t.use("task", args, "task_", func(result string) string { return "I will do that. " + firstLine(result) })
 }
 
 func addTask(t turn) (reply, bool) {

@@ -224,5 +224,8 @@ func (r Report) Digest(mine func(memory.Scope) bool) string {
 				q.First, q.FirstAt.Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.Format(time.DateOnly), q.SecondText)
 		}
 	}
+	if b.Len() > 0 && r.Cost.Calls > 0 {
+		fmt.Fprintf(&b, "I asked a model %d times for it, with about %d tokens.\n", r.Cost.Calls, r.Cost.Tokens)
+	}
 	return b.String()
 }

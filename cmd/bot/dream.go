@@ -70,7 +70,10 @@ func (b *bot) dreams() *session.Dreams {
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
 			return err.Error(), nil
 		}
-		return r.Summary(), err
+		if err != nil {
+			return "", err
+		}
+		return r.Run + ", " + r.Summary(), nil // said again, it takes back the one before
 	}}
 }
 

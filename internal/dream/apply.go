@@ -47,7 +47,7 @@ func (n *night) why(s memory.Step) string {
 }
 
 // apply does the plan, looks whether everything is still found, and does it again
-// without what is not. It returns what was done.
+// without what is not. It returns what was done; an error means that nothing was.
 func (n *night) apply(ctx context.Context) ([]planned, error) {
 	steps := make([]memory.Step, len(n.steps))
 	for i, s := range n.steps {
@@ -68,11 +68,17 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		if err != nil {
 			n.note("it could not be looked whether everything is still found: %v", err)
 		}
-		if len(lost) == 0 {
-			return n.only(done.Done), n.d.settle(ctx)
+		if len(lost) > 0 {
+			if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack(lost)); err != nil { // it is done, and the report must not say otherwise
+				n.note("what took the place of %d memories is not found by their words, and could not be taken back: %v", len(lost), err)
+				lost = nil
+			}
 		}
-		if _, _, err := n.d.cfg.Store.UndoRun(ctx, batch, n.takeBack(lost)); err != nil {
-			return n.only(done.Done), fmt.Errorf("%d memories are not found by their own words any more, and could not be brought back: %w", len(lost), err)
+		if len(lost) == 0 {
+			if err := n.d.settle(ctx); err != nil {
+				n.note("the files of skills wait for the next dream: %v", err)
+			}
+			return n.only(done.Done), nil
 		}
 		for _, id := range lost {
 			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
@@ -80,6 +86,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
 		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
+			n.more = n.more || len(steps) > 0
 			if steps = nil; n.chores.none() {
 				return nil, nil
 			}
@@ -122,7 +129,8 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 
 // probe asks for each entry that was put out of use with its own words, and lists those
 // whose place is not found: neither what took it, nor what says the same as that. What is
-// superseded is still found itself, and names what holds since.
+// superseded is still found itself, and names what holds since. What took a place in the
+// same words is found where the other was, wherever that is.
 func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
 	next, superseded := map[string]string{}, map[string]bool{}
 	for _, s := range steps {
@@ -139,6 +147,9 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 			return nil, err
 		}
 		q := memory.Query{Text: n.byID[s.ID].Text, Scopes: []memory.Scope{n.byID[s.ID].Scope}, K: 5}
+		if n.byID[s.ID].plain == n.byID[s.By].plain {
+			q.K = everywhere
+		}
 		want, past := map[string]bool{}, map[string]bool{}
 		for id := s.ID; id != ""; id = next[id] {
 			if id != s.ID {
@@ -150,7 +161,7 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 		}
 		found, err := n.finds(ctx, q, want)
 		if err == nil && !found && len(past) > 0 {
-			q.Past, q.K = true, 200 // it stands below all that holds
+			q.Past, q.K = true, everywhere // it stands below all that holds
 			found, err = n.finds(ctx, q, past)
 		}
 		if err != nil {
@@ -162,6 +173,9 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 	}
 	return lost, nil
 }
+
+// everywhere is as many hits as an index has for a question.
+const everywhere = 200
 
 func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool) (bool, error) {
 	hits, err := n.d.cfg.Store.Search(ctx, q)
@@ -248,6 +262,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&before); err != nil {
 		return err
 	}
+	d.sweep()
 	path := filepath.Join(d.cfg.Dir, Folder, run+".db")
 	if err := store.Snapshot(ctx, d.cfg.DB, path); err != nil {
 		return err
@@ -267,6 +282,16 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 		}
 	}
 	return nil
+}
+
+// sweep removes copies that were never finished, because the program was killed.
+func (d *Dreamer) sweep() {
+	found, _ := filepath.Glob(filepath.Join(d.cfg.Dir, Folder, "*.db.part*")) // it is no wrong pattern
+	for _, path := range found {
+		if err := os.Remove(path); err != nil {
+			d.cfg.Log.Warn("an unfinished copy could not be removed", "file", path, "err", err)
+		}
+	}
 }
 
 func byTime(a, b string) int {

@@ -114,12 +114,13 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 		}
 	}()
 	for batch := range batches {
-		if why := n.spent(within); why != "" {
+		prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
+		if why := n.spent(within, prompt); why != "" {
 			n.note("%s; the rest waits for the next dream", why)
 			n.more = true
 			return
 		}
-		said, err := n.request(within, batch)
+		said, err := n.request(within, batch, prompt)
 		if ctx.Err() != nil {
 			return
 		}
@@ -160,15 +161,16 @@ func (n *night) timeLeft() time.Duration {
 	return n.d.cfg.Budget.Time - time.Since(n.asking)
 }
 
-// spent says which part of the budget is used up.
-func (n *night) spent(ctx context.Context) string {
+// spent says which part of the budget is used up, or would be with prompt: what a night asks
+// first may be larger than all of it.
+func (n *night) spent(ctx context.Context, prompt string) string {
 	b := n.d.cfg.Budget
 	switch {
 	case ctx.Err() != nil || n.timeLeft() <= 0:
 		return "the time for questions to the model is used up"
 	case n.report.Cost.Calls >= b.Calls:
 		return fmt.Sprintf("the model was asked %d times", n.report.Cost.Calls)
-	case n.report.Cost.Tokens >= b.Tokens:
+	case n.report.Cost.Tokens >= b.Tokens, n.report.Cost.Calls > 0 && n.report.Cost.Tokens+llm.EstimateTokens(prompt) > b.Tokens:
 		return fmt.Sprintf("%d tokens are used up", n.report.Cost.Tokens)
 	}
 	return ""
@@ -194,9 +196,9 @@ func batches(pairs []*pair) func(func([]*pair) bool) {
 	}
 }
 
-// request asks a model about batch and sets the verdicts: unclear where it says none.
-// It returns how many it gave.
-func (n *night) request(ctx context.Context, batch []*pair) (said int, err error) {
+// request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
+// where it says none. It returns how many it gave.
+func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
 	if err := n.d.renew(ctx, n.report.Run); err != nil {
 		return 0, err
 	}
@@ -205,7 +207,6 @@ func (n *night) request(ctx context.Context, batch []*pair) (said int, err error
 			return 0, err
 		}
 	}
-	prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	n.report.Cost.Calls++

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"reverie/internal/skill"
 	"reverie/internal/task"
 )
@@ -43,12 +45,12 @@ func TestKilledWhileDreaming(t *testing.T) {
 	state := func(w *world) string {
 		return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() + tree(t, filepath.Join(w.dir, "skills"), true)
 	}
-	before := state(w)
+	before, first := state(w), w.rows()
 	exact := fingerprint(t, w.d.cfg.DB, true)
 	began := time.Now()
 	w.dream(Options{})
 	took := time.Since(began)
-	after := state(w)
+	after, rows := state(w), w.rows()
 	if !strings.Contains(after, `"deleted"`) || !strings.Contains(after, ".archive/hum.md") {
 		t.Fatal("it did nothing to tasks and skills")
 	}
@@ -85,7 +87,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		db, s := openStore(t, dir)
-		k := &world{t: t, dir: dir, now: w.now.Add(24 * time.Hour)}
+		k := &world{t: t, dir: dir, store: s, now: w.now.Add(24 * time.Hour)}
 		k.openDreamer(db, s, perfect)
 		k.withChores()
 		if err := k.d.Settle(t.Context()); err != nil { // as when the program begins
@@ -97,11 +99,19 @@ func TestKilledWhileDreaming(t *testing.T) {
 		case after:
 			done++
 		default:
-			t.Error("memory is neither as before nor as after")
+			t.Errorf("memory is neither as before nor as after: %s\n%s\n%s", k.journal(), cmp.Diff(strings.Split(rows, "\n"), strings.Split(k.rows(), "\n")), cmp.Diff(strings.Split(first, "\n"), strings.Split(k.rows(), "\n")))
 		}
 		_ = db.Close()
 	}
 	t.Logf("%d kills: %d times as before, %d times as after", kills, unchanged, done)
+}
+
+// journal is what the database says of dreams, for a test that fails.
+func (w *world) journal() string {
+	var out string
+	err := w.d.cfg.DB.QueryRow(`SELECT (SELECT group_concat(state || ' ' || batch || ' ' || reason || ' ' || calls, '; ') FROM dream_run) || ', ' ||
+		(SELECT count(*) FROM dream_op) || ' steps, ' || (SELECT count(*) FROM dream_op WHERE undone = 1) || ' refused, chores: ' || coalesce((SELECT group_concat(kind || ' ' || item || ' ' || state, '; ') FROM dream_chore), 'none')`).Scan(&out)
+	return fmt.Sprint(out, " ", err)
 }
 
 // prepareChores adds two tasks that ask for the same, and skills that nobody uses.

@@ -15,6 +15,7 @@ func TestNegations(t *testing.T) {
 		{"Anna boit du vin", "Anna ne boit jamais de vin"}, {"Anna a vu un loup", "Anna n'a jamais vu de loup"}, {"Anna a vu un loup", "Anna n'a vu aucun loup"},
 		{"Anna come carne", "Anna no come carne"}, {"Anna come carne", "Anna ya no come carne"}, {"Anna bebe vino", "Anna no bebe nunca vino"}, {"Anna bebe vino", "Anna nunca bebe vino"}, {"Anna come algo", "Anna no come nada"},
 		{"Anna mangia carne", "Anna non mangia carne"}, {"Anna mangia carne", "Anna non mangia più carne"}, {"Anna beve vino", "Anna non beve mai vino"}, {"Anna mangia carne", "Anna non mangia mai niente"},
+		{"Anna come carne", "Anna não come carne"}, {"Anna come carne", "Anna já não come carne"}, {"Anna bebe vinho", "Anna não bebe nunca vinho"}, {"Anna fuma", "Anna deixou de fumar"},
 		{"安娜吃肉", "安娜不吃肉"}, {"安娜有狗", "安娜没有狗"}, {"安娜喝酒", "安娜不再喝酒"},
 		{"アンナは肉を食べる", "アンナは肉を食べない"}, {"アンナは酒を飲みます", "アンナは酒を飲みません"},
 	} {
@@ -60,6 +61,10 @@ func TestFromTo(t *testing.T) {
 		{"Anna lives in Rome.", "Ben has moved from Berlin to Hamburg.", false},
 		{"Anna's train goes from Berlin to Hamburg.", "Anna lives in Hamburg.", false},
 		{"Anna has moved from Berlin to Hamburg.", "Anna lives in Hamburg.", false},
+		{"Anna lives in Berlin.", "Anna has moved from San Jose to Los Angeles.", true},
+		{"Anna lives in Berlin.", "Anna has moved from renting to Hamburg.", false}, // who knows what that is from
+		{"Anna wohnt in Berlin.", "Anna ist von der Tante nach Hamburg gezogen.", false},
+		{"Anna lives in Rome.", "Anna has moved her desk from downstairs to Paris.", false},
 	} {
 		s := signed(c.a, c.b)
 		if _, got := conflicting(s[0], s[1]); got != c.want {

@@ -13,11 +13,12 @@ import (
 // leaseTime is how long a dream that was cut off keeps others from dreaming.
 const leaseTime = 5 * time.Minute
 
-// lease makes run the one dream at work.
+// lease makes run the one dream at work. One that would last longer than any does is of
+// a clock that was wrong.
 func (d *Dreamer) lease(ctx context.Context, run string) (release func(), err error) {
 	now := d.cfg.Now()
 	done, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_lease (one, holder, until) VALUES (1, ?1, ?2)
-		ON CONFLICT (one) DO UPDATE SET holder = ?1, until = ?2 WHERE until <= ?3`, run, now.Add(leaseTime).UnixMilli(), now.UnixMilli())
+		ON CONFLICT (one) DO UPDATE SET holder = ?1, until = ?2 WHERE until <= ?3 OR until > ?2`, run, now.Add(leaseTime).UnixMilli(), now.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}
@@ -144,7 +145,7 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	return tx.Commit()
 }
 
-// record writes, within the transaction that does them, what was done.
+// record writes, within the transaction that does them, what was done, if anything was.
 func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) error {
 	var held int
 	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM dream_lease WHERE holder = ?`, n.report.Run).Scan(&held); err != nil {
@@ -163,6 +164,9 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 	}
 	if err := n.recordChores(ctx, tx); err != nil {
 		return err
+	}
+	if len(done.Done) == 0 && n.chores.none() {
+		return nil // there is nothing that could be taken back
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'applied', batch = ? WHERE id = ?`, done.Batch, n.report.Run)
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -222,6 +223,9 @@ func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 			fmt.Fprintf(&b, "- %s\n  %s, %s: %s\n  %s, %s: %s\n", say("dream.which", "why", say(q.Why)),
 				q.First, q.FirstAt.Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.Format(time.DateOnly), q.SecondText)
 		}
+	}
+	if b.Len() > 0 && r.Cost.Calls > 0 {
+		b.WriteString(say("dream.cost", "calls", strconv.Itoa(r.Cost.Calls), "tokens", strconv.Itoa(r.Cost.Tokens)) + "\n")
 	}
 	return b.String()
 }

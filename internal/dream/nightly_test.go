@@ -119,6 +119,21 @@ func TestNights(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
+		ctx, stop = context.WithCancel(t.Context())
+		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		time.Sleep(20 * time.Hour)
+		if len(told) != 4 {
+			t.Errorf("%d nights for three that were missed", len(told)-3)
+		}
+		time.Sleep(5 * time.Hour)
+		if len(told) != 5 {
+			t.Errorf("%d nights after those that were missed", len(told)-4)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 		var gaveWay int
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded.Error()).Scan(&gaveWay); err != nil || gaveWay != 1 {
 			t.Errorf("%d, %v", gaveWay, err)
@@ -202,8 +217,11 @@ func TestDigest(t *testing.T) {
 			t.Errorf("no %q in %s", want, got)
 		}
 	}
-	if strings.Contains(got, "their") {
+	if strings.Contains(got, "their") || strings.Contains(got, "tokens") {
 		t.Errorf("%s", got)
+	}
+	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(inEnglish, mine), "I asked a model for it, 3 times, with about 4100 tokens.\n") {
+		t.Errorf("%s", r.Digest(inEnglish, mine))
 	}
 	if got := (Report{State: Nothing}).Digest(inEnglish, mine); got != "" {
 		t.Errorf("%q", got)

@@ -183,7 +183,7 @@ func rank(e memory.Entry) int {
 	case memory.DreamingMerge:
 		r = 1
 	}
-	if e.Kind == memory.Insight {
+	if e.Kind == memory.Insight && r < 3 {
 		r = 0
 	}
 	if e.Pinned {

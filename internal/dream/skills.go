@@ -222,16 +222,16 @@ func (n *night) condense(ctx context.Context, all []skill.Skill) error {
 	if len(long) == 0 || n.d.cfg.Ask == nil || n.silent {
 		return ctx.Err()
 	}
-	if why := n.spent(ctx); why != "" {
-		n.note("%s; the skills wait for the next dream", why)
-		return ctx.Err()
-	}
 	nonce := strings.ToLower(rand.Text()[:8])
 	var content strings.Builder
 	for _, s := range long {
 		fmt.Fprintf(&content, "%s: <data %s>%s</data %s>\n", s.Name, nonce, s.Summary, nonce)
 	}
 	prompt := strings.NewReplacer("{content}", strings.TrimRight(content.String(), "\n"), "{nonce}", nonce, "{count}", strconv.Itoa(longSummary)).Replace(n.d.template(skillFile))
+	if why := n.spent(ctx, prompt); why != "" {
+		n.note("%s; the skills wait for the next dream", why)
+		return ctx.Err()
+	}
 	answer, err := n.put(ctx, prompt)
 	if err != nil {
 		if ctx.Err() == nil {

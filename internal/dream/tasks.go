@@ -230,12 +230,12 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if known > 0 {
 		return false, nil
 	}
-	if why := n.spent(ctx); why != "" {
+	prompt := strings.NewReplacer("{content}", content, "{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
+	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the tasks wait for the next dream", why)
 		n.silent = true
 		return false, nil
 	}
-	prompt := strings.NewReplacer("{content}", content, "{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
 	answer, err := n.put(ctx, prompt)
 	if err != nil {
 		if ctx.Err() == nil {

@@ -28,11 +28,11 @@ var (
 	// A text that has an odd number of them says that something is not so.
 	// What denies in two words, as Romance languages do, counts once.
 	negation = anyOf(`(?:ne |n')\p{L}+(?: \p{L}+)? (?:pas|plus|jamais|rien|personne|guère|aucune?)|no(?: \p{L}+){1,3} (?:nunca|jamás|nada|nadie|ning[uú]n\p{L}*|tampoco)|` +
-		`non(?: \p{L}+){1,3} (?:mai|niente|nulla|nessun\p{L}*|neanche)|ya no|ne plus|не(?: \p{L}+){1,2} (?:никогда|ничего|никого)|` +
+		`não(?: \p{L}+){1,3} (?:nunca|nada|ninguém|nenhuma?)|non(?: \p{L}+){1,3} (?:mai|niente|nulla|nessun\p{L}*|neanche)|ya no|ne plus|не(?: \p{L}+){1,2} (?:никогда|ничего|никого)|` +
 		`not|no|never|none|nobody|nothing|without|cannot|neither|nor|hardly|stopped|quit|gave up|dislikes?|hates?|hated|detests?|` +
 		`[a-z]+n't|no longer|not any ?more|` +
 		`nicht|kein|keine|keinen|keinem|keiner|keines|nie|niemals|niemand|nichts|ohne|kaum|hasst|hasse|aufgehört|` +
-		`keinerlei|niemanden|niemandem|nirgends|weder|pas|jamais|sans|aucune?|rien|nunca|jamás|sin|ningún|ninguna|ninguno|nadie|nada|tampoco|non|senza|niente|nulla|nessun[oa]?|не|нет|без|никогда|никто|ничего`)
+		`keinerlei|niemanden|niemandem|nirgends|weder|pas|jamais|sans|aucune?|rien|nunca|jamás|sin|ningún|ninguna|ninguno|nadie|nada|tampoco|não|ninguém|nenhuma?|deixou de|non|senza|niente|nulla|nessun[oa]?|не|нет|без|никогда|никто|ничего`)
 	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし`)
 
 	// What may be, was once, or depends on something.
@@ -40,7 +40,7 @@ var (
 		`says|said|formerly|once|used to|ex|when|while|before|after|instead|wants?|wanted|plans?|planned|hopes?|wishes|considers?|considering|used|anymore|rather|` +
 		`oder|wenn|falls|außer|aber|nur|bis|vielleicht|eventuell|möglicherweise|könnte|würde|sollte|scheint|wohl|wahrscheinlich|fast|beinahe|glaubt|meint|sagt|früher|` +
 		`ehemals|einst|bevor|nachdem|statt|sondern|will|möchte|wollte|plant|hofft|überlegt|damals|während|als ob|` +
-		`ou|s'il|si (?:je|tu|elle|on|nous|vous|no|non|il|la|le|hay|puede|quiere|può|vuole)|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se (?:non|il|la|può|vuole|fa|è)|или|если|но|только|возможно`)
+		`ou|s'il|si (?:je|tu|elle|on|nous|vous|no|non|il|la|le|hay|puede|quiere|può|vuole)|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se (?:non|il|la|può|vuole|fa|è)|mas|só|talvez|или|если|но|только|возможно`)
 
 	// What says that something is not as it was. Also adds, and changes nothing.
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
@@ -75,7 +75,7 @@ var (
 changed change switched stopped quit become became got get gone time times day days week weeks month months year years last ago these
 jetzt nun neuerdings inzwischen mittlerweile seit neue neuer neues neuen neu aktuell stattdessen wieder noch schon eigentlich wirklich auch heute endlich immer meist meistens mehr
 gewechselt umgestellt geändert aufgehört geworden tag tage tagen woche wochen monat monate monaten jahr jahre jahren letzten letzter letztes letzte
-not never none without cannot no nicht kein keine keinen nie niemals ohne nichts`)
+not never none without cannot no nicht kein keine keinen nie niemals ohne nichts não nunca`)
 )
 
 // alike are words that mean the same when it is asked whether something is so or not.

@@ -1,0 +1,401 @@
+package dream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"reverie/internal/memory"
+	"reverie/internal/task"
+)
+
+// exec changes the database behind everybody's back.
+func (w *world) exec(query string, args ...any) {
+	w.t.Helper()
+	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestLeaseInTime: who asks on and on keeps the lease; one of a clock that was wrong by
+// years keeps nobody from dreaming.
+func TestLeaseInTime(t *testing.T) {
+	var others []error
+	w := newWorld(t, facts(), nil)
+	w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
+		if w.calls++; w.calls > 9 {
+			return "", errors.New("two dream at once")
+		}
+		w.now = w.now.Add(leaseTime - time.Second)
+		other, err := Open(w.d.cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		_, err = other.Dream(t.Context(), Options{DryRun: true})
+		others = append(others, err)
+		return perfect(w, prompt)
+	}
+	w.dream(Options{})
+	if len(others) < 3 || slices.ContainsFunc(others, func(err error) bool { return !errors.Is(err, ErrBusy) }) {
+		t.Errorf("%d requests, and meanwhile %v", len(others), others)
+	}
+	w.d.cfg.Ask = nil
+	w.exec(`INSERT INTO dream_lease (one, holder, until) VALUES (1, 'gone', ?)`, w.now.AddDate(9, 0, 0).UnixMilli())
+	w.dream(Options{})
+}
+
+// TestVerdictsAreKept: what a model said of a pair is not asked again, also not of a
+// program that began anew and looks at everything; another model is asked once, and the
+// first is still known when it is back.
+func TestVerdictsAreKept(t *testing.T) {
+	w := newWorld(t, facts(), always("neither"))
+	model := "one"
+	again := func(want bool) {
+		t.Helper()
+		w.calls, w.now = 0, w.now.Add(24*time.Hour)
+		w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`) // everything is looked at, and the week's requests are there
+		w.openDreamer(w.d.cfg.DB, w.store, always("neither"))
+		w.d.cfg.Model = func() string { return model }
+		for range 6 {
+			w.dream(Options{})
+			w.exec(`UPDATE dream_run SET mark = 0, at = at - 700000000`)
+			w.now = w.now.Add(time.Hour)
+		}
+		if (w.calls > 0) != want {
+			t.Errorf("%s: %d requests", model, w.calls)
+		}
+	}
+	again(true)
+	again(false)
+	for pair, n := range w.asked {
+		if n > 1 {
+			t.Errorf("%s was asked %d times", pair, n)
+		}
+	}
+	model = "another"
+	again(true)
+	again(false)
+	model = "one"
+	again(false)
+}
+
+// TestDoneButNotToItsEnd: what was done is not told as if it were not, and can be taken back.
+func TestDoneButNotToItsEnd(t *testing.T) {
+	c, _ := newSkills(t)
+	c.d.cfg.Ask = nil
+	for _, text := range []string{"Ben likes green tea.", "Ben likes green tea, with milk."} {
+		if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: day0}, "test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.d.fault = func(point string) {
+		if point == "applied" {
+			c.exec(`ALTER TABLE dream_chore RENAME TO away`)
+		}
+	}
+	r := c.dream(Options{})
+	c.exec(`ALTER TABLE away RENAME TO dream_chore`)
+	c.d.fault = func(string) {}
+	if r.State != AppliedState || r.Reason != "" || len(r.Merged) != 1 || len(r.Skills) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "the files of skills wait for the next dream") {
+		t.Errorf("%+v", r)
+	}
+	if back, err := c.d.Undo(t.Context(), ""); err != nil || len(back.Back) != 1 {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// TestNothingLeftToDo: a dream whose only step came too late did nothing, and is not the
+// one that is taken back.
+func TestNothingLeftToDo(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	first := w.dream(Options{})
+	if len(first.Merged) != 1 {
+		t.Fatalf("%+v", first)
+	}
+	w.now = w.now.Add(time.Hour)
+	late, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ben likes green tea, with milk, mostly.", Source: memory.Harvest, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned := false
+	w.d.fault = func(point string) {
+		if point == "snapshot" {
+			planned = true
+			w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
+		}
+	}
+	r := w.dream(Options{Now: true})
+	w.d.fault = func(string) {}
+	if !planned || r.State != Nothing || len(r.Merged) != 0 {
+		t.Fatalf("%t, %+v", planned, r)
+	}
+	if back, err := w.d.Undo(t.Context(), ""); err != nil || back.Run != first.Run {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// TestTasksWithoutMemories: when all that was done to memories is taken back, because it is
+// not found, what was done to tasks stays done, is told, and is taken back like any dream.
+func TestTasksWithoutMemories(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	c := &choreWorld{world: w, ids: map[string]string{}}
+	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
+	c.exec(`INSERT INTO room (id) VALUES (?)`, room)
+	c.add("Water the plants", nil)
+	c.add("water the plants!", nil)
+	before, rows := w.rows(), c.taskRows()
+	tries := 0
+	w.d.fault = func(point string) {
+		if point == "applied" {
+			if tries++; tries == 1 {
+				w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE 'Ben likes%')`)
+			}
+		}
+	}
+	r := w.dream(Options{})
+	w.d.fault = func(string) {}
+	if tries != 2 || r.State != AppliedState || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
+		t.Fatalf("%d tries, %+v", tries, r)
+	}
+	back, err := w.d.Undo(t.Context(), "")
+	if err != nil || back.Run != r.Run || len(back.Chores) != 1 || c.taskRows() != rows || w.rows() != before {
+		t.Errorf("%+v, %v\n%s", back, err, c.taskRows())
+	}
+	if _, err := w.d.Undo(t.Context(), ""); !errors.Is(err, ErrNothing) {
+		t.Errorf("taken back twice: %v", err)
+	}
+}
+
+// TestWhatWasDroppedIsTriedAgain: after three attempts a dream gives up for tonight; what it
+// did not come to is dreamt the next night.
+func TestWhatWasDroppedIsTriedAgain(t *testing.T) {
+	facts := home("")
+	for _, who := range []string{"Carla", "David"} {
+		facts = append(facts, fact{key: who, at: 3, texts: []string{who + " likes green tea.", who + " likes green tea, with milk."}})
+	}
+	w := newWorld(t, facts, perfect)
+	names := []string{"Ben", "Carla", "David"}
+	tries := 0
+	w.d.fault = func(point string) {
+		if point == "applied" {
+			w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, names[tries]+" likes%")
+			w.exec(`UPDATE memory_change SET n = n + 5000`) // so that the index itself is asked
+			tries++
+		}
+	}
+	if r := w.dream(Options{}); r.State != Nothing || tries != 3 {
+		t.Fatalf("%d tries, %+v", tries, r)
+	}
+	w.d.fault = func(string) {}
+	w.now = w.now.Add(24 * time.Hour)
+	if r := w.dream(Options{}); len(r.Superseded) != 1 || len(r.Merged) != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSameWordsAreFoundWhereTheyWere: who says the same as many others, in the same words
+// twice, is known once: the search finds it as far down as before.
+func TestSameWordsAreFoundWhereTheyWere(t *testing.T) {
+	var all []fact
+	for i, who := range []string{"Anna", "Ben", "Carla", "David", "Elif", "Farid", "Gwen", "Hamish", "Imogen", "Jasper", "Keziah", "Lorcan", "Maeve", "Niall", "Orla", "Una"} {
+		for k, text := range []string{" is race officer on the last Saturday of the month.", " runs the committee boat on the last Saturday of the month.", " never learned to swim butterfly.", " pays £425 a year in dues."} {
+			all = append(all, fact{key: fmt.Sprint(who, k), at: i + 3*k, texts: []string{who + text, strings.ToLower(who) + text}})
+		}
+	}
+	w := newWorld(t, all, nil)
+	if r := w.dream(Options{}); len(r.Merged) != 64 || len(r.Notes) != 0 {
+		t.Errorf("%d merged, %q", len(r.Merged), r.Notes)
+	}
+}
+
+// TestUnfinishedCopies: what a program left that was killed while it kept a copy goes with
+// the next dream.
+func TestUnfinishedCopies(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	dir := filepath.Join(w.dir, Folder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dream_1.db.part", "dream_1.db.part-journal"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.dream(Options{})
+	if left, err := filepath.Glob(filepath.Join(dir, "*part*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+}
+
+// TestNoRoomForACopy: without a copy nothing is changed, and the report and the digest say
+// why; when there is room the same is dreamt.
+func TestNoRoomForACopy(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("mounting a small disk needs root")
+	}
+	w := newWorld(t, home(""), perfect)
+	dir := filepath.Join(w.dir, Folder)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("cannot mount a small disk here: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	before := w.rows()
+	r, err := w.d.Dream(t.Context(), Options{})
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "no copy could be kept") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "no copy could be kept") {
+		t.Error(text)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {
+		t.Errorf("%s, %v", b, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*.db*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	calls := w.calls
+	w.now = w.now.Add(24 * time.Hour)
+	if r := w.dream(Options{}); len(r.Merged) != 1 || len(r.Superseded) != 1 || w.calls != calls {
+		t.Errorf("%d more requests, %+v", w.calls-calls, r)
+	}
+}
+
+// TestWhatPeopleSaidStays: what a person wrote is never put away, whatever kind it has, and
+// what was only heard takes its place on nobody's word but theirs; not even for what the
+// plan alone would do.
+func TestWhatPeopleSaidStays(t *testing.T) {
+	for _, source := range []memory.Source{memory.UserExplicit, memory.FromFile} {
+		for _, kind := range []memory.Kind{memory.Fact, memory.Happening, memory.Insight} {
+			for _, verdict := range []string{"keep_second", "duplicate"} {
+				w := newWorld(t, nil, always(verdict))
+				w.now = time.Now().AddDate(2, 0, 0)
+				said, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)}, "test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, text := range []string{"Anna has moved to Hamburg.", "Anna lives in Berlin, near the park.", "Anna resides in Berlin."} {
+					if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: w.now.AddDate(-1, i, 0)}, "test"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := w.dream(Options{})
+				if got := w.byID(said.ID); got.State != memory.Active || got.By != "" {
+					t.Errorf("%s %s, %s: %+v by %+v", source, kind, verdict, got, r)
+				}
+			}
+		}
+	}
+}
+
+// TestAnswers: who forgets one of two that were asked about keeps the other; who says it
+// again in own words is believed, and asked no more.
+func TestAnswers(t *testing.T) {
+	same := home("")
+	same[1].at = same[0].at
+	ask := func() (*world, Question) {
+		t.Helper()
+		w := newWorld(t, same, perfect)
+		w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
+			return answerAll(prompt, func(a, b string) string {
+				if strings.Contains(a, "Anna") && strings.Contains(b, "Anna") && strings.Contains(a, "Berlin") != strings.Contains(b, "Berlin") {
+					return "update"
+				}
+				return "neither"
+			}), nil
+		}
+		r := w.dream(Options{})
+		if len(r.Questions) != 1 {
+			t.Fatalf("%+v", r)
+		}
+		return w, r.Questions[0]
+	}
+	w, q := ask()
+	gone, stays := q.First, q.Second
+	if w.byID(gone).Text != "Anna lives in Berlin." {
+		gone, stays = stays, gone
+	}
+	if _, err := w.store.Forget(t.Context(), everything, gone); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	if r := w.dream(Options{}); len(r.Questions) != 0 || w.byID(stays).State != memory.Active {
+		t.Errorf("%+v", r)
+	}
+	w, _ = ask()
+	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, ObservedAt: w.now}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(24 * time.Hour)
+	w.exec(`UPDATE memory SET created_at = ?1, updated_at = ?1 WHERE source = 'user_explicit'`, w.now.Add(-time.Hour).UnixMilli())
+	r := w.dream(Options{})
+	if len(r.Questions) != 0 || len(r.Superseded) != 1 || r.Superseded[0].Text != "Anna lives in Berlin." {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSlowModel: a model that never answers costs the night's minutes and no more, and the
+// rest of the night is done.
+func TestSlowModel(t *testing.T) {
+	w := newWorld(t, facts(), nil)
+	w.d.cfg.Budget.Time = 20 * time.Millisecond
+	w.d.cfg.Ask = func(ctx context.Context, _, _ string) (string, error) {
+		if until, ok := ctx.Deadline(); !ok || time.Until(until) > w.d.cfg.Budget.Time {
+			t.Errorf("it is waited for until %v", until)
+		}
+		w.calls++
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	if r := w.dream(Options{}); len(r.Merged) == 0 || len(r.Superseded) > 0 || w.calls != 1 || len(r.Notes) == 0 {
+		t.Errorf("%d requests, %+v", w.calls, r)
+	}
+}
+
+// TestTokensAreHeld: no request is made for which not enough is left, but for the first.
+func TestTokensAreHeld(t *testing.T) {
+	w := newWorld(t, facts(), always("neither"))
+	one := w.dream(Options{DryRun: true}).Cost
+	if one.Calls < 3 {
+		t.Fatalf("%+v", one)
+	}
+	const answer = 200 // of one request, at most
+	for most := 1000; most < 6000; most += 700 {
+		w.d.cfg.Budget.Tokens = most
+		w.exec(`DELETE FROM dream_seen`)
+		if r := w.dream(Options{DryRun: true}); r.Cost.Calls == 0 || r.Cost.Tokens > most+answer || !strings.Contains(strings.Join(r.Notes, "\n"), "tokens are used up") {
+			t.Errorf("%+v of %d: %q", r.Cost, most, r.Notes)
+		}
+	}
+}
+
+// TestDaysInUse: whether a skill is used cannot be told of a few days, with tasks or without.
+func TestDaysInUse(t *testing.T) {
+	for _, tasks := range []bool{true, false} {
+		for days, want := range map[int]int{daysInUse: 2, daysInUse - 1: 0} {
+			c, _ := newSkills(t)
+			c.d.cfg.Ask = nil
+			if !tasks {
+				c.d.cfg.Tasks = nil
+				want += flag(want > 0) // the one that a task speaks of
+			}
+			c.exec(`UPDATE message SET at = 1 WHERE sender <> '' AND at > ? AND id NOT IN (SELECT id FROM message WHERE sender <> '' ORDER BY at DESC LIMIT ?)`, c.now.Add(-unused).UnixMilli(), days)
+			if r := c.dream(Options{Phases: []Phase{Skills}}); len(r.Skills) != want {
+				t.Errorf("tasks %t, %d days: %+v", tasks, days, r.Skills)
+			}
+		}
+	}
+}

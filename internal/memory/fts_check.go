@@ -247,7 +247,7 @@ func (v *verifier) compare(ctx context.Context, tx queryer, all []source) error 
 			df = map[string]int{}
 			v.df[scopeOf(m.row)] = df
 		}
-		for t := range terms {
+		for _, t := range terms {
 			df[t]++
 		}
 		d := v.docs[scopeOf(m.row)]

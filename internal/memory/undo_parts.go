@@ -288,7 +288,7 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 		if n > 0 {
 			size = grown(size, took)
 		}
-		if err := rest(ctx, importPause); err != nil {
+		if err := pause(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -296,6 +296,9 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
+	if c.made != nil {
+		return s.index.add(c.ctx, c.tx, c.made)
+	}
 	if !c.loose {
 		return s.indexer(c.ctx, c.tx, c.rows)
 	}

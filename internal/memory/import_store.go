@@ -29,7 +29,8 @@ const (
 // is imported (BadLines). Then it adds them part by part, as one batch, each part
 // wholly or not at all. Lines that are there already are left alone, so what was
 // cut off is completed by importing the file again; that is a batch of its own.
-// What was to be forgotten is left out. Two imports at once wait for each other.
+// What was taken back (Undo) is added again; what was put away is there, and what was
+// to be forgotten is left out. Two imports at once wait for each other.
 func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
 	free, err := m.Store.guardLarge()
 	if err != nil {
@@ -269,12 +270,20 @@ func textKey(scope Scope, hash, conversation string, seq int) int64 {
 	return hash64("text", string(scope), hash, conversation, strconv.Itoa(seq))
 }
 
-// learn reads what is in scope, once.
+// takenBack is true of an entry whose coming was taken back: of what was done to it, the
+// last takes back (what took back …) its coming. What somebody put away is not undone.
+const takenBack = `(state = 'archived' AND EXISTS (
+	WITH RECURSIVE back (op, undoes) AS (
+		SELECT op, undoes FROM memory_op WHERE seq = (SELECT max(seq) FROM memory_op WHERE entry = memory.id) AND undoes <> 0
+		UNION ALL SELECT o.op, o.undoes FROM back CROSS JOIN memory_op AS o ON o.seq = back.undoes WHERE back.undoes <> 0)
+	SELECT 1 FROM back WHERE op = 'add'))`
+
+// learn reads what is in scope, once. What was undone may come again.
 func (k known) learn(ctx context.Context, db querier, scope Scope) error {
 	if k.scopes[scope] {
 		return nil
 	}
-	rows, err := db.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ? AND state <> 'forgotten'`, scope)
+	rows, err := db.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ? AND state <> 'forgotten' AND NOT `+takenBack, scope)
 	if err != nil {
 		return err
 	}

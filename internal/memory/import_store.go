@@ -51,7 +51,7 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	run.known = newKnown()
-	conn, done, err := m.Store.roomy(ctx)
+	conn, done, err := roomy(ctx, m.Store.db)
 	if err != nil {
 		return ImportResult{}, run.explain(name, err)
 	}
@@ -352,8 +352,8 @@ func settle(ctx context.Context, conn *sql.Conn) error {
 // of: without it, and if each part begins with an empty cache, pages are written
 // and read again all the time. It leaves it to pause to empty the log. done gives
 // it back as it was.
-func (s *Store) roomy(ctx context.Context) (conn *sql.Conn, done func(), err error) {
-	if conn, err = s.db.Conn(ctx); err != nil {
+func roomy(ctx context.Context, db *sql.DB) (conn *sql.Conn, done func(), err error) {
+	if conn, err = db.Conn(ctx); err != nil {
 		return nil, nil, fmt.Errorf("memory: %w", err)
 	}
 	var room, log int

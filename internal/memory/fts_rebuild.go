@@ -1,9 +1,11 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,14 +26,18 @@ var indexTables = []string{"fts", "doc", "term", "scope"}
 // longer in use.
 const inUse, beingMade, outOfUse = "index_", "fresh_", "stale_"
 
-// errInterrupted says that somebody removed the index that was being made.
-var errInterrupted = errors.New("somebody forgot something meanwhile, or makes the index anew as well")
+// errInterrupted says that somebody removed the index that was being made, or that it is
+// better begun anew.
+var errInterrupted = errors.New("somebody forgot something meanwhile, changed very much, or makes the index anew as well; try again")
 
 // rebuildAttempts is how often it is begun anew.
 const rebuildAttempts = 5
 
 // lastly is how many changed texts may be left for the moment when the indexes change places.
 const lastly = 200
+
+// mostGone is how many texts may be taken out of it again: that is slow (indexChange).
+const mostGone = 500
 
 // Rebuild implements index. Until it is done, and if it fails, the old index stays.
 func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
@@ -69,7 +75,11 @@ func (r *rebuild) run(ctx context.Context, progress func(done, total int)) error
 		return err
 	}
 	for left := lastly + 1; left > lastly; {
-		if err := r.in(ctx, func(tx *sql.Tx) (err error) { left, err = r.catchUp(ctx, tx); return err }); err != nil {
+		err := r.in(ctx, func(tx *sql.Tx) (err error) { left, err = r.catchUp(ctx, tx); return err })
+		if err == nil && left > lastly {
+			err = pause(ctx, r.conn)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -127,8 +137,8 @@ var fresh = func() *strings.Replacer {
 	return strings.NewReplacer(names...)
 }()
 
-// write takes gone out of the index that is being made and puts all in.
-func (r *rebuild) write(ctx context.Context, tx *sql.Tx, gone []int64, all []*made) error {
+// check is errInterrupted if the index that is being made is not ours any more.
+func (r *rebuild) check(ctx context.Context, tx *sql.Tx) error {
 	var ours bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'fresh_run')`).Scan(&ours)
 	if err == nil && ours {
@@ -137,7 +147,12 @@ func (r *rebuild) write(ctx context.Context, tx *sql.Tx, gone []int64, all []*ma
 	if err == nil && !ours {
 		err = errInterrupted
 	}
-	if err != nil {
+	return err
+}
+
+// write takes gone out of the index that is being made and puts all in.
+func (r *rebuild) write(ctx context.Context, tx *sql.Tx, gone []int64, all []*made) error {
+	if err := r.check(ctx, tx); err != nil {
 		return err
 	}
 	p := prepare(tx)
@@ -180,6 +195,9 @@ func (r *rebuild) fill(ctx context.Context, progress func(done, total int)) erro
 
 // catchUp writes what was changed since, and says how many texts that were.
 func (r *rebuild) catchUp(ctx context.Context, tx *sql.Tx) (int, error) {
+	if err := r.check(ctx, tx); err != nil {
+		return 0, err
+	}
 	entries, err := list[int64](ctx, tx, `SELECT n FROM memory WHERE id IN (SELECT entry FROM memory_op WHERE seq > ?) ORDER BY n`, r.op)
 	if err != nil {
 		return 0, err
@@ -203,11 +221,27 @@ func (r *rebuild) catchUp(ctx context.Context, tx *sql.Tx) (int, error) {
 			all = append(all, some...)
 		}
 	}
+	if slow, err := r.slow(ctx, tx, gone); err != nil || slow {
+		return 0, cmp.Or(err, errInterrupted)
+	}
 	if err := r.write(ctx, tx, gone, r.f.words.makeAll(all)); err != nil {
 		return 0, err
 	}
 	return len(gone), tx.QueryRowContext(ctx, `SELECT max(?, coalesce((SELECT max(seq) FROM memory_op), 0)), max(?, coalesce((SELECT max(seq) FROM memory_turn_change), 0))`,
 		r.op, r.turn).Scan(&r.op, &r.turn)
+}
+
+// slow reports whether more of gone is in the index that is being made than may be.
+func (r *rebuild) slow(ctx context.Context, tx *sql.Tx, gone []int64) (bool, error) {
+	if len(gone) <= mostGone {
+		return false, nil
+	}
+	docs, err := json.Marshal(gone)
+	if err != nil {
+		return false, err
+	}
+	n, err := list[int](ctx, tx, `SELECT count(*) FROM json_each(?) AS j CROSS JOIN fresh_doc AS d ON d.doc = j.value`, string(docs))
+	return err == nil && n[0] > mostGone, err
 }
 
 // swap puts the index that was made in the place of the one in use.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -150,4 +151,32 @@ func TestForgettingWhileTheIndexIsMade(t *testing.T) {
 	if n := occurrences(t, filepath.Join(s.dir, "bot.db"), "zanzibar"); n > 0 {
 		t.Errorf("the word is still %d times in the database", n)
 	}
+}
+
+// When very much goes while the index is made, it is quicker to begin anew.
+func TestMuchGoesWhileTheIndexIsMade(t *testing.T) {
+	s := filled(t)
+	lines := ""
+	for n := range mostGone + 1 {
+		lines += fmt.Sprintf("{\"text\":\"pelican %d\",\"conversation\":\"p\",\"seq\":%d}\n", n, n)
+	}
+	got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(lines))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []int
+	if err := s.index.Rebuild(t.Context(), func(done, total int) {
+		if told = append(told, total); len(told) > 1 {
+			return
+		}
+		if _, err := s.Undo(t.Context(), everything, got.Batch); err != nil {
+			t.Fatal(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 4 { // entries and messages, twice
+		t.Errorf("told %v", told)
+	}
+	sound(t, s)
 }

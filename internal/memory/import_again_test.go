@@ -48,7 +48,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 				t.Fatalf("after the undoing: %q", got)
 			}
 			undo(undo(undone)) // there again, and gone again
-			batch = again(4, 0, 0)
+			again(4, 0, 0)
 			if got := texts(t, s, Private(owner)); got != "the boat is blue|the heron is grey|the tea is cold" {
 				t.Errorf("known: %q", got)
 			}

@@ -85,6 +85,21 @@ func (f *FTS) think(ctx context.Context) {
 	go f.readAll(context.WithoutCancel(ctx))
 }
 
+// Warm reads the index into memory before anybody asks, so that the first questions are
+// answered as fast as those that follow. It returns when that is done, or when somebody
+// else is at it. An index that is too large is left alone, and one that cannot be read
+// says so to those who ask.
+func (f *FTS) Warm(ctx context.Context) {
+	k := &f.keeper
+	k.mu.Lock()
+	busy := k.reading || k.all != nil
+	k.reading = k.reading || !busy
+	k.mu.Unlock()
+	if !busy {
+		f.readAll(ctx)
+	}
+}
+
 // catchUp brings the concordance to the change n, or throws it away.
 func (f *FTS) catchUp(ctx context.Context, n int64) {
 	k := &f.keeper

@@ -13,7 +13,7 @@ import (
 // warm makes f answer from its concordance, which it has afterwards.
 func warm(t testing.TB, f *FTS) {
 	t.Helper()
-	f.readAll(t.Context())
+	f.Warm(t.Context())
 	if c := f.current(t.Context()); c == nil {
 		t.Fatal("there is no concordance of the index")
 	}
@@ -234,4 +234,26 @@ func TestConcordanceOfNamedTexts(t *testing.T) {
 	if added == 0 {
 		t.Error("nothing was added")
 	}
+}
+
+// Whoever makes the concordance ahead of the questions, however often, does not keep
+// them from making it anew later.
+func TestConcordanceAheadOfQuestions(t *testing.T) {
+	f, _ := labelled(t)
+	f.Warm(t.Context())
+	f.Warm(t.Context())
+	if f.keeper.all == nil || f.keeper.reading || f.keeper.asked != 0 {
+		t.Fatalf("reading %v, %d questions in vain", f.keeper.reading, f.keeper.asked)
+	}
+	f.keeper.mu.Lock()
+	f.keeper.forget()
+	f.keeper.mu.Unlock()
+	warm(t, f)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.keeper.mu.Lock()
+	f.keeper.forget()
+	f.keeper.mu.Unlock()
+	f.Warm(gone) // in vain
+	warm(t, f)
 }

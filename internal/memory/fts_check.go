@@ -31,48 +31,6 @@ func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
 // and what no longer holds comes behind them.
 const sourceOrder = ` ORDER BY scope, conversation, 2, seq, n`
 
-// Rebuild implements index. Until it is done, and if it fails, the old index
-// stays.
-func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	tx, err := f.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	defer tx.Rollback()
-	if err := f.rebuild(ctx, tx, progress); err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	return nil
-}
-
-func (f *FTS) rebuild(ctx context.Context, tx *sql.Tx, progress func(done, total int)) error {
-	var table string
-	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
-		return err
-	}
-	for _, s := range []string{
-		`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1), ('hashsize', 16777216)`,
-		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`,
-		`UPDATE memory_change SET n = n + 1`, // who has a list of what is in it makes another
-	} {
-		if _, err := tx.ExecContext(ctx, s); err != nil {
-			return err
-		}
-	}
-	return eachSource(ctx, tx, func(all []source, done, total int) error {
-		if err := f.index(ctx, tx, nil, all); err != nil {
-			return err
-		}
-		if progress != nil {
-			progress(done, total)
-		}
-		return nil
-	})
-}
-
 // indexedAtOnce is how many texts are made terms of before they are written.
 const indexedAtOnce = 4000
 
@@ -247,7 +205,7 @@ func (v *verifier) compare(ctx context.Context, tx queryer, all []source) error 
 			df = map[string]int{}
 			v.df[scopeOf(m.row)] = df
 		}
-		for t := range terms {
+		for _, t := range terms {
 			df[t]++
 		}
 		d := v.docs[scopeOf(m.row)]

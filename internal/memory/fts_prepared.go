@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"strings"
 )
 
 // prepared is a transaction that prepares each statement once: parsing SQL is
@@ -11,6 +12,7 @@ import (
 type prepared struct {
 	tx    *sql.Tx
 	stmts map[string]*sql.Stmt
+	names *strings.Replacer // what tables are called instead; may be nil
 }
 
 func prepare(tx *sql.Tx) *prepared { return &prepared{tx: tx, stmts: map[string]*sql.Stmt{}} }
@@ -47,7 +49,11 @@ func (p *prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := p.stmts[query]; s != nil {
 		return s, nil
 	}
-	s, err := p.tx.PrepareContext(ctx, query)
+	named := query
+	if p.names != nil {
+		named = p.names.Replace(query)
+	}
+	s, err := p.tx.PrepareContext(ctx, named)
 	if err == nil {
 		p.stmts[query] = s
 	}

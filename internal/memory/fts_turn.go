@@ -70,8 +70,8 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	case err != nil:
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	if err := f.updateTurns(ctx, tx, n); err != nil {
-		return err
+	if err := errors.Join(removeUnused(ctx, tx), f.updateTurns(ctx, tx, n)); err != nil {
+		return fmt.Errorf("take a message back: %w", err)
 	}
 	if err := f.commit(tx); err != nil {
 		return fmt.Errorf("take a message back: %w", err)

@@ -84,6 +84,7 @@ type made struct {
 	near                string
 	around              []int64 // the documents that near is of (Flat)
 	chars, words, marks int
+	terms               []string // that count as being in it, each once
 }
 
 const (
@@ -112,7 +113,14 @@ func (a *analyser) make(s source) made {
 	return m
 }
 
-// makeAll is make of all, of many on every processor there is: the database waits
+// prepare is make, with all that the index wants to know.
+func (a *analyser) prepare(s source) *made {
+	m := a.make(s)
+	m.terms = distinct(m.body, m.day, m.names)
+	return &m
+}
+
+// makeAll is prepare of all, of many on every processor there is: the database waits
 // for it.
 func (a *analyser) makeAll(all []source) []*made {
 	out := make([]*made, len(all))
@@ -122,8 +130,7 @@ func (a *analyser) makeAll(all []source) []*made {
 		// go: ends when its texts are done, which is waited for
 		wait.Go(func() {
 			for i := first; i < min(first+some, len(all)); i++ {
-				m := a.make(all[i])
-				out[i] = &m
+				out[i] = a.prepare(all[i])
 			}
 		})
 	}
@@ -184,15 +191,14 @@ func hash64(parts ...string) int64 {
 	return int64(h.Sum64() | 1) // never 0, which means none
 }
 
-// distinct are the terms that count as being in the document.
-func distinct(fields ...string) map[string]struct{} {
-	out := map[string]struct{}{}
+// distinct are the terms that count as being in the document, each once.
+func distinct(fields ...string) []string {
+	var out []string
 	for _, f := range fields {
-		for t := range strings.FieldsSeq(f) {
-			out[t] = struct{}{}
-		}
+		out = append(out, strings.Fields(f)...)
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // indexWriter changes the index within one transaction.
@@ -225,16 +231,39 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 	return f.indexWith(ctx, p, gone, all)
 }
 
-func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []source) error {
-	w := &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
-		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
-	if err := w.write(ctx, gone, all); err != nil {
+// add puts all in, which are new and were made ahead.
+func (f *FTS) add(ctx context.Context, tx *sql.Tx, all []*made) error {
+	p := prepare(tx)
+	defer p.close()
+	docs := make([]int64, len(all))
+	for i, m := range all {
+		docs[i] = m.doc
+	}
+	f.keeper.note(tx, docs, nil)
+	if err := f.writer(p).insertAll(ctx, all); err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
 	return nil
 }
 
-func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) error {
+func (f *FTS) writer(tx *prepared) *indexWriter {
+	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
+		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
+}
+
+func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []source) error {
+	w := f.writer(tx)
+	err := w.removeAll(ctx, gone)
+	if err == nil {
+		err = w.insertAll(ctx, w.f.words.makeAll(all))
+	}
+	if err != nil {
+		return fmt.Errorf("index memories: %w", err)
+	}
+	return nil
+}
+
+func (w *indexWriter) removeAll(ctx context.Context, gone []int64) error {
 	// Rows that do not follow each other are written out one by one.
 	slices.SortFunc(gone, func(a, b int64) int { return cmp.Compare(max(a, -a), max(b, -b)) })
 	for _, doc := range gone {
@@ -242,10 +271,24 @@ func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) err
 			return err
 		}
 	}
-	for _, m := range w.f.words.makeAll(all) {
-		if err := w.insert(ctx, m); err != nil {
+	return nil
+}
+
+// insertAll puts all in, and writes what came of it and of what was removed.
+func (w *indexWriter) insertAll(ctx context.Context, all []*made) error {
+	docs := bulk{tx: w.tx, insert: `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks)`, width: 10}
+	for _, m := range all {
+		if err := w.insert(ctx, &docs, m); err != nil {
 			return err
 		}
+	}
+	if err := docs.flush(ctx); err != nil {
+		return err
+	}
+	// What was written to the full-text table so far is put away before a statement of
+	// several rows, so they come first; and for that reason it is written row by row.
+	if err := w.statistics(ctx); err != nil {
+		return err
 	}
 	for _, place := range slices.Sorted(maps.Keys(w.spots)) {
 		if err := w.neighbours(ctx, place, w.spots[place]); err != nil {
@@ -258,7 +301,7 @@ func (w *indexWriter) write(ctx context.Context, gone []int64, all []source) err
 			return err
 		}
 	}
-	return w.statistics(ctx)
+	return nil
 }
 
 func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error {
@@ -297,7 +340,7 @@ func (w *indexWriter) mark(place int64, seq int, doc int64) {
 }
 
 // count notes that documents with terms came (by = 1) or went (-1).
-func (w *indexWriter) count(scope int64, by, words int, terms map[string]struct{}) {
+func (w *indexWriter) count(scope int64, by, words int, terms []string) {
 	d := w.docs[scope]
 	w.docs[scope] = [2]int{d[0] + by, d[1] + by*words}
 	df := w.df[scope]
@@ -305,23 +348,22 @@ func (w *indexWriter) count(scope int64, by, words int, terms map[string]struct{
 		df = map[string]int{}
 		w.df[scope] = df
 	}
-	for t := range terms {
+	for _, t := range terms {
 		df[t] += by
 	}
 }
 
-func (w *indexWriter) insert(ctx context.Context, m *made) error {
+func (w *indexWriter) insert(ctx context.Context, docs *bulk, m *made) error {
 	scope, err := w.scope(ctx, m.scope)
 	if err != nil {
 		return err
 	}
 	m.row = rowOf(m.class, scope, m.doc)
-	if err := w.exec(ctx, `INSERT INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
+	if err := docs.add(ctx, m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 		return err
 	}
 	w.fresh[m.row] = m
-	w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
+	w.count(scope, 1, m.words, m.terms)
 	w.mark(m.place, m.seq, m.doc)
 	return nil
 }
@@ -457,12 +499,13 @@ func (w *indexWriter) statistics(ctx context.Context) error {
 			return err
 		}
 		df := w.df[scope]
+		more := bulk{tx: w.tx, insert: `INSERT OR FAIL INTO index_term (scope, term, df)`, after: ` ON CONFLICT DO UPDATE SET df = df + excluded.df`, width: 3}
 		for _, term := range slices.Sorted(maps.Keys(df)) {
 			by := df[term]
 			var err error
 			switch {
 			case by > 0:
-				err = w.exec(ctx, `INSERT INTO index_term (scope, term, df) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET df = df + excluded.df`, scope, term, by)
+				err = more.add(ctx, scope, term, by)
 			case by < 0:
 				err = w.exec(ctx, `UPDATE index_term SET df = df + ?3 WHERE scope = ?1 AND term = ?2`, scope, term, by)
 				if err == nil {
@@ -472,6 +515,9 @@ func (w *indexWriter) statistics(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+		}
+		if err := more.flush(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

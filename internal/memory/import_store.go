@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -21,6 +21,7 @@ const (
 	importPause = 110 * time.Millisecond
 
 	firstPart, smallestPart, largestPart = 2000, 200, 12_000 // lines
+	largestBytes                         = 8 << 20           // of their texts
 )
 
 // Import adds the lines of r, which people know as name. It reads r twice, and
@@ -28,7 +29,8 @@ const (
 // is imported (BadLines). Then it adds them part by part, as one batch, each part
 // wholly or not at all. Lines that are there already are left alone, so what was
 // cut off is completed by importing the file again; that is a batch of its own.
-// What was to be forgotten is left out. Two imports at once wait for each other.
+// What was taken back (Undo) is added again; what was put away is there, and what was
+// to be forgotten is left out. Two imports at once wait for each other.
 func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
 	free, err := m.Store.guardLarge()
 	if err != nil {
@@ -38,7 +40,7 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 	if err := m.Store.tidy(ctx, nil); err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
 	}
-	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, batch: newBatch(), size: firstPart, known: newKnown()}
+	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, batch: newBatch(), began: m.Store.now().UTC().Truncate(time.Millisecond), size: firstPart, known: newKnown()}
 	if m.atOnce > 0 {
 		run.size = m.atOnce
 	}
@@ -49,7 +51,7 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	run.known = newKnown()
-	conn, done, err := m.Store.roomy(ctx)
+	conn, done, err := roomy(ctx, m.Store.db)
 	if err != nil {
 		return ImportResult{}, run.explain(name, err)
 	}
@@ -71,13 +73,14 @@ type importing struct {
 	scopes  map[Scope]bool // that the file names
 	ignored map[string]bool
 	batch   string
+	began   time.Time // when all of it was made
 
 	conn *sql.Conn // roomy
 
 	lines, read, added, there, forgotten int
 
 	size    int // of the next part
-	part    []Entry
+	part    []*ready
 	changes int64 // of memory, when known was read; nobody else made one since
 }
 
@@ -109,7 +112,7 @@ func (i *importing) look(e Entry, _ int) error {
 	if err := i.known.learn(i.ctx, i.Store.db, e.Scope); err != nil {
 		return stop{err}
 	}
-	_, err := i.known.has(e)
+	_, err := i.known.has(e, "")
 	return err
 }
 
@@ -133,39 +136,17 @@ func (i *importing) addAll(name string, r io.Reader) error {
 	return err
 }
 
-// readAhead stores all of r, and reads on while a part is stored and while the bot has
-// its turn.
-func (i *importing) readAhead(name string, r io.Reader) error {
-	ctx, cancel := context.WithCancel(i.ctx)
-	read, ended := make(chan Entry, largestPart), make(chan error, 1)
-	// go: it ends with the file or with ctx, and is waited for
-	go func() {
-		defer close(read)
-		ended <- i.each(name, r, nil, func(e Entry, _ int) error {
-			select {
-			case read <- e:
-				return nil
-			case <-ctx.Done():
-				return stop{ctx.Err()}
-			}
-		})
-	}()
-	err := i.storeAll(read)
-	cancel()
-	if failed := <-ended; err == nil {
-		err = failed
-	}
-	return err
-}
-
-// storeAll stores what is read, part by part. If the file turns out to be bad, which
-// the first reading rules out, what was read before that is stored.
-func (i *importing) storeAll(read <-chan Entry) error {
-	for e := range read {
-		i.read++
-		if i.part = append(i.part, e); len(i.part) >= i.size {
-			if err := i.flush(); err != nil {
-				return err
+// storeAll stores what is read, part by part.
+func (i *importing) storeAll(read <-chan []*ready) error {
+	bytes := 0
+	for piece := range read {
+		for _, r := range piece {
+			i.read, bytes = i.read+1, bytes+len(r.Text)
+			if i.part = append(i.part, r); len(i.part) >= i.size || bytes >= largestBytes {
+				if err := i.flush(); err != nil {
+					return err
+				}
+				bytes = 0
 			}
 		}
 	}
@@ -182,6 +163,7 @@ func (i *importing) flush() error {
 		return stop{err}
 	}
 	took := time.Since(begin)
+	clear(i.part)
 	i.part = i.part[:0]
 	if i.Progress != nil {
 		i.Progress(i.read, i.lines)
@@ -190,12 +172,10 @@ func (i *importing) flush() error {
 		return nil
 	}
 	i.size = min(max(int(float64(i.size)*min(2, float64(importHold)/float64(took))), smallestPart), largestPart)
-	select {
-	case <-i.ctx.Done():
-		return stop{i.ctx.Err()}
-	case <-time.After(importPause):
-		return nil
+	if err := pause(i.ctx, i.conn); err != nil {
+		return stop{err}
 	}
+	return nil
 }
 
 func (i *importing) store() error {
@@ -214,27 +194,25 @@ func (i *importing) store() error {
 		if err != nil {
 			return err
 		}
-		for _, e := range i.part {
-			if err := i.known.learn(c.ctx, c.p, e.Scope); err != nil {
+		fresh := make([]*ready, 0, len(i.part))
+		for _, r := range i.part {
+			if err := i.known.learn(c.ctx, c.p, r.Scope); err != nil {
 				return err
 			}
-			known, err := i.known.has(e)
+			known, err := i.known.has(r.Entry, r.hash)
 			switch {
 			case err != nil:
 				return err
 			case known:
 				there++
-			case gone.has(e.Scope, e.Text):
+			case gone.has(r.Scope, r.Text):
 				forgotten++
 			default:
-				e.ID = i.id(added)
-				if _, err := c.add(e); err != nil {
-					return err
-				}
-				added++
+				fresh = append(fresh, r)
 			}
 		}
-		return nil
+		added = len(fresh)
+		return c.addAll(fresh)
 	})
 	if err != nil {
 		return err
@@ -244,13 +222,6 @@ func (i *importing) store() error {
 		i.changes++
 	}
 	return nil
-}
-
-// id names the entry that is added after so many of this part. The names of one
-// import follow each other: trees of them grow at their end, and not everywhere.
-func (i *importing) id(n int) string {
-	at := strconv.FormatInt(int64(i.added+n), 36)
-	return "mem_" + i.batch[:6] + strings.Repeat("0", max(0, 6-len(at))) + at
 }
 
 // refresh reads anew what is known if somebody changed memory between two parts.
@@ -275,10 +246,13 @@ type known struct {
 func newKnown() known { return known{map[Scope]bool{}, map[int64]int64{}, map[int64]bool{}} }
 
 // has reports whether e is there, and is told of it. The same ref with another
-// text is an error.
-func (k known) has(e Entry) (bool, error) {
+// text is an error. hash is that of its text, if that was made already.
+func (k known) has(e Entry, hash string) (bool, error) {
 	if e.Ref == "" {
-		text := textKey(e.Scope, textHash(e.Text), e.Conversation, e.Seq)
+		if hash == "" {
+			hash = textHash(e.Text)
+		}
+		text := textKey(e.Scope, hash, e.Conversation, e.Seq)
 		there := k.texts[text]
 		k.texts[text] = true
 		return there, nil
@@ -296,12 +270,20 @@ func textKey(scope Scope, hash, conversation string, seq int) int64 {
 	return hash64("text", string(scope), hash, conversation, strconv.Itoa(seq))
 }
 
-// learn reads what is in scope, once.
+// takenBack is true of an entry whose coming was taken back: of what was done to it, the
+// last takes back (what took back …) its coming. What somebody put away is not undone.
+const takenBack = `(state = 'archived' AND EXISTS (
+	WITH RECURSIVE back (op, undoes) AS (
+		SELECT op, undoes FROM memory_op WHERE seq = (SELECT max(seq) FROM memory_op WHERE entry = memory.id) AND undoes <> 0
+		UNION ALL SELECT o.op, o.undoes FROM back CROSS JOIN memory_op AS o ON o.seq = back.undoes WHERE back.undoes <> 0)
+	SELECT 1 FROM back WHERE op = 'add'))`
+
+// learn reads what is in scope, once. What was undone may come again.
 func (k known) learn(ctx context.Context, db querier, scope Scope) error {
 	if k.scopes[scope] {
 		return nil
 	}
-	rows, err := db.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ? AND state <> 'forgotten'`, scope)
+	rows, err := db.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ? AND state <> 'forgotten' AND NOT `+takenBack, scope)
 	if err != nil {
 		return err
 	}
@@ -347,23 +329,48 @@ func (t tombstones) has(scope Scope, text string) bool {
 	return len(t.hashes) > 0 && t.hashes[tombstone(t.salt, scope, text)]
 }
 
+// pause leaves the database alone for importPause. Meanwhile what conn, which is
+// roomy, wrote comes from the log into the database: that keeps nobody from writing.
+func pause(ctx context.Context, conn *sql.Conn) error {
+	begin := time.Now()
+	if err := settle(ctx, conn); err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	return rest(ctx, importPause-time.Since(begin))
+}
+
+// settle brings what was written from the log into the database, as far as nobody
+// still reads what was there before.
+func settle(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	return nil
+}
+
 // roomy is a connection with room for the trees that rows go to random places
 // of: without it, and if each part begins with an empty cache, pages are written
-// and read again all the time. done gives it back as it was.
-func (s *Store) roomy(ctx context.Context) (conn *sql.Conn, done func(), err error) {
-	if conn, err = s.db.Conn(ctx); err != nil {
+// and read again all the time. It leaves it to pause to empty the log. done gives
+// it back as it was.
+func roomy(ctx context.Context, db *sql.DB) (conn *sql.Conn, done func(), err error) {
+	if conn, err = db.Conn(ctx); err != nil {
 		return nil, nil, fmt.Errorf("memory: %w", err)
 	}
-	var was int
-	if err = conn.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&was); err == nil {
-		_, err = conn.ExecContext(ctx, `PRAGMA cache_size = -32768`)
+	var room, log int
+	if err = conn.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err == nil {
+		err = conn.QueryRowContext(ctx, `PRAGMA wal_autocheckpoint`).Scan(&log)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 0`)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("memory: %w", err), conn.Close())
 	}
 	return conn, func() {
-		// Best effort: more room than asked for harms nobody.
-		_, _ = conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA cache_size = %d`, was))
+		// Best effort: more room than asked for harms nobody, and others empty the log too.
+		ctx := context.WithoutCancel(ctx)
+		_ = settle(ctx, conn)
+		_, _ = conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA cache_size = %d; PRAGMA wal_autocheckpoint = %d`, room, log))
 		_ = conn.Close()
 	}, nil
 }

@@ -36,7 +36,8 @@ type change struct {
 	rows    []int64 // the numbers of the changed entries, each once
 	touched map[int64]bool
 	scopes  []Scope
-	loose   bool // what the index no longer holds may stay hidden in it until it is merged
+	made    []*made // all of rows, if they are new and the index's texts were made ahead
+	loose   bool    // what the index no longer holds may stay hidden in it until it is merged
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {

@@ -73,6 +73,13 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return s.outdated(ctx, q, hits)
 }
 
+// Warm makes Search ready, if it is to be used: see FTS.Warm.
+func (s *Store) Warm(ctx context.Context) {
+	if s.recalls {
+		s.index.Warm(ctx)
+	}
+}
+
 // WorkingSet picks from entries, as Entries returns them, those that a prompt
 // shows whatever is asked: what is pinned, the half that was of use most often,
 // and what was added last, in each scope. Without an index it is all of them.
@@ -175,6 +182,9 @@ func (s *Store) silence(c *change, condition string, args ...any) (texts []strin
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(numbers) == 0 {
 		return nil, err
+	}
+	if err := removeUnused(c.ctx, c.tx); err != nil {
+		return nil, fmt.Errorf("take a message back: %w", err)
 	}
 	for _, n := range numbers {
 		if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {

@@ -171,7 +171,7 @@ func (f *Flat) add(m *made) {
 	}
 	f.texts[m.doc] = m
 	s.docs, s.words = append(s.docs, m.doc), s.words+m.words
-	for t := range distinct(m.body, m.day, m.names) {
+	for _, t := range distinct(m.body, m.day, m.names) {
 		s.has[t] = append(s.has[t], m.doc)
 	}
 }

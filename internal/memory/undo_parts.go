@@ -263,7 +263,7 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 	if u, err := undoingNow(ctx, s.db); err != nil || u == nil {
 		return err
 	}
-	conn, free, err := s.roomy(ctx)
+	conn, free, err := roomy(ctx, s.db)
 	if err != nil {
 		return err
 	}
@@ -288,7 +288,7 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 		if n > 0 {
 			size = grown(size, took)
 		}
-		if err := rest(ctx, importPause); err != nil {
+		if err := pause(ctx, conn); err != nil {
 			return err
 		}
 	}
@@ -296,6 +296,9 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
+	if c.made != nil {
+		return s.index.add(c.ctx, c.tx, c.made)
+	}
 	if !c.loose {
 		return s.indexer(c.ctx, c.tx, c.rows)
 	}
@@ -311,8 +314,12 @@ func (s *Store) indexChange(c *change) error {
 	return err
 }
 
-// purgeIndex takes out of the index what a large undoing left hidden in it.
+// purgeIndex takes out of the index what a large undoing left hidden in it, and what
+// stands in one that is not in use.
 func (c *change) purgeIndex() error {
+	if err := removeUnused(c.ctx, c.tx); err != nil {
+		return fmt.Errorf("forget: %w", err)
+	}
 	if u, err := undoingNow(c.ctx, c.tx); err != nil || u == nil {
 		return err
 	}

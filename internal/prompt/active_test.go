@@ -25,7 +25,7 @@ func (w *world) skillFile(name, trigger string, turns int, body string) {
 func (w *world) inUse() (names []string, hints []string) {
 	w.t.Helper()
 	turn := w.turn()
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look()}
+	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(w.t.Context())}
 	c, err := gatherActiveSkills(w.t.Context(), q)
 	w.must(err)
 	if c != nil {
@@ -152,7 +152,7 @@ func TestSkillThatGoes(t *testing.T) {
 	w.skillFile("a", "alpha", 0, "Say A.")
 	w.says("alpha")
 	turn := w.turn()
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look()}
+	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
 	skills, err := w.skills.List()
 	w.must(err)
 	if got := q.matches(skills, 1, "alpha"); len(got) != 1 {
@@ -331,7 +331,7 @@ func TestMatchesAreKept(t *testing.T) {
 	turn := Turn{Room: w.room, Talk: history.Talk(w.room)}
 	for i := range int64(3 * maxMatched) {
 		turn.History = append(turn.History, history.Message{ID: i + 1, Role: llm.User, Text: "alpha"})
-		q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look()}
+		q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
 		skills, err := w.skills.List()
 		w.must(err)
 		if len(q.matches(skills, i+1, "alpha")) != 1 || i < 10 && len(q.matches(skills, i+1, "")) != 1 {
@@ -344,7 +344,7 @@ func TestMatchesAreKept(t *testing.T) {
 	w.skillFile("a", "beta", 0, "A")
 	skills, err := w.skills.List()
 	w.must(err)
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look()}
+	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
 	if got := q.matches(skills, 3*maxMatched, "alpha"); len(got) != 0 {
 		t.Errorf("the skills changed, and %v is still called for", got)
 	}

@@ -390,7 +390,8 @@ func TestSameTasks(t *testing.T) {
 		}
 	}
 	gathered := func(room string) *content {
-		c, err := gatherTasks(t.Context(), &question{a: w.assembler, turn: &Turn{Room: room}})
+		turn := &Turn{Room: room}
+		c, err := gatherTasks(t.Context(), &question{a: w.assembler, turn: turn, looked: (&request{a: w.assembler, turn: turn}).look(t.Context())})
 		w.must(err)
 		return c
 	}

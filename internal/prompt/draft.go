@@ -110,14 +110,14 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
 	for try := 0; ; try++ {
 		d := r.composeOnce(e, fresh)
-		want := r.demand(d)
-		want.batch = batch
 		if !fresh && !r.rebuilt {
 			if d.tokens() > r.space() {
 				return nil, grant{}, r.tooLarge(d.tokens())
 			}
 			return d, grant{}, nil
 		}
+		want := r.demand(d)
+		want.batch = batch
 		g, needed, ok := fit(want)
 		if !ok {
 			return nil, g, r.tooLarge(needed + d.tailTokens())

@@ -64,15 +64,15 @@ func TestManyThatHang(t *testing.T) {
 	defer close(stop)
 	const n = 12
 	r.a.asked = make([]atomic.Int32, n)
-	w := &round{r: r, queue: make([]int, n), came: make(chan reply, n)}
+	queue := make([]int, n)
 	for i := range n {
-		w.queue[i] = i
+		queue[i] = i
 		hang := i < n-1
 		r.a.contributors = append(r.a.contributors, contributor{Name: "x", gather: hanging(hang, stop, &asked, n, all)})
 	}
 	ctx, cancel := newDeadline(t, all)
 	defer cancel()
-	w.ctx = ctx
+	w := newRound(ctx, r, nil, queue)
 	replies := make([]reply, n)
 	for i := range replies {
 		replies[i].err = errLate

@@ -28,6 +28,9 @@ func (q *question) file(name string) (*content, error) {
 	if t.problem != "" && t.problem != missing {
 		q.problem(name, 0, t.problem)
 	}
+	if t.text == "" {
+		return nil, nil
+	}
 	return q.said(name, "", q.fill(t.text))
 }
 
@@ -39,12 +42,16 @@ func (q *question) fill(s string) string {
 
 // gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools.
 func gatherGuides(_ context.Context, q *question) (*content, error) {
+	const folder = "prompts/tools/"
+	if at := q.folders.of(folder); at.known && !at.stamp.Exists() {
+		return nil, nil
+	}
 	var lines []string
 	for _, tool := range q.turn.Tools {
 		if !isName(tool) {
 			continue
 		}
-		if c, err := q.file("prompts/tools/" + tool + ".txt"); err == nil && c != nil {
+		if c, err := q.file(folder + tool + ".txt"); err == nil && c != nil {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}

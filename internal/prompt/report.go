@@ -217,7 +217,9 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 	made := append(reports(d.sections, Prefix), d.stored...)
 	made = append(made, reports(d.sections, Tail)...)
 	for i := range r.rows {
-		rep.Sections = append(rep.Sections, r.reportRow(i, made)...)
+		if s, ok := r.reportRow(i, made); ok {
+			rep.Sections = append(rep.Sections, s)
+		}
 		row, c := &r.rows[i], r.contents[i]
 		over := Oversize{Contributor: r.a.contributors[row.source].Name, Max: row.Max}
 		// What is shown twice, in the prefix and in the tail, is measured by its first place.
@@ -245,7 +247,7 @@ func (r *request) report(d *draft, sent []llm.Message) Report {
 }
 
 // reportRow returns what is to be said of row i, if anything.
-func (r *request) reportRow(i int, made []SectionReport) []SectionReport {
+func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	row, err := &r.rows[i], r.errs[i]
 	for _, s := range made {
 		if s.ID != row.ID {
@@ -254,12 +256,12 @@ func (r *request) reportRow(i int, made []SectionReport) []SectionReport {
 		if err != nil {
 			s.Note = fmt.Sprintf("as rendered earlier; now: %v", err)
 		}
-		return []SectionReport{s}
+		return s, true
 	}
 	if err != nil {
-		return []SectionReport{{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}}
+		return SectionReport{ID: row.ID, Zone: row.Zone, State: Failed, Note: err.Error()}, true
 	}
-	return nil
+	return SectionReport{}, false
 }
 
 // hash is a short name for a prefix.

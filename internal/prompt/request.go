@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"reverie/internal/skill"
+	"reverie/internal/task"
 )
 
 // row is a place in a layout and the contributor that fills it.
@@ -53,6 +54,7 @@ type question struct {
 // looked is what several contributors look at, each thing once for a request.
 type looked struct {
 	skills func() ([]skill.Skill, error)
+	tasks  func() ([]task.Task, error) // the room's open ones
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
 	first  int64     // message with which the history begins, unless it must be cut again
@@ -60,11 +62,12 @@ type looked struct {
 	folders *folders
 }
 
-func (r *request) look() *looked {
+func (r *request) look(ctx context.Context) *looked {
 	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), folders: &folders{dir: r.a.cfg.Dir}, course: r.course.clone()} // a contributor may be late, and look at it then
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
+	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Room) })
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l
@@ -116,8 +119,9 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 	r.rebuilt = r.layout != Stable
 	r.course = rm.course.clone()
 	r.course.count(t.History)
+	r.most = make([]int, len(r.rows))
 	for i := range r.rows {
-		r.most = append(r.most, r.rows[i].Max)
+		r.most[i] = r.rows[i].Max
 	}
 	return r, nil
 }
@@ -167,7 +171,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	asking, cancel := context.WithTimeout(ctx, r.a.deadline)
 	defer cancel()
 	replies := make([]reply, len(r.a.contributors))
-	w := round{r: r, ctx: asking, look: r.look(), queue: make([]int, 0, len(sources))}
+	queue := make([]int, 0, len(sources))
 	for _, at := range sources {
 		if r.a.asked[at].Add(1) > maxAsked {
 			r.a.asked[at].Add(-1)
@@ -175,11 +179,10 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 			continue
 		}
 		replies[at].err = errLate
-		w.queue = append(w.queue, at)
+		queue = append(queue, at)
 	}
-	slowFirst(w.queue, r.a.contributors)
-	w.came = make(chan reply, len(w.queue)) // has room for the late, whom nobody waits for
-	w.wait(replies)
+	slowFirst(queue, r.a.contributors)
+	newRound(asking, r, r.look(asking), queue).wait(replies)
 	if err := ctx.Err(); err != nil {
 		return nil, err // the caller gave up
 	}

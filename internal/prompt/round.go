@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -18,7 +19,14 @@ type round struct {
 	look  *looked
 	queue []int        // contributors
 	next  atomic.Int32 // in the queue
-	came  chan reply
+
+	mu   sync.Mutex
+	came []reply       // also of the late, whom nobody waits for
+	all  chan struct{} // closed when everybody came
+}
+
+func newRound(ctx context.Context, r *request, look *looked, queue []int) *round {
+	return &round{r: r, ctx: ctx, look: look, queue: queue, came: make([]reply, 0, len(queue)), all: make(chan struct{})}
 }
 
 // askers is how many begin, if there are as many processors.
@@ -51,29 +59,46 @@ func (w *round) wait(replies []reply) {
 	pause := max(min(moment, w.r.a.deadline/10), 1)
 	still := time.NewTicker(pause)
 	defer still.Stop()
-	before := 0
-	for waiting := len(w.queue); waiting > 0; {
+	before := -1
+	for waiting := len(w.queue) > 0; waiting; {
 		select {
-		case got := <-w.came:
-			replies[got.source] = got
-			waiting--
-			continue
+		case <-w.all:
+			waiting = false
 		case <-w.ctx.Done():
-			waiting = 0
+			waiting = false
 		case <-still.C:
-			if waiting == before && int(w.next.Load()) < len(w.queue) {
+			came := w.arrived()
+			if came == before && int(w.next.Load()) < len(w.queue) {
 				// go: as above
 				go w.run()
 			}
-			before = waiting
+			before = came
 		}
 	}
 	for at, ok := w.take(); ok; at, ok = w.take() { // nobody has asked them, and nobody will
 		w.r.a.asked[at].Add(-1)
 	}
-	for len(w.came) > 0 { // in time, though nobody looked
-		got := <-w.came
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, got := range w.came {
 		replies[got.source] = got
+	}
+}
+
+// arrived is how many came back.
+func (w *round) arrived() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.came)
+}
+
+// arrive takes a reply. Who waits is woken once, by the last one: to wake costs more
+// than most contributors.
+func (w *round) arrive(got reply) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.came = append(w.came, got); len(w.came) == len(w.queue) {
+		close(w.all)
 	}
 }
 
@@ -90,6 +115,6 @@ func (w *round) run() {
 	for at, ok := w.take(); ok; at, ok = w.take() {
 		got := w.r.ask(w.ctx, at, w.look)
 		w.r.a.asked[at].Add(-1)
-		w.came <- got
+		w.arrive(got)
 	}
 }

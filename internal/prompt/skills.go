@@ -24,15 +24,21 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := &a.skills
-	if c.content != nil && slices.Equal(c.skills, skills) {
+	if c.content != nil && sameSkills(c.skills, skills) {
 		return c.content, nil
 	}
 	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
 	for _, s := range skills {
 		toc.lines = append(toc.lines, tocLine(s))
 	}
-	c.skills, c.content = slices.Clone(skills), newContent(toc)
+	c.skills, c.content = skills, newContent(toc)
 	return c.content, nil
+}
+
+// sameSkills reports whether a and b are the same slice, or read the same. The library
+// returns the same one until a file changes, and never changes one.
+func sameSkills(a, b []skill.Skill) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || slices.Equal(a, b)
 }
 
 // tocLine is a skill's line in the table of contents.

@@ -115,7 +115,7 @@ func (q *question) due() phase {
 
 // gatherSteering gathers the notes of the turn, with what is new for its newest
 // message among them.
-func gatherSteering(ctx context.Context, q *question) (*content, error) {
+func gatherSteering(_ context.Context, q *question) (*content, error) {
 	if q.a.cfg.NoSteering {
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func gatherSteering(ctx context.Context, q *question) (*content, error) {
 	if now := q.due(); now != 0 {
 		f := facts{counters: *q.course, goal: len(q.turn.Steps) > 0 || q.turn.Pin != ""}
 		if now == atTurn {
-			tasks, err := q.a.cfg.Tasks.List(ctx, q.turn.Room, "")
+			tasks, err := q.tasks()
 			if err != nil {
 				return nil, err
 			}

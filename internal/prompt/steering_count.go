@@ -82,7 +82,13 @@ func (c *counters) clone() *counters {
 	return &next
 }
 
-func (c *counters) equal(other *counters) bool { return reflect.DeepEqual(c.clone(), other.clone()) }
+// equal reports whether c, which is a clone, is as other.
+func (c *counters) equal(other *counters) bool {
+	if other == nil || other.Marks == nil {
+		other = other.clone()
+	}
+	return reflect.DeepEqual(c, other)
+}
 
 // count counts the messages of the room's conversation that are not counted yet.
 func (c *counters) count(past []history.Message) {

@@ -15,8 +15,8 @@ type taskCache struct {
 }
 
 // gatherTasks gathers the room's open tasks, most urgent first.
-func gatherTasks(ctx context.Context, q *question) (*content, error) {
-	tasks, err := q.a.cfg.Tasks.List(ctx, q.turn.Room, "")
+func gatherTasks(_ context.Context, q *question) (*content, error) {
+	tasks, err := q.tasks()
 	if err != nil {
 		return nil, err
 	}
@@ -24,11 +24,17 @@ func gatherTasks(ctx context.Context, q *question) (*content, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.tasks[q.turn.Room]
-	if c == nil || !slices.EqualFunc(c.tasks, tasks, sameTask) {
+	if c == nil || !sameTasks(c.tasks, tasks) {
 		c = &taskCache{tasks: tasks, content: taskContent(tasks)}
 		a.tasks[q.turn.Room] = c
 	}
 	return c.content, nil
+}
+
+// sameTasks reports whether a and b are the same slice, which the store never changes,
+// or read the same.
+func sameTasks(a, b []task.Task) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || slices.EqualFunc(a, b, sameTask)
 }
 
 // sameTask reports whether two tasks read the same.

@@ -86,6 +86,7 @@ type Library struct {
 	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
+	folder   *store.Folder
 	stamp    store.Stamp // of the folder
 	settled  bool        // stamp alone tells whether files is complete
 	files    []*file     // by name
@@ -99,7 +100,6 @@ type Library struct {
 type file struct {
 	name    string // of the skill
 	rel     string // below the folder, with forward slashes
-	full    string // with the system's own
 	stamp   store.Stamp
 	settled bool
 	ok      bool
@@ -109,7 +109,7 @@ type file struct {
 
 // Open returns the library in dir, which need not exist yet.
 func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, texts: map[string]text{}, reported: map[Problem]bool{}}
+	return &Library{dir: dir, now: time.Now, folder: store.OpenFolder(dir), texts: map[string]text{}, reported: map[Problem]bool{}}
 }
 
 // List returns the skills, sorted by name. Edits show at once: every file is
@@ -168,14 +168,14 @@ func (l *Library) refresh() error {
 
 // refreshFolder reads the folder again if it changed.
 func (l *Library) refreshFolder() (changed bool, err error) {
-	stamp, err := store.Stat(l.dir)
+	now := l.now()
+	stamp, settled, err := l.folder.Look(now)
 	if err != nil {
 		return false, fmt.Errorf("skills: %w", err)
 	}
 	if stamp == l.stamp && (l.settled || !stamp.Exists()) {
 		return false, nil
 	}
-	now := l.now()
 	entries, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("skills: %w", err)
@@ -193,7 +193,7 @@ func (l *Library) refreshFolder() (changed bool, err error) {
 		}
 		f := old[rel]
 		if f == nil {
-			f = &file{name: name, rel: rel, full: filepath.Join(l.dir, filepath.FromSlash(rel))}
+			f = &file{name: name, rel: rel}
 		}
 		files = append(files, f)
 	}
@@ -205,7 +205,7 @@ func (l *Library) refreshFolder() (changed bool, err error) {
 		return strings.Compare(a.rel, b.rel)
 	})
 	changed = !slices.Equal(files, l.files)
-	l.files, l.stamp, l.settled = files, stamp, stamp.Settled(now)
+	l.files, l.stamp, l.settled = files, stamp, settled
 	return changed, nil
 }
 
@@ -248,7 +248,7 @@ func (l *Library) report(p Problem, text string) {
 // refreshFile reads the beginning again if the file changed. A file that cannot
 // be read is left out and does not keep the others from being listed.
 func (l *Library) refreshFile(f *file, heads *headReader) (changed bool) {
-	stamp, err := store.Stat(f.full)
+	stamp, err := l.folder.Stat(f.rel)
 	if err == nil && stamp == f.stamp && (f.settled || !stamp.Exists()) {
 		return false
 	}

@@ -246,12 +246,12 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 
 // List returns the tasks of room in one state, or with status "" the open ones
 // (active and paused), ordered by priority, then age, then ID. The caller may
-// change the slice, but not a Schedule in it. The open ones are kept, so that
-// asking again costs one small query.
+// change the slice, but not a Schedule in it.
 func (s *Store) List(ctx context.Context, room string, status Status) ([]Task, error) {
 	switch status {
 	case "":
-		return s.open(ctx, room)
+		tasks, err := s.Open(ctx, room)
+		return slices.Clone(tasks), err
 	case All:
 		return s.query(ctx, `status <> 'deleted'`, room)
 	case Active, Paused, Completed, Deleted:
@@ -260,7 +260,9 @@ func (s *Store) List(ctx context.Context, room string, status Status) ([]Task, e
 	return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
 }
 
-func (s *Store) open(ctx context.Context, room string) ([]Task, error) {
+// Open returns the open tasks of room, as List does. As long as nothing changed it is
+// the same slice, which must not be changed, and asking costs next to nothing.
+func (s *Store) Open(ctx context.Context, room string) ([]Task, error) {
 	// Read before the tasks: a change in between makes the list look older than
 	// it is, which costs a reading; the other way round it would stay wrong.
 	version, err := s.Version(ctx)
@@ -271,7 +273,7 @@ func (s *Store) open(ctx context.Context, room string) ([]Task, error) {
 	kept, ok := s.kept[room]
 	s.mu.Unlock()
 	if ok && kept.version == version {
-		return slices.Clone(kept.tasks), nil
+		return kept.tasks, nil
 	}
 	tasks, err := s.query(ctx, `status IN ('active', 'paused')`, room) // as in the index task_open
 	if err != nil {
@@ -282,7 +284,7 @@ func (s *Store) open(ctx context.Context, room string) ([]Task, error) {
 	if len(s.kept) >= maxKept {
 		clear(s.kept)
 	}
-	s.kept[room] = list{version, slices.Clone(tasks)}
+	s.kept[room] = list{version, tasks}
 	return tasks, nil
 }
 

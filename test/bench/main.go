@@ -39,27 +39,32 @@ func main() {
 	long := flag.Bool("long", false, "measure a million memories too")
 	only := flag.Bool("memories", false, "measure memories only")
 	dreams := flag.Bool("dreams", false, "measure dreams only")
+	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
 	flag.Parse()
 	counts := []int{10_000, 100_000}
 	if *long {
 		counts = append(counts, 1_000_000)
 	}
 	ctx := context.Background()
-	figures, err := dreaming(ctx)
-	if err == nil && !*dreams {
-		var rest []figure
-		rest, err = memories(ctx, *bot, counts)
-		figures = append(figures, rest...)
+	first, rest := dreaming, !*dreams && !*prompts
+	if *prompts {
+		first = assemblies
 	}
-	if err == nil && !*dreams {
+	figures, err := first(ctx)
+	if err == nil && rest {
+		var more []figure
+		more, err = memories(ctx, *bot, counts)
+		figures = append(figures, more...)
+	}
+	if err == nil && rest {
 		var more []figure
 		more, err = scale(ctx, *bot, counts[1:])
 		figures = append(figures, more...)
 	}
-	if err == nil && !*only && !*dreams {
-		var rest []figure
-		rest, err = measure(ctx, *bot, *home)
-		figures = append(figures, rest...)
+	if err == nil && rest && !*only {
+		var more []figure
+		more, err = measure(ctx, *bot, *home)
+		figures = append(figures, more...)
 	}
 	if err == nil {
 		err = report(os.Stdout, figures, *asJSON)
@@ -86,7 +91,8 @@ func report(w io.Writer, figures []figure, asJSON bool) error {
 	return nil
 }
 
-func measure(ctx context.Context, bot, home string) ([]figure, error) {
+// assemblies measures the assembler at each size.
+func assemblies(ctx context.Context) ([]figure, error) {
 	var all []figure
 	for _, layout := range []prompt.Layout{prompt.Stable, prompt.Classic} {
 		for _, size := range sizes {
@@ -97,7 +103,13 @@ func measure(ctx context.Context, bot, home string) ([]figure, error) {
 			all = append(all, f...)
 		}
 	}
-	for _, more := range []func(context.Context) ([]figure, error){recalling, tasks} {
+	f, err := recalling(ctx)
+	return append(all, f...), err
+}
+
+func measure(ctx context.Context, bot, home string) ([]figure, error) {
+	var all []figure
+	for _, more := range []func(context.Context) ([]figure, error){assemblies, tasks} {
 		f, err := more(ctx)
 		if err != nil {
 			return nil, err

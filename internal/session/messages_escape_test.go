@@ -178,7 +178,7 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 	}
 	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
 		why := []string{"", "", "zz", "missed while nothing ran", "the run before was not over", "stopped by a person", "the task is paused", ""}[i]
-		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, ?)`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
+		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, nullif(?, 0))`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
 	}
 	say("!tasks", "!jobs", "!status")
 }

@@ -226,6 +226,7 @@ func TestWords(t *testing.T) {
 		"nothing was changed: it was cut off":                "nichts wurde geändert: er wurde abgebrochen",
 		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
 		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
+		"the memory is full":                                 "the memory is full",
 		"the moon is full":                                   "the moon is full", "": "", "2 superseded, the moon is full": "2 superseded, the moon is full",
 	} {
 		if got := m.Words("de", in); got != want {

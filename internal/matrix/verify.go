@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -301,12 +302,7 @@ func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, 
 
 // show tells the person which emoji we see.
 func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
-	var list, plain []string
-	for i := range min(len(emoji), len(names)) {
-		list = append(list, string(emoji[i])+" "+names[i])
-		plain = append(plain, names[i])
-	}
-	if len(list) != 7 {
+	if len(emoji) != 7 || len(names) != 7 {
 		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
 		v.over(ctx, txn, "verify.no_emoji")
 		return
@@ -315,10 +311,27 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	if !ok {
 		return
 	}
+	var list []string
+	for i, name := range v.emojiNames(ctx, o.room, names) {
+		list = append(list, string(emoji[i])+" "+name)
+	}
 	v.change(txn, func(o *verification) { o.stage = compared })
 	// In the log, too: who can read it compares without trusting the room.
-	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(plain, ", "))
+	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
 	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", strings.Join(list, " · "))
+}
+
+// emojiNames are the English names of emoji as a room calls them.
+func (v *verifier) emojiNames(ctx context.Context, room string, names []string) []string {
+	known := strings.Split(toOperator("verify.names"), ", ")
+	said := strings.Split(v.c.cfg.Text(ctx, room, "verify.names"), ", ")
+	out := slices.Clone(names)
+	for i, name := range names {
+		if at := slices.Index(known, name); at >= 0 && at < len(said) {
+			out[i] = said[at]
+		}
+	}
+	return out
 }
 
 func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {

@@ -178,7 +178,7 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 	}
 	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
 		why := []string{"", "", "zz", "missed while nothing ran", "the run before was not over", "stopped by a person", "the task is paused", ""}[i]
-		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, ?)`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
+		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, nullif(?, 0))`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
 	}
 	say("!tasks", "!jobs", "!status")
 }
@@ -226,6 +226,7 @@ func TestWords(t *testing.T) {
 		"nothing was changed: it was cut off":                "nichts wurde geändert: er wurde abgebrochen",
 		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
 		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
+		"the memory is full":                                 "the memory is full",
 		"the moon is full":                                   "the moon is full", "": "", "2 superseded, the moon is full": "2 superseded, the moon is full",
 	} {
 		if got := m.Words("de", in); got != want {

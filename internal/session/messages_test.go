@@ -42,6 +42,14 @@ func TestMessageFiles(t *testing.T) {
 		for _, p := range f.faults {
 			t.Error(p)
 		}
+		for key, n := range map[string]int{"time.weekdays": 7, "time.days_short": 7} {
+			if got := len(strings.Fields(f.text[key])); got != n {
+				t.Errorf("%s.txt: %s has %d words, want %d", l, key, got, n)
+			}
+		}
+		if names := strings.Split(f.text["verify.names"], ", "); len(names) != 64 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != 64 {
+			t.Errorf("%s.txt: verify.names are %d, want 64 different ones", l, len(names))
+		}
 		if l == english {
 			continue
 		}

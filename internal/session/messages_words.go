@@ -61,9 +61,12 @@ var patterns = sync.OnceValue(func() []pattern {
 			name := text[at[0]+1 : at[1]-1]
 			p.names = append(p.names, name)
 			form += regexp.QuoteMeta(text[last:at[0]])
-			if name == "count" {
+			switch name {
+			case "count":
 				form += `(\d+)`
-			} else {
+			case "id", "other", "state", "to", "before", "model", "character":
+				form += `(\S+)`
+			default:
 				form += `(.+?)`
 			}
 			p.weight += at[0] - last

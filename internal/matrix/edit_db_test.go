@@ -134,3 +134,27 @@ func TestTransactionOfAGeneration(t *testing.T) {
 		}
 	}
 }
+
+// Looking for the parts of an answer does not read all that was ever said.
+func TestPartsAreFoundByTheIndex(t *testing.T) {
+	q := newQueue(t)
+	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
+		if err := q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found, plan string
+	if err := q.db.QueryRowContext(t.Context(), `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE `+partsOf+` ORDER BY seq)`, "re:$a").Scan(&found); err != nil {
+		t.Fatal(err)
+	}
+	if want := "re:$a-2 re:$a+1 re:$a-10"; found != want {
+		t.Errorf("parts %s, want %s", found, want)
+	}
+	var n int
+	if err := q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").Scan(&n, &n, &n, &plan); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(plan, "SEARCH") {
+		t.Errorf("the plan is %s", plan)
+	}
+}

@@ -168,6 +168,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 			t.Parallel()
 			s, server := pretend(t)
 			you := person(t, s, "you")
+			await(t, s, "you are not there", func() bool { return s.Count("sync") > 0 }) // your client ends if the homeserver is gone before
 			dir := t.TempDir()
 			if !first {
 				startWith(t, server, dir, echo, hurry, you.UserID()).stop()

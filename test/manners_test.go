@@ -1,6 +1,8 @@
 package test
 
 import (
+	"bytes"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,16 @@ import (
 // the bot is killed over it; a task goes with the message that asked for it.
 func TestManners(t *testing.T) {
 	bot, you, room, m := newConversation(t)
+	bot.kill()
+	config, err := os.ReadFile(bot.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, window: 131072, max_output: 40000}"), 1)
+	if err := os.WriteFile(bot.config, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bot.start(t, "the password is not needed again")
 	line, err := you.Say(t.Context(), room, "we leave at nine")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +65,7 @@ func TestManners(t *testing.T) {
 	}
 
 	calls := m.calls.Load()
-	if _, err := you.Say(t.Context(), room, "rehearse: long 40000"); err != nil {
+	if _, err := you.Say(t.Context(), room, "rehearse: long 20000"); err != nil {
 		t.Fatal(err)
 	}
 	for m.calls.Load() == calls {
@@ -72,7 +84,7 @@ func TestManners(t *testing.T) {
 	if !file.File.Sealed || !file.Encrypted || file.File.Name != "answer.md" || !strings.Contains(first.Body, "answer.md") {
 		t.Errorf("got %+v, after %q", file.File, first.Body[max(0, len(first.Body)-200):])
 	}
-	if got, err := you.Download(t.Context(), file); err != nil || len(strings.Fields(string(got))) != 40_000 {
+	if got, err := you.Download(t.Context(), file); err != nil || len(strings.Fields(string(got))) != 20_000 {
 		t.Errorf("the file has %d bytes, %v", len(got), err)
 	}
 	if e := ask(t, you, room, "hello again"); e.File != nil || strings.Contains(e.Body, "answer.md") {

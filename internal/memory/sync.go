@@ -124,6 +124,9 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 	out, ids := render(data, is.ids, v)
 	next := base{f.name, sum(out), ids}
 	if next.hash != is.hash {
+		if err := s.leaving(ctx, f, is, ids); err != nil {
+			return err
+		}
 		if err := s.replace(f, old, stamp, out); err != nil {
 			return err
 		}
@@ -133,6 +136,31 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 		return writeBase(ctx, s.db, f.scope, next)
 	}
 	return nil
+}
+
+// leaving notes, before the file is written, which of its lines will stand there no longer
+// though they still count, as others are of more use: whoever finds the file written and
+// this the last that was noted, because the program was killed in between, must not take them for
+// lines that a person removed.
+func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) error {
+	var stay []string
+	for _, id := range is.ids {
+		if !slices.Contains(next, id) && id != notKept {
+			var counts bool
+			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND state = 'active'`, id).Scan(&counts)
+			if err != nil {
+				return fmt.Errorf("read memory: %w", err)
+			}
+			if counts {
+				continue
+			}
+		}
+		stay = append(stay, id)
+	}
+	if len(stay) == len(is.ids) {
+		return nil
+	}
+	return writeBase(ctx, s.db, f.scope, base{is.name, is.hash, stay})
 }
 
 func changedAt(f *os.File) time.Time {

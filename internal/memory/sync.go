@@ -139,7 +139,7 @@ func (s *Store) trySync(ctx context.Context, f *file) error {
 }
 
 // leaving notes, before the file is written, which of its lines will stand there no longer
-// though they still count, as others are of more use: whoever finds the file written and
+// though they still count there, as others are of more use: whoever finds the file written and
 // this the last that was noted, because the program was killed in between, must not take them for
 // lines that a person removed.
 func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) error {
@@ -147,7 +147,7 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 	for _, id := range is.ids {
 		if !slices.Contains(next, id) && id != notKept {
 			var counts bool
-			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND state = 'active'`, id).Scan(&counts)
+			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active' AND `+standing, id, f.scope).Scan(&counts)
 			if err != nil {
 				return fmt.Errorf("read memory: %w", err)
 			}

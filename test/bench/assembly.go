@@ -46,10 +46,15 @@ func assembly(ctx context.Context, layout prompt.Layout, of size) ([]figure, err
 	if err != nil {
 		return nil, err
 	}
-	const n = 2000
+	const n = 20_000
 	took := make([]float64, n)
 	var before, after runtime.MemStats
 	for i := range 100 + n {
+		if i == 50 {
+			// The first ones wrote files. What was changed a moment ago is read again each
+			// time, and this is about what is when nobody edits.
+			time.Sleep(3 * time.Second)
+		}
 		if i == 100 {
 			runtime.ReadMemStats(&before)
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -175,7 +176,10 @@ func (m *Messages) onDisk(language string) *messageFile {
 	if err != nil {
 		return known
 	}
-	f := parseMessages(messageName(language), string(b))
+	f := &messageFile{} // as it came; builtin has it
+	if ours, err := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt"); err != nil || !bytes.Equal(b, ours) {
+		f = parseMessages(messageName(language), string(b))
+	}
 	f.stamp, f.settled = stamp, stamp.Settled(now)
 	m.read[language] = f
 	return f

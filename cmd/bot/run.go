@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,6 +55,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return b.runHarvest(ctx) })
 	g.Go(func() error { return b.warmMemory(ctx) })
 	g.Go(func() error { return b.tidyMemory(ctx) })
+	g.Go(func() error { return settle(ctx) })
 	g.Go(func() error { return b.scheduler.Run(ctx) })
 	g.Go(func() error { return b.sweepFiles(ctx, client) })
 	g.Go(func() error { return b.nightly.Run(ctx) })
@@ -61,6 +63,16 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return client.Run(link, sessions.Deliver) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
 		return err
+	}
+	return nil
+}
+
+// settle gives back to the system, once, what the start needed and an idle bot does not.
+func settle(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(3 * time.Second):
+		debug.FreeOSMemory()
 	}
 	return nil
 }

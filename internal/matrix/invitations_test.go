@@ -12,6 +12,7 @@ import (
 // knows: all are refused, a few at a time, nothing is delivered, and the one
 // that is welcome does not wait for them.
 func TestManyInvitations(t *testing.T) {
+	t.Parallel()
 	n := 1000
 	if testing.Short() {
 		n = 100
@@ -58,6 +59,7 @@ func TestManyInvitations(t *testing.T) {
 // The homeserver has had enough of refusals: the bot waits as it is told, and
 // what is welcome is joined meanwhile.
 func TestInvitationsUnderALimit(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Account("stranger", personPassword)

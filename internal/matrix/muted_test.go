@@ -13,6 +13,7 @@ import (
 // asked is told in their direct chat, once a day; and with the right to speak
 // the bot answers again.
 func TestMuted(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		encrypted bool
@@ -85,6 +86,7 @@ func TestMuted(t *testing.T) {
 
 // Without a direct chat there is nobody to tell; the others go on.
 func TestMutedWithoutADirectChat(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

@@ -14,8 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const owner, guest, room = "@me:example.org", "@You:example.org", "!AbC:example.org"
@@ -28,7 +27,7 @@ func openAt(t testing.TB, dir string) *Store {
 
 func openWith(t testing.TB, c Config) *Store {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(c.Dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(c.Dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "reverie/internal/store/storetest" // so that no commit waits for the disk
+
 	"reverie/internal/store"
 )
 

@@ -282,8 +282,9 @@ func TestPaceOfEdits(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
-	clock := &ahead{}
-	b := startWith(t, server, t.TempDir(), echo, clock.clocked, you.UserID())
+	clock, began := &ahead{}, time.Now()
+	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
+	b := startWith(t, server, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) }, you.UserID())
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	count := func(room string) (n int) {
 		for _, send := range s.Sends() {

@@ -347,6 +347,7 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 }
 
 func TestVerifyAndRebuild(t *testing.T) {
+	t.Parallel()
 	f := openIndex(t)
 	var lines []string
 	for i := range 50 {

@@ -11,9 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	_ "reverie/internal/store/storetest" // so that no commit waits for the disk
-
 	"reverie/internal/store"
+	_ "reverie/internal/store/storetest" // so that no commit waits for the disk
 )
 
 func TestMain(m *testing.M) {

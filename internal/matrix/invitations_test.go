@@ -12,7 +12,6 @@ import (
 // knows: all are refused, a few at a time, nothing is delivered, and the one
 // that is welcome does not wait for them.
 func TestManyInvitations(t *testing.T) {
-	t.Parallel()
 	n := 1000
 	if testing.Short() {
 		n = 100

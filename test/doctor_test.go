@@ -44,6 +44,7 @@ func (p *process) doctor(t *testing.T) (d diagnosis, healthy bool) {
 // TestDoctorBesideTheBot: what an operator is told of a bot that runs, of one
 // whose homeserver is gone, and of one that does not run.
 func TestDoctorBesideTheBot(t *testing.T) {
+	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 	ask(t, you, room, "hello")
 

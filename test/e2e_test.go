@@ -22,6 +22,7 @@ import (
 // encrypted direct chat, a fact told, a new conversation, kill -9, a restart,
 // and the fact still known, in a file, with only ciphertext on the server.
 func TestFirstLight(t *testing.T) {
+	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 
 	first := ask(t, you, room, "remember that my sister's name is Jana")
@@ -82,6 +83,7 @@ func TestFirstLight(t *testing.T) {
 
 // TestStranger: who is not allowed gets neither a joined room nor a model call.
 func TestStranger(t *testing.T) {
+	t.Parallel()
 	w, m := newWorld(t), newModel(t)
 	you, stranger := w.person(t, "you"), w.person(t, "stranger")
 	w.bot(t, "reverie", m, you.UserID())
@@ -149,6 +151,7 @@ func waitLeft(t *testing.T, p *peer.Peer, room, user string) {
 // TestModelDown: without a model there is one calm sentence, nothing is lost,
 // and !retry answers once the model is back.
 func TestModelDown(t *testing.T) {
+	t.Parallel()
 	w, m := newWorld(t), newModel(t)
 	front, err := url.Parse(m.url)
 	if err != nil {
@@ -182,6 +185,7 @@ func TestModelDown(t *testing.T) {
 // TestKilledInTurn: kill -9 while the model thinks. The message is answered
 // after the restart, once.
 func TestKilledInTurn(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
 		t.Fatal(err)
@@ -216,6 +220,7 @@ func TestKilledInTurn(t *testing.T) {
 // TestStopInTurn: asked to end while the model thinks, the bot finishes the
 // answer, sends it, and exits in order.
 func TestStopInTurn(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
 		t.Fatal(err)
@@ -244,6 +249,7 @@ func TestStopInTurn(t *testing.T) {
 // TestTry: the one command a newcomer types, with one message: the answer on
 // standard output, success, and nothing left behind.
 func TestTry(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	temp := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), w.bin, "try", "--homeserver-bin", filepath.Join("..", "bin", "homeserver"))

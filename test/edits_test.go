@@ -14,6 +14,7 @@ import (
 // edited, also when the bot is killed over it; a reaction has it answered anew; one that is taken back
 // takes its answer and what was remembered with it.
 func TestEditedAndTakenBack(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	question, err := you.Say(t.Context(), room, "remember that my sister's name is Jana")
 	if err != nil {

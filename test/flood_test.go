@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 // model, a few at a time, in the order of their rooms; what one person wrote is
 // answered together, and not message by message.
 func TestFloodAtStart(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs the real binary: left out with -short")
 	}
@@ -33,10 +33,7 @@ func TestFloodAtStart(t *testing.T) {
 	home := matrixtest.Start(t)
 	you, bot := home.Account("you", password("you")), home.Account("reverie", password("reverie"))
 	m := newFloodModel(t)
-	p := &process{w: &world{bin: filepath.Join(t.TempDir(), "bot")}, dir: t.TempDir()}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.w.bin, "../cmd/bot").CombinedOutput(); err != nil {
-		t.Fatalf("build the bot: %v\n%s", err, out)
-	}
+	p := &process{w: &world{bin: buildBot(t)}, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: [%q]\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		home.URL, bot, you, m.url)

@@ -44,14 +44,37 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// buildBot builds the bot, under the race detector where the tests are, and
-// returns its path.
+// TestMain removes what the tests have built for each other.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
+// builtIn is the folder of what building has made; empty = nothing yet.
+var builtIn string
+
+// building makes the bot, under the race detector where the tests are, once for all.
+var building = sync.OnceValues(func() (bin string, err error) {
+	if builtIn, err = os.MkdirTemp("", "bot"); err != nil {
+		return "", err
+	}
+	bin = filepath.Join(builtIn, "bot")
+	args := append(append([]string{"build"}, raceFlag...), "-o", bin, "../cmd/bot")
+	if out, err := exec.CommandContext(context.Background(), "go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// buildBot returns the path of the bot, built from what there is.
 func buildBot(t *testing.T) string {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "bot")
-	args := append(append([]string{"build"}, raceFlag...), "-o", bin, "../cmd/bot")
-	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
-		t.Fatalf("build the bot: %v\n%s", err, out)
+	bin, err := building()
+	if err != nil {
+		t.Fatalf("build the bot: %v", err)
 	}
 	return bin
 }

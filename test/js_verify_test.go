@@ -11,6 +11,7 @@ import (
 // room and by messages to the device. Both sides compute the same ones, and
 // afterwards the owner's client shows the bot as verified.
 func TestJSVerification(t *testing.T) {
+	t.Parallel()
 	jsInstall(t)
 	w := newWorld(t)
 	m := newModel(t)
@@ -51,6 +52,7 @@ func TestJSVerification(t *testing.T) {
 // TestJSVerificationFromBot: the bot asks, because it was told to, and the
 // owner's client accepts.
 func TestJSVerificationFromBot(t *testing.T) {
+	t.Parallel()
 	jsInstall(t)
 	w := newWorld(t)
 	you := newJSPeer(t, w.home.URL, w.register(t, "you"))
@@ -82,6 +84,7 @@ func TestJSVerificationFromBot(t *testing.T) {
 
 // TestJSVerificationMismatch: emoji that differ end it, and nobody is trusted.
 func TestJSVerificationMismatch(t *testing.T) {
+	t.Parallel()
 	jsInstall(t)
 	w := newWorld(t)
 	you := newJSPeer(t, w.home.URL, w.register(t, "you"))

@@ -31,6 +31,7 @@ const jsWait = time.Minute
 // TestJSClient: an implementation of Matrix that shares no code with the bot
 // reads it and is read by it: matrix-js-sdk with its encryption in Rust.
 func TestJSClient(t *testing.T) {
+	t.Parallel()
 	jsInstall(t)
 	w := newWorld(t)
 	m := newSlowModel(t, 20*time.Millisecond)

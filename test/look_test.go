@@ -279,6 +279,7 @@ func (b *browser) texts(t *testing.T, selector string) (list []string) {
 // of it and keeps the pictures; without, it is what must be shown: a table, code,
 // a reply.
 func TestLook(t *testing.T) {
+	t.Parallel()
 	b := newBrowser(t)
 	w := newWorld(t)
 	you, friend := w.person(t, "you"), w.person(t, "friend")

@@ -14,6 +14,7 @@ import (
 // edited; an answer that would take many messages is its beginning and a file, once, though
 // the bot is killed over it; a task goes with the message that asked for it.
 func TestManners(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	bot.kill()
 	config, err := os.ReadFile(bot.config)

@@ -14,6 +14,7 @@ import (
 // TestFiles: in an encrypted room the model is shown a picture, made small; it reads a file
 // and hears a voice message; and it sends a file that only the room can read.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 	bot.kill()
 	config, err := os.ReadFile(bot.config)

@@ -12,6 +12,7 @@ import (
 // TestRoomManners: on the real homeserver clients are told of the commands where the bot may,
 // a room is spoken to in its language, and the bot leaves when everybody else has.
 func TestRoomManners(t *testing.T) {
+	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 	_, home, _ := strings.Cut(you.UserID(), ":")
 	if e := ask(t, you, room, "!config language fr"); !strings.Contains(e.Body, "`fr`") {

@@ -13,6 +13,7 @@ import (
 // if that takes seconds, and else leaves it for the next start. Either way it
 // is no longer shown as typing, exits with 0, and the question has one answer.
 func TestSignalInTurn(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs the real binary: left out with -short")
 	}

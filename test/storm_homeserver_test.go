@@ -26,6 +26,7 @@ import (
 // order or by kill -9, and starts again on the same data: in the long storm at any
 // moment.
 func TestStormOnTheHomeserver(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("needs the real homeserver: left out with -short")
 	}

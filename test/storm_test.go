@@ -32,6 +32,7 @@ const patience = 90 * time.Second
 //
 // REVERIE_STORM says how many kills (15), REVERIE_STORM_SEED which chances.
 func TestStorm(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs the real binary for half a minute: left out with -short")
 	}
@@ -67,6 +68,7 @@ func (s *storm) blow(t *testing.T, times int, strike func(i int)) {
 // leaves as soon as the bot is back, also when nobody says anything meanwhile:
 // the first /sync of a start must not wait for news.
 func TestAnswerAfterQuietRestart(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs the real binary: left out with -short")
 	}

@@ -12,6 +12,7 @@ import (
 // later and comes into the encrypted room, once; also when the bot is killed at the
 // very time.
 func TestReminder(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	for i, c := range []struct {
 		name string
@@ -54,6 +55,7 @@ func TestReminder(t *testing.T) {
 // room: the model is asked, and what it says arrives there once; also when the bot is
 // killed in the middle of that.
 func TestAutonomousTask(t *testing.T) {
+	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	for i, name := range []string{"the ferns", "the roof"} {
 		if e := ask(t, you, room, "work on "+name+" in 3 seconds"); !strings.Contains(e.Body, "I will do that. Added") {

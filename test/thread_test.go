@@ -13,6 +13,7 @@ import (
 // mention for what comes next, also after kill -9, and the room's own conversation hears
 // nothing of it.
 func TestThread(t *testing.T) {
+	t.Parallel()
 	w, m := newWorld(t), newModel(t)
 	you, guest := w.person(t, "you"), w.person(t, "guest")
 	bot := w.bot(t, "reverie", m, you.UserID())

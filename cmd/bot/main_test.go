@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"reverie/internal/store"
+	_ "reverie/internal/store/storetest" // so that no commit waits for the disk
 )
 
 func TestMain(m *testing.M) {

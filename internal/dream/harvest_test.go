@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const anna = "@anna:example.org"
@@ -46,7 +45,7 @@ func newRig(t *testing.T, change func(*HarvestConfig)) *rig {
 
 func openRig(t *testing.T, dir string, change func(*HarvestConfig)) *rig {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

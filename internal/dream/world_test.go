@@ -14,7 +14,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/memory"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const owner = "@me:example.org"
@@ -112,7 +112,7 @@ func prepare(t *testing.T, facts []fact) string {
 
 func openStore(t *testing.T, dir string) (*sql.DB, *memory.Store) {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // compacted is a room with six messages, of which the first four are summarised and
@@ -113,7 +112,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
 		}
-		db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +134,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 
 // killAt is the program that is killed.
 func killAt(t *testing.T, dir, step string) {
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

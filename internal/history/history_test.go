@@ -13,10 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const here, there = "!here:example.org", "!there:example.org"
@@ -25,7 +24,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
 
 func open(t testing.TB) (*history.Store, *sql.DB) {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

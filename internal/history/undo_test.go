@@ -12,10 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	reverie "reverie"
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // rows is everything stored of the messages with these ids.
@@ -125,7 +124,7 @@ func TestUncompactAny(t *testing.T) {
 // TestKilledWhileUndoing ends the program by force at every step of taking a compaction back.
 func TestKilledWhileUndoing(t *testing.T) {
 	if dir := os.Getenv("REVERIE_TEST_KILL_DIR"); dir != "" {
-		db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +151,7 @@ func TestKilledWhileUndoing(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
 		}
-		db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 // A gap that is larger than what is fetched: the newest of it is answered, and
 // the room is told once that there was more.
 func TestGapIsTooLarge(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -58,6 +59,7 @@ func TestGapIsTooLarge(t *testing.T) {
 // of the old it is told once how much that was, the recent is answered, and about
 // the rest there is no word.
 func TestLongAbsenceFromAGroup(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
@@ -115,6 +117,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 // On a fresh store the first sync brings the state of the rooms: the first word
 // the new device says is encrypted, for everybody.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -150,6 +153,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 // Our clock is wrong, or jumps between two runs, or the homeserver's is wrong:
 // what is said is answered, and the doctor says that the clocks differ.
 func TestClocksApart(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name                string
 		before, after, away time.Duration // our clock in the first and the second run; the homeserver's
@@ -211,6 +215,7 @@ func TestClocksApart(t *testing.T) {
 // What an event says of its time decides nothing: neither whether it is answered
 // nor when. What is no time at all hides no other event.
 func TestOddTimes(t *testing.T) {
+	t.Parallel()
 	odd := []string{
 		"1", "0", "-5", "-9223372036854775808", "99999999999999", "9223372036854775807", "253402300800000", "null",
 		`"1700000000000"`, `"yesterday"`, "1.5", "1e400", "[]", "{}", "true",

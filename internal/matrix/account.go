@@ -112,7 +112,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if c.cli, err = newMautrix(c.cfg); err != nil {
 		return err
 	}
-	c.cli.Client.Transport = bearer{&c.token, webPages{c.clock}}
+	c.cli.Client.Transport = bearer{&c.token, settled{c, webPages{c.clock}}}
 	c.cli.ResponseHook = c.refused.watch
 	c.cli.Syncer = &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c}
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {

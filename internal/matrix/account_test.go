@@ -93,6 +93,7 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 }
 
 func TestTokenNoLongerValid(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -190,6 +191,7 @@ func check(t *testing.T, b *bot) []matrix.Finding {
 }
 
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -276,6 +278,7 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 }
 
 func TestTokenInsteadOfPassword(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -330,6 +333,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 }
 
 func TestCheckMakesNothing(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	dir := t.TempDir()
@@ -377,6 +381,7 @@ func TestCheckMakesNothing(t *testing.T) {
 
 // A fresh store in an account that was used before: what was said then is old.
 func TestFreshStoreLeavesOldMessagesAlone(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")

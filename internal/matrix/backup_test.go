@@ -79,6 +79,7 @@ func onServerBackup(t *testing.T, server *homeserver.Server, token, version stri
 // A data folder is lost, all but the recovery key: the account comes back as a
 // new device that is cross-signed and reads what was said before.
 func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -164,6 +165,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 
 // Keys that could not be uploaded go up later, also after a restart.
 func TestBackupIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -213,6 +215,7 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 
 // Somebody deletes the backup on the server: it is made again, complete.
 func TestBackupDeletedOnTheServer(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -237,6 +240,7 @@ func TestBackupDeletedOnTheServer(t *testing.T) {
 
 // What `bot verify` shows is the truth, beside the running bot.
 func TestIdentify(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	dir := t.TempDir()

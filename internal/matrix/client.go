@@ -135,6 +135,8 @@ type Client struct {
 	member      sync.Mutex        // held while our membership in a room is noted
 	memberships map[id.RoomID]int // how often a sync has told of it
 
+	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
+
 	alone map[id.RoomID]bool // rooms that the others may have left; guarded by mu
 	gone  func(room string)  // see OnLeft; may be nil; guarded by mu
 

@@ -13,14 +13,13 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const botPassword = "the bot's long password"
@@ -64,7 +63,7 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 
 func openDB(t *testing.T, dir string) *sql.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,6 +209,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 }
 
 func TestEncryptedDirectChat(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -257,6 +257,7 @@ func TestEncryptedDirectChat(t *testing.T) {
 }
 
 func TestRestartKeepsDeviceKeysAndMessages(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -296,6 +297,7 @@ func TestRestartKeepsDeviceKeysAndMessages(t *testing.T) {
 }
 
 func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -331,6 +333,7 @@ func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
 }
 
 func TestStrangers(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you, stranger := peertest.Start(t, server, "you"), peertest.Start(t, server, "stranger")
@@ -383,6 +386,7 @@ func TestStrangers(t *testing.T) {
 
 // Invitation and question come while the bot is not running at all.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -408,6 +412,7 @@ func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 }
 
 func TestDraftsBecomeOneMessage(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -454,6 +459,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 
 // What is too large for one event arrives as several, complete and in order.
 func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")

@@ -19,6 +19,7 @@ import (
 // The program dies when it has got a sync with a message and the key to it, and
 // has not stored the message.
 func TestDiedBetweenSyncAndInbox(t *testing.T) {
+	t.Parallel()
 	for _, taken := range []bool{false, true} {
 		name := "before anything was taken in"
 		if taken {
@@ -76,6 +77,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 // The program dies when the message is in the inbox, and nobody has thought about
 // it yet: it is answered once, however often that happens.
 func TestDiedBetweenInboxAndAnswer(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -108,6 +110,7 @@ func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 // beginning of the answer, and the program does not know. It has forgotten the
 // transaction, too.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		handled bool
@@ -159,6 +162,7 @@ func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 // The program dies between sending an answer and noting that, and the homeserver
 // restarts as well.
 func TestDiedBetweenSendingAndNoting(t *testing.T) {
+	t.Parallel()
 	for _, forgets := range []bool{false, true} {
 		name := "the homeserver knows the transaction"
 		if forgets {
@@ -203,6 +207,7 @@ func TestDiedBetweenSendingAndNoting(t *testing.T) {
 // The answer to the beginning of an answer is lost, the homeserver restarts, and
 // the whole answer is there before a sync shows the beginning.
 func TestForgottenBeginning(t *testing.T) {
+	t.Parallel()
 	for _, final := range []bool{true, false} {
 		name := "more follows"
 		if final {
@@ -254,6 +259,7 @@ func TestForgottenBeginning(t *testing.T) {
 
 // The same message comes more than once.
 func TestDeliveredTwice(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		kind := "plain"
 		if encrypted {

@@ -152,6 +152,7 @@ func (b *bot) utd(n int) {
 // The key of a message comes late: while the bot runs, while it is down, or
 // when nobody waits for the answer any more.
 func TestLateKey(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		restart bool
@@ -204,6 +205,7 @@ func TestLateKey(t *testing.T) {
 
 // The program died between taking a key and reading what it opens.
 func TestKeyTakenBeforeTheEnd(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -233,6 +235,7 @@ func TestKeyTakenBeforeTheEnd(t *testing.T) {
 
 // What strangers say is not kept, and not commented on.
 func TestUnreadableStranger(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Account("stranger", "a long enough password")
@@ -250,6 +253,7 @@ func TestUnreadableStranger(t *testing.T) {
 
 // A connection on which nothing comes any more is given up.
 func TestHungSync(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -290,6 +294,7 @@ func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
 // One event breaks the program: the others of its sync are answered, it is
 // tried again, and in the end given up with a word to its sender.
 func TestPanicOverOneEvent(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -330,6 +335,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 
 // What is no event, or none that makes sense, does not stop the others.
 func TestBrokenEvents(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -368,6 +374,7 @@ func TestBrokenEvents(t *testing.T) {
 
 // The program dies while it writes an answer.
 func TestDraftAfterARestart(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		handled bool
@@ -409,6 +416,7 @@ func TestDraftAfterARestart(t *testing.T) {
 // The answer to a send is lost, and the homeserver restarts: it would take the
 // same transaction id for a new message.
 func TestForgottenTransactions(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -433,6 +441,7 @@ func TestForgottenTransactions(t *testing.T) {
 
 // From one message to the next a room changes; everybody in it can read both.
 func TestEncryptionFollowsTheRoom(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend, late := person(t, s, "you"), person(t, s, "friend"), person(t, s, "late")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
@@ -495,6 +504,7 @@ func TestEncryptionFollowsTheRoom(t *testing.T) {
 
 // A message is taken back while it waits behind another.
 func TestRedactedWhileWaiting(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -531,6 +541,7 @@ func TestRedactedWhileWaiting(t *testing.T) {
 // Many messages wait in one room: they come a few at a time, in order, and do
 // not hold up another room.
 func TestFlood(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

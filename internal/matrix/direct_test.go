@@ -22,6 +22,7 @@ func directList(bot string) matrixtest.Match {
 // A chat that is direct is so for a later device, too, whatever happened while
 // the bot came into it.
 func TestDirectChatStaysDirect(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		match func(bot string) matrixtest.Match
@@ -61,6 +62,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 
 // A homeserver that does not let the bot keep a list does not keep it out.
 func TestJoinsWithoutAList(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -78,6 +80,7 @@ func TestJoinsWithoutAList(t *testing.T) {
 // The bot is put out of a room and invited again before it has the answer to its
 // first joining: it comes back.
 func TestInvitedAgainWhileJoining(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	release := make(chan struct{})

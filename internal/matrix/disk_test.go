@@ -172,6 +172,7 @@ func TestDatabaseLocked(t *testing.T) {
 // The end does not wait for a database that another program holds, and what
 // came meanwhile is answered after the next start.
 func TestEndWhileDatabaseLocked(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWritable(t, dir, true)
 	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)

@@ -32,6 +32,7 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 // The first event of a message that is still being written may be there,
 // although its answer was lost: the message goes on in it.
 func TestForgottenDraft(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -56,6 +57,7 @@ func TestForgottenDraft(t *testing.T) {
 // A homeserver that was restarted together with the bot shows what it had taken
 // only after a while.
 func TestEchoComesLate(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -101,6 +103,7 @@ func TestEchoComesLate(t *testing.T) {
 // A homeserver that ends while it takes a message shows it only a moment after it
 // is back: the first sync that succeeds proves nothing.
 func TestEndedWhileSending(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -156,6 +159,7 @@ func TestEndedWhileSending(t *testing.T) {
 // with two. The same while the message is still being written, and when the first
 // one shows up in the very moment in which the second is sent.
 func TestShownTooLate(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name          string
 		draft, during bool

@@ -84,6 +84,7 @@ var (
 // What the doctor says of when the bot synced, and that it sees the failures
 // of a process that is not its own.
 func TestExamineSync(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	dir := t.TempDir()
 	p := examined(t, server, dir)
@@ -132,6 +133,7 @@ func TestExamineSync(t *testing.T) {
 
 // Faults 1 and 17: the homeserver is down, a clock is wrong.
 func TestExamineHomeserver(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
@@ -167,6 +169,7 @@ func TestExamineHomeserver(t *testing.T) {
 
 // Messages that wait too long and messages that were given up, with reasons.
 func TestExamineQueues(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	dir := t.TempDir()
 	b := startWith(t, server, dir, nil, hurry, "@you:"+server.Name)
@@ -220,6 +223,7 @@ func TestExamineQueues(t *testing.T) {
 // A second device that the bot's identity has not signed, and an identity that
 // is not the bot's.
 func TestExamineAccount(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

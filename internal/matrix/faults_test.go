@@ -104,6 +104,7 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 }
 
 func TestSendingThroughABadNetwork(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -154,6 +155,7 @@ func TestSendingThroughABadNetwork(t *testing.T) {
 // The server takes the second for a repetition of the first, so an edit must
 // follow.
 func TestChangedWhileOnItsWay(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -183,6 +185,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 // The first thing the bot does in a room is to speak: it has joined, but no
 // sync has shown it the room, and the invitation said little about it. What it says must be encrypted, and readable.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -229,6 +232,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 }
 
 func TestForbiddenIsGivenUp(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -263,6 +267,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 
 // The program dies after the server took the message and before that is noted.
 func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -319,6 +324,7 @@ func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 }
 
 func TestHomeserverDownAtStart(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -336,6 +342,7 @@ func TestHomeserverDownAtStart(t *testing.T) {
 
 // The server hides that a room is encrypted. It must not be believed.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")

@@ -4,14 +4,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	reverie "reverie"
 	"reverie/internal/matrix"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // What was sent is a copy; what waits to be sent is a promise.
 func TestForgetWhatWasSent(t *testing.T) {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

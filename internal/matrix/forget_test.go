@@ -12,6 +12,7 @@ import (
 // A message that was answered is taken back: what became of it is forgotten, and
 // that is tried until it succeeds, also after a restart.
 func TestTakenBackAfterTheAnswer(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

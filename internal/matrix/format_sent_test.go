@@ -47,6 +47,7 @@ func lastSent(t *testing.T, events []json.RawMessage, sender string) (last sentC
 // TestLooks: an answer leaves with its looks, and a text that a model was talked
 // into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
 func TestLooks(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -85,6 +86,7 @@ func TestLooks(t *testing.T) {
 // TestLastEditSaysAll: clients without edits show each as a message; the ones on
 // the way are short, the last one is the whole answer.
 func TestLastEditSaysAll(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

@@ -18,6 +18,7 @@ import (
 
 // A sync that leaves events out: they are fetched, and answered in order.
 func TestGapIsFilled(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -53,6 +54,7 @@ func TestGapIsFilled(t *testing.T) {
 
 // The same with a real homeserver, whose tokens are its own.
 func TestGapIsFilledFromARealServer(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")
@@ -87,6 +89,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 
 // A new store takes nothing that is old, and does not look for more of it.
 func TestFreshStoreAnswersNothingOld(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -111,6 +114,7 @@ func TestFreshStoreAnswersNothingOld(t *testing.T) {
 
 // After a long absence what is recent is answered, and the rest is mentioned.
 func TestLongAbsence(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -157,6 +161,7 @@ func TestLongAbsence(t *testing.T) {
 
 // Nobody's clock decides whether a message is answered while the bot is there.
 func TestWrongClocks(t *testing.T) {
+	t.Parallel()
 	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
 			s, server := pretend(t)

@@ -60,6 +60,7 @@ func (p *party) mention(t *testing.T, text string) string {
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
 // said it; what was taken back, changed, or was none of the room's talk does not.
 func TestHeardInAGroup(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			s, server := pretend(t)
@@ -121,6 +122,7 @@ func (b *bot) holds(t *testing.T, query string, args ...any) (n int) {
 // TestHeardIsBounded: only the newest lines come along; what waits as a quote goes with
 // its message, and a room that is left is forgotten.
 func TestHeardIsBounded(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, other := person(t, s, "you"), person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -163,6 +165,7 @@ func TestHeardIsBounded(t *testing.T) {
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and
 // nothing of another room.
 func TestReplyChain(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, other := person(t, s, "you"), person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -244,6 +247,7 @@ func TestReplyChain(t *testing.T) {
 // other; after a restart it is fetched anew, and when it is not to be had the message is
 // answered without it.
 func TestReplyChainIsFetchedAside(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -289,6 +293,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 // TestReplyChainEncrypted: what was said encrypted is quoted, and what somebody put there
 // in plain text is not.
 func TestReplyChainEncrypted(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -311,6 +316,7 @@ func TestReplyChainEncrypted(t *testing.T) {
 // TestOpenGroup: where it is set so, everything that an allowed person says is for the
 // bot; and a person may say that a room is a direct chat, or none.
 func TestOpenGroup(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, other := person(t, s, "you"), person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

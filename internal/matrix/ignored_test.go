@@ -52,6 +52,7 @@ func spoken(room, user string) func(peer.Event) bool {
 // Edits that nobody may make, or that make no sense, are no questions, and do
 // not change one that waits.
 func TestInvalidEdits(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			s, server := pretend(t)
@@ -106,6 +107,7 @@ func TestInvalidEdits(t *testing.T) {
 
 // The same for what no client sends.
 func TestMalformedEdits(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -143,6 +145,7 @@ func TestMalformedEdits(t *testing.T) {
 // What the bot's account says itself is never a question, from whichever device
 // and however it is worded; also when the configuration names it an owner.
 func TestOwnOtherDevice(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			s, server := pretend(t)
@@ -184,6 +187,7 @@ func TestOwnOtherDevice(t *testing.T) {
 
 // Kinds of messages that are no question in words are left alone.
 func TestOddMessages(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -258,6 +262,7 @@ func TestOddMessages(t *testing.T) {
 // Relations that lead nowhere, or in a circle, do not keep a message from being
 // answered.
 func TestOddRelations(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -314,6 +319,7 @@ func TestOddRelations(t *testing.T) {
 // What an event says about itself in the room's state or the account's data may
 // make no sense either.
 func TestBrokenState(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())

@@ -58,6 +58,7 @@ func TestManyInvitations(t *testing.T) {
 // The homeserver has had enough of refusals: the bot waits as it is told, and
 // what is welcome is joined meanwhile.
 func TestInvitationsUnderALimit(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Account("stranger", personPassword)

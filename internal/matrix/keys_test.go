@@ -53,6 +53,7 @@ func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 // After 100 messages the key changes, on both sides, with nothing set in the
 // room: what comes next is read both ways, also after a restart in between.
 func TestKeyChangesAfterAHundredMessages(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -78,6 +79,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 // People come and go: who is there reads the next message, and who has left gets
 // no key for it.
 func TestKeyFollowsTheMembers(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -135,6 +137,7 @@ func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 // Encryption is switched on while the bot is in the room, at the worst moments:
 // not one word of it leaves unencrypted from then on, and all can read it.
 func TestSwitchedToEncrypted(t *testing.T) {
+	t.Parallel()
 	encrypt := func(s *matrixtest.Server, you *peer.Peer, room string) {
 		s.SetState(you.UserID(), room, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2"})
 	}
@@ -209,6 +212,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 // question is asked, and its first sync of the room comes after that. The
 // question is answered, encrypted where the room is, and readable by all.
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		encrypted bool

@@ -3,6 +3,8 @@ package matrix
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +107,47 @@ func (k *keyStore) UpdateSession(ctx context.Context, key id.SenderKey, s *crypt
 	if k.c.behind.Load() {
 		return errBehind
 	}
-	return put()
+	err = put()
+	if err != nil && ended(k.c.ending) {
+		k.c.behind.Store(true)
+	}
+	return err
+}
+
+// ended tells whether c is closed.
+func ended(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// settled lets no Olm message out when the state of its session could not be stored: the
+// library sends it all the same, and after the next start the other side could open
+// nothing more of that session. What it was for is sent then.
+type settled struct {
+	c    *Client
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s settled) RoundTrip(r *http.Request) (*http.Response, error) {
+	if s.c.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper does so
+		}
+		return nil, errBehind
+	}
+	return s.next.RoundTrip(r)
+}
+
+// CloseIdleConnections implements what http.Client looks for.
+func (s settled) CloseIdleConnections() {
+	if t, ok := s.next.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 // AddSession implements crypto.Store. The one-time key goes last: without it the

@@ -72,6 +72,7 @@ var largeTexts = map[string]string{
 // A large answer arrives whole, in as many events as it needs, and no event is
 // ever refused for its size: as one message, and at the end of a draft.
 func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -114,6 +115,7 @@ func TestLargeAnswers(t *testing.T) {
 // Homeservers and what stands in front of them may take less than the
 // specification says. Then a message is sent in smaller parts, in its place.
 func TestServerTakesLess(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		encrypted bool
@@ -182,6 +184,7 @@ func TestServerTakesLess(t *testing.T) {
 
 // A server that finds everything too large does not hold up what comes then.
 func TestAlwaysTooLarge(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())

@@ -8,6 +8,7 @@ import (
 
 // TestLeft: a room is left from when the bot is put out of it until it is there again.
 func TestLeft(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

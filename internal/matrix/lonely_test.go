@@ -18,6 +18,7 @@ import (
 // or the homeserver stumbles. Where somebody is still invited it stays, and it comes back
 // when it is invited again, not before.
 func TestLeavesWhenAlone(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
@@ -75,6 +76,7 @@ func converse2(t *testing.T, you *peer.Peer, room string) {
 
 // Our own list of members may lack somebody: the homeserver is believed.
 func TestNotAloneAfterAll(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -146,6 +148,7 @@ func commandsIn(t *testing.T, s *matrixtest.Server, room string) (list map[strin
 // Clients are told of the commands where our power allows it, once, and again of what
 // changed; a restart tells nothing twice, and one in the middle goes on.
 func TestPublishedCommands(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

@@ -51,6 +51,7 @@ func takenBack(t *testing.T, s *matrixtest.Server, room, id string) bool {
 // beginning and all of it as a file, once, also when we die over it: while it is uploaded
 // and while it is sent.
 func TestLongAnswerIsAFile(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(map[bool]string{false: "plain", true: "encrypted"}[encrypted], func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +109,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 // TestLongAnswerInParts: where a file cannot be uploaded, the room gets the answer in
 // parts, whole and once; the first message does not speak of a file any more.
 func TestLongAnswerInParts(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]matrixtest.Fault{
 		"too large":      matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"),
 		"no media store": matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED"),

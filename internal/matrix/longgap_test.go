@@ -32,6 +32,7 @@ func notices(t *testing.T, s *matrixtest.Server, b *bot, room string) (all []str
 // More was written than is fetched: what is near is answered, and a direct chat
 // is told once that there was more. A group is not bothered with it.
 func TestGapBeyondTheBounds(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

@@ -27,6 +27,7 @@ func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 // A homeserver that is being stopped answers a sync with a token that is past a
 // message which it does not show. The bot finds the message when it is back.
 func TestLeftOutByASync(t *testing.T) {
+	t.Parallel()
 	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
 		t.Run(c, func(t *testing.T) {
 			s, server := pretend(t)
@@ -57,6 +58,7 @@ func TestLeftOutByASync(t *testing.T) {
 // What is left out is the bot's own message, of which it does not know whether
 // it was taken.
 func TestEchoLeftOutByASync(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

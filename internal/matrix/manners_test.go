@@ -74,6 +74,7 @@ func (b *bot) says(room string, m session.Outgoing) {
 
 // The notice that an answer takes long becomes the answer: the same event, as text.
 func TestProgressBecomesTheAnswer(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	clock := &ahead{}
@@ -118,6 +119,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 // and the notice is taken back. So it is too when the bot was stopped in between, when the
 // answer is shown while it is written, and when the notice is just on its way.
 func TestLateAnswerIsANewMessage(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name                    string
 		restart, draft, onItWay bool
@@ -193,6 +195,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 // A notice that nobody's answer takes the place of does not stay there when the bot
 // comes back.
 func TestProgressAfterARestart(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	clock := &ahead{}
@@ -222,6 +225,7 @@ func TestProgressAfterARestart(t *testing.T) {
 // An answer is edited at most forty times, each time a while after the last, slower where
 // it is encrypted; nobody is mentioned by an edit, and the last one says all.
 func TestStreamingManners(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	clock := &ahead{}
@@ -275,10 +279,12 @@ func TestStreamingManners(t *testing.T) {
 }
 
 func TestPaceOfEdits(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
-	clock := &ahead{}
-	b := startWith(t, server, t.TempDir(), echo, clock.clocked, you.UserID())
+	clock, began := &ahead{}, time.Now()
+	stopped := func() time.Time { return began.Add(time.Duration(clock.by.Load())) } // or the test's own time counts, too
+	b := startWith(t, server, t.TempDir(), echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(stopped) }, you.UserID())
 	plain, secret := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	count := func(room string) (n int) {
 		for _, send := range s.Sends() {

@@ -42,6 +42,7 @@ func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(
 
 // TestFilesIn: files come in as what they are, encrypted and plain, with their captions.
 func TestFilesIn(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
@@ -75,6 +76,7 @@ func TestFilesIn(t *testing.T) {
 // TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and
 // says why.
 func TestFilesThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -120,6 +122,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 
 // TestFileAfterTrouble: a download that fails is tried again.
 func TestFileAfterTrouble(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -135,6 +138,7 @@ func TestFileAfterTrouble(t *testing.T) {
 // TestSlowFile: a file that drips in holds up its own room only, and the messages
 // there keep their order; the time it may take has an end.
 func TestSlowFile(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -164,6 +168,7 @@ func TestSlowFile(t *testing.T) {
 // TestKilledWhileFetching: a message whose file was being fetched when we died is fetched
 // at the next start, and delivered once.
 func TestKilledWhileFetching(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -191,6 +196,7 @@ func TestKilledWhileFetching(t *testing.T) {
 // TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a
 // message that is for us replies to it.
 func TestFilesInGroups(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
@@ -220,6 +226,7 @@ func TestFilesInGroups(t *testing.T) {
 // TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also
 // when we die between the two.
 func TestFileOut(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted=%v", encrypted), func(t *testing.T) {
 			t.Parallel()
@@ -280,6 +287,7 @@ func TestFileOut(t *testing.T) {
 
 // TestFileNotTaken: the room reads why a file could not be sent.
 func TestFileNotTaken(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

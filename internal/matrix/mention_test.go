@@ -16,6 +16,7 @@ import (
 // TestMention: who a message is for is told so in a room with others, once, and
 // nobody else is, whoever the text names.
 func TestMention(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -64,6 +65,7 @@ func TestMention(t *testing.T) {
 // TestMentionEncrypted: in an encrypted group all who read a reminder read whom it
 // mentions, and the server learns it from nothing.
 func TestMentionEncrypted(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -89,6 +91,7 @@ func TestMentionEncrypted(t *testing.T) {
 
 // TestMentionAfterARestart: what waits to be sent keeps whom it is for.
 func TestMentionAfterARestart(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()

@@ -158,6 +158,7 @@ func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 
 // The homeserver is away, or not well, when the bot starts.
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
+	t.Parallel()
 	const again = "matrix: the homeserver does not answer; trying again"
 	for _, first := range []bool{true, false} {
 		name := "a later start"
@@ -237,6 +238,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 
 // The homeserver restarts while the bot waits for news, or sends.
 func TestHomeserverRestarts(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -297,6 +299,7 @@ func TestHomeserverRestarts(t *testing.T) {
 
 // The connection stays and brings nothing any more.
 func TestHungPoll(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]matrixtest.Fault{
 		"before the answer": matrixtest.Hang(),
 		"in the middle of the answer": func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -326,6 +329,7 @@ func TestHungPoll(t *testing.T) {
 
 // The homeserver asks to wait, in one place or in two: the longer time counts.
 func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name               string
 		header, body, want time.Duration
@@ -374,6 +378,7 @@ func TestTooManyRequests(t *testing.T) {
 // While an answer is being written the homeserver wants less: what lies between
 // its beginning and its end is left out, and the end arrives.
 func TestTooManyRequestsWhileWriting(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -420,6 +425,7 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 // message is sent again under the same transaction, it arrives once and in
 // order, and nobody sees what the answer said.
 func TestSendingThroughTrouble(t *testing.T) {
+	t.Parallel()
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -458,6 +464,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 // The same for what the bot asks: nothing that was said gets lost or is
 // answered twice.
 func TestSyncingThroughTrouble(t *testing.T) {
+	t.Parallel()
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -487,6 +494,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 // looked at, keys are claimed, or the room's key is handed out. The message is
 // for everybody, or it is not sent yet.
 func TestSharingKeysThroughTrouble(t *testing.T) {
+	t.Parallel()
 	faults := append(some(t, "500", "200 with a web page", "the answer is lost"), mishap{"429", matrixtest.Limit(time.Second, 0)})
 	for _, endpoint := range []string{"state", "keys_query", "keys_claim", "sendToDevice"} {
 		for _, c := range faults {
@@ -520,6 +528,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 // Somebody gets a new device while lists of devices cannot be fetched. The new
 // device can read what is said from then on.
 func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
+	t.Parallel()
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 // the person who wrote them left them; nobody else can change them, and nobody in plain
 // text where the room is encrypted.
 func TestQuotesReadAsEdited(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			t.Parallel()
@@ -66,6 +67,7 @@ func replacing(event, words string) content {
 // counts if it is one. Where edits cannot be asked for, the words are those that were
 // written first.
 func TestEditThatComesAlong(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, other := person(t, s, "you"), person(t, s, "other")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

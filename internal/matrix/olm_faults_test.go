@@ -86,6 +86,7 @@ func keyless(s *matrixtest.Server) {
 // The program is killed before any one of the writes that an Olm message with a
 // room key makes. The homeserver sends it again, and nobody else has the key.
 func TestDiedWhileAKeyWasStored(t *testing.T) {
+	t.Parallel()
 	for _, table := range []string{"crypto_megolm_inbound_session", "crypto_olm_message_hash", "crypto_olm_session", "crypto_account"} {
 		for _, known := range []bool{false, true} {
 			if known && table == "crypto_account" {
@@ -127,6 +128,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 
 // The one-time key that a new Olm session has used is used up.
 func TestOneTimeKeyIsUsedUp(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -150,6 +152,7 @@ func TestOneTimeKeyIsUsedUp(t *testing.T) {
 // Many keys come at once, among them one that breaks the library's work on it,
 // and the program is killed at each of them in turn.
 func TestDiedAtEachOfManyKeys(t *testing.T) {
+	t.Parallel()
 	const n = 4
 	s, server := pretend(t)
 	keyless(s)
@@ -193,6 +196,7 @@ func TestDiedAtEachOfManyKeys(t *testing.T) {
 // the keys that come after it in the same Olm session are taken, now and after a
 // restart.
 func TestPanicBehindAnOpenedMessage(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	keyless(s)
 	you := person(t, s, "you")
@@ -223,6 +227,7 @@ func TestPanicBehindAnOpenedMessage(t *testing.T) {
 
 // The program ends while the disk is full and keys wait to be stored.
 func TestEndWhileKeysWaitForTheDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	w := newWritable(t, dir, true)
 	keyless(w.s)

@@ -36,6 +36,7 @@ func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 // In an encrypted room the events of a verification are taken unencrypted, as
 // other clients send them. Nothing else is, even if it looks like them.
 func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -112,6 +113,7 @@ func (b *bot) sentTo(t *testing.T, s *matrixtest.Server, room string) string {
 // An unencrypted request to verify begins what an encrypted one would: whoever
 // may talk to the bot has to compare the emoji, and all others are not heard.
 func TestPlainVerificationRequest(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	stranger := s.Account("stranger", "a long enough password")

@@ -13,14 +13,13 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 
-	reverie "reverie"
 	"reverie/internal/session"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 func newQueue(t *testing.T) *queue {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 // needs no answer any more, what was to be said is given up without trying, the
 // other rooms do not notice, and it comes back when it is invited, not before.
 func TestRemovedWhileAnswering(t *testing.T) {
+	t.Parallel()
 	for _, membership := range []string{"leave", "ban"} {
 		t.Run(membership, func(t *testing.T) {
 			s, server := pretend(t)
@@ -101,6 +102,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 // The homeserver refuses what the bot says, without a reason that the bot could
 // have seen: one try for each message, and the next room is not held up.
 func TestRefusedMessages(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

@@ -33,7 +33,6 @@ const tellTries = 3
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
-		c.membersChanged(evt.RoomID)
 		if m, ok := evt.Content.Parsed.(*event.MemberEventContent); ok && m.Membership.IsLeaveOrBan() {
 			c.lonely(evt.RoomID)
 		}

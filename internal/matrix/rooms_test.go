@@ -20,6 +20,7 @@ import (
 // Twenty rooms ask at once, and the homeserver does not take what the bot says
 // in one of them: the others get their answers, and that one in the end.
 func TestOneRoomStuck(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -60,6 +61,7 @@ func TestOneRoomStuck(t *testing.T) {
 // meanwhile: what was asked before and between stays unanswered, and what is
 // asked then is answered, in the same conversation.
 func TestLeaveAndComeBack(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name            string
 		encrypted, gone bool
@@ -100,6 +102,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 
 // Names and addresses say nothing about who somebody is or which room this is.
 func TestNamesMeanNothing(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	stranger := s.Account("stranger", "a long enough password")
@@ -160,6 +163,7 @@ func text2(body, of string) content {
 // that is possible, and asks for nothing that is newer than the specification's
 // version 1.2.
 func TestPlainHomeserver(t *testing.T) {
+	t.Parallel()
 	unknown := matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED")
 	says := func(body string) matrixtest.Fault {
 		return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { _, _ = w.Write([]byte(body)) }
@@ -231,6 +235,7 @@ func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *ho
 
 // At the end of the program nobody is left typing.
 func TestTypingEnds(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())

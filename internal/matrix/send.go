@@ -3,6 +3,8 @@ package matrix
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
@@ -75,9 +77,11 @@ func (c *Client) knowRoom(ctx context.Context, room id.RoomID) error {
 	return fmt.Errorf("the members of the room keep changing")
 }
 
-// membersChanged tells that a sync brought a change of members. An answer that
-// is on its way may be from before it, and would undo it.
+// membersChanged tells that a sync brings a change of members, before that is stored. An
+// answer that is on its way may be from before it, and would undo it: it is dropped.
 func (c *Client) membersChanged(room id.RoomID) {
+	c.states.Lock()
+	defer c.states.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known[room] == asking {
@@ -85,26 +89,57 @@ func (c *Client) membersChanged(room id.RoomID) {
 	}
 }
 
+// membersIn calls membersChanged for each room of a sync in which members change.
+func (c *Client) membersIn(res *mautrix.RespSync) {
+	member := func(evt *event.Event) bool { return evt.StateKey != nil && evt.Type.Type == event.StateMember.Type }
+	for room, joined := range res.Rooms.Join {
+		if slices.ContainsFunc(joined.State.Events, member) || slices.ContainsFunc(joined.Timeline.Events, member) {
+			c.membersChanged(room)
+		}
+	}
+}
+
+// fetchState asks for the state of a room and keeps it, unless its members change meanwhile.
 func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
-	state, err := c.cli.State(ctx, room)
+	state, err := c.cli.StateAsArray(ctx, room) // State would keep it whatever happens meanwhile
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
 	}
-	if state[event.StateEncryption][""] != nil {
+	members, others, encrypted := map[string]*event.Event{}, []*event.Event(nil), false
+	for _, evt := range state {
+		if evt == nil || evt.StateKey == nil {
+			continue
+		}
+		_ = evt.Content.ParseRaw(evt.Type) // what makes no sense is as good as missing
+		evt.RoomID = room
+		if evt.Type == event.StateMember {
+			members[*evt.StateKey] = evt
+		} else {
+			encrypted = encrypted || evt.Type == event.StateEncryption && *evt.StateKey == ""
+			others = append(others, evt)
+		}
+	}
+	if encrypted {
 		if err := c.markEncrypted(ctx, room); err != nil {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
 		}
 	}
-	if state[event.StateMember][c.cli.UserID.String()] == nil {
+	if members[c.cli.UserID.String()] == nil {
 		return fmt.Errorf("the state of the room is incomplete: our own membership is missing")
 	}
-	// State only logs it when the members could not be stored.
-	stored, err := c.cli.StateStore.HasFetchedMembers(ctx, room)
-	if err != nil {
-		return fmt.Errorf("look at the members of the room: %w", err)
+	c.states.Lock()
+	defer c.states.Unlock()
+	c.mu.Lock()
+	current := c.known[room] == asking
+	c.mu.Unlock()
+	if !current {
+		return nil // it is asked for once more
 	}
-	if !stored {
-		return fmt.Errorf("the members of the room could not be stored")
+	for _, evt := range others {
+		mautrix.UpdateStateStore(ctx, c.cli.StateStore, evt)
+	}
+	if err := c.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))); err != nil {
+		return fmt.Errorf("store the members of the room: %w", err)
 	}
 	return nil
 }

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	reverie "reverie"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // ending opens and runs the bot in dir and returns the error it ends with.
@@ -92,6 +91,7 @@ func rows(t *testing.T, dir, table string) (n int) {
 // reason after a few requests, deletes nothing, and the next start is a new,
 // verified device that can be talked to.
 func TestOldCopyOfTheKeys(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old.db")
@@ -161,6 +161,7 @@ func (l login) token(t *testing.T) string {
 // bot.db and the homeserver have different keys of the same device. The advice,
 // to move account.json away, leads to a new device.
 func TestKeysOfAnotherDevice(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir, old := t.TempDir(), filepath.Join(t.TempDir(), "old.db")
@@ -200,6 +201,7 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 
 // The answer to the very first upload of keys is lost.
 func TestFirstUploadUnanswered(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	s.Fault(matrixtest.On("keys_upload").Times(1), matrixtest.DropAnswer())
@@ -216,6 +218,7 @@ func TestFirstUploadUnanswered(t *testing.T) {
 // What is damaged is said, and nothing is touched: with the right file in its
 // place again, the bot goes on as the same device.
 func TestDamagedKeys(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir, good := t.TempDir(), filepath.Join(t.TempDir(), "good.db")
@@ -288,7 +291,7 @@ func TestDamagedKeys(t *testing.T) {
 // tryOpen opens the database and the client as the program does.
 func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		return err
 	}

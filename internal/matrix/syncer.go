@@ -142,6 +142,7 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 	if err := c.devicesChanged(ctx, res.DeviceLists.Changed); err != nil {
 		return err
 	}
+	c.membersIn(res)
 	s := c.cli.Syncer.(*syncer)
 	if err := s.DefaultSyncer.ProcessResponse(context.WithValue(ctx, batchKey{}, b), res, pos.token); err != nil {
 		return err

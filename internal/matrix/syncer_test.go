@@ -38,6 +38,7 @@ func (h stumbling) WithAttrs(a []slog.Attr) slog.Handler {
 // One event among those that bring keys breaks the library: the keys before
 // and after it are taken.
 func TestPanicOverOneKey(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	poison := s.Account("poison", "a long enough password")

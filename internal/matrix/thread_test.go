@@ -69,6 +69,7 @@ func (b *bot) quiet(s *matrixtest.Server) {
 // TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place:
 // drafts, edits, parts and notices.
 func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("Water every plant of the house. ", 3000) + "Then rest."
 	for _, c := range []struct {
 		setting     string
@@ -171,6 +172,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 // TestFallbackIsTheNewest: who sees no threads sees an answer below what was said there last,
 // by whomever.
 func TestFallbackIsTheNewest(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
@@ -195,6 +197,7 @@ func TestFallbackIsTheNewest(t *testing.T) {
 
 // TestNoThread: what names no event is no thread.
 func TestNoThread(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -210,6 +213,7 @@ func TestNoThread(t *testing.T) {
 // TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever
 // wrote it, and says so when that cannot be had.
 func TestRootIsQuoted(t *testing.T) {
+	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
 			s, server := pretend(t)
@@ -289,6 +293,7 @@ func (b *bot) begin(room, root string) {
 // TestRootIsSlow: while the root of a thread is fetched, its room waits in order, and no
 // other; a restart in the middle fetches it anew, and nothing is delivered twice.
 func TestRootIsSlow(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -322,6 +327,7 @@ func TestRootIsSlow(t *testing.T) {
 // TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
 // allowed people need not mention us, for a day.
 func TestActiveThread(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	var mu sync.Mutex
@@ -403,6 +409,7 @@ func newestOf(s *matrixtest.Server, room string) string {
 // TestThreadAfterARestart: what was to be said in a thread, and what was being written there,
 // is said there by the next start.
 func TestThreadAfterARestart(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -447,6 +454,7 @@ func TestThreadAfterARestart(t *testing.T) {
 
 // TestUnreadableInAThread: that a message cannot be read is said where it stands.
 func TestUnreadableInAThread(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())

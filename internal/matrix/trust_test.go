@@ -64,6 +64,7 @@ func lastLine(text, word string) (last string) {
 // A friend loses their identity and makes another one, twice: talking goes on
 // both ways, the trust is gone, and the owner hears of each change once.
 func TestIdentityReset(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	db := filepath.Join(t.TempDir(), "friend.db")
@@ -106,6 +107,7 @@ func TestIdentityReset(t *testing.T) {
 // The homeserver puts other keys in the place of those of a device: what is said
 // goes on being encrypted for the old ones, and the owner is told, once.
 func TestSwappedDeviceKeys(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
@@ -148,6 +150,7 @@ func swapKeys(t *testing.T, user string) func(a *httptest.ResponseRecorder, r *h
 // A person comes back with a new client, and the old one is gone for good: both
 // read each other at once.
 func TestNewClientOfAPerson(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	old, leave := come(t, s, "you", filepath.Join(t.TempDir(), "old.db"), nil)
 	b := startWith(t, server, t.TempDir(), echo, hurry, old.UserID())

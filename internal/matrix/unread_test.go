@@ -15,6 +15,7 @@ import (
 // The database fails in the moment in which a key arrives: the message that
 // waits for it is not forgotten.
 func TestKeyArrivesAtABadMoment(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
@@ -47,6 +48,7 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 // The key comes when the first of two messages has just been tried in vain, and the
 // second is tried next: they are read in their order.
 func TestKeyArrivesBetweenTwoTries(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
@@ -75,6 +77,7 @@ func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 
 // The database fails at the start, when all that waits is looked at.
 func TestStartAtABadMoment(t *testing.T) {
+	t.Parallel()
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()

@@ -126,6 +126,7 @@ const brought = "takes the place of our old one"
 // A room is replaced while the bot answers in it: the answer comes in the old
 // room, and then the bot goes on in the new one, with what belonged to the old.
 func TestUpgradedWhileAnswering(t *testing.T) {
+	t.Parallel()
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
@@ -196,6 +197,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 
 // The other ways in which a room is replaced.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	follows := func(t *testing.T, u *upgrading, to string) {
 		t.Helper()
 		if e := peertest.Next(t, u.you, messageIn(to)); !e.Notice || !strings.Contains(e.Body, brought) {
@@ -351,6 +353,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 
 // The real homeserver replaces a room in its own way.
 func TestUpgradedByARealServer(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := peertest.Start(t, server, "you")

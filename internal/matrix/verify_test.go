@@ -116,6 +116,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestVerification(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		begin  func(t *testing.T, you *peer.Peer, b *bot, room string)
@@ -207,6 +208,7 @@ func TestVerification(t *testing.T) {
 // The person sees other emoji than the bot: it ends on both sides, and nobody
 // is trusted, whatever the person's client has said before.
 func TestVerificationWithWrongEmoji(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		begin func(you *peer.Peer, b *bot, room string) (string, error)
@@ -255,6 +257,7 @@ func TestVerificationWithWrongEmoji(t *testing.T) {
 }
 
 func TestVerificationTakesTooLong(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		begin func(t *testing.T, you *peer.Peer, b *bot, room string)
@@ -292,6 +295,7 @@ func TestVerificationTakesTooLong(t *testing.T) {
 
 // Strangers are not answered, and cannot meddle with others' verifications.
 func TestVerificationByStrangers(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you, stranger, friend := verifiable(t, server, "you"), verifiable(t, server, "stranger"), peertest.Start(t, server, "friend")
@@ -335,6 +339,7 @@ func TestVerificationByStrangers(t *testing.T) {
 
 // The bot stops in the middle: the person's client does not wait for it.
 func TestVerificationEndsWithTheBot(t *testing.T) {
+	t.Parallel()
 	server := homeservertest.Start(t)
 	register(t, server)
 	you := verifiable(t, server, "you")

@@ -49,6 +49,7 @@ func sameAnswers(t testing.TB, f *FTS, q Query) {
 
 // The concordance finds what the index finds, on the labelled set.
 func TestConcordanceFindsTheSame(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	warm(t, f)
 	for i, q := range set.Questions {
@@ -71,6 +72,7 @@ func TestConcordanceFindsTheSame(t *testing.T) {
 
 // More texts have a word than are ranked: the same ones are chosen.
 func TestConcordanceChoosesTheSame(t *testing.T) {
+	t.Parallel()
 	f := openIndex(t)
 	random := rand.New(rand.NewPCG(7, 7))
 	words := []string{"sea", "boat", "harbour", "lighthouse", "gull", "Müller", "茶を飲む", "2024", "хлеб", "walk", "हिन्दी", "rain"}
@@ -101,6 +103,7 @@ func TestConcordanceChoosesTheSame(t *testing.T) {
 
 // Whatever happens to memory, the concordance goes with it, without being read anew.
 func TestConcordanceFollowsChanges(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	f := openIndex(t)
 	s := importInto(f).Store
@@ -173,6 +176,7 @@ func TestConcordanceFollowsChanges(t *testing.T) {
 
 // What another process changed is not overlooked.
 func TestConcordanceIsNeverBehind(t *testing.T) {
+	t.Parallel()
 	f := openIndex(t)
 	remember(t, f, `{"text":"the key is under the stone","scope":"shared","ref":"a"}`)
 	warm(t, f)
@@ -194,6 +198,7 @@ func TestConcordanceIsNeverBehind(t *testing.T) {
 
 // What vectors add is ranked the same, wherever its words come from.
 func TestConcordanceOfNamedTexts(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	h := OpenHybrid(f, nil)
 	warm(t, f)
@@ -239,6 +244,7 @@ func TestConcordanceOfNamedTexts(t *testing.T) {
 // Whoever makes the concordance ahead of the questions, however often, does not keep
 // them from making it anew later.
 func TestConcordanceAheadOfQuestions(t *testing.T) {
+	t.Parallel()
 	f, _ := labelled(t)
 	f.Warm(t.Context())
 	f.Warm(t.Context())

@@ -18,6 +18,7 @@ const dieAt = "REVERIE_TEST_DIE_AT"
 // of its steps in turn. Whatever it said was done is done after a restart, what
 // it did not come to is done wholly or not at all, and nothing is there twice.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	if at := os.Getenv(dieAt); at != "" {
 		workUntilKilled(t, at)
 		return

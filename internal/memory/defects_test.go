@@ -14,6 +14,7 @@ import (
 // The index is made of the entries, not of the file that shows some of them, and
 // changes nothing about them.
 func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
+	t.Parallel()
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
 	for n := range 20 {
 		e := noted(t, s, Private(owner), fmt.Sprintf("heron number %d", n), owner)
@@ -83,6 +84,7 @@ func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
 // A fact may be short, in any script; and the last word of a long question counts
 // as much as the first.
 func TestShortFactsAndLongQuestions(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f, `{"text":"Has a dog","ref":"dog"}`, `{"text":"我喜欢喝绿茶","ref":"tea"}`, `{"text":"茶","ref":"one"}`, `{"text":"B+","ref":"blood"}`, `{"text":"4711","ref":"code"}`)
 		long := strings.Repeat("so tell me please after all this while what was it again that we said ", 4)

@@ -30,6 +30,7 @@ func states(t testing.TB, s *Store, scope Scope) string {
 
 // TestHandEditsBecomeOperations: what a person does to the lines is done to the entries.
 func TestHandEditsBecomeOperations(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct{ before, after, states string }{
 		"added":   {"a tea\nb cake\n", "a tea\nnew one\nb cake\n", "a tea:active:file|b cake:active:file|new one:active:file"},
 		"removed": {"a tea\nb cake\n", "b cake\n", "a tea:archived:file|b cake:active:file"},
@@ -195,6 +196,7 @@ func TestAnotherProcess(t *testing.T) {
 // TestWorkingSet: with an index the file shows a part, and what it does not show
 // is not removed by that.
 func TestWorkingSet(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := openWith(t, Config{Dir: dir, Owner: owner, FileLines: 4})
 	var first Entry
@@ -316,6 +318,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 
 // TestLargeFiles: ten thousand lines, and one of a hundred kilobytes.
 func TestLargeFiles(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, t.TempDir())
 	var b strings.Builder
 	for i := range 10_000 {

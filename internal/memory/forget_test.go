@@ -35,6 +35,7 @@ func traces(t testing.TB, dir, text string) []string {
 
 // TestForgetLeavesNothing greps the data folder.
 func TestForgetLeavesNothing(t *testing.T) {
+	t.Parallel()
 	const canary = `the code is "CANARY-4711" <&> ü`
 	ctx, dir := t.Context(), t.TempDir()
 	s := openAt(t, dir)

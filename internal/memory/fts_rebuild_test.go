@@ -76,6 +76,7 @@ func TestRebuildBesideWriters(t *testing.T) {
 // However far it came, an index that was cut off while it was made harms nobody, is
 // removed by the next, and keeps nothing that was forgotten.
 func TestRebuildThatIsCutOff(t *testing.T) {
+	t.Parallel()
 	for upTo := range 5 {
 		for _, then := range []string{"again", "forget", "unhear"} {
 			t.Run(fmt.Sprint(upTo, " steps, ", then), func(t *testing.T) {
@@ -155,6 +156,7 @@ func TestForgettingWhileTheIndexIsMade(t *testing.T) {
 
 // When very much goes while the index is made, it is quicker to begin anew.
 func TestMuchGoesWhileTheIndexIsMade(t *testing.T) {
+	t.Parallel()
 	s := filled(t)
 	lines := ""
 	for n := range mostGone + 1 {

@@ -8,6 +8,7 @@ import (
 // Who took an import back and imports the file again has it again. What a person put
 // away stays away, and what was to be forgotten stays forgotten.
 func TestImportOfWhatWasUndone(t *testing.T) {
+	t.Parallel()
 	const lines = `{"text":"the boat is blue","ref":"1"}
 {"text":"the heron is grey"}
 {"text":"the safe is green","conversation":"c","seq":1}

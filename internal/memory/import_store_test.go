@@ -185,6 +185,7 @@ func TestImportThatIsCutOff(t *testing.T) {
 // TestImportKilled kills an import at each of its steps in turn. Each time a part
 // of it is there, sound, and the same file completes it.
 func TestImportKilled(t *testing.T) {
+	t.Parallel()
 	const facts = 7
 	lines := ""
 	for n := range facts {

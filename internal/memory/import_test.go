@@ -65,6 +65,7 @@ func TestImport(t *testing.T) {
 }
 
 func TestBadImport(t *testing.T) {
+	t.Parallel()
 	good := `{"text":"good","ref":"1"}`
 	tests := []struct{ line, says string }{
 		{`{"text":""}`, "text is missing"}, {`{}`, "text is missing"}, {`{"text":5}`, "text is a number; it must be a string"}, {`[1]`, "no JSON object"}, {`hello`, "no JSON object"},

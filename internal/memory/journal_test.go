@@ -42,6 +42,7 @@ func kinds(all []Op) string {
 
 // TestUndo takes every kind of change back, and that back as well.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	mine := Private(guest)
 	for name, tt := range map[string]struct {

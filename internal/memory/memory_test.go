@@ -14,8 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const owner, guest, room = "@me:example.org", "@You:example.org", "!AbC:example.org"
@@ -28,7 +27,7 @@ func openAt(t testing.TB, dir string) *Store {
 
 func openWith(t testing.TB, c Config) *Store {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(c.Dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(c.Dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,6 +190,7 @@ func TestAppendRefuses(t *testing.T) {
 
 // TestHandWritten holds what people do to text files.
 func TestHandWritten(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 200_000)
 	tests := map[string]struct{ file, shows, after string }{
 		"no final newline":  {"one", "one", "one\nnew\n"},
@@ -224,6 +224,7 @@ func TestHandWritten(t *testing.T) {
 }
 
 func TestEntriesFollowEdits(t *testing.T) {
+	t.Parallel()
 	s := openAt(t, t.TempDir())
 	path := put(t, s, Shared, "one\n")
 	check := func(want string) {
@@ -384,6 +385,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 // TestEditsAtTheSameMomentAreKept makes a hand edit at each of the two moments
 // at which a careless writer would lose it, in both ways editors save.
 func TestEditsAtTheSameMomentAreKept(t *testing.T) {
+	t.Parallel()
 	inPlace := func(t *testing.T, path string) {
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		if err != nil {

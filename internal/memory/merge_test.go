@@ -301,6 +301,7 @@ func TestForgetPart(t *testing.T) {
 // stays in its scope; a refusal changes nothing; undone step by step, every entry
 // and every byte of the file is as it was.
 func TestMergeProperties(t *testing.T) {
+	t.Parallel()
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++

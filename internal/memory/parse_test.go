@@ -69,6 +69,7 @@ func FuzzAppend(f *testing.F) {
 }
 
 func TestAppendProperties(t *testing.T) {
+	t.Parallel()
 	outer := t
 	line := rapid.OneOf(
 		rapid.Map(rapid.StringMatching(`[ -~]{0,40}`), func(s string) string { return "# " + s }),

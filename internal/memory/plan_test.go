@@ -216,6 +216,7 @@ const planDiesAt = "REVERIE_TEST_PLAN_DIES_AT"
 // TestPlanKilled kills a process at each moment of doing and of taking back a plan:
 // afterwards all of it is done or nothing.
 func TestPlanKilled(t *testing.T) {
+	t.Parallel()
 	if at := os.Getenv(planDiesAt); at != "" {
 		dieWhilePlanning(t, at)
 		return

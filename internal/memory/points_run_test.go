@@ -18,6 +18,7 @@ import (
 // TestQdrantAlwaysSound: whatever is done, in whatever order, while the server comes and
 // goes: in the end it holds what the entries ask for, and of what was forgotten nothing.
 func TestQdrantAlwaysSound(t *testing.T) {
+	t.Parallel()
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++

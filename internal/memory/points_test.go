@@ -179,6 +179,7 @@ func TestPointsAreFed(t *testing.T) {
 // TestQdrantFindsAsMuch: with a server nothing else is found than with vectors at
 // hand, neighbours in conversations included.
 func TestQdrantFindsAsMuch(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	here, there := joined(t, f).(read), served(t, f).(read)
 	for _, x := range []read{here, there} {
@@ -205,6 +206,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 // TestQdrantOutage: while the server is of no use, in whatever way, answers are those
 // of the words alone, it is told so, and afterwards everything is there.
 func TestQdrantOutage(t *testing.T) {
+	t.Parallel()
 	dim := 300
 	faults := map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"500": standin.Refuse(500), "503": standin.Refuse(503), "401": standin.Refuse(401),
@@ -307,6 +309,7 @@ func TestQdrantRests(t *testing.T) {
 // TestQdrantLoses: a collection that was lost, emptied or is of another kind is
 // made good, by itself.
 func TestQdrantLoses(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, s *standin.Server, url string){
 		"collection": func(_ *testing.T, s *standin.Server, _ string) { s.Drop("mem_words_300") },
 		"wrong dimension": func(t *testing.T, s *standin.Server, url string) {
@@ -381,6 +384,7 @@ func TestStrangersCollection(t *testing.T) {
 // TestComparing: what is on the server and should not be goes, what changed or is
 // missing comes, over as many pages as there are.
 func TestComparing(t *testing.T) {
+	t.Parallel()
 	f := openIndex(t)
 	var lines []string
 	for i := range scrollAtOnce + 500 {

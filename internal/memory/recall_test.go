@@ -123,6 +123,7 @@ func TestUnhear(t *testing.T) {
 // TestForgottenIsNotHeardOf: what is to be forgotten is not found in the messages
 // that told it, or repeat it.
 func TestForgottenIsNotHeardOf(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5})
 	me := Private(owner)

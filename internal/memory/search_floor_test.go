@@ -11,6 +11,7 @@ import (
 // TestFloorIsQuiet: small talk brings nothing up, and questions lose next to nothing by
 // that. TestMeaningLosesNothing measures the same with vectors.
 func TestFloorIsQuiet(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	if languages := len(slices.Compact(slices.Sorted(func(yield func(string) bool) {
 		for _, q := range set.SmallTalk {

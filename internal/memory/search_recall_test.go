@@ -70,6 +70,7 @@ func recall(t testing.TB, x index, questions []testset.Question, group func(test
 }
 
 func TestRecall(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	languages := map[string]bool{}
 	for _, q := range set.Questions {
@@ -92,6 +93,7 @@ func TestRecall(t *testing.T) {
 
 // Each part of the search must be worth something: without it, less is found.
 func TestEveryPartHelps(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	x := OpenFlat(f.db)
 	group := func(q testset.Question) string { return q.Kind }

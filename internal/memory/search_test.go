@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 var today = time.Date(2026, 3, 18, 12, 0, 0, 0, time.UTC) // a Wednesday
 
 func openIndex(t testing.TB) *FTS {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +301,7 @@ func TestTurns(t *testing.T) {
 func TestForgottenLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "bot.db")
-	db, err := store.Open(t.Context(), path, reverie.Migrations)
+	db, err := storetest.Open(t, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,6 +347,7 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 }
 
 func TestVerifyAndRebuild(t *testing.T) {
+	t.Parallel()
 	f := openIndex(t)
 	var lines []string
 	for i := range 50 {

@@ -66,6 +66,7 @@ func (e encoding) Embed(ctx context.Context, texts []string) ([][]float32, error
 // TestMeaningLosesNothing: with vectors, no less is found than by words alone, in
 // any language, and small talk still brings nothing up.
 func TestMeaningLosesNothing(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	h := trained(t, f)
 	group := func(q testset.Question) string { return q.Language }
@@ -115,6 +116,7 @@ func TestFoundByMeaning(t *testing.T) {
 // TestWithoutVectors: where there is no vector of the question, what is found is to
 // the point what words find.
 func TestWithoutVectors(t *testing.T) {
+	t.Parallel()
 	f, set := labelled(t)
 	e := &wordEmbedder{name: "words", dim: 100}
 	v := openVectors(t, f.db, e)

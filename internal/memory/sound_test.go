@@ -18,6 +18,7 @@ import (
 // entries ask for, the journal played from its beginning gives the entries, and
 // of what was forgotten not one word is left in the data folder.
 func TestAlwaysSound(t *testing.T) {
+	t.Parallel()
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++

@@ -329,14 +329,15 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 // line finds or makes the entry of a line that was not there before.
 func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	hash := textHash(l.text)
-	known, err := entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND `+shown+` AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
+	// Without the names of indexes all that is shown is read, in its order, for each line.
+	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND `+shown+` AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
 	}
 	if len(known) == 1 {
 		return known[0].ID, nil
 	}
-	if known, err = entries(i.ctx, i.tx, `WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
+	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_put_away WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
 	}
 	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {

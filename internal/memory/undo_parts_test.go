@@ -171,6 +171,7 @@ func TestUndoInPartsIsRefusedWhole(t *testing.T) {
 // TestUndoKilled kills an undoing in parts at each of its steps. Each time all of
 // the import is there or nothing, and whoever comes next completes it.
 func TestUndoKilled(t *testing.T) {
+	t.Parallel()
 	const n = 5
 	if at := os.Getenv(dieAt); at != "" {
 		left, err := strconv.Atoi(at)

@@ -265,6 +265,7 @@ func TestQuestion(t *testing.T) {
 // TestVectorsSurviveKill: a process is killed while it embeds, several times; what
 // was made is whole, and the rest is made later.
 func TestVectorsSurviveKill(t *testing.T) {
+	t.Parallel()
 	const dirVariable = "REVERIE_TEST_EMBED_IN"
 	slow := func(ctx context.Context, texts []string) error {
 		return rest(ctx, time.Duration(len(texts))*5*time.Millisecond)

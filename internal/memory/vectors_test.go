@@ -16,8 +16,7 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // wordEmbedder gives each word a direction and a text the sum of those of its words.
@@ -96,7 +95,7 @@ func wordVector(text string, dim int) []float32 {
 
 func vectorDB(t testing.TB, dir string) *sql.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

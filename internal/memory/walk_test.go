@@ -16,6 +16,7 @@ import (
 // forgotten, in whatever order, by two processes that are restarted in between:
 // exactly what should be known is known, in the prompt and in the file.
 func TestNothingIsLostOrComesBack(t *testing.T) {
+	t.Parallel()
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++

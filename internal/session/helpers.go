@@ -49,6 +49,7 @@ type helpers struct {
 	count  int
 	hold   map[string]time.Time // not to be tried again before, by id or event
 	events map[string]string    // those that a room works on: by room, the event
+	left   map[string]bool      // rooms that we are no longer in since leave looked last
 }
 
 // activeHelper is one that is being worked on.
@@ -69,7 +70,7 @@ func newHelpers(m *Manager) *helpers {
 		c.Rounds = 15
 	}
 	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, starts: map[string]int{},
-		hold: map[string]time.Time{}, events: map[string]string{}}
+		hold: map[string]time.Time{}, events: map[string]string{}, left: map[string]bool{}}
 }
 
 // look has Run look at the table soon.

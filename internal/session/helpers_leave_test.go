@@ -52,6 +52,33 @@ func TestLeftWhileDown(t *testing.T) {
 	}
 }
 
+// TestLeftWhileTheyWork: when a room is left, what works for it ends, and is told nowhere;
+// what works for another goes on.
+func TestLeftWhileTheyWork(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	held := make(chan struct{})
+	w.script.hold = func(string) <-chan struct{} { return held }
+	w.withHelpers(t)
+	works, later := w.spawn(t, tool.Job{Objective: "works"}), w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
+	elsewhere, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "they work", func() bool { return len(w.script.asked()) == 2 })
+	w.Left("!dm")
+	find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
+	until(t, "they are ended", func() bool { return find(works).status == helperCancelled && find(later).status == helperCancelled })
+	if why := find(later).reason; why != "the room was left" {
+		t.Errorf("ended because %q", why)
+	}
+	close(held)
+	until(t, "what is left has ended", func() bool { return find(elsewhere).status == helperCompleted })
+	until(t, "all are told", w.allTold(t))
+	if here, there := w.eventsTold(t, "!dm"), w.eventsTold(t, "!group"); len(here) != 0 || len(there) != 1 {
+		t.Errorf("told: %v, elsewhere %v", here, there)
+	}
+}
+
 // TestStopWhatWaits: !stop ends what waits for a free place, or for its time, before it
 // has begun.
 func TestStopWhatWaits(t *testing.T) {

@@ -2,13 +2,8 @@ package session
 
 import (
 	"context"
-	"time"
-
-	"reverie/internal/history"
+	"maps"
 )
-
-// leaveTime bounds what is still stored for a room that we are no longer in.
-const leaveTime = 10 * time.Second
 
 // Left ends what is worked on for a room that we are no longer in: nobody could read it.
 // What is remembered of the room stays. It returns at once.
@@ -28,30 +23,30 @@ func (m *Manager) Left(room string) {
 		}
 		s.mu.Unlock()
 	}
-	s := newSession(m, history.TalkOf(room, "")) // helpers of an earlier run may work for it
-	time.AfterFunc(0, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
-		defer cancel()
-		if _, err := s.cancelHelpers(ctx); err != nil {
-			s.log.Warn("what works in the background for a room that was left is not stopped", "err", err)
-		}
-	})
+	if h := m.helpers; h != nil { // those of an earlier run may work for it, too
+		h.mu.Lock()
+		h.left[room] = true
+		h.mu.Unlock()
+		h.look()
+	}
 }
 
 // leave ends what works for rooms that we are no longer in, and tells nobody of what has
 // ended there: also when the program was down as that happened, and had work left.
 func (h *helpers) leave(ctx context.Context) error {
-	if h.cfg.Left == nil {
-		return nil
-	}
+	h.mu.Lock()
+	left := maps.Clone(h.left)
+	h.mu.Unlock()
 	open, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 GROUP BY room`)
 	if err != nil {
 		return err
 	}
 	for _, n := range open {
-		gone, err := h.cfg.Left(ctx, n.room)
-		if err != nil {
-			return err
+		gone := left[n.room]
+		if !gone && h.cfg.Left != nil {
+			if gone, err = h.cfg.Left(ctx, n.room); err != nil {
+				return err
+			}
 		}
 		if !gone {
 			continue
@@ -66,6 +61,11 @@ func (h *helpers) leave(ctx context.Context) error {
 		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), n.room); err != nil {
 			return err
 		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for room := range left {
+		delete(h.left, room)
 	}
 	return nil
 }

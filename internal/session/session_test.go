@@ -17,6 +17,7 @@ import (
 	"reverie/internal/prompt"
 	"reverie/internal/skill"
 	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 )
@@ -100,7 +101,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	if _, err := store.WriteDefaults(reverie.Data, dir); err != nil {
 		t.Fatal(err)
 	}
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

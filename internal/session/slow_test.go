@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/llm"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // patience is far above what anything here takes.
@@ -272,7 +271,7 @@ func TestDatabaseHeld(t *testing.T) {
 			var log safeBuffer
 			w.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
 			impatient(t, w.cfg.DB)
-			other, err := store.Open(t.Context(), filepath.Join(w.dir, "bot.db"), reverie.Migrations)
+			other, err := storetest.Open(t, filepath.Join(w.dir, "bot.db"))
 			if err != nil {
 				t.Fatal(err)
 			}

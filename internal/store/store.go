@@ -56,7 +56,7 @@ func Open(ctx context.Context, path string, migrations fs.FS) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	if err := prepare(abs); err != nil {
+	if err := prepare(ctx, abs, migrations); err != nil {
 		return nil, err
 	}
 	if err := refuseForeign(ctx, abs); err != nil {
@@ -105,9 +105,9 @@ func refuseForeign(ctx context.Context, abs string) error {
 	return errors.Join(err, db.Close())
 }
 
-// prepare makes the file ours alone before SQLite sees it: SQLite gives the
-// -wal and -shm files the mode of the database.
-func prepare(abs string) error {
+// prepare makes the file, and makes it ours alone, before SQLite sees it: SQLite gives
+// the -wal and -shm files the mode of the database.
+func prepare(ctx context.Context, abs string, migrations fs.FS) error {
 	if err := makeDir(filepath.Dir(abs)); err != nil {
 		return fmt.Errorf("open database %s: %w", abs, err)
 	}
@@ -123,6 +123,11 @@ func prepare(abs string) error {
 		if wal, err := os.Stat(abs + "-wal"); err == nil && wal.Size() > 0 {
 			return fmt.Errorf("open database: %s is missing or empty, but %s-wal still holds its latest changes; "+
 				"restore both from a backup, or move the -wal file away to start afresh", abs, filepath.Base(abs))
+		}
+	}
+	if missing {
+		if err := create(ctx, abs, migrations); err != nil {
+			return explain(abs, err)
 		}
 	}
 	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)

@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 func newGoals(t testing.TB) *Goals { return newStore(t).Goals() }
@@ -388,7 +387,7 @@ func TestGoalsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bot.db")
 	var all [2]*Goals
 	for i := range all {
-		db, err := store.Open(t.Context(), path, reverie.Migrations)
+		db, err := storetest.Open(t, path)
 		if err != nil {
 			t.Fatal(err)
 		}

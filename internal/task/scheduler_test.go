@@ -17,6 +17,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 // post is where runs are worked on: what is said under an ID is said once, however
@@ -35,7 +36,7 @@ type post struct {
 }
 
 func newPost(t testing.TB) *post {
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -535,7 +536,7 @@ func TestOldRows(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if db, err = store.Open(t.Context(), path, reverie.Migrations); err != nil {
+	if db, err = storetest.Open(t, path); err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()

@@ -12,8 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	reverie "reverie"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const here, there = "!here:example.org", "!there:example.org"
@@ -27,7 +26,7 @@ func (c *clockwork) now() time.Time {
 
 func newStore(t testing.TB) *Store {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +246,7 @@ func TestListSeesForeignWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bot.db")
 	var stores [2]*Store
 	for i := range stores {
-		db, err := store.Open(t.Context(), path, reverie.Migrations)
+		db, err := storetest.Open(t, path)
 		if err != nil {
 			t.Fatal(err)
 		}

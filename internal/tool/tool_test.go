@@ -15,12 +15,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	reverie "reverie"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 	"reverie/internal/task"
 )
 
@@ -36,7 +35,7 @@ type workshop struct {
 func newWorkshop(t testing.TB) *workshop {
 	t.Helper()
 	w := &workshop{dir: filepath.Join(t.TempDir(), "data")}
-	db, err := store.Open(t.Context(), filepath.Join(w.dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(w.dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	reverie "reverie"
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
-	"reverie/internal/store"
+	"reverie/internal/store/storetest"
 )
 
 const password = "a long enough password"
@@ -116,7 +115,7 @@ type echoBot struct {
 
 func startBot(t *testing.T, s *matrixtest.Server, dir string) *echoBot {
 	t.Helper()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
+	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

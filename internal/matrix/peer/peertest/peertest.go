@@ -14,7 +14,7 @@ import (
 
 // Patience bounds every wait: far above what anything takes, so that only
 // something that never comes runs into it.
-const Patience = 60 * time.Second
+const Patience = 2 * time.Minute
 
 // Start registers localpart on the server, logs in and receives until the test ends.
 func Start(t testing.TB, server *homeserver.Server, localpart string) *peer.Peer {

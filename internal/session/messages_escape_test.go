@@ -240,6 +240,7 @@ func TestForms(t *testing.T) {
 	m := (*Messages)(nil)
 	for _, c := range []struct{ language, count, want string }{
 		{"en", "1", "1 room"}, {"en", "2", "2 rooms"}, {"en", "0", "0 rooms"}, {"de", "1", "1 Raum"}, {"de", "21", "21 Räume"}, {"ja", "1", "1 部屋"}, {"pt", "1", "1 room"},
+		{"pt", "0", "0 rooms"}, {"es", "0", "0 salas"}, {"it", "0", "0 stanze"}, {"fr", "0", "0 salon"}, {"fr", "1", "1 salon"}, {"fr", "2", "2 salons"}, {"zh", "0", "0 个房间"}, {"ja", "0", "0 部屋"},
 	} {
 		if got := m.In(c.language, "connection.rooms", "count", c.count); got != c.want {
 			t.Errorf("%s %s: %q", c.language, c.count, got)

@@ -8,24 +8,50 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"reverie/internal/task"
 )
 
-// Endings of the keys of a sentence that says how many: of one, and of any other number.
-// A language that has one form for both has _more alone.
+// Endings of the keys of a sentence that says how many: of what a language says as it says
+// one, and of any other number. A language that has one form for both has _more alone.
 const (
 	formOne  = "_one"
 	formMore = "_more"
 )
 
 // forms are the keys under which a sentence may stand, the best first.
-func forms(key string, fill []string) []string {
-	for i := 0; i+1 < len(fill); i += 2 {
-		if fill[i] == "count" && fill[i+1] == "1" {
-			return []string{key, key + formOne, key + formMore}
-		}
+func forms(language, key, count string) []string {
+	if asOne(language, count) {
+		return []string{key + formOne, key, key + formMore}
 	}
 	return []string{key, key + formMore}
 }
+
+// counted is the number that a sentence is filled in with; "" = none.
+func counted(fill []string) string {
+	for i := 0; i+1 < len(fill); i += 2 {
+		if fill[i] == "count" {
+			return fill[i+1]
+		}
+	}
+	return ""
+}
+
+// asOne tells whether a language says a number as it says one: CLDR's cardinal rules, of
+// the languages that come with the program. French does so below two, the others at 1 only;
+// Japanese and Chinese have no plural, and a form for 1 only where they say it otherwise.
+func asOne(language, count string) bool {
+	if language == "fr" {
+		whole, _, _ := strings.Cut(count, ",")
+		return whole == "0" || whole == "1"
+	}
+	return count == "1"
+}
+
+// singular tells of a form for one that it is good for nothing but 1: it has no place for
+// the number.
+func singular(text string) bool { return !strings.Contains(text, "{count}") }
 
 // For returns Text for a room, in the language that it has now.
 func (m *Messages) For(ctx context.Context, room string) func(key string, fill ...string) string {
@@ -108,6 +134,9 @@ func (m *Messages) word(language, english string) (string, bool) {
 			text := got[i+1]
 			if slices.Contains(within, name) {
 				text = m.Words(language, text)
+			}
+			if long, err := time.ParseDuration(text); name == "time" && err == nil {
+				text = task.SpanIn(func(key string, fill ...string) string { return m.In(language, key, fill...) }, long)
 			}
 			fill = append(fill, name, text)
 		}

@@ -220,7 +220,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	return "```\n" + p.Report.String() + "\n```\n" + s.text(ctx, "prompt.words"), nil
+	return s.promptTable(ctx, p.Report), nil
 }
 
 func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {

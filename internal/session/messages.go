@@ -288,7 +288,7 @@ func described(key string) (string, bool) {
 	case "trouble":
 		for _, k := range llm.Kinds() {
 			if key == troubleKey(k) {
-				return (&llm.Error{Kind: k, Model: "{model}"}).Calm(), true
+				return troubleText(k), true
 			}
 		}
 	}
@@ -297,6 +297,8 @@ func described(key string) (string, bool) {
 
 // troubleKey names the sentence for trouble with a model.
 func troubleKey(k llm.Kind) string { return "trouble." + strings.ReplaceAll(k.String(), " ", "_") }
+
+func troubleText(k llm.Kind) string { return (&llm.Error{Kind: k, Model: "{model}"}).Calm() }
 
 // builtinEnglish is en.txt without a check: the others are checked against it.
 var builtinEnglish = sync.OnceValue(func() map[string]string {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/llm"
 	"reverie/internal/task"
 )
 
@@ -77,11 +78,15 @@ type pattern struct {
 // patterns are those of all sentences that can be found, the surest first.
 var patterns = sync.OnceValue(func() []pattern {
 	var all []pattern
-	for _, key := range slices.Sorted(maps.Keys(builtinEnglish())) {
-		if !slices.ContainsFunc(found, func(area string) bool { return strings.HasPrefix(key, area) }) {
-			continue
-		}
-		text, p := builtinEnglish()[key], pattern{key: key}
+	texts := maps.Clone(builtinEnglish())
+	maps.DeleteFunc(texts, func(key, _ string) bool {
+		return !slices.ContainsFunc(found, func(area string) bool { return strings.HasPrefix(key, area) })
+	})
+	for _, k := range llm.Kinds() { // why no model answered is kept as it was said
+		texts[troubleKey(k)] = troubleText(k)
+	}
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		text, p := texts[key], pattern{key: key}
 		form, last := `(?s)^`, 0
 		for _, at := range placeForm.FindAllStringIndex(text, -1) {
 			name := text[at[0]+1 : at[1]-1]
@@ -90,7 +95,7 @@ var patterns = sync.OnceValue(func() []pattern {
 			switch name {
 			case "count":
 				form += `(\d+)`
-			case "id", "other", "state", "to", "before", "model", "character":
+			case "id", "other", "state", "to", "before", "character":
 				form += `(\S+)`
 			default:
 				form += `(.+?)`
@@ -109,18 +114,24 @@ var patterns = sync.OnceValue(func() []pattern {
 // Words says in a language what the program says elsewhere in English: why something did
 // not work, how something stands. What is not known stays as it is.
 func (m *Messages) Words(language, english string) string {
+	text, _ := m.known(language, english)
+	return text
+}
+
+// known is Words, and whether it is known.
+func (m *Messages) known(language, english string) (string, bool) {
 	if text, ok := m.word(language, english); ok {
-		return text
+		return text, true
 	}
 	parts := strings.Split(english, ", ")
 	for i, p := range parts {
 		text, ok := m.word(language, p)
 		if !ok {
-			return english
+			return english, false
 		}
 		parts[i] = text
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, ", "), true
 }
 
 func (m *Messages) word(language, english string) (string, bool) {
@@ -148,4 +159,19 @@ func (m *Messages) word(language, english string) (string, bool) {
 // words is Words in the language of the room.
 func (s *Session) words(ctx context.Context, english string) string {
 	return s.cfg.Messages.Words(s.cfg.Messages.Language(ctx, s.room), english)
+}
+
+// Why is Words for a reason. One that is not known is what some program said: that is for
+// the log, and people are told so.
+func (m *Messages) Why(language, english string) string {
+	text, ok := m.known(language, english)
+	if !ok {
+		return m.In(language, "why.trouble")
+	}
+	return text
+}
+
+// why is Why in the language of the room.
+func (s *Session) why(ctx context.Context, english string) string {
+	return s.cfg.Messages.Why(s.cfg.Messages.Language(ctx, s.room), english)
 }

@@ -114,18 +114,18 @@ var patterns = sync.OnceValue(func() []pattern {
 // Words says in a language what the program says elsewhere in English: why something did
 // not work, how something stands. What is not known stays as it is.
 func (m *Messages) Words(language, english string) string {
-	text, _ := m.known(language, english)
+	text, _ := m.known(language, english, false)
 	return text
 }
 
-// known is Words, and whether it is known.
-func (m *Messages) known(language, english string) (string, bool) {
-	if text, ok := m.word(language, english); ok {
+// known is Words, and whether it is known; whole asks for every {why} in it to be known, too.
+func (m *Messages) known(language, english string, whole bool) (string, bool) {
+	if text, ok := m.word(language, english, whole); ok {
 		return text, true
 	}
 	parts := strings.Split(english, ", ")
 	for i, p := range parts {
-		text, ok := m.word(language, p)
+		text, ok := m.word(language, p, whole)
 		if !ok {
 			return english, false
 		}
@@ -134,7 +134,7 @@ func (m *Messages) known(language, english string) (string, bool) {
 	return strings.Join(parts, ", "), true
 }
 
-func (m *Messages) word(language, english string) (string, bool) {
+func (m *Messages) word(language, english string, whole bool) (string, bool) {
 	for _, p := range patterns() {
 		got := p.form.FindStringSubmatch(english)
 		if got == nil {
@@ -144,7 +144,10 @@ func (m *Messages) word(language, english string) (string, bool) {
 		for i, name := range p.names {
 			text := got[i+1]
 			if slices.Contains(within, name) {
-				text = m.Words(language, text)
+				var ok bool
+				if text, ok = m.known(language, text, whole); whole && name == "why" && !ok {
+					return english, false
+				}
 			}
 			if long, err := time.ParseDuration(text); name == "time" && err == nil {
 				text = task.SpanIn(func(key string, fill ...string) string { return m.In(language, key, fill...) }, long)
@@ -164,7 +167,7 @@ func (s *Session) words(ctx context.Context, english string) string {
 // Why is Words for a reason. One that is not known is what some program said: that is for
 // the log, and people are told so.
 func (m *Messages) Why(language, english string) string {
-	text, ok := m.known(language, english)
+	text, ok := m.known(language, english, true)
 	if !ok {
 		return m.In(language, "why.trouble")
 	}

@@ -51,7 +51,7 @@ func (s *Session) promptNote(ctx context.Context, x prompt.SectionReport) string
 	}
 	var said []string
 	for _, part := range strings.Split(x.Note, "; ") {
-		if text, ok := s.cfg.Messages.word(s.cfg.Messages.Language(ctx, s.room), part); ok {
+		if text, ok := s.cfg.Messages.word(s.cfg.Messages.Language(ctx, s.room), part, true); ok {
 			said = append(said, text)
 		} else if part != "" {
 			return s.text(ctx, "prompt.as_before")

@@ -244,7 +244,7 @@ func TestWords(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"2 superseded, 1 question":                           "2 überholt, 1 Frage",
-		"nothing was changed: it was cut off":                "nichts wurde geändert: er wurde abgebrochen",
+		"nothing was changed: it was cut off":                "nichts wurde geändert: der Traum wurde abgebrochen",
 		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
 		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
 		"the memory is full":                                 "the memory is full",

@@ -73,7 +73,7 @@ func (b *bot) dreams() *session.Dreams {
 		if err != nil {
 			return "", err
 		}
-		return r.Run + ": " + say(r.Summary()), nil // said again, it takes back the one before
+		return fmt.Sprintf("%s (%s)", say(r.Summary()), r.Run), nil // said again, it takes back the one before
 	}}
 }
 

@@ -30,7 +30,11 @@ func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, e
 	case "status":
 		return s.cfg.Dreams.Status(ctx, s.cfg.Messages.For(ctx, s.room))
 	case "undo":
-		return s.cfg.Dreams.Undo(ctx, s.cfg.Messages.For(ctx, s.room))
+		text, err := s.cfg.Dreams.Undo(ctx, s.cfg.Messages.For(ctx, s.room))
+		if err != nil {
+			return "", err
+		}
+		return capital(text) + ".", nil
 	}
 	return s.text(ctx, "dream.usage"), nil
 }

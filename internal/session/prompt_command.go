@@ -70,7 +70,7 @@ func (s *Session) promptLines(ctx context.Context, r prompt.Report) []string {
 	if n := r.Counted(); n != r.Total {
 		total = s.text(ctx, "prompt.total_counted", "total", fmt.Sprint(r.Total), "counted", fmt.Sprint(n))
 	}
-	lines := []string{total + " " + window,
+	lines := []string{total, window,
 		s.text(ctx, "prompt.prefix", "layout", string(r.Layout), "prefix", r.PrefixHash, "percent", fmt.Sprintf("%.0f", 100*r.Reused))}
 	if i := r.Instructions; i != nil {
 		lines = append(lines, s.text(ctx, "prompt.instructions", "tokens", fmt.Sprint(i.Tokens), "budget", fmt.Sprint(i.Budget), "tier", fmt.Sprint(i.Tier)))

@@ -43,7 +43,8 @@ func TestPromptTable(t *testing.T) {
 | Ende | f | 7 | teilweise | die Mitte ist weggelassen; 3 von 80 Zeichen gezeigt |
 | Werkzeuge |  | 9 |  |  |
 
-- Zusammen sind es geschätzt 10 Token, 20, wie das Modell zählt. Das Fenster hat 100, davon 30 für die Antwort.
+- Zusammen sind es geschätzt 10 Token, 20, wie das Modell zählt.
+- Das Fenster hat 100, davon 30 für die Antwort.
 - Aufbau stable, Anfang abc; 50 % davon wie in der letzten Anfrage.
 - Die Anweisungen nehmen 5 von 500 Token ein, die sie in Stufe 2 haben.
 - Der Anfang steht seit 1970-01-01 00:00: geändert: skills, tools.

@@ -65,15 +65,15 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 
 // dreams is what !dream does.
 func (b *bot) dreams() *session.Dreams {
-	return &session.Dreams{Wake: b.nightly.Wake, Status: b.nightly.Status, Undo: func(ctx context.Context) (string, error) {
+	return &session.Dreams{Wake: b.nightly.Wake, Status: b.nightly.Status, Undo: func(ctx context.Context, say task.Say) (string, error) {
 		r, err := b.nightly.Dreamer.Undo(ctx, "")
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
-			return err.Error(), nil
+			return say(err.Error()), nil
 		}
 		if err != nil {
 			return "", err
 		}
-		return r.Run + ", " + r.Summary(), nil // said again, it takes back the one before
+		return fmt.Sprintf("%s (%s)", say(r.Summary()), r.Run), nil // said again, it takes back the one before
 	}}
 }
 

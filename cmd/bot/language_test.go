@@ -17,6 +17,7 @@ import (
 var (
 	quotedWords = regexp.MustCompile("`[^`\n]*`")
 	threeWords  = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+	smallWords  = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|were|been|nothing|could|is|its|of|from|by|for|because|what|when|and|until|ago)\b`)
 )
 
 // TestNoticesInTheirLanguage: what tasks, dreams, the connection and the vectors tell people
@@ -44,6 +45,8 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: "Is this done? Tee (#task_a), by the memory mem_1."}, {Scope: memory.Shared, Text: "Do these ask for the same? Tee (#task_a) | Tee (#task_b)"}},
 		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: "both are of the same time"}}}
 	failed := dream.Report{State: dream.Failed, Reason: "it was cut off"}
+	undone := []dream.Report{{State: dream.Undone}, {State: dream.Undone, Back: make([]dream.Line, 1)}, {State: dream.Undone, Restored: make([]dream.Line, 3),
+		Chores: []string{"the task #task_a is as it was", "the task #task_b was changed since and stays as it is", "the skill tea is as it was"}}, {State: dream.Undone, Chores: []string{"the skill tea is as it was"}}}
 	vectors := []memory.VectorStatus{{Unreachable: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}, {Done: 9, Total: 9, Model: "m", Turns: 1, TurnsTotal: 2}}
 	points := []memory.PointsStatus{{}, {Waiting: 3}, {Unreachable: now}, {Unreachable: now, Waiting: 3}}
 
@@ -56,12 +59,18 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		for _, v := range vectors {
 			texts = append(texts, say(v.Line(time.UTC)))
 		}
+		for _, r := range undone {
+			texts = append(texts, say(r.Summary()))
+		}
 		for _, p := range points {
 			texts = append(texts, say(p.Line(time.UTC)))
 		}
 		for _, text := range texts {
 			plain := quotedWords.ReplaceAllString(text, " ")
 			if english := threeWords.FindAllString(plain, -1); (language == "ja" || language == "zh") && len(english) > 0 {
+				t.Errorf("%s: %q in\n%s", language, english, text)
+			}
+			if english := smallWords.FindAllString(plain, -1); language != "en" && len(english) > 0 {
 				t.Errorf("%s: %q in\n%s", language, english, text)
 			}
 			if strings.ContainsAny(plain, "{}") || text == "" {
@@ -76,9 +85,10 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	for got, want := range map[string]string{
 		store.Text(reminder, false, german): "⏰ Erinnerung für @me:x: Tee (fällig war es Di 2027-03-09 08:00 UTC)",
 		store.Text(next, true, german):      "⚠️ Einen Tag lang konnte ich kein Sprachmodell erreichen, um an einer Aufgabe zu arbeiten: Tee\nDieses Mal (Di 2027-03-09 08:00 UTC) lasse ich aus; wieder fällig ist sie Mi 2027-03-10 08:00 UTC.",
-		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: er wurde abgebrochen\n",
+		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: der Traum wurde abgebrochen\n",
 		german(report.Summary()):            "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 2 der Fertigkeiten aufgeräumt, 3 Fragen",
-		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, letzter Abgleich vor 2 Tagen; 7 Versuche sind seither gescheitert, ich versuche es weiter",
+		german(undone[2].Summary()):         "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
+		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert, ich versuche es weiter",
 	} {
 		if got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -193,7 +193,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.Private, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.Private, m.People, m.Left, m.UserID(), m.Allows
+		c.Verify, c.Private, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.Private, m.People, m.Left, m.UserID(), m.Allows, m.Publish
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {

@@ -57,7 +57,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 	for try := 1; ; try++ {
 		done, err := n.d.cfg.Store.Apply(ctx, batch, steps, n.record)
 		if err != nil {
-			return nil, fmt.Errorf("nothing was changed: %w", err)
+			return nil, fmt.Errorf("dream: %w", err)
 		}
 		n.d.fault("applied")
 		n.more = n.more || len(done.Left) > 0
@@ -269,7 +269,7 @@ func (d *Dreamer) snapshot(ctx context.Context, run string) error {
 	}
 	d.fault("snapshot")
 	if err := d.cfg.DB.QueryRowContext(ctx, forgotten).Scan(&after); err != nil || after != before {
-		return errors.Join(errors.New("something was forgotten meanwhile; the next dream tries again"), err, os.Remove(path))
+		return errors.Join(errForgotten, err, os.Remove(path))
 	}
 	all, err := filepath.Glob(filepath.Join(d.cfg.Dir, Folder, "*.db"))
 	if err != nil {

@@ -184,7 +184,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 		}
 		for _, t := range tasks {
 			if slices.Contains(left, t.ID) {
-				lines = append(lines, "the task #"+t.ID+" stays as it is: it was changed since")
+				lines = append(lines, "the task #"+t.ID+" was changed since and stays as it is")
 			} else {
 				lines = append(lines, "the task #"+t.ID+" is as it was")
 			}

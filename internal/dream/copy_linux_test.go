@@ -12,8 +12,8 @@ import (
 	"reverie/internal/memory"
 )
 
-// TestNoRoomForACopy: without a copy nothing is changed, and the report and the digest say
-// why; when there is room the same is dreamt.
+// TestNoRoomForACopy: without a copy nothing is changed, and the report says in detail why,
+// the digest in words that people understand; when there is room the same is dreamt.
 func TestNoRoomForACopy(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")
@@ -29,10 +29,10 @@ func TestNoRoomForACopy(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	before := w.rows()
 	r, err := w.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "no copy could be kept") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "the disk is full") || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) || !strings.Contains(err.Error(), "no copy could be kept: ") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "no copy could be kept") {
+	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "the disk is full") {
 		t.Error(text)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {

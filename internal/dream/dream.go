@@ -149,9 +149,10 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	defer release()
 	err = n.dream(ctx)
 	if err != nil && n.report.State == "" {
-		n.report.State, n.report.Reason = Failed, err.Error()
-		if errors.Is(err, context.Canceled) {
-			n.report.Reason = errYielded.Error()
+		var exact bool
+		n.report.State = Failed
+		if n.report.Reason, exact = reason(err); !exact {
+			n.note("it ended with: %v", err)
 		}
 	}
 	n.report.Ended = d.cfg.Now().UTC().Truncate(time.Millisecond)
@@ -220,7 +221,7 @@ func (n *night) dream(ctx context.Context) error {
 		return nil
 	}
 	if err := n.d.snapshot(ctx, n.report.Run); err != nil {
-		return fmt.Errorf("nothing was changed, because no copy could be kept: %w", err)
+		return fmt.Errorf("%w: %w", errNoCopy, err)
 	}
 	before := n.d.ownersFile()
 	done, err := n.apply(context.WithoutCancel(ctx)) // it takes a moment, and is looked at to its end

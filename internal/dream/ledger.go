@@ -32,8 +32,6 @@ func (d *Dreamer) lease(ctx context.Context, run string) (release func(), err er
 	}, nil
 }
 
-var errLost = errors.New("the dream took too long, and another one has begun")
-
 // renew keeps the lease; it fails if it is another's by now.
 func (d *Dreamer) renew(ctx context.Context, run string) error {
 	done, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_lease SET until = ? WHERE holder = ?`, d.cfg.Now().Add(leaseTime).UnixMilli(), run)

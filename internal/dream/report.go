@@ -123,12 +123,12 @@ func (r Report) Summary() string {
 		}
 	}
 	if r.State == Undone {
-		parts = []string{fmt.Sprintf("taken back: %d memories are as they were", len(r.Back)+len(r.Restored))}
-		if len(r.Chores) > 0 {
-			if len(r.Back)+len(r.Restored) == 0 {
-				parts = []string{"taken back"}
-			}
-			parts[0] += ": " + strings.Join(r.Chores, ", ")
+		parts = append([]string{"taken back"}, r.Chores...)
+		switch n := len(r.Back) + len(r.Restored); {
+		case n == 1:
+			parts[0] = "taken back: 1 memory is as it was"
+		case n > 0 || len(r.Chores) == 0:
+			parts[0] = fmt.Sprintf("taken back: %d memories are as they were", n)
 		}
 	}
 	if len(parts) == 0 {

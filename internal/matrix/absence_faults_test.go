@@ -205,7 +205,7 @@ func TestClocksApart(t *testing.T) {
 				}
 			}
 			way := map[bool]string{true: "ahead of", false: "behind"}[c.away > 0]
-			if !regexp.MustCompile(`clock is (2 h|1 h 59 min) ` + way + ` mine`).MatchString(found) { // it is said to the minute
+			if !regexp.MustCompile(`clock is (2 hours|1 hour 59 minutes) ` + way + ` mine`).MatchString(found) { // it is said to the minute
 				t.Errorf("the doctor finds %q, want a clock about 2 h %s", found, way)
 			}
 		})

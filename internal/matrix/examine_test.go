@@ -121,14 +121,14 @@ func TestExamineSync(t *testing.T) {
 	}
 	p.exec(`UPDATE matrix_sync SET at = at - 20*60*1000`)
 	_, got = p.look(sinceAM())
-	says(t, got, "ill", "it synced last 20 min ago; ")
+	says(t, got, "ill", "it synced last 20 minutes ago; ")
 	down.Remove()
 	await(t, s, "the failures are not forgotten", func() bool { st, _ := p.look(sinceAM()); return st.SyncFailures == 0 && st.Problem == "" })
 
 	b.stop()
 	p.exec(`UPDATE matrix_sync SET at = at - 3*3600*1000`)
 	_, got = p.look(nobody)
-	says(t, got, "note", "the bot is not running; it synced last 3 h ago → start it")
+	says(t, got, "note", "the bot is not running; it synced last 3 hours ago → start it")
 }
 
 // Faults 1 and 17: the homeserver is down, a clock is wrong.
@@ -142,7 +142,7 @@ func TestExamineHomeserver(t *testing.T) {
 	for _, c := range []struct {
 		off  time.Duration
 		want string
-	}{{2*time.Hour + 30*time.Second, "the homeserver's clock is 2 h ahead of mine"}, {-2*time.Hour - 30*time.Second, "the homeserver's clock is 2 h behind mine"}} {
+	}{{2*time.Hour + 30*time.Second, "the homeserver's clock is 2 hours ahead of mine"}, {-2*time.Hour - 30*time.Second, "the homeserver's clock is 2 hours behind mine"}} {
 		all := func(*matrixtest.Request) bool { return true }
 		hook := inPlace(t, s, all, matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
 			a.Header().Set("Date", time.Now().Add(c.off).UTC().Format(http.TimeFormat))
@@ -186,11 +186,11 @@ func TestExamineQueues(t *testing.T) {
 
 	p.exec(`UPDATE matrix_sync SET at = ?`, at(0))
 	st, got := p.look(sinceAM())
-	says(t, got, "ill", "2 messages to answer (the oldest for 11 min) → see above whether the model answers")
-	says(t, got, "ill", "2 messages to send (the oldest for 40 min): no route → see above whether the homeserver answers")
+	says(t, got, "ill", "2 messages to answer (the oldest for 11 minutes) → see above whether the model answers")
+	says(t, got, "ill", "2 messages to send (the oldest for 40 minutes): no route → see above whether the homeserver answers")
 	says(t, got, "note", "1 message cannot be read yet (the oldest for 2 days) → nothing is lost")
-	says(t, got, "note", "given up: 1 × panic: a fish (newest 1 h ago) → ")
-	says(t, got, "note", "2 messages could not be sent and were given up: 2 × M_FORBIDDEN: muted (newest 5 h ago) → see that the bot may write")
+	says(t, got, "note", "given up: 1 × panic: a fish (newest 1 hour ago) → ")
+	says(t, got, "note", "2 messages could not be sent and were given up: 2 × M_FORBIDDEN: muted (newest 5 hours ago) → see that the bot may write")
 	says(t, got, "ok", "3 retries so far")
 	var doc map[string]any
 	raw, err := json.Marshal(st)
@@ -213,8 +213,8 @@ func TestExamineQueues(t *testing.T) {
 
 	// A bot that is stopped has nothing to answer for.
 	_, got = p.look(nobody)
-	says(t, got, "note", "2 messages to answer (the oldest for 11 min) → start the bot")
-	says(t, got, "note", "2 messages to send (the oldest for 40 min): no route → start the bot")
+	says(t, got, "note", "2 messages to answer (the oldest for 11 minutes) → start the bot")
+	says(t, got, "note", "2 messages to send (the oldest for 40 minutes): no route → start the bot")
 	if strings.Contains(got, "ill: ") {
 		t.Errorf("of a bot that was stopped:\n%s", got)
 	}
@@ -305,10 +305,10 @@ func TestStatusLinesAreFew(t *testing.T) {
 		Rooms: 1, Inbox: 2, InboxOldest: 700, Outbox: 1, OutboxOldest: 30, OutboxProblem: "secret upstream text",
 		Dead: 1, DeadReasons: []matrix.Reason{{What: "secret upstream text", Count: 1}}, Undecryptable: 1, UnreadOldest: 90, Retries: 9, BackupProblem: "secret upstream text",
 	}
-	want := "@b:hs on https://hs, last sync 10 min ago; 7 tries failed since, I keep trying\n" +
+	want := "@b:hs on https://hs, last sync 10 minutes ago; 7 tries failed since, I keep trying\n" +
 		"device DEV (not cross-signed; my account has 2 other devices that it has not signed), 1 room, 0 of them encrypted; message keys are not backed up\n" +
-		"2 messages to answer (the oldest for 11 min), 1 to send, 1 cannot be read yet (the oldest for 1 min), 1 given up, 9 retries\n" +
-		"the homeserver's clock is 2 h behind mine\n" +
+		"2 messages to answer (the oldest for 11 minutes), 1 to send, 1 cannot be read yet (the oldest for 1 minute), 1 given up, 9 retries\n" +
+		"the homeserver's clock is 2 hours behind mine\n" +
 		"`bot doctor` on my machine says what to do about it"
 	if got := strings.Join(worst.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -318,7 +318,7 @@ func TestStatusLinesAreFew(t *testing.T) {
 		Homeserver: "https://hs", User: "@b:hs", Device: "DEV", CrossSigned: true, IdentityTrusted: true, Backup: "1",
 		LastSync: now.Add(-12 * time.Second), ClockSkew: &skew, Rooms: 3, Encrypted: 2,
 	}
-	want = "@b:hs on https://hs, last sync 12 s ago\ndevice DEV (cross-signed), 3 rooms, 2 of them encrypted; message keys are backed up"
+	want = "@b:hs on https://hs, last sync 12 seconds ago\ndevice DEV (cross-signed), 3 rooms, 2 of them encrypted; message keys are backed up"
 	if got := strings.Join(best.Lines(now, inEnglish), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"reverie/internal/matrix"
@@ -146,17 +148,24 @@ func commandsIn(t *testing.T, s *matrixtest.Server, room string) (list map[strin
 }
 
 // Clients are told of the commands where our power allows it, once, and again of what
-// changed; a restart tells nothing twice, and one in the middle goes on.
+// changed, at once where a room speaks another language now; a restart tells nothing
+// twice, and one in the middle goes on.
 func TestPublishedCommands(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
 	list := []session.CommandInfo{{Name: "help", Help: "this list"}, {Name: "config", Help: "settings", Words: true}, {Name: "stop", Help: "end it"}}
+	var language atomic.Value
+	language.Store("this list")
 	tell := func(cfg *matrix.Config) {
 		cfg.Hurry()
 		now := list
-		cfg.Commands = func(_ context.Context, _ string) []session.CommandInfo { return now }
+		cfg.Commands = func(_ context.Context, _ string) []session.CommandInfo {
+			said := slices.Clone(now)
+			said[0].Help, _ = language.Load().(string)
+			return said
+		}
 	}
 	b := startWith(t, server, dir, echo, tell, you.UserID())
 	trip := s.Fault(matrixtest.On("set_state").By(b.UserID()).After(2).Times(2), matrixtest.Limit(0, 0))
@@ -179,6 +188,10 @@ func TestPublishedCommands(t *testing.T) {
 	}
 	s.SetState(you.UserID(), group, "m.room.power_levels", "", map[string]any{"users": map[string]int{you.UserID(): 100, b.UserID(): 50}})
 	await(t, s, "with the power the commands are not told", func() bool { l, _ := commandsIn(t, s, group); return len(l) == 3 })
+	language.Store("diese Liste")
+	b.Publish()
+	await(t, s, "another language is not told", func() bool { l, _ := commandsIn(t, s, room); return l["help"] == "diese Liste0" })
+	await(t, s, "another language is not told", func() bool { l, _ := commandsIn(t, s, group); return l["help"] == "diese Liste0" })
 	b.stop()
 	_, before := commandsIn(t, s, room)
 	list = []session.CommandInfo{list[0], {Name: "config", Help: "the settings of this room", Words: true}, {Name: "new", Help: "begin anew"}}

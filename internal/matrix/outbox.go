@@ -222,9 +222,6 @@ func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
 	}
 }
 
-// interrupted ends a message that nothing will continue.
-const interrupted = "_(interrupted)_"
-
 // endDrafts closes the messages that an earlier run was writing when it died.
 // Those whose question still waits are left: it is answered again, under the
 // same id.
@@ -240,7 +237,7 @@ func (c *Client) endDrafts(ctx context.Context) error {
 		if alive {
 			continue
 		}
-		if err := c.q.endDraft(ctx, r, strings.TrimSpace(r.text+"\n\n"+interrupted)); err != nil {
+		if err := c.q.endDraft(ctx, r, strings.TrimSpace(r.text+"\n\n"+c.cfg.Text(ctx, r.room, "matrix.interrupted"))); err != nil {
 			return err
 		}
 		c.log.Info("matrix: a message that was being written is closed", "room", r.room, "message", r.id)

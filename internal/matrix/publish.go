@@ -66,6 +66,9 @@ func (c *Client) runPublish(ctx context.Context) error {
 	}
 }
 
+// Publish has clients told of our commands anew where they read otherwise now.
+func (c *Client) Publish() { poke(c.publishWake) }
+
 // publish brings what a room's state says of our commands up to date. What was told is
 // noted after each, so that neither a restart nor another room tells it again.
 func (c *Client) publish(ctx context.Context, room id.RoomID) error {

@@ -289,21 +289,6 @@ func sinceIn(say task.Say, seconds int64) string {
 	return ""
 }
 
-// spanIn says how long something takes, as exactly as people want to know it.
-func spanIn(say task.Say, d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return say("time.seconds", "count", fmt.Sprint(int(d.Seconds())))
-	case d < time.Hour:
-		return say("time.minutes", "count", fmt.Sprint(int(d.Minutes())))
-	case d < 48*time.Hour && int(d.Minutes())%60 == 0:
-		return say("time.hours", "count", fmt.Sprint(int(d.Hours())))
-	case d < 48*time.Hour:
-		return say("time.hours_minutes", "hours", fmt.Sprint(int(d.Hours())), "minutes", fmt.Sprint(int(d.Minutes())%60))
-	}
-	return say("time.days", "count", fmt.Sprint(int(d.Hours())/24))
-}
-
 // toOperator says what people read in rooms, and the operator elsewhere, in English.
 func toOperator(key string, fill ...string) string {
 	return (*session.Messages)(nil).In("en", key, fill...)
@@ -314,6 +299,14 @@ func since(seconds int64) string { return sinceIn(toOperator, seconds) }
 func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
 
 func span(d time.Duration) string { return spanIn(toOperator, d) }
+
+// spanIn says how old something is: in whole seconds below a minute, then without them.
+func spanIn(say task.Say, d time.Duration) string {
+	if d < time.Minute {
+		return task.SpanIn(say, d.Truncate(time.Second))
+	}
+	return task.SpanIn(say, d.Truncate(time.Minute))
+}
 
 func plural(n int, one, more string) string {
 	if n == 1 {

@@ -26,8 +26,8 @@ type takeback struct {
 // that comes from before the message was taken out of the room.
 func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
 	id, generation := ofTxn(e.txn)
-	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room)
-		SELECT ?1, room FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`, e.event, id, generation)
+	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
+		SELECT ?1, room, 'sent twice' FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`, e.event, id, generation)
 	return err
 }
 
@@ -74,7 +74,7 @@ func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *la
 func (c *Client) takeBack(ctx context.Context, t takeback) {
 	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
-	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: t.reason, TxnID: "back:" + t.event})
+	_, err := c.cli.RedactEvent(sendCtx, id.RoomID(t.room), id.EventID(t.event), mautrix.ReqRedact{Reason: c.cfg.Text(ctx, t.room, t.reason), TxnID: "back:" + t.event})
 	if err != nil && ctx.Err() != nil {
 		return
 	}

@@ -179,7 +179,7 @@ func (v *verifier) expire(ctx context.Context) (next time.Time) {
 	v.mu.Unlock()
 	for _, o := range late {
 		v.step(ctx, func(ctx context.Context) {
-			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "it took too long")
+			v.cancel(ctx, o.txn, event.VerificationCancelCodeTimeout, "verify.reason.slow")
 			v.over(ctx, o.txn, "verify.slow")
 		})
 	}
@@ -197,13 +197,16 @@ func (v *verifier) abandon(ctx context.Context) {
 	}
 	v.mu.Unlock()
 	for _, txn := range txns {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "this client is being closed")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.closing")
 		v.remove(txn)
 	}
 }
 
-// cancel tells the other side that it is over, if it can be told.
-func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, reason string) {
+// cancel tells the other side that it is over, if it can be told, and why, by the name of a
+// sentence: in the language of the room where the person is told, if there is one.
+func (v *verifier) cancel(ctx context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
+	o, _ := v.byTxn(txn)
+	reason := v.c.cfg.Text(ctx, o.room, why)
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	err := v.helper.CancelVerification(ctx, txn, code, reason)
@@ -230,16 +233,16 @@ func (v *verifier) accept(ctx context.Context, txn id.VerificationTransactionID,
 	room := v.place(ctx, from, asked.RoomID.String())
 	if room == "" {
 		v.c.log.Info("matrix: verification: refused, because there is no room to show the emoji in", "person", from)
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "write to me in a direct chat first: I show the emoji there")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_room")
 		return
 	}
 	if old, ok := v.byPerson(from.String()); ok { // they have begun anew
-		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "a newer verification takes its place")
+		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.reason.newer")
 		v.remove(old.txn)
 	}
 	v.add(verification{txn: txn, person: from, device: device, room: room})
 	if v.c.machine().CrossSigningKeys == nil {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "the keys of my identity are not here")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.no_keys")
 		v.over(ctx, txn, "verify.no_identity")
 		return
 	}
@@ -269,7 +272,7 @@ func (v *verifier) prepare(ctx context.Context, room id.RoomID) error {
 
 func (v *verifier) failed(ctx context.Context, txn id.VerificationTransactionID, err error) {
 	v.c.log.Warn("matrix: verification: failed", "err", err)
-	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "it failed here")
+	v.cancel(ctx, txn, event.VerificationCancelCodeUser, "verify.reason.failed")
 	v.over(ctx, txn, "verify.failed")
 }
 
@@ -282,7 +285,7 @@ func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, 
 		return
 	}
 	if !sas {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
 		v.over(ctx, txn, "verify.no_emoji")
 		return
 	}
@@ -303,7 +306,7 @@ func (v *verifier) ready(ctx context.Context, txn id.VerificationTransactionID, 
 // show tells the person which emoji we see.
 func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, emoji []rune, names []string) {
 	if len(emoji) != 7 || len(names) != 7 {
-		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "I can only compare emoji")
+		v.cancel(ctx, txn, event.VerificationCancelCodeUnknownMethod, "verify.reason.only_emoji")
 		v.over(ctx, txn, "verify.no_emoji")
 		return
 	}

@@ -53,7 +53,7 @@ func (v *verifier) answerYes(ctx context.Context, person string) string {
 	}
 	if err := v.confirm(ctx, o.txn); err != nil {
 		v.c.log.Warn("matrix: verification: failed", "person", person, "err", err)
-		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "it failed here")
+		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.reason.failed")
 		v.remove(o.txn)
 		return "verify.failed"
 	}
@@ -69,11 +69,11 @@ func (v *verifier) answerNo(ctx context.Context, person string) string {
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	if o.stage == asked {
-		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "cancelled")
+		v.cancel(ctx, o.txn, event.VerificationCancelCodeUser, "verify.reason.cancelled")
 		v.remove(o.txn)
 		return "verify.cancelled_by_you"
 	}
-	v.cancel(ctx, o.txn, event.VerificationCancelCodeSASMismatch, "the emoji do not match")
+	v.cancel(ctx, o.txn, event.VerificationCancelCodeSASMismatch, "verify.reason.mismatch")
 	v.remove(o.txn)
 	v.c.log.Warn("matrix: verification: the emoji do not match", "person", person, "device", o.device)
 	return "verify.mismatch"
@@ -87,7 +87,7 @@ func (v *verifier) start(ctx context.Context, person id.UserID, room string, say
 		return say("verify.no_identity"), nil
 	}
 	if old, ok := v.byPerson(person.String()); ok {
-		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "a newer verification takes its place")
+		v.cancel(ctx, old.txn, event.VerificationCancelCodeUser, "verify.reason.newer")
 		v.remove(old.txn)
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)

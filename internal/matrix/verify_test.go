@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -278,13 +279,23 @@ func TestVerificationTakesTooLong(t *testing.T) {
 			server := homeservertest.Start(t)
 			register(t, server)
 			you := verifiable(t, server, "you")
-			b := startWith(t, server, t.TempDir(), commanded, func(c *matrix.Config) { c.VerifyTime = 2 * time.Second }, you.UserID())
+			var german atomic.Value // the room where German is spoken
+			b := startWith(t, server, t.TempDir(), commanded, func(c *matrix.Config) {
+				c.VerifyTime, c.Text = 2*time.Second, func(_ context.Context, room, key string, fill ...string) string {
+					language := "en"
+					if room == german.Load() {
+						language = "de"
+					}
+					return (*session.Messages)(nil).In(language, key, fill...)
+				}
+			}, you.UserID())
 			room := directChat(t, you, b)
+			german.Store(room)
 			c.begin(t, you, b, room)
-			if v := stage(t, you, peer.Cancelled); v.Code != "m.timeout" {
+			if v := stage(t, you, peer.Cancelled); v.Code != "m.timeout" || v.Why != "es hat zu lange gedauert" {
 				t.Errorf("cancelled: %+v", v)
 			}
-			notice(t, you, room, "took too long")
+			notice(t, you, room, "hat zu lange gedauert")
 			if open := b.Verifications(); len(open) != 0 {
 				t.Errorf("still open: %v", open)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/task"
 )
 
 // command is one word people can say with a "!" before it. It answers with
@@ -182,8 +183,9 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		return "", err
 	}
 	window, out := s.cfg.Models.Window(now.role)
+	say := s.cfg.Messages.For(ctx, s.room)
 	lines := []string{
-		s.text(ctx, "status.awake", "time", s.cfg.Now().Sub(s.began).Round(time.Second).String()),
+		s.text(ctx, "status.awake", "time", task.SpanIn(say, s.cfg.Now().Sub(s.began).Round(time.Second))),
 		mode,
 		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),
@@ -198,7 +200,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 		lines = append(lines, last)
 	}
 	if s.cfg.Status != nil {
-		lines = append(lines, s.cfg.Status(ctx, s.cfg.Messages.For(ctx, s.room))...)
+		lines = append(lines, s.cfg.Status(ctx, say)...)
 	}
 	return "- " + strings.Join(lines, "\n- "), nil
 }
@@ -218,7 +220,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	return "```\n" + p.Report.String() + "\n```\n" + s.text(ctx, "prompt.words"), nil
+	return s.promptTable(ctx, p.Report), nil
 }
 
 func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, error) {

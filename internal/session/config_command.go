@@ -142,6 +142,9 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 		return s.chooseModel(ctx, in, value)
 	}
 	i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) })
+	if k.name == SettingLanguage && s.cfg.Spoken != nil {
+		defer s.cfg.Spoken()
+	}
 	switch {
 	case reset:
 		if err := s.Manager.settings().clear(ctx, s.room, k.name); err != nil {

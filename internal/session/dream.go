@@ -12,7 +12,7 @@ import (
 type Dreams struct {
 	Wake   func()                                          // dream soon
 	Status func(context.Context, task.Say) (string, error) // how the last one went
-	Undo   func(context.Context) (string, error)           // take the last one back; in English
+	Undo   func(context.Context, task.Say) (string, error) // take the last one back
 }
 
 // dream is !dream, for owners: it concerns everybody's memory.
@@ -30,8 +30,11 @@ func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, e
 	case "status":
 		return s.cfg.Dreams.Status(ctx, s.cfg.Messages.For(ctx, s.room))
 	case "undo":
-		text, err := s.cfg.Dreams.Undo(ctx)
-		return s.words(ctx, text), err
+		text, err := s.cfg.Dreams.Undo(ctx, s.cfg.Messages.For(ctx, s.room))
+		if err != nil {
+			return "", err
+		}
+		return capital(text) + ".", nil
 	}
 	return s.text(ctx, "dream.usage"), nil
 }

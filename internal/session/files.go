@@ -256,9 +256,9 @@ func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
 		case f.Kind == VoiceFile && f.Note == errDeaf.Error():
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		case f.Kind == VoiceFile:
-			lines = append(lines, s.text(ctx, "files.missed", "why", s.words(ctx, f.Note)))
+			lines = append(lines, s.text(ctx, "files.missed", "why", s.why(ctx, f.Note)))
 		default:
-			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.words(ctx, f.Note)))
+			lines = append(lines, s.text(ctx, "files.unopened", "name", f.Name, "why", s.why(ctx, f.Note)))
 		}
 	}
 	return strings.Join(lines, "\n")

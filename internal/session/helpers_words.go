@@ -25,9 +25,13 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 	if n.continued > 0 {
 		parts = append(parts, s.text(ctx, "helpers.continued", "count", fmt.Sprint(n.continued)))
 	}
-	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), oneLine(n.objective, 120), strings.Join(parts, ", "))
-	if n.reason != "" {
-		line += ": " + s.words(ctx, oneLine(n.reason, 200))
+	objective := n.objective
+	if objective == unasked {
+		objective = s.words(ctx, unasked)
+	}
+	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), oneLine(objective, 120), strings.Join(parts, ", "))
+	if n.reason != "" && n.reason != unasked {
+		line += ": " + oneLine(s.why(ctx, n.reason), 200)
 	}
 	return line
 }
@@ -36,7 +40,7 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 func (n helper) toldIn(say task.Say, most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, oneLine(n.objective, 200))
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), say(oneLine(n.reason, 600)))
+		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), oneLine(say(n.reason), 600))
 	}
 	text := strings.TrimSpace(n.result)
 	if r := []rune(text); len(r) > most {

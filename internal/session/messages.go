@@ -103,7 +103,7 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 // In is Text in a language. Of a sentence with two forms, key_one and key_more, {count}
 // decides which is said. What is no key is taken for what Words translates.
 func (m *Messages) In(language, key string, fill ...string) string {
-	text, ok := m.sentence(language, forms(key, fill))
+	text, ok := m.sentence(language, key, fill)
 	if !ok {
 		return m.Words(language, key) // a test knows all keys that are asked for
 	}
@@ -114,21 +114,21 @@ func (m *Messages) In(language, key string, fill ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// sentence finds a sentence under the first of keys that has one: as the owner has it,
-// as it is built in, in English.
-func (m *Messages) sentence(language string, keys []string) (string, bool) {
+// sentence finds a sentence in the form that its number wants: as the owner has it, as it
+// is built in, in English.
+func (m *Messages) sentence(language, key string, fill []string) (string, bool) {
+	count := counted(fill)
 	for _, l := range slices.Compact([]string{language, english}) {
 		own, ours := m.onDisk(l).text, builtin(l).text
-		for _, key := range keys {
-			if text, ok := own[key]; ok {
-				return text, true
-			}
-			if text, ok := ours[key]; ok {
-				return text, true
+		for _, form := range forms(l, key, count) {
+			for _, texts := range []map[string]string{own, ours} {
+				if text, ok := texts[form]; ok && !(form == key+formOne && singular(text) && count != "1") {
+					return text, true
+				}
 			}
 		}
 	}
-	return described(keys[0])
+	return described(key)
 }
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
@@ -222,9 +222,9 @@ func parseMessages(name, source string) *messageFile {
 			wrong("nothing is called %s here; en.txt has all that is", key)
 		case twice:
 			wrong("%s stands there twice; the first one is used", key)
-		case len(places(want)) == 0 && len(places(text)) > 0:
+		case len(places(want)) == 0 && !samePlaces(key, want, text):
 			wrong("%s has no places, and %s would be said as it is; the built-in sentence is used", key, strings.Join(places(text), " "))
-		case !slices.Equal(places(want), places(text)):
+		case !samePlaces(key, want, text):
 			wrong("%s must have the places %s, each as it is; the built-in sentence is used", key, strings.Join(places(want), " "))
 		default:
 			f.text[key] = text
@@ -240,10 +240,24 @@ func places(text string) []string {
 	return slices.Compact(found)
 }
 
-// original is a sentence as the program means it.
+// samePlaces tells whether two texts of a sentence have the same places. The form for one may
+// say the number or not.
+func samePlaces(key, one, other string) bool {
+	a, b := places(one), places(other)
+	if strings.HasSuffix(key, formOne) {
+		isCount := func(p string) bool { return p == "{count}" }
+		a, b = slices.DeleteFunc(a, isCount), slices.DeleteFunc(b, isCount)
+	}
+	return slices.Equal(a, b)
+}
+
+// original is a sentence as the program means it. A language may need a form for one
+// where English does not.
 func original(key string) (string, bool) {
-	if text, ok := builtinEnglish()[key]; ok {
-		return text, true
+	for _, k := range []string{key, strings.TrimSuffix(key, formOne)} {
+		if text, ok := builtinEnglish()[k]; ok {
+			return text, true
+		}
 	}
 	return described(key)
 }
@@ -274,7 +288,7 @@ func described(key string) (string, bool) {
 	case "trouble":
 		for _, k := range llm.Kinds() {
 			if key == troubleKey(k) {
-				return (&llm.Error{Kind: k, Model: "{model}"}).Calm(), true
+				return troubleText(k), true
 			}
 		}
 	}
@@ -283,6 +297,8 @@ func described(key string) (string, bool) {
 
 // troubleKey names the sentence for trouble with a model.
 func troubleKey(k llm.Kind) string { return "trouble." + strings.ReplaceAll(k.String(), " ", "_") }
+
+func troubleText(k llm.Kind) string { return (&llm.Error{Kind: k, Model: "{model}"}).Calm() }
 
 // builtinEnglish is en.txt without a check: the others are checked against it.
 var builtinEnglish = sync.OnceValue(func() map[string]string {

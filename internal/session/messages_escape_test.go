@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -19,6 +21,8 @@ var (
 	fenced   = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	anyNames = regexp.MustCompile(`\S*[@/#_<>\[\]|]\S*`)
 	inRow    = regexp.MustCompile(`[A-Za-z']{2,}( [A-Za-z']{2,}){2,}`)
+	// onlyEnglish are small words that no other language here has.
+	onlyEnglish = regexp.MustCompile(`(?i)\b(the|with|you|your|this|that|which|have|were|been|nothing|could|would|cannot|is|its|of|from|by|for|because|what|when|and|left|out|until|ago|shown)\b`)
 )
 
 // pieces are what stands between the places of English sentences, if it is three words
@@ -35,8 +39,8 @@ var pieces = sync.OnceValue(func() map[string]string {
 	return all
 })
 
-// escaped finds English in what is said in another language: what en.txt has, and where
-// the other language has letters of its own, any three words in a row.
+// escaped finds English in what is said in another language: what en.txt has, small words
+// of English, and where the other language has letters of its own, any three words in a row.
 func escaped(language, text string) (found []string) {
 	plain := anyNames.ReplaceAllString(fenced.ReplaceAllString(text, " "), " ")
 	for piece, key := range pieces() {
@@ -44,6 +48,7 @@ func escaped(language, text string) (found []string) {
 			found = append(found, key+": "+piece)
 		}
 	}
+	found = append(found, onlyEnglish.FindAllString(plain, -1)...)
 	if language == "ja" || language == "zh" {
 		found = append(found, inRow.FindAllString(plain, -1)...)
 	}
@@ -55,8 +60,16 @@ func TestNothingEscapes(t *testing.T) {
 	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
 		t.Fatalf("found %q", got)
 	}
-	for _, language := range []string{"de", "ja"} {
-		t.Run(language, func(t *testing.T) { t.Parallel(); everythingSaid(t, language) })
+	for _, language := range slices.DeleteFunc(Languages(), func(l string) bool { return l == english }) {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			for key, text := range builtin(language).text {
+				if english := escaped(language, placeForm.ReplaceAllString(text, "…")); len(english) > 0 {
+					t.Errorf("%s: in English: %q\n%s", key, english, text)
+				}
+			}
+			everythingSaid(t, language)
+		})
 	}
 }
 
@@ -103,13 +116,20 @@ func everythingSaid(t *testing.T, language string) {
 	talksOfMemory(t, w, say)
 	talksOfTasks(t, w, say, exec)
 	talksOfFiles(t, w, say)
-	w.cfg.Dreams = &Dreams{}
+	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say task.Say) (string, error) {
+		return say("dream.failed", "why", say("it was cut off")), nil
+	},
+		Undo: func(_ context.Context, say task.Say) (string, error) {
+			return say("taken back: 1 memory is as it was, the task #t was changed since and stays as it is, the skill Tee is as it was"), nil
+		}}
 	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
+	say("!dream", "!dream status", "!dream undo", "!dream zz")
 	w.withHelpers(t)
 	say("!helpers")
-	for i, reason := range []string{"it ended without a result", "its time was up: 5m0s, 4 times", "it needed sub_1, which failed: it was cancelled", "a person said !stop", "it needed sub_1, which was cancelled"} {
+	for i, reason := range []string{"it ended without a result", "its time was up: 5m0s, 4 times", "it needed sub_1, which failed: it was cancelled", "a person said !stop", "it needed sub_1, which was cancelled",
+		(&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(), "it needed sub_1, which failed: " + (&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm(), "the room was left", unasked, "session: the disk is on fire"} {
 		exec(`INSERT INTO sub_session (id, workflow, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
-			VALUES (?, 'w', 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i], reason)
+			VALUES (?, 'w', 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i%5], reason)
 	}
 	say("!helpers", "!stop", "!mode auto")
 	exec(`UPDATE message SET at = at - 86400000`)
@@ -195,6 +215,7 @@ func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 	}
 	w.deliver(t, Inbound{ID: "$voice", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf.Error()}}})
 	w.deliver(t, Inbound{ID: "$voice2", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: "timed out"}}})
+	w.deliver(t, Inbound{ID: "$odd", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: "make a picture: the pen is broken (a/b, 9 MB)"}}})
 	say("!status")
 }
 
@@ -223,7 +244,7 @@ func TestWords(t *testing.T) {
 	}
 	for in, want := range map[string]string{
 		"2 superseded, 1 question":                           "2 überholt, 1 Frage",
-		"nothing was changed: it was cut off":                "nichts wurde geändert: er wurde abgebrochen",
+		"nothing was changed: it was cut off":                "nichts wurde geändert: der Traum wurde abgebrochen",
 		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
 		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
 		"the memory is full":                                 "the memory is full",
@@ -240,6 +261,7 @@ func TestForms(t *testing.T) {
 	m := (*Messages)(nil)
 	for _, c := range []struct{ language, count, want string }{
 		{"en", "1", "1 room"}, {"en", "2", "2 rooms"}, {"en", "0", "0 rooms"}, {"de", "1", "1 Raum"}, {"de", "21", "21 Räume"}, {"ja", "1", "1 部屋"}, {"pt", "1", "1 room"},
+		{"pt", "0", "0 rooms"}, {"es", "0", "0 salas"}, {"it", "0", "0 stanze"}, {"fr", "0", "0 salon"}, {"fr", "1", "1 salon"}, {"fr", "2", "2 salons"}, {"zh", "0", "0 个房间"}, {"ja", "0", "0 部屋"},
 	} {
 		if got := m.In(c.language, "connection.rooms", "count", c.count); got != c.want {
 			t.Errorf("%s %s: %q", c.language, c.count, got)

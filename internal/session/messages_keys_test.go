@@ -17,7 +17,7 @@ import (
 var speaking = []string{".", "../matrix", "../task", "../dream", "../../cmd/bot"}
 
 // sayingEnglish are the folders that say in English what is found by its words.
-var sayingEnglish = append([]string{"../memory", "../media", "../llm", "../history"}, speaking...)
+var sayingEnglish = append([]string{"../memory", "../media", "../llm", "../history", "../prompt"}, speaking...)
 
 // parsed are the files of folders, without their tests.
 func parsed(t *testing.T, dirs []string) map[string]*ast.File {

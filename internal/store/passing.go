@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"syscall"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -20,4 +21,10 @@ func Passing(err error) bool {
 		return true
 	}
 	return false
+}
+
+// Full tells whether an error is that a disk is full, or the share of it that may be used.
+func Full(err error) bool {
+	var se *sqlite.Error
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.As(err, &se) && se.Code()&0xff == sqlite3.SQLITE_FULL
 }

@@ -31,6 +31,7 @@ type Verification struct {
 	User  string   // Requested: who asks
 	Emoji []string // Emoji: the names of the seven
 	Code  string   // Cancelled: why, as a Matrix error code
+	Why   string   // Cancelled: why, in words
 }
 
 // verifier is the person's side of verifications.
@@ -192,8 +193,8 @@ func (v *verifier) VerificationReady(_ context.Context, txn id.VerificationTrans
 	v.events <- Verification{ID: txn.String(), Stage: Ready}
 }
 
-func (v *verifier) VerificationCancelled(_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, _ string) {
-	v.events <- Verification{ID: txn.String(), Stage: Cancelled, Code: string(code)}
+func (v *verifier) VerificationCancelled(_ context.Context, txn id.VerificationTransactionID, code event.VerificationCancelCode, why string) {
+	v.events <- Verification{ID: txn.String(), Stage: Cancelled, Code: string(code), Why: why}
 }
 
 func (v *verifier) VerificationDone(_ context.Context, txn id.VerificationTransactionID, _ event.VerificationMethod) {

@@ -457,8 +457,8 @@ func TestWhen(t *testing.T) {
 		t.Errorf("called for: %q", got)
 	}
 	r.answer = func(string) (string, error) { return "no", nil }
-	r.try(ctx, "!a")
-	r.try(ctx, "!b")
+	r.turns(ctx, []string{"!a"}, r.ask, 1)
+	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	if got := due(); got != "" {
 		t.Errorf("no rest: %q", got)
 	}
@@ -467,8 +467,8 @@ func TestWhen(t *testing.T) {
 		t.Errorf("after the rest: %q", got)
 	}
 	r.answer = parrot
-	r.try(ctx, "!a")
-	r.try(ctx, "!b")
+	r.turns(ctx, []string{"!a"}, r.ask, 1)
+	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
 	if got := due(); got != "" {
 		t.Errorf("once it is read: %q", got)

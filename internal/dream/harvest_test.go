@@ -153,6 +153,9 @@ func oneFact(message int, text, quote string) map[string]any {
 }
 
 func list(facts ...map[string]any) string {
+	if len(facts) == 0 {
+		return "[]"
+	}
 	b, err := json.Marshal(facts)
 	if err != nil {
 		panic(err)

@@ -263,6 +263,12 @@ func TestReadsTooSlowly(t *testing.T) {
 		if err == nil || r.State != Failed || r.Reason != errYielded.Error() || r.Harvested == nil {
 			t.Errorf("%+v, %v", r, err)
 		}
+		k.h.one <- struct{}{} // what is read by day at that moment is waited for, but no longer than nobody writes
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if r, err := k.d.Dream(ctx, Options{Now: true}); err == nil || r.Reason != errYielded.Error() || r.Cost.Calls != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
 		if left, tries := k.unread(); left != 3 || tries != 0 {
 			t.Errorf("%d messages, %d tries", left, tries)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestTheLastTalkOfADay: what is said ten minutes before a dream is read by it, and holds in the
-// morning in the place of what was said before; the owner is told.
+// morning in the place of what was said before; the owner is told. !dream reads what was said just now, too.
 func TestTheLastTalkOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDayWith(t, http.HandlerFunc(judge), func(c *Config) {
@@ -50,6 +50,12 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		}
 		if got := known(memory.Superseded); got != "Jana lives in Berlin" {
 			t.Errorf("superseded: %s", got)
+		}
+		say(at(5, 0), "Jana plays chess.")
+		say(at(5, 1), "!dream")
+		sleepUntil(t.Context(), began.Add(at(5, 5)))
+		if got := known(memory.Active); !strings.Contains(got, "chess") {
+			t.Errorf("known after !dream: %s", got)
 		}
 		if !ann.told("messages: 1, new facts: 1") || !ann.told("1 superseded") {
 			t.Errorf("the owner heard %q", ann.notices)

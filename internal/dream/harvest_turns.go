@@ -94,7 +94,7 @@ func (h *Harvester) ended(ctx context.Context, v visit, err error) {
 }
 
 // silent lists the conversations with messages to be read in which nobody has said anything
-// since then, and how many messages are to be read in all.
+// since then, those that failed last at the end, and how many messages are to be read in all.
 func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string, messages int, err error) {
 	all, err := h.waiting(ctx)
 	for _, w := range all {
@@ -103,6 +103,9 @@ func (h *Harvester) silent(ctx context.Context, since time.Time) (rooms []string
 			rooms = append(rooms, w.room)
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	slices.SortStableFunc(rooms, func(a, b string) int { return h.rests[a].failed - h.rests[b].failed })
 	return rooms, messages, err
 }
 

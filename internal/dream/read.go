@@ -40,7 +40,7 @@ func (n *night) read(ctx context.Context) error {
 	case n.o.DryRun && messages > 0:
 		n.note("messages that were not read yet: %d; a dry run reads none, so what they say is not part of it", messages)
 		return nil
-	case len(rooms) == 0 || n.o.DryRun:
+	case len(rooms) == 0:
 		return nil
 	}
 	within, cancel := context.WithTimeout(ctx, n.timeLeft()/readShare)

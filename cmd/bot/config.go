@@ -199,7 +199,7 @@ func defaultConfig() *Config {
 		Prompt:   PromptConfig{Layout: "stable", Steering: true},
 		Context:  ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: DreamingConfig{Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
-		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute},
+		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
 		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:     SeedConfig{Language: "en"},
 		Subs:     SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},

@@ -59,7 +59,10 @@ func TestDay(t *testing.T) {
 	t.Logf("a day took %s", time.Since(began).Round(time.Millisecond))
 }
 
-func newDay(t *testing.T) *day {
+func newDay(t *testing.T) *day { return newDayWith(t, &echoModel{}, func(*Config) {}) }
+
+// newDayWith is newDay with another model, and what change makes of the configuration.
+func newDayWith(t *testing.T, model http.Handler, change func(*Config)) *day {
 	d := &day{t: t, home: matrixtest.New()}
 	d.link = newLink(d.home)
 	d.bot = d.home.Account("reverie", "reverie-secret")
@@ -68,6 +71,7 @@ func newDay(t *testing.T) *day {
 		Prompt: PromptConfig{Layout: "stable"}, Memory: MemoryConfig{Backend: "flat_file"}, Harvest: HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute}, Seed: SeedConfig{Language: "en"},
 		Matrix: &MatrixConfig{Homeserver: dayURL, User: d.bot, Password: "reverie-secret", Owners: []string{"@ann:" + d.home.Name}, Allow: []string{"*:" + d.home.Name}},
 	}
+	change(cfg)
 	var err error
 	if d.parts, err = openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true); err != nil {
 		t.Fatal(err)
@@ -75,7 +79,7 @@ func newDay(t *testing.T) *day {
 	t.Cleanup(d.parts.close)
 	if d.parts.models, err = llm.New(llm.Config{
 		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
-		HTTP:   newLink(&echoModel{}),
+		HTTP:   newLink(model),
 	}); err != nil {
 		t.Fatal(err)
 	}

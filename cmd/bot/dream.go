@@ -36,6 +36,9 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 			return answer, err
 		}
 		c.Model = func() string { return strings.Join(b.models.Role("dreaming"), " ") }
+		if b.cfg.Harvest.Enabled {
+			c.Harvester = b.harvester
+		}
 	}
 	return dream.Open(c)
 }
@@ -110,7 +113,7 @@ type dreamCommand struct {
 
 type dreamNowCommand struct {
 	DryRun bool     `help:"Only show what would be done."`
-	Phase  []string `help:"Only this part: dedup, contradiction, stale, tasks or skills. May be given several times."`
+	Phase  []string `help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
 	Talk   bool     `help:"Leave what was learned in the last ten minutes alone, as it is done at night."`
 	JSON   bool     `help:"Print JSON."`
 }

@@ -16,39 +16,55 @@ import (
 
 var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+>`)
 
-// TestDreaming runs the binary beside a model that knows who moved, and who plays what.
+// numberedMessage is a line of a request to harvest.
+var numberedMessage = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+: (.*)$`)
+
+// judge answers like a model that knows who moved, and who plays what, and takes each
+// sentence that somebody says of Jana for a fact.
+func judge(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var request struct {
+		Stream   bool
+		Messages []struct{ Content string }
+	}
+	if err != nil || json.Unmarshal(body, &request) != nil || len(request.Messages) == 0 {
+		http.NotFound(w, r)
+		return
+	}
+	answer := judgement(request.Messages[len(request.Messages)-1].Content)
+	if !request.Stream {
+		fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, answer)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+}
+
+func judgement(prompt string) string {
+	var said []string
+	for _, m := range numberedMessage.FindAllStringSubmatch(prompt, -1) {
+		for _, fact := range regexp.MustCompile(`Jana [^.]+`).FindAllString(m[2], -1) {
+			said = append(said, fmt.Sprintf(`{"message": %s, "quote": %q, "fact": %q, "subject": "Jana", "kind": "fact"}`, m[1], fact, fact))
+		}
+	}
+	texts := quotedMemory.FindAllStringSubmatch(prompt, -1)
+	texts = texts[len(texts)%2:]
+	for i := 0; i+1 < len(texts); i += 2 {
+		a, b, verdict := texts[i][1], texts[i+1][1], "neither"
+		switch {
+		case strings.Contains(a, "lives in") && strings.Contains(b, "moved to") && a[:3] == b[:3]:
+			verdict = "keep_second"
+		case strings.Contains(a, "tennis") && strings.Contains(b, "tennis"):
+			verdict = "merge"
+		}
+		said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": %q}`, i/2+1, verdict))
+	}
+	return "[" + strings.Join(said, ",") + "]"
+}
+
+// TestDreaming runs the binary beside that model.
 func TestDreaming(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		var request struct {
-			Stream   bool
-			Messages []struct{ Content string }
-		}
-		if err != nil || json.Unmarshal(body, &request) != nil || len(request.Messages) == 0 {
-			http.NotFound(w, r)
-			return
-		}
-		texts := quotedMemory.FindAllStringSubmatch(request.Messages[len(request.Messages)-1].Content, -1)
-		texts = texts[len(texts)%2:]
-		var said []string
-		for i := 0; i+1 < len(texts); i += 2 {
-			a, b, verdict := texts[i][1], texts[i+1][1], "neither"
-			switch {
-			case strings.Contains(a, "lives in") && strings.Contains(b, "moved to") && a[:3] == b[:3]:
-				verdict = "keep_second"
-			case strings.Contains(a, "tennis") && strings.Contains(b, "tennis"):
-				verdict = "merge"
-			}
-			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": %q}`, i/2+1, verdict))
-		}
-		answer := "[" + strings.Join(said, ",") + "]"
-		if !request.Stream {
-			fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, answer)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
-	}))
+	server := httptest.NewServer(http.HandlerFunc(judge))
 	t.Cleanup(server.Close)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "dreaming"), RequireExplicitExec: true,

@@ -21,11 +21,15 @@ type HarvestConfig struct {
 	Enabled  bool          `yaml:"enabled"`
 	Messages int           `yaml:"messages"` // of people, in one room, since it was read last
 	Idle     time.Duration `yaml:"idle"`     // nobody has said anything in the room
+	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
 }
 
 func (c *Config) completeHarvest(r *reader) {
 	if n := c.Harvest.Messages; n < 1 || n > 1000 {
 		r.fault("harvest.messages", "write a number from 1 to 1000; `enabled: false` turns it off")
+	}
+	if n := c.Harvest.Calls; n < 1 || n > 100_000 {
+		r.fault("harvest.calls", "write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off")
 	}
 	if d := c.Harvest.Idle; d < time.Minute || d > 7*24*time.Hour {
 		r.fault("harvest.idle", "write how long a pause is, from 1m to 168h, such as 15m")
@@ -43,7 +47,7 @@ func (b *bot) openHarvester() (*dream.Harvester, error) {
 	return dream.OpenHarvester(dream.HarvestConfig{
 		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(harvestFile) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Trusted: trusted,
 		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return b.giveWay(ctx) },
-		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Location: b.cfg.location(), Log: b.log,
+		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
 }
 

@@ -72,6 +72,7 @@ const (
 // spent is what was asked of models.
 type spent struct {
 	Calls  int    `json:"calls"`
+	Read   int    `json:"harvest"` // of the calls, how many read conversations
 	Tokens int    `json:"tokens"`
 	Pairs  int    `json:"pairs"`  // asked
 	Cached int    `json:"cached"` // known from before

@@ -49,6 +49,8 @@ type Config struct {
 	Default fs.FS                  // what stands in for a template that cannot be read
 	Ask     Ask                    // nil = without a model
 	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
+	// Harvester reads what was said before a dream plans; nil = nobody does.
+	Harvester *Harvester
 	// Quiet waits until nobody is being answered; it is called before each question to
 	// a model. nil = it is always quiet.
 	Quiet    func(context.Context) error
@@ -72,6 +74,7 @@ type Phase string
 
 // The phases.
 const (
+	Harvest       Phase = "harvest"       // what was said and not read yet
 	Dedup         Phase = "dedup"         // what is said twice
 	Contradiction Phase = "contradiction" // what holds no longer
 	Stale         Phase = "stale"         // what nobody needed for long
@@ -80,7 +83,7 @@ const (
 )
 
 // Phases lists all phases in their order.
-var Phases = []Phase{Dedup, Contradiction, Stale, Tasks, Skills}
+var Phases = []Phase{Harvest, Dedup, Contradiction, Stale, Tasks, Skills}
 
 // Options say how to dream.
 type Options struct {
@@ -202,6 +205,9 @@ func (n *night) dream(ctx context.Context) error {
 		if err := n.d.begin(ctx, n.report.Run, n.now); err != nil {
 			return err
 		}
+	}
+	if err := n.read(ctx); err != nil {
+		return err
 	}
 	if err := n.plan(ctx); err != nil {
 		return err

@@ -2,6 +2,7 @@ package dream
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/history"
+	"reverie/internal/llm"
 	"reverie/internal/skill"
 	"reverie/internal/task"
 )
@@ -27,8 +30,8 @@ const (
 )
 
 // TestKilledWhileDreaming: a process that dreams is killed at any moment, and memory is
-// as it was before or as it is after, nothing between. REVERIE_DREAM_KILLS = how often;
-// else a few times.
+// as it was before or as it is after, nothing between. What it was reading then is read by the next
+// dream, and nothing twice. REVERIE_DREAM_KILLS = how often; else a few times.
 func TestKilledWhileDreaming(t *testing.T) {
 	if dir := os.Getenv(dreamKilled); dir != "" {
 		dreamUntilKilled(t, dir)
@@ -40,16 +43,21 @@ func TestKilledWhileDreaming(t *testing.T) {
 	}
 	from := prepare(t, facts())
 	prepareChores(t, from)
-	w := openWorld(t, from, facts(), perfect)
+	prepareTalk(t, from)
+	w := openWorld(t, from, append(facts(), lockers()...), perfect)
 	w.withChores()
+	w.withTalk(parrot)
 	state := func(w *world) string {
 		return fingerprint(t, w.d.cfg.DB, false) + (&choreWorld{world: w}).taskRows() + tree(t, filepath.Join(w.dir, "skills"), true)
 	}
-	before, first := state(w), w.rows()
+	before, rowsBefore := state(w), w.rows()
 	exact := fingerprint(t, w.d.cfg.DB, true)
 	began := time.Now()
-	w.dream(Options{})
+	first := w.dream(Options{})
 	took := time.Since(began)
+	if first.Cost.Read < 3 || first.Harvested.Added != len(lockers()) {
+		t.Fatalf("%+v", first)
+	}
 	after, rows := state(w), w.rows()
 	if !strings.Contains(after, `"deleted"`) || !strings.Contains(after, ".archive/hum.md") {
 		t.Fatal("it did nothing to tasks and skills")
@@ -64,8 +72,8 @@ func TestKilledWhileDreaming(t *testing.T) {
 		t.Error("a dream that is taken back leaves something")
 	}
 	random := rand.New(rand.NewPCG(3, 5))
-	unchanged, done := 0, 0
-	for range kills {
+	unchanged, done, reading := 0, 0, 0
+	for i := range kills {
 		dir := t.TempDir()
 		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 			t.Fatal(err)
@@ -79,17 +87,32 @@ func TestKilledWhileDreaming(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		var other []string
+		asked, last := 0, 1+random.IntN(first.Cost.Read) // every third is killed while it reads
 		for s := bufio.NewScanner(out); s.Scan(); {
-			if s.Text() == "begins" {
-				time.Sleep(time.Duration(random.Int64N(int64(took) * 5 / 4)))
+			switch {
+			case s.Text() == "asked":
+				asked++
+			case s.Text() != "begins":
+				other = append(other, s.Text())
+				continue
+			}
+			if i%3 == 0 && asked == last {
+				time.Sleep(time.Duration(random.IntN(12_000)) * time.Microsecond) // as far as the end of the transaction
+				_ = cmd.Process.Kill()
+			} else if i%3 > 0 && asked == 0 {
+				time.Sleep(time.Duration(random.Int64N(int64(took) * 2)))
 				_ = cmd.Process.Kill()
 			}
 		}
-		_ = cmd.Wait()
+		if err := cmd.Wait(); err != nil && cmd.ProcessState.Exited() {
+			t.Fatalf("it failed before it was killed: %v\n%s", err, other)
+		}
 		db, s := openStore(t, dir)
-		k := &world{t: t, dir: dir, store: s, now: w.now.Add(24 * time.Hour)}
+		k := &world{t: t, dir: dir, store: s, now: w.now.Add(24 * time.Hour), asked: map[string]int{}, of: w.of}
 		k.openDreamer(db, s, perfect)
 		k.withChores()
+		k.withTalk(parrot)
 		if err := k.d.Settle(t.Context()); err != nil { // as when the program begins
 			t.Fatal(err)
 		}
@@ -99,11 +122,17 @@ func TestKilledWhileDreaming(t *testing.T) {
 		case after:
 			done++
 		default:
-			t.Errorf("memory is neither as before nor as after: %s\n%s\n%s", k.journal(), cmp.Diff(strings.Split(rows, "\n"), strings.Split(k.rows(), "\n")), cmp.Diff(strings.Split(first, "\n"), strings.Split(k.rows(), "\n")))
+			t.Errorf("memory is neither as before nor as after: %s\n%s\n%s", k.journal(), cmp.Diff(strings.Split(rows, "\n"), strings.Split(k.rows(), "\n")), cmp.Diff(strings.Split(rowsBefore, "\n"), strings.Split(k.rows(), "\n")))
+		}
+		if k.readOn() {
+			reading++
 		}
 		_ = db.Close()
 	}
-	t.Logf("%d kills: %d times as before, %d times as after", kills, unchanged, done)
+	t.Logf("%d kills: %d times as before, %d times as after; %d times before all was read", kills, unchanged, done, reading)
+	if reading < kills/6 {
+		t.Errorf("only %d of %d kills came before all was read", reading, kills)
+	}
 }
 
 // journal is what the database says of dreams, for a test that fails.
@@ -151,6 +180,61 @@ func prepareChores(t *testing.T, dir string) {
 	}
 }
 
+// lockers is what people say before the dream.
+func lockers() (all []fact) {
+	for i := range 60 {
+		all = append(all, fact{key: fmt.Sprint("locker ", i), texts: []string{fmt.Sprintf("Locker %d holds the lamp", i)}})
+	}
+	return all
+}
+
+// prepareTalk adds what people said in a room of several, and nobody has read yet.
+func prepareTalk(t *testing.T, dir string) {
+	t.Helper()
+	db, _ := openStore(t, dir)
+	h := history.NewStore(db)
+	for i, f := range lockers() {
+		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0] + ".", At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
+		if err := h.Append(t.Context(), &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withTalk has the dreamer read what was said, a few messages in each request.
+func (w *world) withTalk(answer func(prompt string) (string, error)) {
+	k := &talk{world: w, read: func(_ context.Context, prompt string) (string, error) { return answer(prompt) }}
+	k.listen(func(c *HarvestConfig) { c.Window = func(string) (int, int) { return 800, 512 } })
+	k.d.cfg.Budget.Calls += 10
+}
+
+// readOn reads what is left to be read, and looks whether everything is known once, as it
+// was before for what was read by then. It reports whether something was left.
+func (w *world) readOn() (left bool) {
+	w.t.Helper()
+	count := func() (known, most, unread int) {
+		w.t.Helper()
+		if err := w.d.cfg.DB.QueryRow(`SELECT count(DISTINCT text), coalesce((SELECT max(n) FROM (SELECT count(*) AS n FROM memory WHERE text LIKE 'Locker %' GROUP BY text)), 0),
+			(SELECT count(*) FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = '!group') FROM memory WHERE text LIKE 'Locker %'`).Scan(&known, &most, &unread); err != nil {
+			w.t.Fatal(err)
+		}
+		return known, most, unread
+	}
+	all := len(lockers())
+	known, most, unread := count()
+	if known+unread != all || most > 1 {
+		w.t.Errorf("after the kill %d facts are known, one of them %d times, and %d messages are to be read", known, most, unread)
+	}
+	r := w.dream(Options{Phases: []Phase{Harvest}})
+	if known, most, unread := count(); known != all || most != 1 || unread != 0 {
+		w.t.Errorf("in the end %d facts are known, one of them %d times, and %d messages are to be read: %+v", known, most, unread, r)
+	}
+	return unread > 0
+}
+
 // withChores has the dreamer put tasks and skills in order, too, all at one time.
 func (w *world) withChores() {
 	dir := filepath.Join(w.dir, "skills")
@@ -164,7 +248,7 @@ func (w *world) withChores() {
 
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)
-	w := &world{t: t, dir: dir, facts: facts(), of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
+	w := &world{t: t, dir: dir, store: s, facts: append(facts(), lockers()...), of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
 	for i := range w.facts {
 		for _, text := range w.facts[i].texts {
 			w.of[text] = &w.facts[i]
@@ -176,18 +260,23 @@ func dreamUntilKilled(t *testing.T, dir string) {
 	}
 	w.openDreamer(db, s, perfect)
 	w.withChores()
+	w.withTalk(func(prompt string) (string, error) {
+		fmt.Println("asked")
+		return parrot(prompt)
+	})
 	fmt.Println("begins")
 	w.dream(Options{})
 }
 
-// fingerprint is a hash of all entries; exact: of all that is stored of them.
+// fingerprint is a hash of all entries but those that were read out of a talk; exact: of all that is
+// stored of them.
 func fingerprint(t *testing.T, db *sql.DB, exact bool) string {
 	t.Helper()
 	columns := "id, scope, text, state, by_id, face, rev, source, observed_at"
 	if exact {
 		columns = "*"
 	}
-	rows, err := db.Query(`SELECT ` + columns + ` FROM memory ORDER BY id`)
+	rows, err := db.Query(`SELECT ` + columns + ` FROM memory WHERE event = '' ORDER BY id`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type HarvestConfig struct {
 	Quiet func(ctx context.Context) (work context.Context, done func(), err error)
 
 	Messages int              // as many are read at once, without waiting for a pause; 0 = 20
+	Calls    int              // requests in 24 hours that Run makes; what is more is read later; 0 = 500
 	Idle     time.Duration    // a pause this long is waited for; 0 = 15 minutes
 	Look     time.Duration    // between two looks whether there is something to do; 0 = a minute
 	Location *time.Location   // of the times in the prompt; nil = UTC
@@ -75,12 +76,14 @@ func (h *Harvested) refuse(reason string, n int) {
 type Harvester struct {
 	cfg  HarvestConfig
 	log  *slog.Logger
-	one  sync.Mutex    // held while a room is read
+	one  chan struct{} // holds a token while a request is made
 	wake chan struct{} // holds a token when there is something new in due
 
-	mu    sync.Mutex
-	due   map[string]bool      // rooms to be read without waiting for a pause
-	rests map[string]harvested // of rooms whose last request came to nothing
+	mu     sync.Mutex
+	due    map[string]bool      // rooms to be read without waiting for a pause
+	rests  map[string]harvested // of rooms whose last request came to nothing
+	asked  []time.Time          // when Run made a request, of the last 24 hours
+	enough bool                 // there were as many as there may be, and the log says so
 }
 
 // harvested is how often in a row a room's requests came to nothing, and until when it rests.
@@ -95,6 +98,7 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 		return nil, errors.New("harvest: database, store, model, template and window are all needed")
 	}
 	c.Messages = cmp.Or(c.Messages, 20)
+	c.Calls = cmp.Or(c.Calls, 500)
 	c.Idle = cmp.Or(c.Idle, 15*time.Minute)
 	c.Look = cmp.Or(c.Look, time.Minute)
 	if c.Location == nil {
@@ -109,7 +113,7 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	if c.Quiet == nil {
 		c.Quiet = func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() }
 	}
-	return &Harvester{cfg: c, log: c.Log, wake: make(chan struct{}, 1), due: map[string]bool{}, rests: map[string]harvested{}}, nil
+	return &Harvester{cfg: c, log: c.Log, one: make(chan struct{}, 1), wake: make(chan struct{}, 1), due: map[string]bool{}, rests: map[string]harvested{}}, nil
 }
 
 // Wake has a conversation read as soon as nobody waits for an answer, because a part of it
@@ -128,6 +132,9 @@ func (h *Harvester) Wake(conversation string) {
 // Run reads conversations until ctx ends: those with enough new messages, those in
 // which nobody has said anything for a while, and those that Wake names.
 func (h *Harvester) Run(ctx context.Context) error {
+	if err := h.recall(ctx); err != nil && ctx.Err() == nil {
+		h.log.Warn("how much was asked today is not known, so it is counted from now on", "err", err)
+	}
 	look := time.NewTimer(h.cfg.Look)
 	defer look.Stop()
 	for {
@@ -141,42 +148,9 @@ func (h *Harvester) Run(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
-		for _, room := range rooms {
-			if ctx.Err() == nil {
-				h.try(ctx, room)
-			}
-		}
+		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
 		look.Reset(h.cfg.Look)
 	}
-}
-
-// Reasons for a rest: the first and the longest one after a request that came to nothing.
-const (
-	harvestRest     = time.Minute
-	harvestLongRest = time.Hour
-)
-
-// try reads a room, and lets it rest if that came to nothing.
-func (h *Harvester) try(ctx context.Context, room string) {
-	done, err := h.Harvest(ctx, room, 0)
-	if done.Messages > 0 {
-		h.log.Info("harvested", "room", room, "messages", done.Messages, "requests", done.Requests, "added", done.Added, "known", done.Known,
-			"refused", done.Refused, "left", done.Left)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err == nil {
-		delete(h.due, room)
-		delete(h.rests, room)
-		return
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	r := h.rests[room]
-	wait := min(harvestRest<<min(r.failed, 10), harvestLongRest)
-	h.rests[room] = harvested{failed: r.failed + 1, until: h.cfg.Now().Add(wait)}
-	h.log.Warn("not harvested; nothing is lost, it is tried again", "room", room, "in", wait, "err", err)
 }
 
 // toRead lists the rooms that are to be read now, the one with the oldest messages first.
@@ -231,12 +205,10 @@ func (h *Harvester) All(ctx context.Context) (Harvested, error) {
 // are read again the next time, in smaller parts, and the error says why. What was done before
 // it stays done.
 func (h *Harvester) Harvest(ctx context.Context, conversation string, upTo int64) (Harvested, error) {
-	h.one.Lock()
-	defer h.one.Unlock()
 	var sum Harvested
 	smaller := 0 // halvings, because somebody wrote in the middle
 	for {
-		done, more, err := h.part(ctx, conversation, upTo, smaller)
+		done, more, err := h.part(ctx, conversation, upTo, smaller, h.ask)
 		sum.add(done)
 		switch {
 		case errors.Is(err, errGaveWay):
@@ -250,14 +222,23 @@ func (h *Harvester) Harvest(ctx context.Context, conversation string, upTo int64
 }
 
 // errGaveWay means that a request was given up because somebody wrote, errMoved that
-// messages changed while they were read.
+// messages changed while they were read, errEnough that nothing more may be asked for now.
+// None says anything about the messages.
 var (
 	errGaveWay = errors.New("somebody wrote meanwhile")
 	errMoved   = errors.New("a message was changed while it was read")
+	errEnough  = errors.New("the rest is read later")
 )
 
+// asking puts a prompt to a model, or is errEnough.
+type asking func(ctx context.Context, prompt string) (answer string, err error)
+
+func (h *Harvester) ask(ctx context.Context, prompt string) (string, error) {
+	return h.cfg.Ask(ctx, harvestRole, prompt)
+}
+
 // part reads as many messages as go into one request, and says whether there may be more.
-func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller int) (done Harvested, more bool, err error) {
+func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller int, ask asking) (done Harvested, more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while harvesting", "room", room, "panic", p, "stack", string(debug.Stack()))
@@ -269,6 +250,12 @@ func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller i
 		return done, false, err
 	}
 	defer release()
+	select {
+	case h.one <- struct{}{}:
+		defer func() { <-h.one }()
+	case <-work.Done():
+		return done, false, gaveWay(ctx, work, work.Err())
+	}
 	b, err := h.next(work, room, upTo, smaller)
 	if err != nil {
 		return done, false, gaveWay(ctx, work, err)
@@ -277,8 +264,11 @@ func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller i
 	if len(b.turns) == 0 {
 		return done, b.skipped > 0, nil
 	}
+	answer, err := ask(work, b.prompt)
+	if errors.Is(err, errEnough) {
+		return done, false, err
+	}
 	done.Requests++
-	answer, err := h.cfg.Ask(work, harvestRole, b.prompt)
 	var found []finding
 	if err == nil {
 		found, err = readFindings(answer)

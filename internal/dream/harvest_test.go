@@ -152,6 +152,9 @@ func oneFact(message int, text, quote string) map[string]any {
 }
 
 func list(facts ...map[string]any) string {
+	if len(facts) == 0 {
+		return "[]"
+	}
 	b, err := json.Marshal(facts)
 	if err != nil {
 		panic(err)
@@ -456,8 +459,8 @@ func TestWhen(t *testing.T) {
 		t.Errorf("called for: %q", got)
 	}
 	r.answer = func(string) (string, error) { return "no", nil }
-	r.try(ctx, "!a")
-	r.try(ctx, "!b")
+	r.turns(ctx, []string{"!a"}, r.ask, 1)
+	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	if got := due(); got != "" {
 		t.Errorf("no rest: %q", got)
 	}
@@ -466,8 +469,8 @@ func TestWhen(t *testing.T) {
 		t.Errorf("after the rest: %q", got)
 	}
 	r.answer = parrot
-	r.try(ctx, "!a")
-	r.try(ctx, "!b")
+	r.turns(ctx, []string{"!a"}, r.ask, 1)
+	r.turns(ctx, []string{"!b"}, r.ask, 1)
 	r.sayIn("!a", anna, "$5", "Locker 5 holds the lamp.", false)
 	if got := due(); got != "" {
 		t.Errorf("once it is read: %q", got)

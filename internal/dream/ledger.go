@@ -65,8 +65,8 @@ func (d *Dreamer) finish(ctx context.Context, n *night) error {
 	if len(n.o.Phases) == 0 && !n.more && (r.State == AppliedState || r.State == Nothing) {
 		mark = n.now.Add(-settled).UnixMilli()
 	}
-	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END, mark = ?, calls = ?, tokens = ?, reason = ? WHERE id = ?`,
-		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Tokens, r.Reason, r.Run)
+	_, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_run SET ended = ?, state = CASE WHEN state = 'planning' THEN ? ELSE state END, mark = ?, calls = ?, harvest = ?, tokens = ?, reason = ? WHERE id = ?`,
+		r.Ended.UnixMilli(), r.State, mark, r.Cost.Calls, r.Cost.Read, r.Cost.Tokens, r.Reason, r.Run)
 	if err != nil {
 		err = fmt.Errorf("dream: %w", err)
 	}

@@ -236,7 +236,7 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 	}
 	week := max(controlMinimum, int(weekly*float64(n.active)))
 	n.requests(ctx, func(yield func([]*pair) bool) {
-		for len(todo) > 0 && n.report.Cost.Calls+said.calls < week {
+		for len(todo) > 0 && n.report.Cost.Calls-n.report.Cost.Read+said.calls < week {
 			loose, count := looseRequest, controls
 			if said.right < proof { // until the model has shown what it is worth
 				loose, count = min(looseRequest/2, (len(todo)+2)/3), looseRequest
@@ -293,7 +293,7 @@ func (n *night) withControls(scopes [][]*signature, batch []*pair, count int, ta
 type said struct {
 	of           map[string]verdict
 	right, wrong int // controls
-	calls        int // in the last seven days
+	calls        int // in the last seven days, but for those that read conversations
 }
 
 // proven reports whether the model is to be believed about loose pairs.
@@ -302,7 +302,7 @@ func (s said) proven() bool { return s.right >= proof && s.wrong*mistakes <= s.r
 func (d *Dreamer) said(ctx context.Context, model string, fresh time.Time) (said, error) {
 	out := said{of: map[string]verdict{}}
 	week := d.cfg.Now().AddDate(0, 0, -7).UnixMilli()
-	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(sum(calls), 0) FROM dream_run WHERE at > ?`, week).Scan(&out.calls); err != nil {
+	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(sum(calls - harvest), 0) FROM dream_run WHERE at > ?`, week).Scan(&out.calls); err != nil {
 		return out, err
 	}
 	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT pair, verdict FROM dream_seen WHERE model = ? AND (verdict <> 'unclear' OR at > ?)`, model, fresh.UnixMilli())

@@ -116,7 +116,7 @@ func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error
 		return errYielded
 	}
 	if err == nil {
-		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(), "requests", r.Cost.Calls)
+		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(), "requests", r.Cost.Calls, "harvested", r.Harvested.line())
 	}
 	if n.Tell != nil && r.Run != "" && ctx.Err() == nil {
 		n.Tell(ctx, r)
@@ -194,6 +194,9 @@ func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
 func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks) + len(r.Skills)
 	var b strings.Builder
+	if h := r.Harvested; h != nil && h.Added > 0 {
+		b.WriteString(say("dream.harvested", "messages", strconv.Itoa(h.Messages), "facts", strconv.Itoa(h.Added)) + "\n")
+	}
 	switch {
 	case r.State == Failed:
 		b.WriteString(say("dream.not_tonight", "why", say(r.Reason)) + "\n")

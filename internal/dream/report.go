@@ -34,7 +34,8 @@ type Report struct {
 	State      State         `json:"state"`
 	DryRun     bool          `json:"dry_run,omitempty"`
 	Reason     string        `json:"reason,omitempty"`
-	Active     int           `json:"active"` // entries that counted before
+	Active     int           `json:"active"`              // entries that counted before
+	Harvested  *Harvested    `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
 	Merged     []Change      `json:"merged,omitempty"`
 	Grouped    []Change      `json:"grouped,omitempty"`
 	Superseded []Change      `json:"superseded,omitempty"`
@@ -146,6 +147,9 @@ func (r Report) Summary() string {
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary()))
+	if read := r.Harvested.line(); read != "" {
+		fmt.Fprintf(&b, "\n%s\n", read)
+	}
 	changes := func(title, word string, list []Change) {
 		if len(list) == 0 {
 			return
@@ -183,10 +187,13 @@ func (r Report) Text(zone *time.Location) string {
 		fmt.Fprintf(&b, "\n### Notes\n- %s\n", strings.Join(r.Notes, "\n- "))
 	}
 	if r.State != Undone {
-		fmt.Fprintf(&b, "\nThe model was asked %d times about %d pairs (about %d tokens); %d pairs were known. A dream may ask %d times, with %d tokens, in %s.\n", r.Cost.Calls, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached, r.Cost.Most.Calls, r.Cost.Most.Tokens, minutes(r.Cost.Most.Time))
+		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. A dream may ask %d times, with %d tokens, in %s.\n", r.Cost.Calls, r.Cost.Read, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached, r.Cost.Most.Calls, r.Cost.Most.Tokens, minutes(r.Cost.Most.Time))
 	}
 	if r.State == AppliedState {
 		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
+		if r.Harvested != nil && r.Harvested.Added > 0 {
+			b.WriteString("What it read stays noted.\n")
+		}
 	}
 	return b.String()
 }

@@ -1,0 +1,383 @@
+package dream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+)
+
+// talk is a world in which people talk, and a dream reads it.
+type talk struct {
+	*world
+	h       *Harvester
+	said    int
+	prompts []string // of the harvest
+	read    func(ctx context.Context, prompt string) (string, error)
+}
+
+func newTalk(t *testing.T, facts []fact, change func(*HarvestConfig)) *talk {
+	t.Helper()
+	k := &talk{world: newWorld(t, facts, perfect), read: func(_ context.Context, p string) (string, error) { return parrotOf(p) }}
+	k.listen(change)
+	return k
+}
+
+// listen gives the dreamer a harvester.
+func (k *talk) listen(change func(*HarvestConfig)) {
+	k.t.Helper()
+	c := HarvestConfig{DB: k.d.cfg.DB, Store: k.store, Template: func() (string, error) { return "Find facts.\n{transcript}\n", nil }, Window: func(string) (int, int) { return 8192, 512 },
+		Now: func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {
+			k.prompts = append(k.prompts, prompt)
+			return k.read(ctx, prompt)
+		}}
+	if change != nil {
+		change(&c)
+	}
+	var err error
+	if k.h, err = OpenHarvester(c); err != nil {
+		k.t.Fatal(err)
+	}
+	k.d.cfg.Harvester = k.h
+}
+
+// say stores what somebody said so long ago.
+func (k *talk) say(room string, ago time.Duration, text string) {
+	k.t.Helper()
+	k.said++
+	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprint("$", k.said), Sender: owner, Text: text, At: k.now.Add(-ago), Header: "[Fri 2026-11-20 09:00 UTC]"}
+	if err := history.NewStore(k.d.cfg.DB).Append(k.t.Context(), &m); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// unread is how many messages are to be read, and how often they were tried in vain.
+func (k *talk) unread() (n, tries int) {
+	k.t.Helper()
+	if err := k.d.cfg.DB.QueryRow(`SELECT count(*), coalesce(sum(tries), 0) FROM harvest WHERE state = 'new'`).Scan(&n, &tries); err != nil {
+		k.t.Fatal(err)
+	}
+	return n, tries
+}
+
+// parrotOf takes each whole message for a fact.
+func parrotOf(prompt string) (string, error) {
+	var facts []map[string]any
+	for _, m := range numbered.FindAllStringSubmatch(prompt, -1) {
+		var n int
+		fmt.Sscan(m[1], &n)
+		fact := oneFact(n, m[2], m[2])
+		fact["subject"], _, _ = strings.Cut(m[2], " ")
+		facts = append(facts, fact)
+	}
+	return list(facts...), nil
+}
+
+func berlin() []fact {
+	return []fact{
+		{key: "home", value: "Berlin", old: true, at: 1, texts: []string{"Anna lives in Berlin."}},
+		{key: "home", value: "Hamburg", at: 400, texts: []string{"Anna moved to Hamburg."}},
+		{key: "tea", at: 3, texts: []string{"Anna likes green tea."}}, {key: "dog", at: 3, texts: []string{"Anna has a dog."}},
+	}
+}
+
+// TestReadsFirst: what was said is read before the plan, and counts in it, unless somebody talks
+// there at the moment: that is left to the next dream, but for one that was asked for.
+func TestReadsFirst(t *testing.T) {
+	all := berlin()
+	k := newTalk(t, []fact{all[0], all[2], all[3]}, nil)
+	k.of[all[1].texts[0]] = &all[1]
+	k.say("!old", 10*time.Minute, all[1].texts[0])
+	k.say("!fresh", 9*time.Minute, "Locker 7 holds the lamp.")
+	if r := k.dream(Options{DryRun: true}); r.Harvested != nil || len(k.prompts) != 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "not read yet: 2; a dry run reads none") {
+		t.Fatalf("%+v", r)
+	}
+	if k.dream(Options{Phases: []Phase{Stale}}); len(k.prompts) != 0 {
+		t.Fatal("another part reads")
+	}
+	r := k.dream(Options{})
+	if r.Harvested == nil || r.Harvested.Messages != 1 || r.Harvested.Added != 1 || len(r.Superseded) != 1 || r.Superseded[0].Text != "Anna lives in Berlin." || r.Cost.Read != 1 || r.Cost.Calls <= 1 {
+		t.Fatalf("%+v", r)
+	}
+	for _, want := range []string{"Read before: 1 messages, with 1 new facts", "1 of them to read", "What it read stays noted"} {
+		if !strings.Contains(r.Text(time.UTC), want) {
+			t.Errorf("no %q in %s", want, r.Text(time.UTC))
+		}
+	}
+	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I have read what was said since (messages: 1, new facts: 1).") {
+		t.Error(text)
+	}
+	var calls, harvest int
+	if err := k.d.cfg.DB.QueryRow(`SELECT calls, harvest FROM dream_run WHERE id = ?`, r.Run).Scan(&calls, &harvest); err != nil || calls != r.Cost.Calls || harvest != 1 {
+		t.Errorf("%d, %d, %v", calls, harvest, err)
+	}
+	if left, _ := k.unread(); left != 1 {
+		t.Errorf("%d messages are left", left)
+	}
+	if said, err := k.d.said(t.Context(), "", time.Time{}); err != nil || said.calls != calls-1 {
+		t.Errorf("%d requests of the week, %v: what is read takes none of them away", said.calls, err)
+	}
+	if r := k.dream(Options{Now: true}); r.Harvested == nil || r.Harvested.Added != 1 {
+		t.Errorf("%+v", r)
+	}
+	if k.dream(Options{Now: true}); len(k.prompts) != 2 {
+		t.Errorf("%d requests", len(k.prompts))
+	}
+}
+
+// TestReadsHalf: however much was said, half of each part of the budget is left to the plan, and each room
+// has its turn; the rest is read later, and nothing is lost.
+func TestReadsHalf(t *testing.T) {
+	for name, b := range map[string]Budget{"calls": {Calls: 9, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 99, Tokens: 3000, Time: time.Minute}, "time": {Calls: 99, Tokens: 1 << 20, Time: 2 * time.Nanosecond}, "one": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t, home(""), func(c *HarvestConfig) { c.Window = func(string) (int, int) { return 700, 300 } })
+			for i := range 70 {
+				k.say("!loud", time.Hour, fmt.Sprintf("Locker %d holds the lamp.", i))
+			}
+			k.say("!quiet", time.Hour, "Locker 900 holds the rope.")
+			k.d.cfg.Budget = b
+			k.of, k.facts = map[string]*fact{}, nil
+			k.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
+				k.calls++
+				return always("neither")(k.world, prompt)
+			}
+			r := k.dream(Options{})
+			reads, most := len(k.prompts), map[string]int{"calls": 4, "tokens": 20, "time": 0, "one": 0}[name]
+			if reads != r.Cost.Read || reads > most || name == "calls" && reads != most || name == "tokens" && (reads < 2 || r.Cost.Tokens > b.Tokens) || !strings.Contains(strings.Join(r.Notes, "\n"), "is used up") && !strings.Contains(strings.Join(r.Notes, "\n"), "are used up") {
+				t.Errorf("%d requests, %+v", reads, r)
+			}
+			if name != "time" && (k.calls == 0 || r.Cost.Calls != reads+k.calls) {
+				t.Errorf("the plan had %d requests, %+v", k.calls, r.Cost)
+			}
+			if _, there := k.active()["Locker 900 holds the rope."]; there != (most > 1) {
+				t.Errorf("the quiet room was read: %t", there)
+			}
+			if _, tries := k.unread(); tries != 0 {
+				t.Errorf("%d tries are counted", tries)
+			}
+			k.d.cfg.Budget = Budget{Calls: 9999, Tokens: 1 << 30, Time: time.Hour}
+			k.dream(Options{})
+			if left, _ := k.unread(); left != 0 {
+				t.Errorf("%d messages are not read", left)
+			}
+			seen := map[string]int{}
+			for _, p := range k.prompts {
+				for _, m := range numbered.FindAllStringSubmatch(p, -1) {
+					seen[m[2]]++
+				}
+			}
+			for text, n := range seen {
+				if n != 1 {
+					t.Errorf("%q is read %d times", text, n)
+				}
+			}
+			if len(seen) != 71 {
+				t.Errorf("%d messages were read", len(seen))
+			}
+		})
+	}
+}
+
+// TestReadsNothing: a model that fails while it reads costs nothing but what it would have read: the
+// plan goes on, the report says why, and it is read later.
+func TestReadsNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer string
+		err    error
+		why    string
+		tries  bool
+	}{
+		"down":     {err: &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")}, why: "llm: refused"},
+		"refusing": {answer: "I can't help with that.", why: errProse.Error(), tries: true},
+		"prose":    {answer: "Anna lives in Kiel.", why: errProse.Error(), tries: true},
+		"cut off":  {answer: `[{"message":1,"fact":"Locker 1`, why: errPartial.Error(), tries: true},
+		"panic":    {why: "panic: boo"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newTalk(t, home(""), nil)
+			for i := range 5 {
+				k.say(fmt.Sprint("!", i), time.Hour, fmt.Sprintf("Locker %d holds the lamp.", i))
+			}
+			k.read = func(context.Context, string) (string, error) {
+				if name == "panic" {
+					panic("boo")
+				}
+				return c.answer, c.err
+			}
+			r := k.dream(Options{})
+			if len(r.Merged) != 1 || len(r.Superseded) != 1 || r.State != AppliedState || !strings.Contains(strings.Join(r.Notes, "\n"), "not all that was said is read: harvest !0: "+c.why) {
+				t.Errorf("%+v", r)
+			}
+			if left, tries := k.unread(); left != 5 || (tries > 0) != c.tries || len(k.prompts) != failures {
+				t.Errorf("%d messages, %d tries, %d requests", left, tries, len(k.prompts))
+			}
+			k.read = func(_ context.Context, p string) (string, error) { return parrotOf(p) }
+			k.h.Wake("!1")
+			if rooms, err := k.h.toRead(t.Context()); err != nil || slices.Contains(rooms, "!0") || slices.Contains(rooms, "!1") || !slices.Contains(rooms, "!2") {
+				t.Errorf("to be read by day, while what failed rests: %q, %v", rooms, err)
+			}
+			k.read = func(_ context.Context, p string) (string, error) {
+				if strings.Contains(p, "Locker 0") || strings.Contains(p, "Locker 1") {
+					return "no", nil
+				}
+				return parrotOf(p)
+			}
+			if r := k.dream(Options{}); r.Harvested.Messages != 3 || r.Harvested.Added != 3 {
+				t.Errorf("what failed keeps others from being read: %+v", r)
+			}
+			k.read = func(_ context.Context, p string) (string, error) { return parrotOf(p) }
+			if r := k.dream(Options{}); r.Harvested.Messages != 2 || r.Harvested.Added != 2 {
+				t.Errorf("%+v", r)
+			}
+			k.say("!0", time.Hour, "Locker 8 holds the rope.")
+			if rooms, err := k.h.toRead(t.Context()); err != nil || !slices.Equal(rooms, []string{"!0"}) {
+				t.Errorf("what was read rests no more: %q, %v", rooms, err)
+			}
+		})
+	}
+}
+
+// TestReadsTooSlowly: a model that does not answer is waited for no longer than a dream waits, and is
+// not asked on; who writes ends it at once. Neither counts against what was said.
+func TestReadsTooSlowly(t *testing.T) {
+	dir := prepare(t, home(""))
+	synctest.Test(t, func(t *testing.T) {
+		k := &talk{world: openWorld(t, dir, home(""), perfect)}
+		k.listen(nil)
+		for i := range 3 {
+			k.say(fmt.Sprint("!", i), time.Hour, fmt.Sprintf("Locker %d holds the lamp.", i))
+		}
+		leave := func() {}
+		k.read = func(ctx context.Context, _ string) (string, error) {
+			leave()
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		r := k.dream(Options{Now: true}) // the clock stands before the memories
+		if len(r.Superseded) != 1 || len(k.prompts) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "no answer within 2m0s") {
+			t.Errorf("%d requests, %+v", len(k.prompts), r)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		leave = cancel
+		r, err := k.d.Dream(ctx, Options{Now: true})
+		if err == nil || r.State != Failed || r.Reason != errYielded.Error() || r.Harvested == nil || len(r.Notes) > 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		k.h.one <- struct{}{} // what is read by day at that moment is waited for, but no longer than nobody writes
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if r, err := k.d.Dream(ctx, Options{Now: true}); err == nil || r.Reason != errYielded.Error() || r.Cost.Calls != 0 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if left, tries := k.unread(); left != 3 || tries != 0 {
+			t.Errorf("%d messages, %d tries", left, tries)
+		}
+		if rooms, err := k.h.toRead(t.Context()); err != nil || len(rooms) != 3 {
+			t.Errorf("%q, %v", rooms, err)
+		}
+		k.d.cfg.DB.Close()
+	})
+}
+
+// TestEnoughByDay: in 24 hours so many requests, also of programs that began anew; each room
+// has its turn, what is more is read later, and a dream has its own.
+func TestEnoughByDay(t *testing.T) {
+	k := newTalk(t, nil, func(c *HarvestConfig) {
+		c.Calls, c.Messages, c.Window = 10, 1, func(string) (int, int) { return 700, 300 }
+	})
+	for i := range 250 {
+		k.say("!loud", 0, fmt.Sprintf("Locker %d holds the lamp.", i))
+	}
+	k.say("!quiet", 0, "Locker 900 holds the rope.")
+	day := func() int {
+		t.Helper()
+		before := len(k.prompts)
+		for range 3 {
+			k.now = k.now.Add(time.Minute)
+			rooms, err := k.h.toRead(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = k.h.turns(t.Context(), rooms, func(ctx context.Context, p string) (string, error) {
+				k.now = k.now.Add(time.Millisecond) // a request takes time
+				return k.h.byDay(ctx, p)
+			}, len(rooms))
+		}
+		return len(k.prompts) - before
+	}
+	if n := day(); n != 10 {
+		t.Errorf("%d requests", n)
+	}
+	if _, there := k.active()["Locker 900 holds the rope."]; !there {
+		t.Error("where little is said nothing was read")
+	}
+	again := k.h
+	k.listen(func(c *HarvestConfig) { *c = again.cfg })
+	if err := k.h.recall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := day(); n != 0 {
+		t.Errorf("%d more requests of a program that began anew", n)
+	}
+	if r := k.dream(Options{Phases: []Phase{Harvest}, Now: true}); r.Cost.Read == 0 {
+		t.Errorf("%+v", r)
+	}
+	k.now = k.now.Add(24 * time.Hour)
+	k.say("!quiet", 0, "Locker 901 holds the rope.")
+	if n := day(); n != 1 {
+		t.Errorf("%d requests the next day", n)
+	}
+	if left, tries := k.unread(); left != 0 || tries != 0 {
+		t.Errorf("%d messages are left, %d tries", left, tries)
+	}
+}
+
+// TestADamagedCopy: a copy that is not whole is none: nothing is changed, the report and the digest
+// say why, and the copy is gone. What was read before stays noted.
+func TestADamagedCopy(t *testing.T) {
+	k := newTalk(t, home(""), nil)
+	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
+	conn, err := k.d.cfg.DB.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
+		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
+		if _, err := conn.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.Close()
+	k.dream(Options{Phases: []Phase{Harvest}})
+	before := k.rows()
+	r, err := k.d.Dream(t.Context(), Options{})
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "no copy could be kept") || !strings.Contains(r.Reason, "the copy is damaged: NULL value in spoilt.n") ||
+		k.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "the copy is damaged") {
+		t.Error(text)
+	}
+	if left, err := filepath.Glob(filepath.Join(k.dir, Folder, "*.db*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if _, there := k.active()["Locker 7 holds the lamp."]; !there {
+		t.Error("what was read is gone")
+	}
+	if _, err := k.d.Undo(t.Context(), ""); !errors.Is(err, ErrNothing) {
+		t.Errorf("there is something to take back: %v", err)
+	}
+	k.exec(`DROP TABLE spoilt`)
+	if r := k.dream(Options{}); len(r.Merged) != 1 || len(r.Superseded) != 1 {
+		t.Errorf("%+v", r)
+	}
+}

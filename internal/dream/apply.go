@@ -31,7 +31,7 @@ func (n *night) validate() {
 				return true
 			}
 		case s.Kind == memory.SupersedeStep:
-			return a.Pinned || rank(a.Entry) > rank(b.Entry)
+			return a.Pinned || !s.Said && rank(a.Entry) > rank(b.Entry)
 		}
 		return false
 	})
@@ -106,7 +106,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
 			return err
 		}
 		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
@@ -211,7 +211,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	}
 	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ? AND kind <> 'question'`, run); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ?`, run); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run); err != nil {

@@ -32,6 +32,7 @@ type Step struct {
 	Rev   int      `json:"rev"`
 	By    string   `json:"by,omitempty"`
 	ByRev int      `json:"by_rev,omitempty"`
+	Said  bool     `json:"said,omitempty"` // to supersede: a person was asked, and says that By holds; dates do not decide
 }
 
 // Left is a step that was not done, and why.
@@ -126,13 +127,13 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 	case MergeStep:
 		return c.mergeInto(e, by, mine)
 	case SupersedeStep:
-		if e.Pinned || !by.Since().After(e.Since()) {
+		if e.Pinned || !s.Said && !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
 		after := e
 		after.State, after.By = Superseded, by.ID
 		if after.ValidTo.IsZero() {
-			after.ValidTo = by.Since()
+			after.ValidTo = until(by, e)
 		}
 		return "", c.set(e, after, "supersede", 0)
 	case ArchiveStep:

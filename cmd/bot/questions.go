@@ -17,10 +17,10 @@ import (
 // no more: a night, and not quite a day.
 const questionsWithin = 20 * time.Hour
 
-// asking asks people what only they can decide about what is remembered of them: each in
+// asker asks people what only they can decide about what is remembered of them: each in
 // their own direct chat, a room's memory in the room, what is shared the owner. What is to be
 // asked is kept with the questions, so that it is said once, whatever ends the program.
-type asking struct {
+type asker struct {
 	b       *bot
 	most    int // questions of a night in one room; 0 = nobody is asked
 	deliver func(context.Context, session.Inbound) error
@@ -31,7 +31,7 @@ type asking struct {
 }
 
 // ask puts what is open and was not asked yet, the oldest first.
-func (a *asking) ask(ctx context.Context) error {
+func (a *asker) ask(ctx context.Context) error {
 	if a.most == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (a *asking) ask(ctx context.Context) error {
 }
 
 // put has the questions list said as the notice event.
-func (a *asking) put(ctx context.Context, event string, list []memory.Question, now time.Time) error {
+func (a *asker) put(ctx context.Context, event string, list []memory.Question, now time.Time) error {
 	room := list[0].Room
 	ids := make([]int64, len(list))
 	for i, q := range list {
@@ -106,7 +106,7 @@ func (a *asking) put(ctx context.Context, event string, list []memory.Question, 
 }
 
 // person is who is asked about what is of scope; "" = whoever is in the room.
-func (a *asking) person(scope memory.Scope) string {
+func (a *asker) person(scope memory.Scope) string {
 	if scope == memory.Shared {
 		return a.b.cfg.owner()
 	}
@@ -115,7 +115,7 @@ func (a *asking) person(scope memory.Scope) string {
 
 // place is the room to ask in about what is of scope: the direct chat where that person
 // wrote last, or the room itself; "" = there is none now.
-func (a *asking) place(ctx context.Context, scope memory.Scope) (string, error) {
+func (a *asker) place(ctx context.Context, scope memory.Scope) (string, error) {
 	query, arg := `SELECT room FROM session WHERE room = ? AND private = 0`, strings.TrimPrefix(string(scope), string(memory.Room("")))
 	if who := a.person(scope); who != "" {
 		query, arg = `SELECT room FROM session WHERE person = ? AND private = 1 ORDER BY heard_at DESC`, who
@@ -144,7 +144,7 @@ func (a *asking) place(ctx context.Context, scope memory.Scope) (string, error) 
 }
 
 // fits reports whether those in room, and nobody else, may read what is of scope now.
-func (a *asking) fits(ctx context.Context, scope memory.Scope, room string) (bool, error) {
+func (a *asker) fits(ctx context.Context, scope memory.Scope, room string) (bool, error) {
 	who := a.person(scope)
 	if a.private == nil {
 		return room == terminalRoom && who == a.b.cfg.owner(), nil
@@ -176,7 +176,7 @@ func (a *asking) fits(ctx context.Context, scope memory.Scope, room string) (boo
 
 // Wanted implements session.Source: a notice is said if all that it asks is still open, and
 // the room is still the place for it.
-func (a *asking) Wanted(ctx context.Context, event string) (bool, error) {
+func (a *asker) Wanted(ctx context.Context, event string) (bool, error) {
 	list, all, err := a.b.memory.PutBy(ctx, event)
 	if err != nil || !all || len(list) == 0 {
 		return false, err
@@ -190,7 +190,7 @@ func (a *asking) Wanted(ctx context.Context, event string) (bool, error) {
 }
 
 // Done implements session.Source. What was not said waits; what failed is tried again at the next start.
-func (a *asking) Done(ctx context.Context, event, said string, failed error) error {
+func (a *asker) Done(ctx context.Context, event, said string, failed error) error {
 	if failed != nil {
 		return nil
 	}

@@ -56,7 +56,7 @@ type bot struct {
 
 	harvester  *dream.Harvester
 	nightly    *dream.Nightly
-	asking     *asking
+	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
 
 	closers []func() error // run in reverse order by close
@@ -201,7 +201,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	b.asking = &asking{b: b, most: b.cfg.Dreaming.Questions}
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
 	if isMatrix {
 		b.asking.private, b.asking.left, b.asking.allows = m.Private, m.Left, m.Allows
 	}

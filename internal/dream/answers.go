@@ -33,26 +33,24 @@ var (
 // not say so beyond doubt. A sentence takes a side if it has words that only that one has,
 // and else none but words of it or such as agree; whatever asks, doubts or compares is left alone.
 func chosen(own string, first, second memory.Entry) memory.Choice {
-	if strings.ContainsAny(own, "?？") || hedges.MatchString(" "+strings.ToLower(own)+" ") && !clauseEnd.MatchString(own) {
+	if strings.ContainsAny(own, "?？") {
 		return ""
 	}
 	a, b := contentWords(first.Text, nil), contentWords(second.Text, nil)
 	yes, against := [2]bool{}, [2]bool{}
 	for _, clause := range clauseEnd.Split(own, -1) {
 		words := contentWords(clause, nil)
-		side := [2]bool{names(words, a, b), names(words, b, a)}
+		side := [2]bool{onlyIn(words, a, b), onlyIn(words, b, a)}
 		denied, other := negated(clause), false
 		for _, w := range words {
 			denied = denied || denies[w.text]
 			other = other || !denies[w.text] && !isNegation[w.text]
 		}
 		switch {
-		case denied && !other: // of what?
+		case denied && !other, side[0] && side[1], hedges.MatchString(" " + strings.ToLower(clause) + " "): // denied: of what?
 			return ""
 		case !side[0] && !side[1]:
 			continue
-		case side[0] && side[1], hedges.MatchString(" " + strings.ToLower(clause) + " "):
-			return ""
 		}
 		for i, entry := range [][]harvestWord{a, b} {
 			switch {
@@ -75,8 +73,8 @@ func chosen(own string, first, second memory.Entry) memory.Choice {
 	return ""
 }
 
-// names reports whether words has one that is in mine and not in others.
-func names(words, mine, others []harvestWord) bool {
+// onlyIn reports whether words has one that is in mine and not in others.
+func onlyIn(words, mine, others []harvestWord) bool {
 	for _, w := range mine {
 		if !saidIn(w.text, others) && exactly(w.text, words) {
 			return true
@@ -116,10 +114,14 @@ func (n *night) answered(ctx context.Context, scopes [][]*signature, pairs []*pa
 		if q.Asked.IsZero() || q.Scope == memory.Shared {
 			continue
 		}
-		said, err := n.d.spoken(ctx, q)
-		if err != nil {
-			n.note("what was said to question %d could not be read: %v", q.ID, err)
-			continue
+		said, known := n.said[q.ID]
+		if !known {
+			var err error
+			if said, err = n.d.spoken(ctx, q); err != nil {
+				n.note("what was said to question %d could not be read: %v", q.ID, err)
+				continue
+			}
+			n.said[q.ID] = said
 		}
 		holds, other := n.byID[q.First.ID], n.byID[q.Second.ID]
 		if said.choice == memory.KeepSecond {
@@ -128,9 +130,9 @@ func (n *night) answered(ctx context.Context, scopes [][]*signature, pairs []*pa
 		if said.choice == "" || holds == nil || other == nil || n.gone[other.ID] || other.Pinned || n.refused[pairOf(holds.ID, other.ID)] {
 			continue
 		}
-		if by := n.noted(ctx, scopes, said.event, holds); by != nil && !n.refused[pairOf(by.ID, other.ID)] {
+		if by := n.learned(ctx, scopes, said.event, holds); by != nil && !n.refused[pairOf(by.ID, other.ID)] {
 			n.gone[other.ID] = true
-			n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: other.ID, Rev: other.Rev, By: by.ID, ByRev: by.Rev, Said: true}, Contradiction, "a person was asked, and says so"})
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.SettleStep, ID: other.ID, Rev: other.Rev, By: by.ID, ByRev: by.Rev}, Contradiction, "a person was asked, and says so"})
 		}
 	}
 }
@@ -138,7 +140,7 @@ func (n *night) answered(ctx context.Context, scopes [][]*signature, pairs []*pa
 // spoken is the newest message that says what holds, of one who may, where and after q was asked.
 func (d *Dreamer) spoken(ctx context.Context, q memory.Question) (spoken, error) {
 	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT m.event_id, m.sender, m.text FROM message AS m JOIN room AS r ON r.id = m.room
-		WHERE (r.id = ?1 OR r.branch_of = ?1) AND m.role = 'user' AND m.sender <> '' AND m.event_id <> '' AND m.at > ?2 ORDER BY m.id DESC`, q.Room, q.Asked.UnixMilli())
+		WHERE (r.id = ?1 OR r.branch_of = ?1) AND m.role = 'user' AND m.sender <> '' AND m.event_id <> '' AND m.at > ?2 ORDER BY m.id DESC LIMIT 2000`, q.Room, q.Asked.UnixMilli())
 	if err != nil {
 		return spoken{}, fmt.Errorf("dream: %w", err)
 	}
@@ -159,9 +161,9 @@ func (d *Dreamer) spoken(ctx context.Context, q memory.Question) (spoken, error)
 	return spoken{}, rows.Err()
 }
 
-// noted is what was learned from the message event and says what holds says: that entry
+// learned is what was learned from the message event and says what holds says: that entry
 // itself, or one that says it too; nil = nothing.
-func (n *night) noted(ctx context.Context, scopes [][]*signature, event string, holds *signature) *signature {
+func (n *night) learned(ctx context.Context, scopes [][]*signature, event string, holds *signature) *signature {
 	var again bool
 	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM memory_again WHERE entry = ? AND event = ?)`, holds.ID, event).Scan(&again); err != nil {
 		n.note("what was said again could not be read: %v", err)
@@ -184,6 +186,14 @@ func (n *night) noted(ctx context.Context, scopes [][]*signature, event string, 
 func (n *night) sameAs(a, b *signature) bool {
 	return together(a, b) && (covers(a, b) || covers(b, a)) || n.alike[pairOf(a.ID, b.ID)] ||
 		a.Face == b.ID || b.Face == a.ID || a.Face != "" && a.Face == b.Face
+}
+
+// noted is how a step of that kind is called in the ledger.
+func noted(k memory.StepKind) memory.StepKind {
+	if k == memory.SettleStep {
+		return memory.SupersedeStep
+	}
+	return k
 }
 
 // repeated reports whether p asks in other words what was a question before.

@@ -83,7 +83,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 // arrange divides entries into their scopes, each in the order of its age.
 func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names.numbers, n.byID, n.gone = map[string]int32{}, map[string]*signature{}, map[string]bool{}
-	n.alike = map[[2]string]bool{}
+	n.alike, n.said = map[[2]string]bool{}, map[int64]spoken{}
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature

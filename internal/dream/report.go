@@ -100,7 +100,7 @@ func (n *night) tell(steps []planned) {
 			to = &n.report.Merged
 		case memory.GroupStep:
 			to = &n.report.Grouped
-		case memory.SupersedeStep:
+		case memory.SupersedeStep, memory.SettleStep:
 			to = &n.report.Superseded
 		}
 		*to = append(*to, c)

@@ -20,6 +20,7 @@ type StepKind string
 const (
 	MergeStep     StepKind = "merge"     // By says it too, and takes its place
 	SupersedeStep StepKind = "supersede" // By is what holds since By was said
+	SettleStep    StepKind = "settle"    // By is what holds, as a person says who was asked; dates do not decide
 	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
 	GroupStep     StepKind = "group"     // both stay active, By stands for both where room is short
 )
@@ -32,7 +33,6 @@ type Step struct {
 	Rev   int      `json:"rev"`
 	By    string   `json:"by,omitempty"`
 	ByRev int      `json:"by_rev,omitempty"`
-	Said  bool     `json:"said,omitempty"` // to supersede: a person was asked, and says that By holds; dates do not decide
 }
 
 // Left is a step that was not done, and why.
@@ -126,8 +126,8 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 	switch s.Kind {
 	case MergeStep:
 		return c.mergeInto(e, by, mine)
-	case SupersedeStep:
-		if e.Pinned || !s.Said && !by.Since().After(e.Since()) {
+	case SupersedeStep, SettleStep:
+		if e.Pinned || s.Kind == SupersedeStep && !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
 		after := e

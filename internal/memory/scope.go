@@ -25,9 +25,7 @@ func Private(user string) Scope { return Scope(privatePrefix + user) }
 func Room(id string) Scope { return Scope(roomPrefix + id) }
 
 // Person is whose private scope it is, by Matrix id; "" for any other.
-func (s Scope) Person() string { return s.Person() }
-
-func (s Scope) person() string {
+func (s Scope) Person() string {
 	user, ok := strings.CutPrefix(string(s), privatePrefix)
 	if !ok {
 		return ""

@@ -95,6 +95,9 @@ func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report
 	if err != nil || room == "" {
 		return err // the report is in the data folder
 	}
+	if b.asking.most > 0 {
+		r.Questions = nil // they are asked by themselves
+	}
 	text := r.Digest(b.messages.For(ctx, room), func(s memory.Scope) bool { return s == memory.Shared || s == own })
 	if text == "" {
 		return nil

@@ -40,17 +40,21 @@ func (a *asker) ask(ctx context.Context) error {
 		return err
 	}
 	now := time.Now()
-	notices, rooms := map[string][]memory.Question{}, map[string]int{} // by event; how many a room may be asked yet
+	notices, events := map[string][]memory.Question{}, map[string]string{} // by event; by room
+	places, left := map[memory.Scope]string{}, map[string]int{}            // how many a room may be asked yet
 	var order []string
-	for _, q := range open { // what an earlier run had to say still
+	add := func(event string, q memory.Question) {
+		if notices[event] == nil {
+			order = append(order, event)
+		}
+		notices[event] = append(notices[event], q)
+	}
+	for _, q := range open { // what is to be said already, perhaps since an earlier run
 		if q.Event != "" && q.Asked.IsZero() {
-			if notices[q.Event] == nil {
-				order = append(order, q.Event)
-			}
-			notices[q.Event] = append(notices[q.Event], q)
+			add(q.Event, q)
+			left[q.Room]--
 		}
 	}
-	places, events := map[memory.Scope]string{}, map[string]string{}
 	for _, q := range open {
 		if q.Event != "" {
 			continue
@@ -65,22 +69,18 @@ func (a *asker) ask(ctx context.Context) error {
 		if room == "" {
 			continue
 		}
-		if _, known := rooms[room]; !known {
+		if events[room] == "" {
 			asked, err := a.b.memory.PutSince(ctx, room, now.Add(-questionsWithin))
 			if err != nil {
 				return err
 			}
-			rooms[room] = a.most - asked
-		}
-		if rooms[room]--; rooms[room] < 0 {
-			continue
-		}
-		if events[room] == "" {
+			left[room] += a.most - asked
 			events[room] = "question:" + strings.ToLower(rand.Text()[:12])
-			order = append(order, events[room])
 		}
-		q.Room = room
-		notices[events[room]] = append(notices[events[room]], q)
+		if left[room]--; left[room] >= 0 {
+			q.Room = room
+			add(events[room], q)
+		}
 	}
 	for _, event := range order {
 		if err := a.put(ctx, event, notices[event], now); err != nil {

@@ -127,7 +127,7 @@ func TestAnsweredInWords(t *testing.T) {
 		{"the newer, only heard", "Hamburg is right", "Anna lives in Hamburg.", "keep_second", "b", anna, "!dm", ""},
 		{"as it was recalled", "Hamburg is right", "Anna lives in Hamburg.", "keep_second", "b", anna, "!dm", "Anna lives in Hamburg."},
 		{"the older", "Berlin is right", "Anna lives in Berlin.", "keep_second", "a", anna, "!dm", ""},
-		{"with more words", "I live in Hamburg, by the river", "Anna lives in Hamburg, by the river", "keep_second", "", anna, "!dm", ""},
+		{"with more words", "I live in Hamburg, by the river", "Anna lives in Hamburg, by the river", "keep_second", "b", anna, "!dm", ""},
 		{"the model alone", "Tell me a joke about Hamburg", "Anna lives in Hamburg.", "keep_second", "ab", anna, "!dm", ""},
 		{"the model against the words", "Berlin is right", "Anna lives in Hamburg.", "keep_second", "ab", anna, "!dm", ""},
 		{"the words alone", "Hamburg is right", "Anna likes tea", "keep_second", "ab", anna, "!dm", ""},

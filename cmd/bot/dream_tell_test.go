@@ -152,6 +152,13 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.meet("!gone", owner, false)
 	w.meet("!barred", "@barred:example.org", true)
 	w.meet(terminalRoom, owner, true)
+	w.meet("!before", owner, true)
+	w.meet("!ruin", owner, false) // others have taken the place of the two
+	for _, room := range []string{"!before", "!ruin"} {
+		if _, err := w.db.Exec(`INSERT INTO matrix_room (id, replaces) VALUES (? || '2', ?)`, room, room); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.left, w.barred = []string{"!gone"}, []string{"@barred:example.org"}
 	if err := (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()); err != nil {
 		t.Fatal(err)
@@ -159,11 +166,11 @@ func TestPeopleAreAsked(t *testing.T) {
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}
-	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt",
+	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt", memory.Room("!ruin"): "mud",
 		memory.Private("@barred:example.org"): "oil", memory.Private("@nobody:example.org"): "fog", memory.Room("!unknown"): "ice"} {
 		w.doubt(scope, what)
 	}
-	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice"}
+	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice", "mud"}
 	check := func(got map[string]string, want map[string][]string) {
 		t.Helper()
 		for room, text := range got {

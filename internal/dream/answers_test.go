@@ -182,6 +182,25 @@ func TestSaidBefore(t *testing.T) {
 	}
 }
 
+// TestPinnedIsLeftToTheCommand: what is pinned is put away by no sentence.
+func TestPinnedIsLeftToTheCommand(t *testing.T) {
+	a := newAsking(t, "unsure")
+	if err := a.store.Pin(t.Context(), memory.Access{All: true, Actor: anna}, a.first.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	a.say("$said", "Hamburg is right")
+	a.answer = func(string) (string, error) {
+		return `[{"message": 1, "quote": "Hamburg is right", "fact": "Anna lives in Hamburg.", "subject": "I", "kind": "fact"}]`, nil
+	}
+	a.harvest()
+	if r := a.dream(); a.holds() != "ab" || len(r.Questions) != 0 {
+		t.Errorf("%q hold; %+v", a.holds(), r)
+	}
+	if _, _, err := a.store.Answer(t.Context(), memory.Access{Actor: anna, Scopes: []memory.Scope{memory.Private(anna)}}, 1, memory.KeepSecond); err != nil || a.holds() != "b" {
+		t.Errorf("%q hold, %v", a.holds(), err)
+	}
+}
+
 // TestScopesShareQuestionsFairly: one scope with many doubts takes none of another's.
 func TestScopesShareQuestionsFairly(t *testing.T) {
 	n := &night{}

@@ -115,9 +115,10 @@ type MemoryConfig struct {
 
 // DreamingConfig says when memory is consolidated.
 type DreamingConfig struct {
-	Schedule string `yaml:"schedule"` // five cron fields; empty = never
-	Zone     string `yaml:"zone"`     // of the schedule; empty = timezone
-	Notice   bool   `yaml:"notice"`   // tell the owner in the morning what was dreamt
+	Schedule  string `yaml:"schedule"`  // five cron fields; empty = never
+	Zone      string `yaml:"zone"`      // of the schedule; empty = timezone
+	Notice    bool   `yaml:"notice"`    // tell the owner in the morning what was dreamt
+	Questions int    `yaml:"questions"` // that a person is asked in a night; 0 = none
 
 	Budget DreamBudget `yaml:"budget"`
 }
@@ -198,7 +199,7 @@ func defaultConfig() *Config {
 		Name: "Reverie", Data: "./data", Timezone: "Local",
 		Prompt:   PromptConfig{Layout: "stable", Steering: true},
 		Context:  ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
-		Dreaming: DreamingConfig{Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
+		Dreaming: DreamingConfig{Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
 		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:     SeedConfig{Language: "en"},

@@ -88,6 +88,9 @@ func (c *Config) complete(r *reader, dir string) {
 			r.fault("dreaming.budget."+l.key, "write a number from 1 to %d", l.most)
 		}
 	}
+	if c.Dreaming.Questions < 0 || c.Dreaming.Questions > 20 {
+		r.fault("dreaming.questions", "write a number from 0 to 20; 0 = nobody is asked")
+	}
 	c.completeHarvest(r)
 	completeSubSessions(r, c.Subs)
 	if c.Web.Listen != "" && !loopback(c.Web.Listen) {

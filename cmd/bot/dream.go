@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -81,29 +80,32 @@ func (b *bot) dreams() *session.Dreams {
 }
 
 // tellDream tells the owner in the direct chat where they wrote last what was dreamt, if
-// that is wanted.
+// that is wanted, and asks people what only they can decide.
 func (b *bot) tellDream(t session.Transport) func(context.Context, dream.Report) {
-	if !b.cfg.Dreaming.Notice {
+	return func(ctx context.Context, r dream.Report) {
+		if b.cfg.Dreaming.Notice {
+			if err := b.tellOwner(ctx, t, r); err != nil {
+				b.log.Warn("the owner could not be told what was dreamt", "err", err)
+			}
+		}
+		b.askPeople(ctx)
+	}
+}
+
+func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report) error {
+	own := memory.Private(b.cfg.owner())
+	room, err := b.asking.place(ctx, own)
+	if err != nil || room == "" {
+		return err // the report is in the data folder
+	}
+	if b.asking.most > 0 {
+		r.Questions = nil // they are asked by themselves
+	}
+	text := r.Digest(b.messages.For(ctx, room), func(s memory.Scope) bool { return s == memory.Shared || s == own })
+	if text == "" {
 		return nil
 	}
-	return func(ctx context.Context, r dream.Report) {
-		owner := b.cfg.owner()
-		var room string
-		err := b.db.QueryRowContext(ctx, `SELECT room FROM session WHERE private = 1 AND person = ? ORDER BY heard_at DESC LIMIT 1`, owner).Scan(&room)
-		if errors.Is(err, sql.ErrNoRows) {
-			return // the report is in the data folder
-		}
-		if err == nil {
-			text := r.Digest(b.messages.For(ctx, room), func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private(owner) })
-			if text == "" {
-				return
-			}
-			err = t.Say(ctx, room, session.Outgoing{ID: r.Run, Text: text, Notice: true})
-		}
-		if err != nil {
-			b.log.Warn("the owner could not be told what was dreamt", "err", err)
-		}
-	}
+	return t.Say(ctx, room, session.Outgoing{ID: r.Run, Text: text, Notice: true})
 }
 
 type dreamCommand struct {

@@ -1,19 +1,32 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"reverie/internal/dream"
 	"reverie/internal/memory"
+	"reverie/internal/session"
 )
 
-// TestTellDream: what was dreamt is told to the owner alone, in the direct chat where they
-// wrote last, without what is others', and only if it is wanted.
-func TestTellDream(t *testing.T) {
-	cfg, err := parse(t, t.TempDir(), small+"dreaming: {notice: true}\n")
+// telling is a bot with the chats of its owner and guests, and what it has said and asked.
+type telling struct {
+	*bot
+	t      *testing.T
+	out    *board
+	events []session.Inbound
+	// What rooms and people are not, or no more.
+	public, left, barred []string
+}
+
+func newTelling(t *testing.T, config string) *telling {
+	t.Helper()
+	cfg, err := parse(t, t.TempDir(), small+config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,37 +34,181 @@ func TestTellDream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
-	owner, guest := cfg.owner(), "@guest:example.org"
-	question := func(scope memory.Scope, text string) dream.Question {
-		return dream.Question{Scope: scope, First: "mem_1", FirstText: text, Second: "mem_2", SecondText: text + " now", Why: "both are of the same time"}
+	t.Cleanup(b.close)
+	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}}
+	b.asking = &asker{b: b, most: cfg.Dreaming.Questions,
+		deliver: func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
+		private: func(_ context.Context, room string) (bool, error) { return !slices.Contains(w.public, room), nil },
+		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
+		allows:  func(user string) bool { return !slices.Contains(w.barred, user) },
 	}
-	r := dream.Report{Run: "dream_1", State: dream.AppliedState, Questions: []dream.Question{question(memory.Private(owner), "tea"), question(memory.Private(guest), "gin"), question(memory.Shared, "bread")},
-		Merged: []dream.Change{{}}}
-	out := &board{said: map[string]string{}}
-	tell := b.tellDream(out)
-	if tell(t.Context(), r); len(out.said) != 0 {
-		t.Errorf("told nobody knows whom: %q", out.all())
+	return w
+}
+
+// meet notes that who wrote in room, later than those before.
+func (w *telling) meet(room, who string, private bool) {
+	w.t.Helper()
+	if _, err := w.db.Exec(`INSERT OR IGNORE INTO room (id) VALUES (?)`, room); err != nil {
+		w.t.Fatal(err)
 	}
-	for room, who := range map[string]string{"!old": owner, "!own": owner, "!guest": guest, "!group": owner} {
-		if _, err := b.db.Exec(`INSERT OR IGNORE INTO room (id) VALUES (?)`, room); err != nil {
-			t.Fatal(err)
+	if _, err := w.db.Exec(`INSERT INTO session (room, person, private, heard_at) SELECT ?, ?, ?, ? + count(*) FROM session`, room, who, private, time.Now().Unix()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// doubt makes a question of two memories about what.
+func (w *telling) doubt(scope memory.Scope, what string) {
+	w.t.Helper()
+	q := memory.Question{Run: "dream_1", Scope: scope, Why: "both are of the same time"}
+	for i, e := range []*memory.Entry{&q.First, &q.Second} {
+		var err error
+		if *e, _, err = w.memory.Add(w.t.Context(), memory.Entry{Scope: scope, Text: fmt.Sprint(what, " ", i), Source: memory.UserExplicit}, w.cfg.owner()); err != nil {
+			w.t.Fatal(err)
 		}
-		heard := map[string]int64{"!old": 1, "!own": 2, "!guest": 3, "!group": 4}[room]
-		if _, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)`, room, who, room != "!group", time.Now().Unix()+heard); err != nil {
-			t.Fatal(err)
+	}
+	if err := w.memory.Wonder(w.t.Context(), []memory.Question{q}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
+func (w *telling) asked(say bool) map[string]string {
+	w.t.Helper()
+	if err := w.asking.ask(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, in := range w.events {
+		if !in.Verbatim || in.Event != session.MemoryQuestion {
+			w.t.Errorf("%+v", in)
+		}
+		wanted, err := w.asking.Wanted(w.t.Context(), in.ID)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if wanted {
+			out[in.Room] += in.Text
+		}
+		if said := map[bool]string{true: in.Text}[wanted]; say {
+			if err := w.asking.Done(w.t.Context(), in.ID, said, nil); err != nil {
+				w.t.Fatal(err)
+			}
 		}
 	}
+	w.events = nil
+	return out
+}
+
+const guestOfTest = "@guest:example.org"
+
+// TestTellDream: what was dreamt is told to the owner alone, in the direct chat where they
+// wrote last, without what is others', and only if it is wanted.
+func TestTellDream(t *testing.T) {
+	w := newTelling(t, "dreaming: {notice: true}\n")
+	owner := w.cfg.owner()
+	change := func(scope memory.Scope, text string) dream.Change {
+		return dream.Change{Line: dream.Line{Scope: scope, ID: "mem_1", Text: text}, ByText: text + " now"}
+	}
+	r := dream.Report{Run: "dream_1", State: dream.AppliedState, Questions: []dream.Question{{Scope: memory.Private(owner)}},
+		Superseded: []dream.Change{change(memory.Private(owner), "tea"), change(memory.Private(guestOfTest), "gin"), change(memory.Shared, "bread")}}
+	tell := w.tellDream(w.out)
+	if tell(t.Context(), r); len(w.out.said) != 0 {
+		t.Errorf("told nobody knows whom: %q", w.out.all())
+	}
+	w.meet("!old", owner, true)
+	w.meet("!own", owner, true)
+	w.meet("!guest", guestOfTest, true)
+	w.meet("!group", owner, false)
+	w.meet(terminalRoom, owner, true)
 	tell(t.Context(), r)
-	got := strings.Join(out.all(), "\n")
-	if len(out.said) != 1 || !strings.HasPrefix(got, "!own: ") || !strings.Contains(got, "tea now") || !strings.Contains(got, "bread now") || strings.Contains(got, "gin") {
-		t.Errorf("%q", out.all())
+	got := strings.Join(w.out.all(), "\n")
+	if len(w.out.said) != 1 || !strings.HasPrefix(got, "!own: ") || !strings.Contains(got, "tea now") || !strings.Contains(got, "bread now") || strings.Contains(got, "gin") || strings.Contains(got, "question") {
+		t.Errorf("%q", w.out.all())
 	}
-	if tell(t.Context(), dream.Report{Run: "dream_2", State: dream.Nothing}); len(out.said) != 1 {
-		t.Errorf("told of nothing: %q", out.all())
+	if tell(t.Context(), dream.Report{Run: "dream_2", State: dream.Nothing}); len(w.out.said) != 1 {
+		t.Errorf("told of nothing: %q", w.out.all())
 	}
-	cfg.Dreaming.Notice = false
-	if b.tellDream(out) != nil {
+	w.asking.most = 0
+	r.Run = "dream_3"
+	if tell(t.Context(), r); !strings.Contains(w.out.said["dream_3"], "1 question is for you to decide") {
+		t.Errorf("%q", w.out.said["dream_3"])
+	}
+	w.cfg.Dreaming.Notice = false
+	r.Run = "dream_4"
+	if tell(t.Context(), r); w.out.said["dream_4"] != "" {
 		t.Error("told though it is not wanted")
+	}
+}
+
+// TestPeopleAreAsked: each is asked what concerns their own memory, in their own chat and
+// language, so many in a night, once; a room in the room, and the owner what is shared.
+func TestPeopleAreAsked(t *testing.T) {
+	w := newTelling(t, "")
+	owner := w.cfg.owner()
+	w.meet("!old", guestOfTest, true)
+	w.meet("!guest", guestOfTest, true)
+	w.meet("!own", owner, true)
+	w.meet("!group", owner, false)
+	w.meet("!gone", owner, false)
+	w.meet("!barred", "@barred:example.org", true)
+	w.meet(terminalRoom, owner, true)
+	w.meet("!before", owner, true)
+	w.meet("!ruin", owner, false) // others have taken the place of the two
+	for _, room := range []string{"!before", "!ruin"} {
+		if _, err := w.db.Exec(`INSERT INTO matrix_room (id, replaces) VALUES (? || '2', ?)`, room, room); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.left, w.barred = []string{"!gone"}, []string{"@barred:example.org"}
+	if err := (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"gin", "rum", "ale", "rye"} {
+		w.doubt(memory.Private(guestOfTest), n)
+	}
+	for scope, what := range map[memory.Scope]string{memory.Private(owner): "tea", memory.Shared: "bread", memory.Room("!group"): "soup", memory.Room("!gone"): "salt", memory.Room("!ruin"): "mud",
+		memory.Private("@barred:example.org"): "oil", memory.Private("@nobody:example.org"): "fog", memory.Room("!unknown"): "ice"} {
+		w.doubt(scope, what)
+	}
+	words := []string{"gin", "rum", "ale", "rye", "tea", "bread", "soup", "salt", "oil", "fog", "ice", "mud"}
+	check := func(got map[string]string, want map[string][]string) {
+		t.Helper()
+		for room, text := range got {
+			for _, word := range words {
+				if strings.Contains(text, word+" ") != slices.Contains(want[room], word) {
+					t.Errorf("%s: %s in %q", room, word, text)
+				}
+			}
+			if strings.Contains(text, "@") {
+				t.Errorf("somebody is named in %q", text)
+			}
+		}
+		if len(got) != len(want) {
+			t.Errorf("asked in %d rooms, want %d: %q", len(got), len(want), got)
+		}
+	}
+	all := map[string][]string{"!guest": {"gin", "rum", "ale"}, "!own": {"tea", "bread"}, "!group": {"soup"}}
+	first := w.asked(false)
+	check(first, all)
+	if !strings.Contains(first["!guest"], "Frage 1") || !strings.Contains(first["!guest"], "`!memory keep 1a`") || !strings.Contains(first["!own"], "Question ") {
+		t.Errorf("%q", first)
+	}
+	w.public = []string{"!own"} // others have come in before it was said
+	check(w.asked(true), map[string][]string{"!guest": all["!guest"], "!group": all["!group"]})
+	w.public = nil
+	check(w.asked(true), map[string][]string{"!own": all["!own"]})
+	check(w.asked(true), nil)
+	if _, err := w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1); err != nil {
+		t.Fatal(err)
+	}
+	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
+	w.left = append(w.left, "!guest") // where that was to be said
+	check(w.asked(true), nil)
+	check(w.asked(true), map[string][]string{"!old": {"rye"}})
+	check(w.asked(true), nil)
+	w.asking.most = 0
+	w.doubt(memory.Private(owner), "cake")
+	if got := w.asked(true); len(got) != 0 {
+		t.Errorf("asked though nobody is to be: %q", got)
 	}
 }

@@ -58,7 +58,7 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return settle(ctx) })
 	g.Go(func() error { return b.scheduler.Run(ctx) })
 	g.Go(func() error { return b.sweepFiles(ctx, client) })
-	g.Go(func() error { return b.nightly.Run(ctx) })
+	g.Go(func() error { return b.runNightly(ctx) })
 	g.Go(func() error { defer unlink(); return sessions.Run(ctx) })
 	g.Go(func() error { return client.Run(link, sessions.Deliver) })
 	if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {

@@ -56,6 +56,7 @@ type bot struct {
 
 	harvester  *dream.Harvester
 	nightly    *dream.Nightly
+	asking     *asker
 	background func(context.Context) (context.Context, func(), error) // of the newest session manager; nil = there is none
 
 	closers []func() error // run in reverse order by close
@@ -200,11 +201,16 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
-	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}}
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
+	if isMatrix {
+		b.asking.private, b.asking.left, b.asking.allows = m.Private, m.Left, m.Allows
+	}
+	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}, session.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background
 	b.deliverJobs(sessions, c.Private)
+	b.asking.deliver = sessions.Deliver
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
 	if isMatrix {
 		b.scheduler.Left = m.Left

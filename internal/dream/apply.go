@@ -32,6 +32,8 @@ func (n *night) validate() {
 			}
 		case s.Kind == memory.SupersedeStep:
 			return a.Pinned || rank(a.Entry) > rank(b.Entry)
+		case s.Kind == memory.SettleStep:
+			return a.Pinned
 		}
 		return false
 	})
@@ -106,7 +108,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'planning', batch = '' WHERE id = ?`, n.report.Run); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
 			return err
 		}
 		if _, err := n.d.undoChores(ctx, tx, n.report.Run); err != nil {
@@ -119,7 +121,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 			if !contains(lost, s.ID) {
 				continue
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, noted(s.Kind), s.ID, s.By, "not found by its words"); err != nil {
 				return err
 			}
 		}
@@ -134,9 +136,9 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
 	next, superseded := map[string]string{}, map[string]bool{}
 	for _, s := range steps {
-		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
+		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep || s.Kind == memory.SettleStep {
 			next[s.ID] = s.By
-			superseded[s.ID] = s.Kind == memory.SupersedeStep
+			superseded[s.ID] = s.Kind != memory.MergeStep
 		}
 	}
 	for _, s := range steps {
@@ -211,7 +213,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	}
 	r := Report{Run: run, At: d.cfg.Now().UTC(), State: Undone}
 	also := func(ctx context.Context, tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ? AND kind <> 'question'`, run); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE dream_op SET undone = 1 WHERE run = ?`, run); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE dream_run SET state = 'undone' WHERE id = ?`, run); err != nil {

@@ -162,7 +162,8 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	if o.DryRun {
 		return n.report, err
 	}
-	return n.report, errors.Join(err, d.finish(context.WithoutCancel(ctx), n))
+	err = errors.Join(err, d.finish(context.WithoutCancel(ctx), n))
+	return n.report, err
 }
 
 // night is one dream.
@@ -180,6 +181,9 @@ type night struct {
 	gone     map[string]bool       // retired by this plan
 	refused  map[[2]string]bool    // pairs that somebody parted again
 	asked    map[[2]string]bool    // questions that were put already
+	open     []memory.Question     // those of them that were not answered
+	said     map[int64]spoken      // to open
+	alike    map[[2]string]bool    // pairs that say the same, as a model says
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said
 	chores   chores

@@ -151,10 +151,11 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 		return harvestedEntry{}, refusedSecret
 	}
 	names := namesOf(t.sender)
-	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" {
+	settles := t.settles(f.fact)
+	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" && !settles {
 		return harvestedEntry{}, why
 	}
-	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) {
+	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) && !settles {
 		return harvestedEntry{}, refusedRecalled
 	}
 	e := harvestedEntry{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind, Source: memory.Harvest,

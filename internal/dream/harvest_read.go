@@ -60,13 +60,15 @@ type turn struct {
 	pos    int // read so far, in own
 	event  string
 	sender string
+	room   string // where it was said, be it in a thread
 	scope  memory.Scope
 	text   string // as stored
 	own    string // of it, the sender's own words
 	tail   string // what the prompt added to it: recalled memories, too
 	asked  string // the question that it may answer
 	at     time.Time
-	known  []memory.Entry // learned from it already
+	known  []memory.Entry    // learned from it already
+	asks   []memory.Question // that it may answer
 
 	part string // what of own goes into the request
 	end  int    // where that ends in own
@@ -166,6 +168,7 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		t.at, t.own, t.asked = time.UnixMilli(at).UTC(), ownWords(t.text), lastQuestion(before)
 		// The header names the sender in rooms of several people only. Nobody asked for this
 		// to be noted, so it stays where it was said, whatever memory.isolation is.
+		t.room = history.Talk(room).Room()
 		t.scope = memory.Visible(history.Talk(room).Room(), t.sender, !strings.Contains(header, ","))[0]
 		all = append(all, t)
 	}
@@ -197,7 +200,9 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	if gone {
 		return notAnyMore, err
 	}
-	t.known = known
+	if t.known = known; err == nil {
+		t.asks, err = h.asks(ctx, t.room, t.scope, t.at)
+	}
 	return "", err
 }
 
@@ -208,7 +213,7 @@ func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits boo
 	if t.asked != "" {
 		lead = "    (the question before it: " + t.asked + ")\n"
 	}
-	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
+	lead += t.askedOf() + "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
 	rest := t.own[t.pos:]
 	t.part, t.end, fits = rest, len(t.own), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {

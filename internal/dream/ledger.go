@@ -70,11 +70,7 @@ func (d *Dreamer) finish(ctx context.Context, n *night) error {
 	if err != nil {
 		err = fmt.Errorf("dream: %w", err)
 	}
-	for _, q := range r.Questions {
-		_, failed := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, 'question', ?, ?, ?)`, r.Run, q.First, q.Second, q.Why)
-		err = errors.Join(err, failed)
-	}
-	return errors.Join(err, d.told(ctx, n), d.write(r))
+	return errors.Join(err, d.wonder(ctx, r), d.told(ctx, n), d.write(r))
 }
 
 // remember reads what earlier dreams left to know.
@@ -85,22 +81,20 @@ func (n *night) remember(ctx context.Context) error {
 	}
 	n.since = time.UnixMilli(mark)
 	n.refused, n.asked = map[[2]string]bool{}, map[[2]string]bool{}
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT entry, by_id, undone, kind FROM dream_op WHERE undone = 1 OR kind = 'question'`)
+	if err := n.rememberQuestions(ctx); err != nil {
+		return err
+	}
+	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT entry, by_id FROM dream_op WHERE undone = 1`)
 	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var a, b, kind string
-		var undone bool
-		if err := rows.Scan(&a, &b, &undone, &kind); err != nil {
+		var a, b string
+		if err := rows.Scan(&a, &b); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
-		if kind == "question" {
-			n.asked[pairOf(a, b)] = true
-		} else {
-			n.refused[pairOf(a, b)] = true
-		}
+		n.refused[pairOf(a, b)] = true
 	}
 	return rows.Err()
 }
@@ -152,11 +146,11 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 	if held == 0 {
 		return errLost
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND kind <> 'question' AND undone = 0`, n.report.Run); err != nil {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
 		return err
 	}
 	for _, s := range done.Done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, noted(s.Kind), s.ID, s.By, n.why(s)); err != nil {
 			return err
 		}
 	}

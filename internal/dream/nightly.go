@@ -162,8 +162,8 @@ func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
 	var run, state, reason string
 	var ops, chores, questions int
 	text := say("dream.never")
-	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind <> 'question' AND undone = 0),
-		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'), (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND kind = 'question') FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
+		(SELECT count(*) FROM dream_chore c WHERE c.run = r.id AND kind <> 'propose' AND state = 'done'), (SELECT count(*) FROM memory_question q WHERE q.run = r.id) FROM dream_run r ORDER BY at DESC, rowid DESC LIMIT 1`).Scan(&run, &at, &state, &reason, &calls, &ops, &chores, &questions)
 	switch {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
@@ -221,11 +221,12 @@ func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 			b.WriteString("- " + say(p.Text) + "\n")
 		}
 	}
+	questions := 0
 	for _, q := range r.Questions {
-		if mine(q.Scope) {
-			fmt.Fprintf(&b, "- %s\n  %s, %s: %s\n  %s, %s: %s\n", say("dream.which", "why", say(q.Why)),
-				q.First, q.FirstAt.Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.Format(time.DateOnly), q.SecondText)
-		}
+		questions += flag(mine(q.Scope))
+	}
+	if questions > 0 {
+		b.WriteString("- " + say("dream.asks", "count", strconv.Itoa(questions)) + "\n")
 	}
 	if b.Len() > 0 && r.Cost.Calls > 0 {
 		b.WriteString(say("dream.cost", "calls", strconv.Itoa(r.Cost.Calls), "tokens", strconv.Itoa(r.Cost.Tokens)) + "\n")

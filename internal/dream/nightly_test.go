@@ -212,12 +212,12 @@ func TestDigest(t *testing.T) {
 	r := Report{State: AppliedState, Superseded: []Change{line(memory.Private(owner), "Anna lives in Rome"), line(memory.Private("@b:x"), "their secret")},
 		Questions: []Question{{Scope: memory.Private("@b:x"), FirstText: "their question"}, {Scope: memory.Private(owner), FirstText: "tea?", SecondText: "coffee?", Why: "both are of the same time"}}}
 	got := r.Digest(inEnglish, mine)
-	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "tea?", "coffee?", "!dream undo"} {
+	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "are for you to decide: `!memory keep`", "!dream undo"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
 	}
-	if strings.Contains(got, "their") || strings.Contains(got, "tokens") {
+	if strings.Contains(got, "their") || strings.Contains(got, "tea?") || strings.Contains(got, "tokens") {
 		t.Errorf("%s", got)
 	}
 	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(inEnglish, mine), "I asked a model for it, 3 times, with about 4100 tokens.\n") {

@@ -26,6 +26,7 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.answered(ctx, scopes, nil)
 	pairs := n.find(scopes)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -41,6 +42,7 @@ func (n *night) plan(ctx context.Context) error {
 		return err
 	}
 	if n.has(Contradiction) {
+		n.answered(ctx, scopes, pairs)
 		n.supersede(pairs)
 	}
 	if n.has(Dedup) {
@@ -81,6 +83,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 // arrange divides entries into their scopes, each in the order of its age.
 func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names.numbers, n.byID, n.gone = map[string]int32{}, map[string]*signature{}, map[string]bool{}
+	n.alike, n.said = map[[2]string]bool{}, map[int64]spoken{}
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature
@@ -368,14 +371,11 @@ func (p *pair) doubt() string {
 // most is how many steps of a night may rest on what a model says.
 func (n *night) most() int { return max(5, n.active/5) }
 
-// maxQuestions is how many questions a person is put at once.
-const maxQuestions = 10
-
 func (n *night) question(p *pair, why string) {
-	if n.asked[pairOf(p.a.ID, p.b.ID)] {
+	if n.asked[pairOf(p.a.ID, p.b.ID)] || n.repeated(p) {
 		return
 	}
-	if len(n.report.Questions) >= maxQuestions {
+	if n.tooMany(p.a.Scope) {
 		n.more = true
 		return
 	}

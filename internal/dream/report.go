@@ -43,6 +43,7 @@ type Report struct {
 	Back       []Line        `json:"back,omitempty"`     // what counts again, after Undo
 	Restored   []Line        `json:"restored,omitempty"` // what counted all the time, and is as it was
 	Questions  []Question    `json:"questions,omitempty"`
+	Waiting    []Question    `json:"waiting,omitempty"` // of earlier dreams, not answered yet
 	Tasks      []TaskChange  `json:"tasks,omitempty"`
 	Skills     []SkillChange `json:"skills,omitempty"`
 	Proposals  []Proposal    `json:"proposals,omitempty"`
@@ -69,6 +70,7 @@ type Change struct {
 
 // Question is what only a person can decide. Nothing was done about it.
 type Question struct {
+	Number     int64        `json:"number,omitempty"` // by which it is answered
 	Scope      memory.Scope `json:"scope"`
 	First      string       `json:"first"`
 	FirstText  string       `json:"first_text"`
@@ -99,7 +101,7 @@ func (n *night) tell(steps []planned) {
 			to = &n.report.Merged
 		case memory.GroupStep:
 			to = &n.report.Grouped
-		case memory.SupersedeStep:
+		case memory.SupersedeStep, memory.SettleStep:
 			to = &n.report.Superseded
 		}
 		*to = append(*to, c)
@@ -167,13 +169,8 @@ func (r Report) Text(zone *time.Location) string {
 	changes("Superseded", "holds since", r.Superseded)
 	changes("Put away", "", r.Archived)
 	r.writeChores(&b)
-	if len(r.Questions) > 0 {
-		b.WriteString("\n### Questions\n")
-		for _, q := range r.Questions {
-			fmt.Fprintf(&b, "- Which of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s\n", q.Scope, q.Why,
-				q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
-		}
-	}
+	writeQuestions(&b, "Questions", r.Questions, zone)
+	writeQuestions(&b, "Questions of earlier dreams, not answered yet", r.Waiting, zone)
 	if len(r.Back) > 0 {
 		b.WriteString("\n### Counts again\n")
 		for _, l := range r.Back {

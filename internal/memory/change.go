@@ -238,8 +238,8 @@ func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
 		return "", err
 	}
 	for _, o := range all {
-		if o.Before != nil && o.Before.Scope.person() != "" {
-			return o.Before.Scope.person(), nil
+		if o.Before != nil && o.Before.Scope.Person() != "" {
+			return o.Before.Scope.Person(), nil
 		}
 		if o.Op == "add" && strings.HasPrefix(o.Actor, "@") {
 			return o.Actor, nil

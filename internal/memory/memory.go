@@ -223,7 +223,7 @@ func (s *Store) File(scope Scope) string {
 	if scope == Shared {
 		return "memories/shared.txt"
 	}
-	if user := scope.person(); user != "" {
+	if user := scope.Person(); user != "" {
 		if user == s.owner {
 			return ownersFile
 		}

@@ -20,6 +20,7 @@ type StepKind string
 const (
 	MergeStep     StepKind = "merge"     // By says it too, and takes its place
 	SupersedeStep StepKind = "supersede" // By is what holds since By was said
+	SettleStep    StepKind = "settle"    // By is what holds, as a person says who was asked; dates do not decide
 	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
 	GroupStep     StepKind = "group"     // both stay active, By stands for both where room is short
 )
@@ -125,14 +126,14 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 	switch s.Kind {
 	case MergeStep:
 		return c.mergeInto(e, by, mine)
-	case SupersedeStep:
-		if e.Pinned || !by.Since().After(e.Since()) {
+	case SupersedeStep, SettleStep:
+		if e.Pinned || s.Kind == SupersedeStep && !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
 		after := e
 		after.State, after.By = Superseded, by.ID
 		if after.ValidTo.IsZero() {
-			after.ValidTo = by.Since()
+			after.ValidTo = until(by, e)
 		}
 		return "", c.set(e, after, "supersede", 0)
 	case ArchiveStep:

@@ -24,8 +24,8 @@ func Private(user string) Scope { return Scope(privatePrefix + user) }
 // Room is the scope of what was said in the room id among several people.
 func Room(id string) Scope { return Scope(roomPrefix + id) }
 
-// person is whose private scope it is; "" for any other.
-func (s Scope) person() string {
+// Person is whose private scope it is, by Matrix id; "" for any other.
+func (s Scope) Person() string {
 	user, ok := strings.CutPrefix(string(s), privatePrefix)
 	if !ok {
 		return ""
@@ -43,7 +43,7 @@ func (s Scope) Check() error {
 
 // check refuses what is no scope of ours.
 func (s Scope) check() error {
-	if s == Shared || s.person() != "" || strings.HasPrefix(string(s), roomPrefix) && len(s) > len(roomPrefix) {
+	if s == Shared || s.Person() != "" || strings.HasPrefix(string(s), roomPrefix) && len(s) > len(roomPrefix) {
 		return nil
 	}
 	return fmt.Errorf("memory: %q is no scope; there are %s@user:server, %s!id:server and %s", string(s), privatePrefix, roomPrefix, Shared)

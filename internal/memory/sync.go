@@ -399,7 +399,7 @@ func (s *Store) adopt(ctx context.Context) error {
 		switch {
 		case h.name == s.File(h.scope):
 			continue
-		case h.name == ownersFile && s.owner != "" && (terminal(h.scope.person()) || terminal(s.owner)):
+		case h.name == ownersFile && s.owner != "" && (terminal(h.scope.Person()) || terminal(s.owner)):
 			to := Private(s.owner)
 			for _, other := range held {
 				if other.scope == to {

@@ -34,7 +34,7 @@ func commands() []command {
 		{"jobs", "what has started by itself here lately, and how it went", (*Session).jobs},
 		{"helpers", "what works in the background for this room, and what has lately", (*Session).listHelpers},
 		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},
-		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it", (*Session).memories},
+		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it; `keep`: answer what I ask about it", (*Session).memories},
 		{"remember", "have me remember the words that follow", (*Session).rememberThis},
 		{"forget", "have something forgotten for good: its id, or words of it", (*Session).forgetThis},
 		{"undo", "take back your last change to what I remember here; `compact`: the last summary of this conversation", (*Session).undoThis},

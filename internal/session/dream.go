@@ -28,7 +28,12 @@ func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, e
 		s.cfg.Dreams.Wake()
 		return s.text(ctx, "dream.woken"), nil
 	case "status":
-		return s.cfg.Dreams.Status(ctx, s.cfg.Messages.For(ctx, s.room))
+		text, err := s.cfg.Dreams.Status(ctx, s.cfg.Messages.For(ctx, s.room))
+		if err != nil {
+			return "", err
+		}
+		open, err := s.openQuestions(ctx, in)
+		return strings.TrimSpace(text + "\n\n" + open), err
 	case "undo":
 		text, err := s.cfg.Dreams.Undo(ctx, s.cfg.Messages.For(ctx, s.room))
 		if err != nil {

@@ -16,6 +16,7 @@ const (
 	SubSessionFailed   EventKind = "sub-session failed"
 	SubSessionTimedOut EventKind = "sub-session timed out"
 	ComponentTooLarge  EventKind = "component too large"
+	MemoryQuestion     EventKind = "question about memory" // said as it is; nobody is notified
 )
 
 // eventKind is a kind of system event.
@@ -32,6 +33,7 @@ var eventKinds = []eventKind{
 	{SubSessionFailed, true, "Nothing came of these sub-sessions. Tell the person, or do it in another way."},
 	{SubSessionTimedOut, true, "The time of these sub-sessions was up, and nothing came of them. Tell the person, or ask for less at a time, or for more time."},
 	{ComponentTooLarge, false, ""},
+	{MemoryQuestion, false, ""},
 }
 
 // leadOf is what stands before an event of that kind.

@@ -30,6 +30,9 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 	if strings.HasPrefix(id, "mem_") && (verb == "share" || verb == "private") {
 		return s.shareMemory(ctx, in, verb, id)
 	}
+	if answer := keepForm.FindStringSubmatch(args); answer != nil {
+		return s.choose(ctx, in, answer)
+	}
 	// Entries first: it takes in what was edited in the files.
 	if _, err := s.cfg.Memory.Entries(ctx, s.scopes(in)...); err != nil {
 		s.log.Warn("memory files", "err", err)

@@ -176,6 +176,18 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		}
 	}
 	say("!memory")
+	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: "the older one is pinned"}
+	for i, e := range []*memory.Entry{&q.First, &q.Second} {
+		var err error
+		if *e, _, err = w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: q.Scope, Text: fmt.Sprint("Tee", i), Source: memory.UserExplicit}, owner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say("!memory keep", "!memory keep 1a")
+	if err := w.cfg.Memory.Wonder(t.Context(), []memory.Question{q}); err != nil {
+		t.Fatal(err)
+	}
+	say("!memory keep", "!memory keep 1b", "!memory keep 1a", "!undo", "!memory keep 1 both", "!memory keep")
 }
 
 func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string, ...any)) {

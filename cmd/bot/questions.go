@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/session"
+)
+
+// questionsWithin is how long a room that was asked as many questions as it may be is asked
+// no more: a night, and not quite a day.
+const questionsWithin = 20 * time.Hour
+
+// asker asks people what only they can decide about what is remembered of them: each in
+// their own direct chat, a room's memory in the room, what is shared the owner. What is to be
+// asked is kept with the questions, so that it is said once, whatever ends the program.
+type asker struct {
+	b       *bot
+	most    int // questions of a night in one room; 0 = nobody is asked
+	deliver func(context.Context, session.Inbound) error
+	// What a room is now; all nil at the terminal.
+	private func(ctx context.Context, room string) (bool, error)
+	left    func(ctx context.Context, room string) (bool, error)
+	allows  func(user string) bool
+}
+
+// ask puts what is open and was not asked yet, the oldest first.
+func (a *asker) ask(ctx context.Context) error {
+	if a.most == 0 {
+		return nil
+	}
+	open, err := a.b.memory.Questions(ctx, memory.Access{Actor: "dreaming", All: true})
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	notices, events := map[string][]memory.Question{}, map[string]string{} // by event; by room
+	places, left := map[memory.Scope]string{}, map[string]int{}            // how many a room may be asked yet
+	var order []string
+	add := func(event string, q memory.Question) {
+		if notices[event] == nil {
+			order = append(order, event)
+		}
+		notices[event] = append(notices[event], q)
+	}
+	for _, q := range open { // what is to be said already, perhaps since an earlier run
+		if q.Event != "" && q.Asked.IsZero() {
+			add(q.Event, q)
+			left[q.Room]--
+		}
+	}
+	for _, q := range open {
+		if q.Event != "" {
+			continue
+		}
+		room, known := places[q.Scope]
+		if !known {
+			if room, err = a.place(ctx, q.Scope); err != nil {
+				return err
+			}
+			places[q.Scope] = room
+		}
+		if room == "" {
+			continue
+		}
+		if events[room] == "" {
+			asked, err := a.b.memory.PutSince(ctx, room, now.Add(-questionsWithin))
+			if err != nil {
+				return err
+			}
+			left[room] += a.most - asked
+			events[room] = "question:" + strings.ToLower(rand.Text()[:12])
+		}
+		if left[room]--; left[room] >= 0 {
+			q.Room = room
+			add(events[room], q)
+		}
+	}
+	for _, event := range order {
+		if err := a.put(ctx, event, notices[event], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put has the questions list said as the notice event.
+func (a *asker) put(ctx context.Context, event string, list []memory.Question, now time.Time) error {
+	room := list[0].Room
+	ids := make([]int64, len(list))
+	for i, q := range list {
+		ids[i] = q.ID
+	}
+	if err := a.b.memory.Put(ctx, event, room, ids); err != nil {
+		return err
+	}
+	text := session.Questions(a.b.messages.For(ctx, room), list, a.b.cfg.location())
+	person := a.person(list[0].Scope)
+	return a.deliver(ctx, session.Inbound{ID: event, Room: room, Sender: person, Text: text, At: now, Event: session.MemoryQuestion, Verbatim: true})
+}
+
+// person is who is asked about what is of scope; "" = whoever is in the room.
+func (a *asker) person(scope memory.Scope) string {
+	if scope == memory.Shared {
+		return a.b.cfg.owner()
+	}
+	return scope.Person()
+}
+
+// place is the room to ask in about what is of scope: the direct chat where that person
+// wrote last, or the room itself; "" = there is none now.
+func (a *asker) place(ctx context.Context, scope memory.Scope) (string, error) {
+	query, arg := `SELECT room FROM session WHERE room = ? AND private = 0`, strings.TrimPrefix(string(scope), string(memory.Room("")))
+	if who := a.person(scope); who != "" {
+		query, arg = `SELECT room FROM session WHERE person = ? AND private = 1 ORDER BY heard_at DESC`, who
+	}
+	rows, err := a.b.db.QueryContext(ctx, query, arg)
+	if err != nil {
+		return "", fmt.Errorf("find whom to ask: %w", err)
+	}
+	var all []string
+	for rows.Next() {
+		var room string
+		if err := rows.Scan(&room); err != nil {
+			return "", errors.Join(fmt.Errorf("find whom to ask: %w", err), rows.Close())
+		}
+		all = append(all, room)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return "", fmt.Errorf("find whom to ask: %w", err)
+	}
+	for _, room := range all {
+		if ok, err := a.fits(ctx, scope, room); ok || err != nil {
+			return room, err
+		}
+	}
+	return "", nil
+}
+
+// fits reports whether those in room, and nobody else, may read what is of scope now.
+func (a *asker) fits(ctx context.Context, scope memory.Scope, room string) (bool, error) {
+	who := a.person(scope)
+	if a.private == nil {
+		return room == terminalRoom && who == a.b.cfg.owner(), nil
+	}
+	if room == terminalRoom || who != "" && !a.allows(who) {
+		return false, nil
+	}
+	var replaced bool
+	if err := a.b.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM matrix_room WHERE replaces = ?)`, room).Scan(&replaced); err != nil {
+		return false, fmt.Errorf("find whom to ask: %w", err)
+	}
+	if left, err := a.left(ctx, room); err != nil || left || replaced {
+		return false, err
+	}
+	if who == "" {
+		return scope == memory.Room(room), nil
+	}
+	var last string
+	var private bool
+	err := a.b.db.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, room).Scan(&last, &private)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, fmt.Errorf("find whom to ask: %w", err)
+	}
+	if err != nil || last != who || !private {
+		return false, nil
+	}
+	return a.private(ctx, room)
+}
+
+// Wanted implements session.Source: a notice is said if all that it asks is still open, and
+// the room is still the place for it.
+func (a *asker) Wanted(ctx context.Context, event string) (bool, error) {
+	list, all, err := a.b.memory.PutBy(ctx, event)
+	if err != nil || !all || len(list) == 0 {
+		return false, err
+	}
+	for _, q := range list {
+		if ok, err := a.fits(ctx, q.Scope, q.Room); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Done implements session.Source. What was not said waits; what failed is tried again at the next start.
+func (a *asker) Done(ctx context.Context, event, said string, failed error) error {
+	if failed != nil {
+		return nil
+	}
+	var at time.Time
+	if said != "" {
+		at = time.Now()
+	}
+	return a.b.memory.PutAt(ctx, event, at)
+}
+
+// runNightly asks what an earlier run was to ask, and dreams when it is time.
+func (b *bot) runNightly(ctx context.Context) error {
+	b.askPeople(ctx)
+	return b.nightly.Run(ctx)
+}
+
+func (b *bot) askPeople(ctx context.Context) {
+	if err := b.asking.ask(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, session.ErrStopping) {
+		b.log.Warn("people could not be asked what only they can decide; it is tried again after the next dream", "err", err)
+	}
+}

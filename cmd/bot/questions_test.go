@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/store"
+)
+
+// doubting is a model that cannot tell which of two memories holds, and else echoes.
+type doubting struct{ *echoing }
+
+func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var req struct {
+		Stream   bool
+		Messages []struct{ Content string }
+	}
+	if json.Unmarshal(body, &req) == nil && len(req.Messages) > 0 && strings.Contains(req.Messages[len(req.Messages)-1].Content, "<memory ") {
+		var said []string
+		for i := range 10 {
+			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": "unsure"}`, i+1))
+		}
+		answer, _ := json.Marshal("[" + strings.Join(said, ",") + "]")
+		if !req.Stream {
+			fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}]}`, answer)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	d.echoing.ServeHTTP(w, r)
+}
+
+var keepNumber = regexp.MustCompile(`!memory keep ([0-9]+)a`)
+
+// TestQuestionsOfADream: two people have memories that contradict each other. A dream comes
+// upon them, and each is asked their own, in their own chat, as a notice, once, also if the
+// bot begins anew; the model knows what was asked, and an answer by number settles it.
+func TestQuestionsOfADream(t *testing.T) {
+	r, m := withEditing(t)
+	server := httptest.NewServer(doubting{m})
+	t.Cleanup(server.Close)
+	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\n  allow: [%q]\nharvest: {enabled: false}\nllm:\n  models:\n    - {name: r, base_url: %q, model: m, window: 16000}\n",
+		r.s.URL, itself, you, friend, server.URL+"/v1")
+	if err := store.WriteFile(r.args[2], []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	stop := r.start()
+	rooms, names, places := map[string]string{}, map[string]string{you: "Anna", friend: "Ben"}, map[string]string{you: "Berlin Hamburg", friend: "Rome Oslo"}
+	for _, who := range []string{you, friend} {
+		room := r.s.Room(who, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+		r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
+		rooms[who] = room
+		towns := strings.Fields(places[who])
+		for i, fact := range []string{" lives in " + towns[0] + ".", " lives in " + towns[1] + ".", " plays the cello.", " works as a nurse.", " has two cats."} {
+			r.s.Say(who, room, "!remember "+names[who]+fact)
+			r.until("not remembered", func() bool { return len(r.shown(room)) == i+1 })
+		}
+	}
+	r.s.Say(you, rooms[you], "!dream")
+	number := map[string]string{}
+	for _, who := range []string{you, friend} {
+		var asked string
+		r.until("nobody is asked", func() bool {
+			for _, raw := range r.s.Events(rooms[who]) {
+				var e struct {
+					Sender  string
+					Content struct{ Body, MsgType string }
+				}
+				if json.Unmarshal(raw, &e) == nil && e.Sender == itself && strings.Contains(e.Content.Body, "!memory keep") {
+					if asked = e.Content.Body; e.Content.MsgType != "m.notice" {
+						t.Errorf("a %s", e.Content.MsgType)
+					}
+				}
+			}
+			return asked != ""
+		})
+		for other, towns := range places {
+			if got := strings.Contains(asked, strings.Fields(towns)[0]) && strings.Contains(asked, strings.Fields(towns)[1]); got != (other == who) || strings.Contains(asked, names[other]) != (other == who) {
+				t.Errorf("%s is asked %q", who, asked)
+			}
+		}
+		number[who] = keepNumber.FindStringSubmatch(asked)[1]
+	}
+	r.until("not done with", func() bool { return r.count(`SELECT count(*) FROM memory_question WHERE asked > 0`) == 2 })
+	r.settled()
+	was := len(r.shown(rooms[you])) + len(r.shown(rooms[friend]))
+	stop()
+	r.start()
+	r.s.Say(you, rooms[you], "!memory keep "+number[friend]+"a")
+	r.until("no answer", func() bool { return len(r.shown(rooms[you]))+len(r.shown(rooms[friend])) == was+1 })
+	if all := r.shown(rooms[you]); !strings.Contains(all[len(all)-1].body, "no such question") {
+		t.Errorf("%q", all[len(all)-1])
+	}
+	r.s.Say(friend, rooms[friend], "!memory keep "+number[friend]+"a")
+	r.until("not settled", func() bool {
+		return r.count(`SELECT count(*) FROM memory WHERE text = 'Ben lives in Oslo.' AND state = 'superseded'`) == 1
+	})
+	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'superseded'`); n != 1 {
+		t.Errorf("%d superseded", n)
+	}
+	r.s.Say(you, rooms[you], "tell me of #apple")
+	r.until("no answer", func() bool {
+		all := r.shown(rooms[you])
+		return strings.Contains(all[len(all)-1].body, "to #apple")
+	})
+	if body, _ := m.last(); !strings.Contains(body, "!memory keep "+number[you]+"a") || strings.Contains(body, "Rome") {
+		t.Errorf("the model is told %s", body)
+	}
+	r.settled()
+	r.s.Say(friend, rooms[friend], "!forget Ben lives in Rome.")
+	r.until("not forgotten", func() bool { return r.count(`SELECT count(*) FROM memory WHERE text LIKE 'Ben lives%'`) == 0 })
+	r.settled()
+	if n := r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE '%) 20%Ben lives%') + (SELECT count(*) FROM outbox WHERE text LIKE '%) 20%Ben lives%')`); n != 0 {
+		t.Errorf("what was forgotten is still asked in %d places", n)
+	}
+}

@@ -1,0 +1,84 @@
+package dream
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+)
+
+// maxQuestions is how many questions a dream comes upon in one scope: a scope with many
+// takes none from the others, and the rest is found in the next nights.
+const maxQuestions = 10
+
+func (n *night) tooMany(scope memory.Scope) bool {
+	found := 0
+	for _, q := range n.report.Questions {
+		if q.Scope == scope {
+			found++
+		}
+	}
+	return found >= maxQuestions
+}
+
+// rememberQuestions reads what was a question before, and what is one.
+func (n *night) rememberQuestions(ctx context.Context) error {
+	pairs, err := n.d.cfg.Store.Wondered(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		n.asked[pairOf(p[0], p[1])] = true
+	}
+	n.open, err = n.d.cfg.Store.Questions(ctx, everything)
+	return err
+}
+
+// wonder stores what r asks, and fills in what waits from earlier dreams.
+func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
+	found := make([]memory.Question, len(r.Questions))
+	for i, q := range r.Questions {
+		found[i] = memory.Question{Run: r.Run, Scope: q.Scope, First: memory.Entry{ID: q.First}, Second: memory.Entry{ID: q.Second}, Why: q.Why}
+	}
+	if err := d.cfg.Store.Wonder(ctx, found); err != nil {
+		return err
+	}
+	open, err := d.cfg.Store.Questions(ctx, everything)
+	if err != nil {
+		return err
+	}
+	for _, q := range open {
+		if q.Run != r.Run {
+			r.Waiting = append(r.Waiting, asked(q))
+			continue
+		}
+		for i := range r.Questions {
+			if r.Questions[i].First == q.First.ID && r.Questions[i].Second == q.Second.ID {
+				r.Questions[i].Number = q.ID
+			}
+		}
+	}
+	return nil
+}
+
+func asked(q memory.Question) Question {
+	return Question{Number: q.ID, Scope: q.Scope, First: q.First.ID, FirstText: q.First.Text, FirstAt: q.First.Since(),
+		Second: q.Second.ID, SecondText: q.Second.Text, SecondAt: q.Second.Since(), Why: q.Why}
+}
+
+func writeQuestions(b *strings.Builder, title string, list []Question, zone *time.Location) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### %s\n", title)
+	for _, q := range list {
+		number := ""
+		if q.Number > 0 {
+			number = fmt.Sprintf("%d. ", q.Number)
+		}
+		fmt.Fprintf(b, "- %sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s\n", number, q.Scope, q.Why,
+			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
+	}
+}

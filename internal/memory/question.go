@@ -1,0 +1,255 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Question is two entries that cannot both hold, as only a person can decide. It is open
+// as long as both count and are where they were, until somebody says that both hold: taking
+// the decision back opens it again.
+type Question struct {
+	ID     int64
+	Run    string // the dream that came upon it
+	Scope  Scope
+	First  Entry // the older one
+	Second Entry
+	Why    string
+	Event  string    // the notice that asks it; empty = it waits to be asked
+	Room   string    // where it is asked
+	Asked  time.Time // when that was said; zero = not yet
+}
+
+// Errors of answers to questions.
+var (
+	ErrNoQuestion = errors.New("there is no such question here")
+	ErrSettled    = errors.New("one of the two counts no more, so nothing is left to decide")
+)
+
+// Wonder stores questions, to be asked later: Run, Scope, Why and the ids of First and
+// Second count. A pair that was a question before is left as it is.
+func (s *Store) Wonder(ctx context.Context, all []Question) error {
+	for _, q := range all {
+		if _, err := s.db.ExecContext(ctx, `INSERT INTO memory_question (run, scope, first, second, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			q.Run, q.Scope, q.First.ID, q.Second.ID, q.Why); err != nil {
+			return fmt.Errorf("store a question: %w", err)
+		}
+	}
+	return nil
+}
+
+// Wondered lists the pairs of ids that are a question, or were one.
+func (s *Store) Wondered(ctx context.Context) ([][2]string, error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT first, second FROM memory_question`)
+	if err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	defer rows.Close()
+	var all [][2]string
+	for rows.Next() {
+		var pair [2]string
+		if err := rows.Scan(&pair[0], &pair[1]); err != nil {
+			return nil, fmt.Errorf("read questions: %w", err)
+		}
+		all = append(all, pair)
+	}
+	return all, rows.Err()
+}
+
+const questionColumns = `SELECT id, run, scope, first, second, why, event, room, asked FROM memory_question `
+
+func scanQuestion(row interface{ Scan(...any) error }) (q Question, err error) {
+	var asked int64
+	if err := row.Scan(&q.ID, &q.Run, &q.Scope, &q.First.ID, &q.Second.ID, &q.Why, &q.Event, &q.Room, &asked); err != nil {
+		return Question{}, err
+	}
+	if asked > 0 {
+		q.Asked = fromMilli(asked)
+	}
+	return q, nil
+}
+
+// Questions lists the open questions of what a may see, the oldest first.
+func (s *Store) Questions(ctx context.Context, a Access) ([]Question, error) {
+	rows, err := s.db.QueryContext(ctx, questionColumns+`WHERE both = 0 AND EXISTS (SELECT 1 FROM memory WHERE id = first AND state = 'active')
+		AND EXISTS (SELECT 1 FROM memory WHERE id = second AND state = 'active') ORDER BY id`)
+	if err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	var all []Question
+	for rows.Next() {
+		q, err := scanQuestion(rows)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("read questions: %w", err), rows.Close())
+		}
+		if a.sees(q.Scope) {
+			all = append(all, q)
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, fmt.Errorf("read questions: %w", err)
+	}
+	open := all[:0]
+	for _, q := range all {
+		switch err := q.read(ctx, s.db); {
+		case err == nil:
+			open = append(open, q)
+		case !errors.Is(err, ErrSettled):
+			return nil, err
+		}
+	}
+	return open, nil
+}
+
+// read reads the two entries of q. It is ErrSettled if they do not both count where they were.
+func (q *Question) read(ctx context.Context, db queryer) error {
+	for _, e := range []*Entry{&q.First, &q.Second} {
+		id := e.ID
+		var err error
+		*e, err = entryByID(ctx, db, id)
+		if errors.Is(err, ErrNotFound) {
+			return ErrSettled
+		}
+		if err != nil {
+			return err
+		}
+		if e.State != Active || e.Scope != q.Scope {
+			return ErrSettled
+		}
+		if ok, err := stands(ctx, db, id); err != nil || !ok {
+			return cmp.Or(err, ErrSettled)
+		}
+	}
+	return nil
+}
+
+// Choice is what a person says to a question.
+type Choice string
+
+// The choices.
+const (
+	KeepFirst  Choice = "a"
+	KeepSecond Choice = "b"
+	KeepBoth   Choice = "both" // it is never asked again
+)
+
+// Answer is what a person says to the question number. The one that does not hold is
+// superseded by the other, whatever the dates and whoever said it; Undo takes that back. A
+// question that a may not see is ErrNoQuestion; one about what is shared is for an owner, else
+// ErrNotYours; if one of the two counts no more, it is ErrSettled. It returns both, as they were.
+func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice) (kept, other Entry, err error) {
+	q, err := scanQuestion(s.db.QueryRowContext(ctx, questionColumns+`WHERE id = ?`, number))
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !a.sees(q.Scope):
+		return Entry{}, Entry{}, ErrNoQuestion
+	case err != nil:
+		return Entry{}, Entry{}, fmt.Errorf("read questions: %w", err)
+	case q.Scope == Shared && !a.Owner && !a.All:
+		return Entry{}, Entry{}, ErrNotYours
+	}
+	_, err = s.write(ctx, a.Actor, []Scope{q.Scope}, func(c *change) error {
+		if err := q.read(ctx, c.tx); err != nil {
+			return err
+		}
+		kept, other = q.First, q.Second
+		if keep == KeepSecond {
+			kept, other = other, kept
+		}
+		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_question SET both = ? WHERE id = ?`, keep == KeepBoth, number); err != nil || keep == KeepBoth {
+			return err
+		}
+		return c.decide(kept, other)
+	})
+	if err != nil {
+		return Entry{}, Entry{}, err
+	}
+	return kept, other, nil
+}
+
+// decide puts kept in the place of other, because a person says so now.
+func (c *change) decide(kept, other Entry) error {
+	after := other
+	after.State, after.By = Superseded, kept.ID
+	if after.ValidTo.IsZero() {
+		after.ValidTo = until(kept, other)
+	}
+	if err := c.set(other, after, "supersede", 0); err != nil {
+		return err
+	}
+	now := kept
+	if now.ObservedAt = c.now; !c.now.After(kept.ObservedAt) {
+		return nil
+	}
+	return c.set(kept, now, "note", 0)
+}
+
+// until is when other, whose place kept takes, ceased to hold: when kept began to; if that
+// was before, it never held.
+func until(kept, other Entry) time.Time {
+	if kept.Since().After(other.Since()) {
+		return kept.Since()
+	}
+	return other.Since()
+}
+
+// Put notes that the questions ids are asked by the notice event in room.
+func (s *Store) Put(ctx context.Context, event, room string, ids []int64) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("ask a question: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	for _, id := range ids {
+		if _, err := tx.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id = ? AND event = ''`, event, room, id); err != nil {
+			return fmt.Errorf("ask a question: %w", err)
+		}
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("ask a question: %w", err)
+	}
+	return nil
+}
+
+// PutAt notes that the notice event was said at a time; zero = it will not be, and what it
+// was to ask waits again.
+func (s *Store) PutAt(ctx context.Context, event string, at time.Time) error {
+	query, args := `UPDATE memory_question SET asked = ?2 WHERE event = ?1 AND asked = 0`, []any{event, at.UnixMilli()}
+	if at.IsZero() {
+		query, args = `UPDATE memory_question SET event = '', room = '' WHERE event = ?1 AND asked = 0`, args[:1]
+	}
+	if _, err := s.db.ExecContext(ctx, query, args...); err != nil {
+		return fmt.Errorf("ask a question: %w", err)
+	}
+	return nil
+}
+
+// PutSince counts the questions that were asked in room since then.
+func (s *Store) PutSince(ctx context.Context, room string, since time.Time) (n int, err error) {
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_question WHERE room = ? AND asked > ?`, room, since.UnixMilli()).Scan(&n); err != nil {
+		return 0, fmt.Errorf("read questions: %w", err)
+	}
+	return n, nil
+}
+
+// PutBy lists the open questions that the notice event is to ask, and whether those are
+// all that it was made for.
+func (s *Store) PutBy(ctx context.Context, event string) (open []Question, all bool, err error) {
+	list, err := s.Questions(ctx, Access{All: true})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, q := range list {
+		if q.Event == event && q.Asked.IsZero() {
+			open = append(open, q)
+		}
+	}
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_question WHERE event = ? AND asked = 0`, event).Scan(&n); err != nil {
+		return nil, false, fmt.Errorf("read questions: %w", err)
+	}
+	return open, len(open) == n, nil
+}

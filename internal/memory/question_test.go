@@ -1,0 +1,155 @@
+package memory
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestQuestions: a question is open to whom it concerns as long as both entries count, is
+// decided by its own people alone, and taking the decision back opens it again.
+func TestQuestions(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	me, they := Access{Actor: owner, Scopes: []Scope{Private(owner), Shared}}, Access{Actor: guest, Scopes: []Scope{Private(guest), Shared}}
+	day := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	note := func(scope Scope, text string, at time.Time) Entry {
+		t.Helper()
+		e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: UserExplicit, ObservedAt: at}, owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	var pairs [][2]Entry
+	for _, scope := range []Scope{Private(owner), Private(guest), Shared} {
+		pairs = append(pairs, [2]Entry{note(scope, "lives in Berlin", day), note(scope, "lives in Hamburg", day.AddDate(0, 1, 0))})
+	}
+	for range 2 { // the second time they are known
+		for _, p := range pairs {
+			if err := s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	numbers := func(a Access) (all []int64) {
+		t.Helper()
+		list, err := s.Questions(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range list {
+			if q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope) {
+				t.Errorf("%+v", q)
+			}
+			all = append(all, q.ID)
+		}
+		return all
+	}
+	mine, theirs := numbers(me), numbers(they)
+	if len(mine) != 2 || len(theirs) != 2 || mine[1] != theirs[1] || len(numbers(Access{})) != 0 || len(numbers(Access{All: true})) != 3 {
+		t.Fatalf("%v, %v", mine, theirs)
+	}
+	refused := func(a Access, number int64, keep Choice, want error) {
+		t.Helper()
+		if _, _, err := s.Answer(t.Context(), a, number, keep); !errors.Is(err, want) {
+			t.Errorf("%d %s: %v, want %v", number, keep, err, want)
+		}
+	}
+	refused(they, mine[0], KeepFirst, ErrNoQuestion) // another person's
+	refused(they, 99, KeepBoth, ErrNoQuestion)
+	refused(they, mine[1], KeepFirst, ErrNotYours) // everybody's
+	refused(they, mine[1], KeepBoth, ErrNotYours)
+
+	kept, other, err := s.Answer(t.Context(), me, mine[0], KeepFirst) // the older one, against the dates
+	if err != nil || kept.ID != pairs[0][0].ID || other.ID != pairs[0][1].ID {
+		t.Errorf("%+v, %+v, %v", kept, other, err)
+	}
+	gone, err := s.Get(t.Context(), me, other.ID)
+	if err != nil || gone.State != Superseded || gone.By != kept.ID || !gone.ValidTo.Equal(gone.Since()) {
+		t.Errorf("%+v, %v", gone, err)
+	}
+	if now, err := s.Get(t.Context(), me, kept.ID); err != nil || !now.ObservedAt.After(kept.ObservedAt) {
+		t.Errorf("%+v, %v", now, err)
+	}
+	refused(me, mine[0], KeepSecond, ErrSettled)
+	if got := numbers(me); len(got) != 1 {
+		t.Errorf("open: %v", got)
+	}
+	if u, err := s.Undo(t.Context(), me, ""); err != nil || len(u.Back) != 1 || len(u.Changed) != 1 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if now, err := s.Get(t.Context(), me, kept.ID); err != nil || !now.ObservedAt.Equal(kept.ObservedAt) {
+		t.Errorf("%+v, %v", now, err)
+	}
+	if got := numbers(me); len(got) != 2 {
+		t.Errorf("taken back, open: %v", got)
+	}
+
+	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepBoth); err != nil || len(numbers(they)) != 1 {
+		t.Errorf("both: %v, %v", err, numbers(they))
+	}
+	if _, _, err := s.Answer(t.Context(), they, theirs[0], KeepSecond); err != nil { // they have thought again
+		t.Error(err)
+	}
+	if gone, err := s.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {
+		t.Errorf("%+v, %v", gone, err)
+	}
+	if _, err := s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(Access{All: true}); len(got) != 1 || got[0] != mine[0] {
+		t.Errorf("the two belong to different people, and yet open: %v", got)
+	}
+	if _, err := s.Forget(t.Context(), me, pairs[0][1].ID); err != nil || len(numbers(me)) != 0 {
+		t.Errorf("forgotten: %v, %v", err, numbers(me))
+	}
+}
+
+// TestAskedOnce: what is to be asked keeps its notice until that is said; what was not said waits.
+func TestAskedOnce(t *testing.T) {
+	s := openAt(t, t.TempDir())
+	var list []Question
+	for _, text := range []string{"tea", "gin"} {
+		q := Question{Run: "dream_1", Scope: Shared, Why: "unsure"}
+		for i, e := range []*Entry{&q.First, &q.Second} {
+			var err error
+			if *e, _, err = s.Add(t.Context(), Entry{Scope: Shared, Text: text + " " + "ab"[i:i+1], Source: UserExplicit}, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list = append(list, q)
+	}
+	check := func(event string, open int, whole bool) {
+		t.Helper()
+		if got, all, err := s.PutBy(t.Context(), event); err != nil || len(got) != open || all != whole {
+			t.Errorf("%+v, %v, %v", got, all, err)
+		}
+	}
+	now := time.Now()
+	err := errors.Join(s.Wonder(t.Context(), list), s.Put(t.Context(), "e1", "!dm", []int64{1, 2}), s.Put(t.Context(), "e2", "!other", []int64{1, 2}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("e1", 2, true)
+	check("e2", 0, true)
+	if err := s.PutAt(t.Context(), "e1", time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	check("e1", 0, true)
+	if err := errors.Join(s.Put(t.Context(), "e2", "!other", []int64{1, 2}), s.Retire(t.Context(), Access{All: true}, list[0].First.ID)); err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.Questions(t.Context(), Access{All: true})
+	if err != nil || len(first) != 1 || first[0].ID != 2 || first[0].Room != "!other" {
+		t.Errorf("%+v, %v", first, err)
+	}
+	check("e2", 1, false)
+	if err := errors.Join(s.PutAt(t.Context(), "e2", now), s.PutAt(t.Context(), "e2", time.Time{}), s.PutAt(t.Context(), "e2", now.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	for at, want := range map[time.Duration]int{-time.Minute: 2, time.Minute: 0} {
+		if n, err := s.PutSince(t.Context(), "!other", now.Add(at)); err != nil || n != want {
+			t.Errorf("%s: %d, %v", at, n, err)
+		}
+	}
+}

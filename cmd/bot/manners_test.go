@@ -217,3 +217,30 @@ func readFile(t *testing.T, path string) string {
 	}
 	return string(b)
 }
+
+// An answer is stopped, something else is asked, and that is taken back: what was stopped is
+// not answered in its place, but when somebody asks for it.
+func TestStoppedIsNotTakenUpAgain(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	slow := r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	r.react(you, room, slow, "❌")
+	r.showing(room, "I stopped working on this")
+	r.settled()
+	asked := r.s.Say(you, room, "tell me of #fig")
+	r.showing(room, "I stopped", "answer 2 to #fig")
+	r.settled()
+	r.redact(you, room, asked)
+	r.showing(room, "I stopped")
+	r.settled()
+	if m.calls() != 2 || m.givenUp() != 1 {
+		t.Errorf("%d requests, %d given up", m.calls(), m.givenUp())
+	}
+	close(m.release)
+	r.s.Say(you, room, "!retry")
+	r.showing(room, "I stopped", "answer 3 to #apple")
+	r.settled()
+	r.redact(you, room, slow)
+	r.showing(room)
+}

@@ -544,6 +544,9 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	if err != nil {
 		return err
 	}
+	if err := s.wantAgain(ctx, past, question); err != nil {
+		return err
+	}
 	g := groupOf(past, question)
 	if !g.known {
 		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})

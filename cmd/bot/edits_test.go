@@ -21,8 +21,8 @@ import (
 
 // echoing is a model that answers with the words of the newest message that begin with
 // a #. "slow" makes it begin, and then wait until it is let go or given up; "long" makes
-// the answer one of two parts; "keep" has it note the words first, "remind" make a task of them, and "helper"
-// give slow work on them to a sub-session.
+// the answer one of two parts, and "huge" one of more than four; "keep" has it note the words first, "remind" make
+// a task of them, "helper" give slow work on them to a sub-session, and "attach" send a file.
 type echoing struct {
 	mu       sync.Mutex
 	requests []string // the bodies
@@ -74,6 +74,7 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		{"keep", "append_memory", map[string]any{"entry": "The word to keep is " + words + "."}},
 		{"remind", "task", map[string]any{"action": "add", "content": "call " + words}},
 		{"helper", "spawn_sub_session", map[string]any{"objective": "slow work on " + words}},
+		{"attach", "send_file", map[string]any{"path": "data/prompts/BASE_PROMPT.txt", "caption": "see " + words}},
 	} {
 		if args, _ := json.Marshal(a.args); strings.Contains(newest, a.word) && !acted {
 			calls = append(calls, map[string]any{"index": len(calls), "id": fmt.Sprint("call_", n, a.word), "type": "function", "function": map[string]any{"name": a.tool, "arguments": string(args)}})
@@ -99,6 +100,9 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if strings.Contains(newest, "long") {
 		send(map[string]any{"content": strings.Repeat("\n\nOne more paragraph of the long answer, about "+words+".", 450)}, nil)
+	}
+	if strings.Contains(newest, "huge") {
+		send(map[string]any{"content": strings.Repeat("\n\nOne more paragraph of the long answer, about "+words+".", 2000)}, nil)
 	}
 	send(map[string]any{}, "stop")
 	fmt.Fprint(w, "data: [DONE]\n\n")

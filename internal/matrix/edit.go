@@ -39,9 +39,6 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	if target == "" || msg.NewContent == nil {
 		return no("it does not say what it replaces, or by what")
 	}
-	if isFile(msg.NewContent) {
-		return no("it makes a file of it")
-	}
 	plain := *msg.NewContent
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
@@ -51,11 +48,15 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	alone.direct, alone.members = true, 2
 	nobody := func(id.EventID) bool { return false }
 	o := c.gate.judge(&now, alone, nobody)
-	if !o.pass {
+	switch {
+	case !o.pass:
 		return no(o.reason)
+	case o.text == "": // it may be no file that is edited
+		return no("it makes a file of it, without a word")
 	}
 	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
+		Files: c.filesOf(&plain, evt.Mautrix.WasEncrypted), // of a file it is what is written beside that; the file stays
+		ID:    evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
 		Text: o.text, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
 	}})
 	return true
@@ -174,7 +175,7 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 		}
 	}
 	if known {
-		ch.At = time.UnixMilli(of.at)
+		ch.At, ch.Files = time.UnixMilli(of.at), nil
 	}
 	if err := q.put(ctx, tx, ch.Inbound, "new"); err != nil {
 		return err
@@ -217,7 +218,11 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
 		if err != nil || !ours {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, gone+` WHERE event_id = ?`, ch.Target); err != nil {
+		var file bool // that a tool sent: what was said of it stands
+		if err := tx.QueryRowContext(ctx, `SELECT instr(id, ?) > 0 FROM outbox WHERE event_id = ?`, session.SentMark, ch.Target).Scan(&file); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, gone+` WHERE event_id = ?`, ch.Target); err != nil || file {
 			return err
 		}
 		ch.Target = reply
@@ -319,6 +324,9 @@ func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n in
 			return err
 		}
 		rest := id[len(m.ID):]
+		if strings.HasPrefix(rest, session.SentMark) { // what a tool did stands
+			continue
+		}
 		if strings.HasPrefix(rest, wholeMark) {
 			if file == nil || file.id != id {
 				surplus = append(surplus, id)

@@ -58,7 +58,7 @@ func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 		return
 	}
 	line := heardLine{room: evt.RoomID.String(), edit: true, after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
-		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(msg.NewContent.Body), heardRunes)}}
+		ID: msg.RelatesTo.GetReplaceID().String(), Sender: evt.Sender.String(), Text: clip(clean(said(msg.NewContent)), heardRunes)}}
 	b.heard = append(b.heard, line)
 }
 

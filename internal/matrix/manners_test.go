@@ -253,6 +253,12 @@ func TestStreamingManners(t *testing.T) {
 			time.Sleep(2 * time.Millisecond)
 		}
 	}
+	other := chat(t, s, you, b, false)
+	for i := range 4 { // nothing more is shown, however long it waits: what is said elsewhere comes after it
+		clock.advance(time.Minute)
+		b.says(other, session.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
+		await(t, s, "nothing is said elsewhere", func() bool { return len(shownBy(t, s, other, b.UserID())) == i+1 })
+	}
 	text += "the end"
 	b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
 	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })

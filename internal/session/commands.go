@@ -153,6 +153,9 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue
 		}
+		if err := s.wantAgain(ctx, past, m.EventID); err != nil {
+			return err
+		}
 		if err := s.cfg.History.Retire(ctx, s.talk, m.ID); err != nil {
 			return err
 		}

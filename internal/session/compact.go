@@ -58,7 +58,7 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 		if err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		s.takeUp(past)
+		s.takeUp(ctx, past)
 		if err := s.takeIn(ctx, in.Sender, past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}

@@ -242,6 +242,7 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
 		return err
 	}
+	e.Text = withVoice(was.Text, e.Text)
 	if was.Text != e.Text { // memory first: a message that has its new words is done with
 		replies, err := s.repliesTo(ctx, e.Target)
 		if err != nil {
@@ -363,6 +364,7 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 	if was.Role != llm.User || history.TakenBack(was) {
 		return nil
 	}
+	in.Text = withVoice(was.Text, in.Text)
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
@@ -540,6 +542,9 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
+		return err
+	}
+	if err := s.wantAgain(ctx, past, question); err != nil {
 		return err
 	}
 	g := groupOf(past, question)

@@ -34,6 +34,20 @@ const (
 
 const voiceMark = "[voice message, transcribed]"
 
+// SentMark is between the name of an answer and that of a file which was sent for it: who
+// takes the answer out of a room takes both.
+const SentMark = "+file-"
+
+// withVoice is what a message reads whose words beside a voice message are now: what was
+// said in it, as was has it, stays.
+func withVoice(was, now string) string {
+	_, spoken, ok := strings.Cut("\n"+was, "\n"+voiceMark+" ")
+	if !ok || strings.Contains(now, voiceMark) {
+		return now
+	}
+	return strings.TrimSpace(now + "\n" + voiceMark + " " + spoken)
+}
+
 // files is what the model will get of what came with in.
 func (s *Session) files(ctx context.Context, in Inbound) []history.File {
 	var all []history.File
@@ -284,7 +298,7 @@ func (s *Session) sending(in Inbound, call string) func(context.Context, tool.Ou
 		return nil
 	}
 	return func(ctx context.Context, f tool.Outgoing) error {
-		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "file:" + in.ID + ":" + call, Text: f.Caption, Thread: in.Branch,
+		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID) + SentMark + call, Text: f.Caption, Thread: in.Branch,
 			File: &File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path}})
 	}
 }

@@ -185,6 +185,9 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 			return err
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
+			if err := s.stoppedFor(ctx, burst...); err != nil {
+				return err
+			}
 			return s.notice(ctx, newest, s.text(ctx, "stop.ended"))
 		case s.concerned(disturbed(turn), burst):
 			log.Info("changed while it was being answered")

@@ -24,6 +24,8 @@ type File struct {
 	Size    int    // as its sender says; 0 = len(Data)
 	Data    []byte
 	Mention string // who is told of it; empty = nobody
+	Thread  string // the thread it stands in, by its root; empty = none
+	Edits   string // the message that it takes the place of; empty = it is a new one
 }
 
 // SendFile uploads a file and sends it, encrypted if the room is, or if f.Sealed says so.
@@ -53,6 +55,9 @@ func (p *Peer) SendFile(ctx context.Context, room string, f File, change func(*e
 		m.Body, m.FileName = f.Caption, f.Name
 	}
 	m.Mentions.Add(id.UserID(f.Mention))
+	if f.Thread != "" {
+		m.RelatesTo = (&event.RelatesTo{}).SetThread(id.EventID(f.Thread), id.EventID(f.Thread))
+	}
 	data, kind := f.Data, f.Type
 	sealed := f.Sealed
 	if !sealed {
@@ -73,6 +78,9 @@ func (p *Peer) SendFile(ctx context.Context, room string, f File, change func(*e
 		m.File.URL = up.ContentURI.CUString()
 	} else {
 		m.URL = up.ContentURI.CUString()
+	}
+	if f.Edits != "" {
+		m.SetEdit(id.EventID(f.Edits))
 	}
 	if change != nil {
 		change(m)

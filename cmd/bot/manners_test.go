@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/peer"
+)
+
+// sayIn says text in a thread.
+func (r *running) sayIn(user, room, root, text string) string {
+	return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text,
+		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": root, "is_falling_back": true, "m.in_reply_to": map[string]any{"event_id": root}}})
+}
+
+// Where all answers stand in threads, an edit, a redaction and a reaction find theirs there:
+// the answer changes in its place, goes, ends, and is given anew though others came later.
+func TestChangesInThreads(t *testing.T) {
+	r, m, room := alwaysThreads(t)
+	r.s.Account("stranger", "a long password")
+	root := r.s.Say(you, room, "tell me of #apple")
+	was := r.showing(room, "answer 1 to #apple")
+	r.settled()
+	r.edit(you, room, root, "tell me of #plum")
+	now := r.showing(room, "answer 2 to #plum")
+	r.settled()
+	if now[0].id != was[0].id || r.threadsOf(room, "#apple")["#apple"] != root {
+		t.Errorf("%v became %v, in the threads %v of %s", was, now, r.threadsOf(room, "#apple"), root)
+	}
+	fig := r.sayIn(you, room, root, "and of #fig")
+	r.showing(room, "#plum", "answer 3 to #fig")
+	r.settled()
+	slow := r.sayIn(you, room, root, "slow #kiwi")
+	draft := r.showing(room, "#plum", "#fig", "answer 4 to #kiwi")
+	r.react(friend, room, draft[2].id, "❌") // may talk to the bot, but did not ask, and owns nothing
+	r.react("@stranger:matrix.test", room, draft[2].id, "❌")
+	r.react("@stranger:matrix.test", room, was[0].id, "🔁")
+	r.react(you, room, draft[2].id, "❌")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.showing(room, "#plum", "#fig", "I stopped working on this")
+	r.settled()
+	if m.calls() != 4 {
+		t.Errorf("%d requests; want 4", m.calls())
+	}
+	r.react(you, room, was[0].id, "🔁") // not the newest
+	now = r.showing(room, "answer 5 to #plum", "answer 3 to #fig", "I stopped")
+	r.settled()
+	if body, _ := m.last(); now[0].id != was[0].id || strings.Contains(body, "#fig") {
+		t.Errorf("given anew as %v, from %s", now, body)
+	}
+	r.redact(you, room, fig)
+	r.redact(you, room, slow)
+	r.showing(room, "answer 5 to #plum")
+	r.redact(you, room, root)
+	r.showing(room)
+	r.settled()
+	if n := r.traces("#apple") + r.traces("#plum") + r.traces("#fig") + r.traces("#kiwi"); n != 0 || m.calls() != 5 {
+		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
+	}
+}
+
+// An answer of several messages is one: what is done to any of them, or to the file with all
+// of it, is done to the answer; and all of them go with the question.
+func TestPartsOfAnAnswer(t *testing.T) {
+	r, m := withEditing(t)
+	config, err := os.ReadFile(r.args[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(r.args[2], []byte(strings.Replace(string(config), "window: 16000", "window: 131072, max_output: 40000", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	room := r.direct()
+	asked := r.s.Say(you, room, "long #apple")
+	parts := r.showing(room, "answer 1 to #apple", "#apple")
+	r.settled()
+	r.react(you, room, parts[1].id, "🔁")
+	again := r.showing(room, "answer 2 to #apple", "#apple")
+	r.settled()
+	if again[0].id != parts[0].id || again[1].id != parts[1].id {
+		t.Errorf("%s %s became %s %s", parts[0].id, parts[1].id, again[0].id, again[1].id)
+	}
+	r.edit(you, room, asked, "slow long #plum")
+	r.until("not asked", func() bool { return m.calls() == 3 })
+	r.react(you, room, parts[1].id, "🛑")
+	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
+	r.settled()
+	r.redact(you, room, asked)
+	r.showing(room)
+
+	huge := r.s.Say(you, room, "huge #fig")
+	whole := r.showing(room, "answer 4 to #fig", "answer.md")
+	r.settled()
+	r.react(you, room, whole[1].id, "🔄")
+	anew := r.showing(room, "answer 5 to #fig", "answer.md")
+	r.settled()
+	if anew[0].id != whole[0].id || anew[1].id == whole[1].id {
+		t.Errorf("%s with the file %s became %s with %s", whole[0].id, whole[1].id, anew[0].id, anew[1].id)
+	}
+	r.redact(you, room, huge)
+	r.showing(room)
+	r.settled()
+	if n := r.traces("#apple") + r.traces("#plum") + r.traces("#fig"); n != 0 || m.calls() != 5 {
+		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
+	}
+}
+
+// What is written beside a file is edited: that is answered anew, and the file is still
+// there; so it is while the first answer is made, and what was written goes with its words.
+func TestCaptionEdited(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(t.TempDir(), "peer.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	// go: the end of the test waits for it.
+	go func() { defer close(over); _ = p.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-over; _ = p.Close() })
+	send := func(caption string) (event string, content map[string]any) {
+		t.Helper()
+		event, err := p.SendFile(t.Context(), room, peer.File{Name: "notes.txt", Caption: caption, Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range r.s.Events(room) {
+			var e struct {
+				ID      string         `json:"event_id"`
+				Content map[string]any `json:"content"`
+			}
+			if err := json.Unmarshal(raw, &e); err != nil {
+				t.Fatal(err)
+			}
+			if e.ID == event {
+				content = e.Content
+			}
+		}
+		return event, content
+	}
+	caption := func(event string, was map[string]any, text string) {
+		now := map[string]any{}
+		for k, v := range was {
+			now[k] = v
+		}
+		now["body"] = text
+		r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.file", "body": "* " + text, "m.new_content": now,
+			"m.relates_to": map[string]any{"rel_type": "m.replace", "event_id": event}})
+	}
+	asked, content := send("what of #apple?")
+	was := r.showing(room, "answer 1 to #apple")
+	r.settled()
+	caption(asked, content, "what of #plum?")
+	now := r.showing(room, "answer 2 to #plum")
+	r.settled()
+	if body, _ := m.last(); was[0].id != now[0].id || !strings.Contains(body, "blue kettle") || strings.Contains(body, "#apple") {
+		t.Errorf("%v became %v, from %s", was, now, body)
+	}
+	slow, content := send("slow #fig")
+	draft := r.showing(room, "#plum", "answer 3 to #fig")
+	caption(slow, content, "quick #kiwi")
+	now = r.showing(room, "#plum", "answer 4 to #kiwi")
+	r.settled()
+	if body, _ := m.last(); draft[1].id != now[1].id || m.givenUp() != 1 || strings.Count(body, "blue kettle") != 2 {
+		t.Errorf("%v became %v, from %s", draft, now, body)
+	}
+	if n := r.traces("#apple") + r.traces("#fig"); n != 0 {
+		t.Errorf("earlier words stand in %d places", n)
+	}
+}
+
+// A file that was sent for an answer goes with the question, and stays where that is edited;
+// who takes the file alone out of the room leaves the answer.
+func TestSentFileGoesWithItsQuestion(t *testing.T) {
+	r, m := withEditing(t)
+	if err := os.WriteFile(r.args[2], []byte(strings.Replace(readFile(t, r.args[2]), "window: 16000", "window: 32000", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	room := r.direct()
+	asked := r.s.Say(you, room, "attach #apple")
+	was := r.showing(room, "see #apple", "answer 2 to #apple")
+	r.settled()
+	r.edit(you, room, asked, "and #plum")
+	now := r.showing(room, "see #apple", "answer 3 to #plum")
+	r.settled()
+	if now[0].id != was[0].id || now[1].id != was[1].id {
+		t.Errorf("%v became %v", was, now)
+	}
+	r.redact(you, room, asked)
+	r.showing(room)
+	r.settled()
+	if n := r.traces("#apple"); n != 0 || m.calls() != 3 {
+		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
+	}
+	r.s.Say(you, room, "attach #fig")
+	both := r.showing(room, "see #fig", "answer 5 to #fig")
+	r.settled()
+	r.s.Redact(you, room, both[0].id)
+	r.showing(room, "answer 5 to #fig")
+	r.s.Say(you, room, "and #kiwi")
+	r.showing(room, "answer 5", "to #kiwi")
+	if body, _ := m.last(); !strings.Contains(body, "answer 5 to #fig") {
+		t.Errorf("the model is told %s", body)
+	}
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// An answer is stopped, something else is asked, and that is taken back: what was stopped is
+// not answered in its place, but when somebody asks for it.
+func TestStoppedIsNotTakenUpAgain(t *testing.T) {
+	r, m := withEditing(t)
+	room := r.direct()
+	slow := r.s.Say(you, room, "slow #apple")
+	r.showing(room, "answer 1 to #apple")
+	r.react(you, room, slow, "❌")
+	r.showing(room, "I stopped working on this")
+	r.settled()
+	asked := r.s.Say(you, room, "tell me of #fig")
+	r.showing(room, "I stopped", "answer 2 to #fig")
+	r.settled()
+	r.redact(you, room, asked)
+	r.showing(room, "I stopped")
+	r.settled()
+	if m.calls() != 2 || m.givenUp() != 1 {
+		t.Errorf("%d requests, %d given up", m.calls(), m.givenUp())
+	}
+	close(m.release)
+	r.s.Say(you, room, "!retry")
+	r.showing(room, "I stopped", "answer 3 to #apple")
+	r.settled()
+	r.redact(you, room, slow)
+	r.showing(room)
+}

@@ -244,3 +244,24 @@ func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 	r.redact(you, room, slow)
 	r.showing(room)
 }
+
+// The bot is put out of a room, or banned, while it answers there: the request ends at once,
+// nothing more is said there, and others are answered.
+func TestKickedWhileAnswering(t *testing.T) {
+	r, m := withEditing(t)
+	other := r.direct()
+	for i, membership := range []string{"leave", "ban"} {
+		room := r.meetDirect()
+		r.s.Say(you, room, "slow #apple")
+		r.showing(room, "to #apple")
+		said := r.said(room)
+		r.s.SetState(you, room, "m.room.member", itself, map[string]any{"membership": membership})
+		r.until("the request is not given up", func() bool { return m.givenUp() == i+1 })
+		r.settled()
+		if now := r.said(room); now != said {
+			t.Errorf("%s: %d messages more are said", membership, now-said)
+		}
+	}
+	r.s.Say(you, other, "and #fig")
+	r.showing(other, "answer 3 to #fig")
+}

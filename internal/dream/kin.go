@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	longSubject = 2000 // a subject with more entries is no help to find two that belong together
+	longSubject = 1000 // a subject with more entries is no help to find two that belong together
 	kinShared   = 2    // stems that two entries of different subjects share at least
 )
 
@@ -83,15 +83,38 @@ func (k *kin) of(i int) (near []int32) {
 // pairs are the likeliest of those in which all[i] is the newer one and which may be made.
 func (k *kin) pairs(i int, may func(a, b *signature) bool) []scored {
 	b := k.all[i]
-	var out []scored
+	news := b.news()
+	likelihood := map[int][]int32{}
+	best := 0
 	for _, j := range k.of(i) {
-		a := k.all[j]
-		if score := likely(a, b, k.weight[j]); score > 0 && may(a, b) {
-			out = append(out, scored{&pair{a: a, b: b, conflict: true, loose: true, class: "another answer"}, score})
+		if score := likely(k.all[j], b, k.weight[j]+news); score > 0 {
+			likelihood[score] = append(likelihood[score], j)
+			best = max(best, score)
 		}
 	}
-	slices.SortFunc(out, likeliest)
-	return out[:min(len(out), perEntry)]
+	var out []scored
+	for score := best; score > 0; score-- {
+		for _, j := range likelihood[score] {
+			if len(out) == perEntry {
+				return out
+			}
+			if a := k.all[j]; may(a, b) {
+				out = append(out, scored{&pair{a: a, b: b, conflict: true, loose: true, class: "another answer"}, score})
+			}
+		}
+	}
+	return out
+}
+
+// news is how much s sounds as if something were not as it was.
+func (s *signature) news() (n int) {
+	if s.changed {
+		n += 3
+	}
+	if event.MatchString(s.plain) {
+		n++
+	}
+	return n
 }
 
 // scored is a pair, and how likely it is that it says something.

@@ -102,7 +102,7 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pai
 		return !known[pairOf(a.ID, b.ID)] && !n.refused[pairOf(a.ID, b.ID)] && (!a.UpdatedAt.Before(n.since) || !b.UpdatedAt.Before(n.since))
 	}
 	for _, p := range strict {
-		if !p.conflict && likely(p.a, p.b, 1) > 0 {
+		if !p.conflict && likely(p.a, p.b, 0) > 0 {
 			p.conflict, p.loose, p.same, p.class = true, true, true, "another answer"
 			loose = append(loose, p)
 		} else {
@@ -125,21 +125,17 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pai
 }
 
 // likely says how likely it is that b, the newer one, takes the place of a; 0 = not at
-// all. common is the weight of what both are about.
-func likely(a, b *signature, common int) int {
-	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || outranks(a.Entry, b.Entry) || a.Pinned ||
+// all. score is the weight of what both are about, and of what b has to tell.
+func likely(a, b *signature, score int) int {
+	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned ||
 		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
 		return 0
 	}
-	score := common
 	if a.negative != b.negative {
 		score += 2
 	}
-	if b.changed {
-		score += 3
-	}
-	if event.MatchString(b.plain) {
-		score++
+	if outranks(a.Entry, b.Entry) { // at the most they say the same, or a person is asked
+		score /= 2
 	}
 	return score + 1
 }

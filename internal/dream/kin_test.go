@@ -19,6 +19,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 		{"Jona arbeitet bei Siemens.", "Jonas arbeitet jetzt bei Bosch.", false},
 		{"Annas Telefonnummer ist 123456.", "Die Telefonnummer von Anna ist jetzt 654321.", true},
 		{"Ute: hat Schlüssel Nr. 4711", "Ute: hat Schlüssel Nr. 4712", false},
+		{"Ute: Schlüssel: 4711", "Ute: Schlüssel: 4712", false},
 		{"Schlüssel Nr. 4711: bei Ute", "Schlüssel Nr. 4713: bei Ute", false},
 		{"Der WLAN-Schlüssel ist tulpe-11", "Der WLAN-Schlüssel ist jetzt nelke-12", true},
 	} {
@@ -159,5 +160,34 @@ func TestWeekOfEntries(t *testing.T) {
 	}
 	if n := left(); n != 0 {
 		t.Errorf("%d after it was undone", n)
+	}
+}
+
+// TestAskedWithEitherQuestion: what was asked as a paraphrase is not asked as a
+// contradiction as well, when the structure is seen in another light.
+func TestAskedWithEitherQuestion(t *testing.T) {
+	w := newWorld(t, home(""), nil)
+	salt, err := w.d.salt(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := signed("Anna lives in Berlin.", "Anna resides in Berlin.")
+	p := &pair{a: s[0], b: s[1], verdict: neither}
+	if err := w.d.keep(t.Context(), []*pair{p}, salt, "m", w.now); err != nil {
+		t.Fatal(err)
+	}
+	said, err := w.d.said(t.Context(), "m", w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &pair{a: s[1], b: s[0], conflict: true}
+	if todo := w.d.known(t.Context(), []*pair{q}, salt, "m", w.now); len(todo) != 0 || q.verdict != neither {
+		t.Errorf("asked again: %+v", q)
+	}
+	if v, there := said.verdict(q, salt); !there || v != neither {
+		t.Errorf("asked again: %q", v)
+	}
+	if todo := w.d.known(t.Context(), []*pair{q}, salt, "another model", w.now); len(todo) != 1 {
+		t.Error("another model is not asked")
 	}
 }

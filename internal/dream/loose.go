@@ -190,14 +190,14 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 	taken := map[string]bool{}
 	take := func(p *pair) bool {
 		h := p.hash(salt)
-		_, before := said.of[h]
+		_, before := said.verdict(p, salt)
 		was := taken[h] || before
 		taken[h] = true
 		return was
 	}
 	var todo []*pair
 	for _, p := range pairs {
-		if v, there := said.of[p.hash(salt)]; there {
+		if v, there := said.verdict(p, salt); there {
 			p.verdict = v
 			n.report.Cost.Cached++
 		} else if !take(p) {
@@ -267,6 +267,15 @@ type said struct {
 	right, wrong int // controls
 	calls        int // in the last seven days
 	left         int // entries that dreams put away in these days
+}
+
+// verdict is what was said of p, whichever question it was asked with.
+func (s said) verdict(p *pair, salt []byte) (verdict, bool) {
+	if v, there := s.of[p.hash(salt)]; there {
+		return v, true
+	}
+	v, there := s.of[p.otherHash(salt)]
+	return v, there
 }
 
 // proven reports whether the model is to be believed about loose pairs.

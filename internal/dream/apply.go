@@ -31,7 +31,7 @@ func (n *night) validate() {
 				return true
 			}
 		case s.Kind == memory.SupersedeStep:
-			return a.Pinned || rank(a.Entry) > rank(b.Entry)
+			return a.Pinned || outranks(a.Entry, b.Entry)
 		case s.Kind == memory.SettleStep:
 			return a.Pinned
 		}

@@ -346,11 +346,16 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 	return fmt.Sprintf("(%s%s) <memory %s>%s</memory %s>", s.Since().In(d.cfg.Location).Format("2006-01-02 15:04"), who, nonce, s.Text, nonce)
 }
 
-// hash names a pair without telling its words.
-func (p *pair) hash(salt []byte) string {
+// hash names a pair without telling its words, and the question it was asked with.
+func (p *pair) hash(salt []byte) string { return p.hashOf(salt, p.conflict) }
+
+// otherHash is its name with the other question: what is known by it is not asked again.
+func (p *pair) otherHash(salt []byte) string { return p.hashOf(salt, !p.conflict) }
+
+func (p *pair) hashOf(salt []byte, conflict bool) string {
 	x, y := memory.PlainWords(p.a.Text), memory.PlainWords(p.b.Text)
 	h := sha256.New()
 	h.Write(salt)
-	fmt.Fprintf(h, "%t\x00%s\x00%s", p.conflict, min(x, y), max(x, y))
+	fmt.Fprintf(h, "%t\x00%s\x00%s", conflict, min(x, y), max(x, y))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

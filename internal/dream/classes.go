@@ -45,7 +45,7 @@ wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsit
 		setOf(`work works working job occupation profession title career arbeitet arbeite beruf travaille trabaja lavora`), setOf(`as is als ist to comme como come`), false, 3},
 	{"phone", anyOf(`((?:\p{L}+)?(?:phone|telephone|mobile|cell|handy|telefon|festnetz|rufnummer|téléphone|teléfono|móvil|cellulare)\p{L}*)`),
 		setOf(`téléphone teléfono móvil telefono cellulare numéro número numero phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), setOf(copula), true, 6},
-	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|schlüssel|kontonummer|nummer|number|contraseña|código|codice|mot de passe))`),
+	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|(?:wlan|wpa|api|lizenz)-?schlüssel|kontonummer|nummer|number|contraseña|código|codice|mot de passe))`),
 		setOf(number), setOf(copula), false, 4},
 	{"size", anyOf(`(shoe size|height|weight|salary|rent|budget|deadline|blood type|desk|seat|locker|office|room|schuhgröße|größe|gewicht|gehalt|miete|blutgruppe|frist|tisch|platz|schließfach|büro|zimmer)(?:(?: number)? is|(?: nummer)? ist| beträgt| changed| is now| ist jetzt)`),
 		setOf(`shoe size height weight salary rent budget deadline blood type desk seat locker office room schuhgröße größe gewicht gehalt miete blutgruppe frist tisch platz schließfach büro zimmer ` + number),
@@ -221,7 +221,7 @@ func (s *signature) index(t token) int {
 			return true
 		}
 		if t.name || u.name { // which are not inflected, but for whose something is
-			return strings.TrimSuffix(t.text, "s") == strings.TrimSuffix(u.text, "s") && !hasDigit(t.text)
+			return s.names.same(t, u)
 		}
 		return slices.ContainsFunc(t.stems, func(x int32) bool { return slices.Contains(u.stems, x) })
 	})

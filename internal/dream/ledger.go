@@ -109,8 +109,9 @@ func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model s
 	var todo []*pair
 	for _, p := range pairs {
 		var v string
-		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair = ? AND model = ? AND (verdict <> 'unclear' OR at > ?)`,
-			p.hash(salt), model, fresh.UnixMilli()).Scan(&v)
+		own := p.hash(salt)
+		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair IN (?, ?) AND model = ? AND (verdict <> 'unclear' OR at > ?) ORDER BY pair = ? DESC LIMIT 1`,
+			own, p.otherHash(salt), model, fresh.UnixMilli(), own).Scan(&v)
 		if p.verdict = verdict(v); err != nil {
 			if !errors.Is(err, sql.ErrNoRows) {
 				d.cfg.Log.Warn("what was said of a pair could not be read", "err", err)

@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -19,7 +18,9 @@ const (
 	controls       = 3   // of one request
 	proof          = 36  // controls that a model must have answered before it is believed
 	mistakes       = 50  // one mistake in so many is forgiven
-	perEntry       = 24  // older entries that one is compared with
+	gross          = 20  // … and one in so many, where the structure says that two contradict each other
+	enoughMistakes = 6   // that say what a model is worth
+	perEntry       = 40  // older entries that one is compared with
 	weekly         = .48 // requests an entry, in seven days
 	rightControl   = verdict("control_right")
 	wrongControl   = verdict("control_wrong")
@@ -93,77 +94,48 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pai
 	}
 	n.subjects(scopes)
 	known := map[[2]string]bool{}
+	var out []scored
 	for _, p := range strict {
 		known[pairOf(p.a.ID, p.b.ID)] = true
-		if !p.conflict && likely(p.a, p.b) > 0 {
+	}
+	fresh := func(a, b *signature) bool {
+		return !known[pairOf(a.ID, b.ID)] && !n.refused[pairOf(a.ID, b.ID)] && (!a.UpdatedAt.Before(n.since) || !b.UpdatedAt.Before(n.since))
+	}
+	for _, p := range strict {
+		if !p.conflict && likely(p.a, p.b, 0) > 0 {
 			p.conflict, p.loose, p.same, p.class = true, true, true, "another answer"
 			loose = append(loose, p)
 		} else {
 			rest = append(rest, p)
 		}
 	}
-	type scored struct {
-		*pair
-		score int
-	}
-	var out []scored
 	for _, all := range scopes {
-		about := map[int32][]*signature{}
-		for _, s := range all {
-			if !n.gone[s.ID] {
-				about[s.subject] = append(about[s.subject], s)
+		k := n.kin(all)
+		for i, b := range all {
+			if !n.gone[b.ID] {
+				out = append(out, k.pairs(i, fresh)...)
 			}
-		}
-		for _, b := range all {
-			if n.gone[b.ID] {
-				continue
-			}
-			var near []scored
-			for _, a := range about[b.subject] {
-				if score := likely(a, b); score > 0 && !known[pairOf(a.ID, b.ID)] && !n.refused[pairOf(a.ID, b.ID)] &&
-					(!a.UpdatedAt.Before(n.since) || !b.UpdatedAt.Before(n.since)) {
-					near = append(near, scored{&pair{a: a, b: b, conflict: true, loose: true, class: "another answer"}, score})
-				}
-			}
-			slices.SortFunc(near, func(p, q scored) int { return cmp.Or(q.score-p.score, strings.Compare(p.a.ID, q.a.ID)) })
-			out = append(out, near[:min(len(near), perEntry)]...)
 		}
 	}
-	slices.SortStableFunc(out, func(p, q scored) int { return q.score - p.score })
+	slices.SortFunc(out, likeliest)
 	for _, p := range out {
 		loose = append(loose, p.pair)
 	}
 	return rest, loose
 }
 
-// likely says how likely it is that b, the newer one, takes the place of a; 0 = not at all.
-func likely(a, b *signature) int {
-	if a == b || a.compound || a.subject != b.subject || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || rank(a.Entry) > rank(b.Entry) || a.Pinned ||
+// likely says how likely it is that b, the newer one, takes the place of a; 0 = not at
+// all. score is the weight of what both are about, and of what b has to tell.
+func likely(a, b *signature, score int) int {
+	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned ||
 		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
 		return 0
 	}
-	score := 0
-	for _, x := range a.topics {
-		if has(b.topics, x) {
-			score += 2
-		}
-	}
-	if slices.ContainsFunc(a.classes, func(f found) bool {
-		return slices.ContainsFunc(b.classes, func(g found) bool { return g.class == f.class })
-	}) {
+	if a.negative != b.negative {
 		score += 2
 	}
-	if a.negative != b.negative && score > 0 {
-		score += 2
-	}
-	if b.subject == 0 && score == 0 {
-		return 0
-	}
-	if b.changed {
-		score += 3
-	}
-	if event.MatchString(b.plain) {
-		score++
+	if outranks(a.Entry, b.Entry) { // at the most they say the same, or a person is asked
+		score /= 2
 	}
 	return score + 1
 }
@@ -218,14 +190,14 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 	taken := map[string]bool{}
 	take := func(p *pair) bool {
 		h := p.hash(salt)
-		_, before := said.of[h]
+		_, before := said.verdict(p, salt)
 		was := taken[h] || before
 		taken[h] = true
 		return was
 	}
 	var todo []*pair
 	for _, p := range pairs {
-		if v, there := said.of[p.hash(salt)]; there {
+		if v, there := said.verdict(p, salt); there {
 			p.verdict = v
 			n.report.Cost.Cached++
 		} else if !take(p) {
@@ -234,7 +206,7 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 			n.more = true // the same words as another: its verdict is known next time
 		}
 	}
-	week := max(controlMinimum, int(weekly*float64(n.active)))
+	week := max(controlMinimum, int(weekly*float64(n.active+said.left)))
 	n.requests(ctx, func(yield func([]*pair) bool) {
 		for len(todo) > 0 && n.report.Cost.Calls-n.report.Cost.Read+said.calls < week {
 			loose, count := looseRequest, controls
@@ -294,15 +266,52 @@ type said struct {
 	of           map[string]verdict
 	right, wrong int // controls
 	calls        int // in the last seven days, but for those that read conversations
+	left         int // entries that dreams put away in these days
+}
+
+// verdict is what was said of p, whichever question it was asked with.
+func (s said) verdict(p *pair, salt []byte) (verdict, bool) {
+	if v, there := s.of[p.hash(salt)]; there {
+		return v, true
+	}
+	v, there := s.of[p.otherHash(salt)]
+	return v, there
 }
 
 // proven reports whether the model is to be believed about loose pairs.
 func (s said) proven() bool { return s.right >= proof && s.wrong*mistakes <= s.right }
 
+// disproven reports whether the model errs so often that it is not to be believed about
+// anything that takes a text out of use.
+func (s said) disproven() bool { return s.wrong >= enoughMistakes && s.wrong*gross > s.right }
+
+// disbelieve takes no notice of what a model says of contradictions that was too often
+// wrong about pairs of which the answer is known, whether it was asked today or before.
+func (n *night) disbelieve(ctx context.Context, pairs []*pair) {
+	if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.conflict && p.verdict != "" }) {
+		return
+	}
+	said, err := n.d.said(ctx, n.d.cfg.Model(), n.now.Add(-unclearUntil))
+	if err != nil {
+		n.note("what was said of pairs could not be read: %v", err)
+	}
+	if err == nil && !said.disproven() {
+		return
+	}
+	for _, p := range pairs {
+		if p.conflict && p.verdict != duplicate {
+			p.verdict = ""
+		}
+	}
+}
+
 func (d *Dreamer) said(ctx context.Context, model string, fresh time.Time) (said, error) {
 	out := said{of: map[string]verdict{}}
 	week := d.cfg.Now().AddDate(0, 0, -7).UnixMilli()
 	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(sum(calls - harvest), 0) FROM dream_run WHERE at > ?`, week).Scan(&out.calls); err != nil {
+		return out, err
+	}
+	if err := d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_op WHERE undone = 0 AND kind IN ('merge', 'supersede', 'archive') AND run IN (SELECT id FROM dream_run WHERE at > ?)`, week).Scan(&out.left); err != nil {
 		return out, err
 	}
 	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT pair, verdict FROM dream_seen WHERE model = ? AND (verdict <> 'unclear' OR at > ?)`, model, fresh.UnixMilli())

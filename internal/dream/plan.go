@@ -42,6 +42,7 @@ func (n *night) plan(ctx context.Context) error {
 		return err
 	}
 	if n.has(Contradiction) {
+		n.disbelieve(ctx, pairs)
 		n.answered(ctx, scopes, pairs)
 		n.supersede(pairs)
 	}
@@ -82,7 +83,8 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 
 // arrange divides entries into their scopes, each in the order of its age.
 func (n *night) arrange(all []memory.Entry) [][]*signature {
-	n.names.numbers, n.byID, n.gone = map[string]int32{}, map[string]*signature{}, map[string]bool{}
+	n.names = namer{numbers: map[string]int32{}}
+	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
 	n.alike, n.said = map[[2]string]bool{}, map[int64]spoken{}
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
@@ -358,7 +360,7 @@ func (p *pair) doubt() string {
 		return "it cannot be told which of the two holds"
 	case p.a.Pinned:
 		return "the older one is pinned"
-	case rank(p.a.Entry) > rank(p.b.Entry):
+	case outranks(p.a.Entry, p.b.Entry):
 		return "a person said the older one, and the newer one was only heard"
 	case p.b.Since().Sub(p.a.Since()) < time.Second:
 		return "both are of the same time"

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -22,8 +23,10 @@ func BenchmarkPlan(b *testing.B) {
 		all = append(all, memory.Entry{ID: fmt.Sprint("mem_", i), Text: text, Scope: memory.Shared, State: memory.Active, Source: memory.Harvest, ObservedAt: day0.Add(time.Duration(i) * time.Hour)})
 	}
 	for b.Loop() {
-		n := &night{now: day0.AddDate(3, 0, 0)}
-		pairs := n.find(n.arrange(all))
+		n := &night{now: day0.AddDate(3, 0, 0), d: &Dreamer{cfg: Config{Ask: func(context.Context, string, string) (string, error) { return "", nil }}}}
+		scopes := n.arrange(all)
+		pairs, loose := n.loose(scopes, n.find(scopes))
+		b.ReportMetric(float64(len(loose)), "loose")
 		b.ReportMetric(float64(len(n.steps)), "steps")
 		b.ReportMetric(float64(len(pairs)), "pairs")
 	}

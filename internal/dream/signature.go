@@ -11,6 +11,7 @@ import (
 // signature is what an entry is compared by.
 type signature struct {
 	memory.Entry
+	names     *namer
 	plain     string // memory.PlainWords
 	core      string // plain without words that never make a difference
 	protected string // memory.Protected, in one
@@ -19,11 +20,14 @@ type signature struct {
 	content   []int32 // stems without what only says that it holds or not, since when, or how sure
 	negative  bool
 	compound  bool // says more than one thing
+	turned    bool // … of which one is only what was left behind: sold the car and drives a van
 	hedged    bool // says that something may be, or depends
 	changed   bool // says that something is not as it was
 	classes   []found
 	subject   int32   // whom or what it is about; -1 = the person whose memory it is, 0 = not known
 	topics    []int32 // stems of what it says of its subject
+	keys      []int32 // what it is found by beside whom it is about; see kin.go
+	whose     []int32 // the names in it
 	self      bool    // is about the person whose memory it is
 }
 
@@ -36,7 +40,8 @@ type token struct {
 	name  bool
 	after bool // a comma, a colon or the like stands before it
 
-	former bool // what was before, in what tells of a change: from Berlin to Rome
+	base   string // a name without the ending that says whose: of Annas Auto it is anna
+	former bool   // what was before, in what tells of a change: from Berlin to Rome
 }
 
 // markFormer finds where somebody lived before: names, and nothing else, between from
@@ -59,7 +64,23 @@ func markFormer(tokens []token) {
 }
 
 // namer numbers stems, so that they are compared quickly.
-type namer struct{ numbers map[string]int32 }
+type namer struct {
+	numbers map[string]int32
+	own     map[string]bool // names that end in s where nothing is somebody's
+}
+
+// same reports whether two names are one: Annas before a noun is Anna's, unless there is
+// somebody of that name, as Andreas is not Andrea.
+func (n *namer) same(a, b token) bool {
+	return a.text == b.text || n.bare(a) == n.bare(b)
+}
+
+func (n *namer) bare(t token) string {
+	if n.own[t.text] {
+		return t.text
+	}
+	return t.base
+}
 
 func (n *namer) number(s string) int32 {
 	i, there := n.numbers[s]
@@ -71,7 +92,7 @@ func (n *namer) number(s string) int32 {
 }
 
 func (n *namer) sign(e memory.Entry) signature {
-	s := signature{Entry: e, plain: memory.PlainWords(e.Text)}
+	s := signature{Entry: e, names: n, plain: memory.PlainWords(e.Text)}
 	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
 	s.core = core(s.plain)
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
@@ -79,6 +100,7 @@ func (n *namer) sign(e memory.Entry) signature {
 	s.hedged = hedges.MatchString(low)
 	s.changed = changes.MatchString(low) || changesWide.MatchString(low)
 	s.compound = isCompound(e.Text, low)
+	s.turned = s.compound && isTurn(e.Text, low)
 	s.classes = classesOf(e.Text)
 	s.self = selfWords.MatchString(low)
 	s.tokens = n.tokens(e.Text)
@@ -107,7 +129,7 @@ func unique(list []int32) []int32 {
 func (n *namer) tokens(text string) []token {
 	var out []token
 	parted := false
-	for i, piece := range pieces(text) {
+	for i, piece := range pieces(shortened.ReplaceAllString(text, "$1$2")) {
 		parted = parted || i > 0
 		for _, w := range memory.Words(piece) {
 			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small && w.Text != "like", name: w.Name, after: parted}
@@ -123,6 +145,20 @@ func (n *namer) tokens(text string) []token {
 			}
 			t.stem = t.stems[0]
 			out = append(out, t)
+		}
+	}
+	for i, t := range out {
+		bare, ends := strings.CutSuffix(t.text, "s")
+		if out[i].base = t.text; !t.name || !ends || hasDigit(t.text) {
+			continue
+		}
+		if i+1 < len(out) && out[i+1].name && !out[i+1].after && len(bare) > 2 {
+			out[i].base = bare
+		} else {
+			if n.own == nil {
+				n.own = map[string]bool{}
+			}
+			n.own[t.text] = true
 		}
 	}
 	return out
@@ -190,6 +226,13 @@ func rank(e memory.Entry) int {
 		r += 10
 	}
 	return r
+}
+
+// outranks reports whether a person said a and b was only heard. What was noted, read
+// out of a talk or put together by a dream weighs the same: its dates decide.
+func outranks(a, b memory.Entry) bool {
+	x, y := rank(a), rank(b)
+	return x > y && (x > 2 || y == 0)
 }
 
 // together reports whether the two may be about the same at all: one scope, one

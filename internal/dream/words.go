@@ -2,7 +2,9 @@ package dream
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
 )
 
 // The words that tell how two texts differ, in English and German, and where it is
@@ -67,7 +69,15 @@ var (
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
-	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|no|nr|ca|bzw|str|hl|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
+	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
+	// What says no more than that something came to an end, as the first of two things.
+	endings = anyOf(`left|quit|quits|sold|resigned|retired|retrained|moved house|moved out|gave up|given up|split up|broke up|broken up|stepped down|dropped|ditched|traded in|got rid of|packed (?:\p{L}+ )?up|moved (?:away|on|off)|walked out|checked out|cancelled|changed|switched|separated from|divorced|` +
+		`verlassen|gekündigt|verkauft|getrennt|gewechselt|aufgehört|aufgegeben|abgegeben|umgezogen|weggezogen|ausgezogen|abgeschafft|hingeworfen|umgeschult|geändert|ausgetreten|` +
+		`quitté|vendu|démissionné|changé|déménagé|séparée?|divorcé|reconvertie?|arrêté|abandonné|résilié|` +
+		`vendi[oó]|vendido|dej[oó]|dejado|cambi[oó]|cambiado|renunci[oó]|abandon[oó]|abandonado|separ[oó]|separado|mud[oó]|mudado|` +
+		`vendeu|vendido|deixou|largou|trocou|mudou|mudou-se|separou-se|demitiu-se|abandonou|` +
+		`lasciat[oa]|vendut[oa]|cambiat[oa]|smesso|abbandonat[oa]|separat[oa]|trasferit[oa]|` +
+		`продал\p{L}*|бросил\p{L}*|сменил\p{L}*|уш[её]л|ушла|уволил\p{L}*|расстал\p{L}*|развел\p{L}*|переехал\p{L}*`)
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
 
 	// What can be left out of a text and it says the same of the same.
@@ -115,4 +125,21 @@ func negations(low string) int {
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
 	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
+}
+
+// isTurn reports whether text, which says two things, first says what came to an end and
+// then what is so instead, of the same person: nobody is named a second time.
+func isTurn(text, low string) bool {
+	at := both.FindAllStringIndex(low, -1)
+	if len(at) != 1 || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2")) {
+		return false
+	}
+	first, rest := low[:at[0][0]+1], strings.Fields(low[at[0][1]-1:])
+	if len(rest) == 0 || !endings.MatchString(first) || endings.MatchString(low[at[0][1]-1:]) {
+		return false
+	}
+	words := slices.DeleteFunc(strings.Fields(first), func(w string) bool { return articles[w] })
+	all := strings.Fields(text)
+	next := []rune(all[len(all)-len(rest)])[0]
+	return len(words) > 0 && !unicode.IsUpper(next) && !slices.Contains(rest, words[0]) && !slices.Contains(rest, words[0]+"'s")
 }

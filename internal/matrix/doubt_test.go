@@ -68,12 +68,14 @@ func TestEchoComesLate(t *testing.T) {
 		return slices.DeleteFunc(slices.Clone(events), own)
 	}))
 	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
+	again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), matrixtest.Hang()) // the end comes before the next try
 	if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
 		t.Fatal(err)
 	}
 	once := peertest.Next(t, you, messageIn(room))
 	b.stop()
 	hide.Remove()
+	again.Remove()
 
 	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,6 +53,10 @@ func (encoding) Name() string { return encoder.Model }
 func (e encoding) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, len(texts))
 	for i, text := range texts {
+		if known, ok := encoded.Load(text); ok {
+			out[i] = known.([]float32)
+			continue
+		}
 		vector, unknown, err := e.Encode(ctx, text)
 		if err != nil {
 			return nil, err
@@ -59,9 +64,14 @@ func (e encoding) Embed(ctx context.Context, texts []string) ([][]float32, error
 		if unknown <= encoder.MaxUnknown {
 			out[i] = vector
 		}
+		encoded.Store(text, out[i])
 	}
 	return out, nil
 }
+
+// encoded are the vectors of all texts so far: a text has the same each time, and most are
+// asked for twice.
+var encoded sync.Map
 
 // TestMeaningLosesNothing: with vectors, no less is found than by words alone, in
 // any language, and small talk still brings nothing up.

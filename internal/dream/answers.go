@@ -127,7 +127,7 @@ func (n *night) answered(ctx context.Context, scopes [][]*signature, pairs []*pa
 		if said.choice == memory.KeepSecond {
 			holds, other = other, holds
 		}
-		if said.choice == "" || holds == nil || other == nil || n.gone[other.ID] || other.Pinned || n.refused[pairOf(holds.ID, other.ID)] {
+		if said.choice == "" || holds == nil || other == nil || n.gone[other.ID] || other.Pinned {
 			continue
 		}
 		if by := n.learned(ctx, scopes, said.event, holds); by != nil && !n.refused[pairOf(by.ID, other.ID)] {

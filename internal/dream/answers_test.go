@@ -201,6 +201,20 @@ func TestPinnedIsLeftToTheCommand(t *testing.T) {
 	}
 }
 
+// TestNotAskedInOtherWords: what says one of the two again, and settles nothing, is no new question.
+func TestNotAskedInOtherWords(t *testing.T) {
+	a := newAsking(t, "unsure")
+	if _, err := a.db.Exec(`UPDATE memory SET subject = ?`, anna); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: "Anna lives in Hamburg, by the river.", Subject: anna, Source: memory.Harvest, ObservedAt: a.clock}, anna); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.dream(); len(r.Questions) != 0 || len(r.Superseded) != 0 || len(r.Waiting)+len(r.Merged) == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestScopesShareQuestionsFairly: one scope with many doubts takes none of another's.
 func TestScopesShareQuestionsFairly(t *testing.T) {
 	n := &night{}

@@ -12,10 +12,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"reverie/internal/store"
-	_ "reverie/internal/store/storetest" // so that no commit waits for the disk
+	"reverie/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
+	storetest.DoNotWait()
 	testscript.Main(m, map[string]func(){"bot": main})
 }
 

@@ -1,7 +1,7 @@
 // Package storetest gives tests databases, as a first start makes them, at a hundredth of
-// the time: what the migrations do is done once for all tests of a package. And in a
-// program of tests that has it, no commit waits for the disk: that matters where a machine
-// loses power, not where a program is killed. The tests of package store do without it.
+// the time: what the migrations do is done once for all tests of a package, and no commit
+// waits for the disk. That matters where a machine loses power, not where a program is
+// killed. The tests of package store do without it, and so does the built binary.
 package storetest
 
 import (
@@ -20,19 +20,21 @@ import (
 	"reverie/internal/store"
 )
 
-// This is done before any test opens a database.
-var _ = func() bool {
+// DoNotWait has no commit of this program wait for the disk from now on.
+func DoNotWait() { doNotWait() }
+
+var doNotWait = sync.OnceFunc(func() {
 	sqlite.RegisterConnectionHook(func(c sqlite.ExecQuerierContext, _ string) error {
 		_, err := c.ExecContext(context.Background(), `PRAGMA synchronous = OFF`, nil)
 		return err
 	})
-	return true
-}()
+})
 
-// Open opens the database at path, and makes it first when there is none. The caller
-// closes it.
+// Open opens the database at path, and makes it first when there is none; see DoNotWait. The
+// caller closes it.
 func Open(t testing.TB, path string) (*sql.DB, error) {
 	t.Helper()
+	DoNotWait()
 	if err := put(path); err != nil {
 		return nil, err
 	}

@@ -56,12 +56,6 @@ func (n *night) subjects(scopes [][]*signature) {
 					s.subject, most = who, len(spoken[who])
 				}
 			}
-			for _, t := range s.tokens {
-				if !t.small && !asides[t.text] && n.names.name(t.text) != s.subject {
-					s.topics = append(s.topics, t.stem)
-				}
-			}
-			s.topics = unique(s.topics)
 		}
 	}
 }

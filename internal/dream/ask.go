@@ -230,6 +230,8 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 		case p.verdict == neither:
 			p.verdict = rightControl
 		case p.verdict == unsure: // careful, and no proof of anything
+		case p.verdict == unclear: // cut off, or left out
+			p.verdict = silentControl
 		default:
 			p.verdict = wrongControl
 		}

@@ -105,7 +105,7 @@ func TestDisbelieved(t *testing.T) {
 	for name, c := range map[string]struct {
 		judge func(*world, string) (string, error)
 		want  bool
-	}{"right": {perfect, true}, "always update": {always("update"), false}, "always the newer": {always("keep_second"), false}} {
+	}{"right": {perfect, true}, "silent about strangers": {silentAboutStrangers, true}, "always update": {always("update"), false}, "always the newer": {always("keep_second"), false}} {
 		w := openWorld(t, dir, all, c.judge)
 		for range 3 {
 			w.dream(Options{Now: true})
@@ -113,10 +113,24 @@ func TestDisbelieved(t *testing.T) {
 		if _, active := w.active()["Zoe lives in Oslo."]; active == c.want {
 			t.Errorf("%s: active: %v", name, active)
 		}
+		if _, active := w.active()["For bad teeth Anna sees Adler."]; active == (name == "right") {
+			t.Errorf("%s: of a dentist it is believed: %v", name, !active)
+		}
 		if w.asked["Zoe has moved to Bergen.|Zoe lives in Oslo."] != 1 {
 			t.Errorf("%s: asked %v", name, w.asked)
 		}
 	}
+}
+
+// silentAboutStrangers is right, and leaves out what is of two questions: it has shown
+// neither that it is to be believed nor that it is not.
+func silentAboutStrangers(w *world, prompt string) (string, error) {
+	return answerAll(prompt, func(a, b string) string {
+		if w.of[a].key != w.of[b].key {
+			return ""
+		}
+		return "keep_second"
+	}), nil
 }
 
 // TestWhoseWord: what a dream put together holds over what was heard before it; what a

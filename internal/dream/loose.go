@@ -24,7 +24,8 @@ const (
 	weekly         = .48 // requests an entry, in seven days
 	rightControl   = verdict("control_right")
 	wrongControl   = verdict("control_wrong")
-	controlMinimum = 12 // requests a week in a small memory
+	silentControl  = verdict("control_silent") // no proof of being right, and none of being wrong
+	controlMinimum = 12                        // requests a week in a small memory
 )
 
 // subjects finds out whom or what each entry is about: of the names in it the one that
@@ -56,12 +57,6 @@ func (n *night) subjects(scopes [][]*signature) {
 					s.subject, most = who, len(spoken[who])
 				}
 			}
-			for _, t := range s.tokens {
-				if !t.small && !asides[t.text] && n.names.name(t.text) != s.subject {
-					s.topics = append(s.topics, t.stem)
-				}
-			}
-			s.topics = unique(s.topics)
 		}
 	}
 }
@@ -229,6 +224,8 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 					said.right++
 				case p.control && p.verdict == wrongControl:
 					said.wrong++
+				case p.control && p.verdict == silentControl:
+					said.silent++
 				}
 			}
 		}
@@ -238,15 +235,15 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 		return
 	}
 	for _, p := range pairs {
-		if p.verdict != "" && p.verdict != neither && said.wrong*mistakes <= said.right {
+		if p.verdict != "" && p.verdict != neither && (said.wrong+said.silent)*mistakes <= said.right {
 			n.more = true // it may be believed later
 		}
 		if !p.same || p.verdict != duplicate { // to put two together loses nothing
 			p.verdict = ""
 		}
 	}
-	if said.wrong*mistakes > said.right {
-		n.note("the model was wrong about %d of %d pairs of which the answer is known, so it is believed only where the structure says the same", said.wrong, said.right+said.wrong)
+	if wrong := said.wrong + said.silent; wrong*mistakes > said.right {
+		n.note("the model was wrong about %d of %d pairs of which the answer is known, so it is believed only where the structure says the same", wrong, said.right+wrong)
 	}
 }
 
@@ -265,6 +262,7 @@ func (n *night) withControls(scopes [][]*signature, batch []*pair, count int, ta
 type said struct {
 	of           map[string]verdict
 	right, wrong int // controls
+	silent       int // controls of which it said nothing
 	calls        int // in the last seven days, but for those that read conversations
 	left         int // entries that dreams put away in these days
 }
@@ -279,7 +277,7 @@ func (s said) verdict(p *pair, salt []byte) (verdict, bool) {
 }
 
 // proven reports whether the model is to be believed about loose pairs.
-func (s said) proven() bool { return s.right >= proof && s.wrong*mistakes <= s.right }
+func (s said) proven() bool { return s.right >= proof && (s.wrong+s.silent)*mistakes <= s.right }
 
 // disproven reports whether the model errs so often that it is not to be believed about
 // anything that takes a text out of use.
@@ -330,6 +328,8 @@ func (d *Dreamer) said(ctx context.Context, model string, fresh time.Time) (said
 			out.right++
 		case wrongControl:
 			out.wrong++
+		case silentControl:
+			out.silent++
 		}
 	}
 	return out, rows.Err()

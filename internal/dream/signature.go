@@ -25,7 +25,6 @@ type signature struct {
 	changed   bool // says that something is not as it was
 	classes   []found
 	subject   int32   // whom or what it is about; -1 = the person whose memory it is, 0 = not known
-	topics    []int32 // stems of what it says of its subject
 	keys      []int32 // what it is found by beside whom it is about; see kin.go
 	whose     []int32 // the names in it
 	self      bool    // is about the person whose memory it is

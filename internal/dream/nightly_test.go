@@ -220,7 +220,7 @@ func TestDigest(t *testing.T) {
 	if strings.Contains(got, "their") || strings.Contains(got, "tea?") || strings.Contains(got, "tokens") {
 		t.Errorf("%s", got)
 	}
-	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(inEnglish, mine), "I asked a model for it, 3 times, with about 4100 tokens.\n") {
+	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(inEnglish, mine), "I asked a model for it (requests: 3, about 4100 tokens).\n") {
 		t.Errorf("%s", r.Digest(inEnglish, mine))
 	}
 	if got := (Report{State: Nothing}).Digest(inEnglish, mine); got != "" {

@@ -119,6 +119,10 @@ func TestDisbelieved(t *testing.T) {
 		if w.asked["Zoe has moved to Bergen.|Zoe lives in Oslo."] != 1 {
 			t.Errorf("%s: asked %v", name, w.asked)
 		}
+		said, err := w.d.said(t.Context(), w.d.cfg.Model(), w.now)
+		if err != nil || said.disproven() == c.want || said.proven() != (name == "right") {
+			t.Errorf("%s: %d right, %d wrong, %d left out, %v", name, said.right, said.wrong, said.silent, err)
+		}
 	}
 }
 

@@ -87,6 +87,23 @@ func (p *Peer) Leave(ctx context.Context, room string) error {
 	return nil
 }
 
+// Upgrade replaces a room by one of another version, invites people there, and returns its id.
+func (p *Peer) Upgrade(ctx context.Context, room, version string, invite ...string) (string, error) {
+	var made struct {
+		Room id.RoomID `json:"replacement_room"`
+	}
+	_, err := p.client.MakeRequest(ctx, http.MethodPost, p.client.BuildClientURL("v3", "rooms", room, "upgrade"), map[string]string{"new_version": version}, &made)
+	if err != nil {
+		return "", fmt.Errorf("upgrade %s: %w", room, err)
+	}
+	for _, user := range invite {
+		if _, err := p.client.InviteUser(ctx, made.Room, &mautrix.ReqInviteUser{UserID: id.UserID(user)}); err != nil {
+			return "", fmt.Errorf("invite %s to %s: %w", user, made.Room, err)
+		}
+	}
+	return made.Room.String(), nil
+}
+
 // WaitJoined returns once this peer has seen that user is in the room, or when ctx ends.
 //
 // The state that CreateRoom fetches may be from before a joining that a sync has

@@ -1,0 +1,89 @@
+package test
+
+import (
+	"bytes"
+	"image"
+	"image/jpeg"
+	"os"
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/peer"
+)
+
+// TestGroupMovesOn: in an encrypted group a picture is for nobody until who may talk to the
+// bot replies to it with a mention; then the model sees it. When the room is upgraded, the new
+// one has the conversation, the memory, the tasks and the settings.
+func TestGroupMovesOn(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t), newModel(t)
+	you, guest := w.person(t, "you"), w.person(t, "guest")
+	bot := w.bot(t, "reverie", m, you.UserID())
+	bot.kill()
+	config, err := os.ReadFile(bot.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bot.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, vision: true}"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bot.start(t, password("reverie"))
+	id := "@reverie:" + w.home.Name
+	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{id, guest.UserID()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, id)
+	if err := guest.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, guest.UserID())
+
+	var photo bytes.Buffer
+	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := guest.SendFile(t.Context(), room, peer.File{Name: "fence.jpg", Type: "image/jpeg", Image: true, Data: photo.Bytes()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for e := range you.Events() {
+		if e.ID == theirs {
+			break
+		}
+	}
+	if _, err := you.Reply(t.Context(), room, theirs, "Which one is it?", id); err != nil {
+		t.Fatal(err)
+	}
+	if e := hear(t, you, room); !e.Encrypted || !strings.Contains(e.Body, "image/jpeg, 1024×512 pixels") || m.calls.Load() != 1 {
+		t.Errorf("of the picture it says %q, after %d requests", e.Body, m.calls.Load())
+	}
+	tell := func(room, text string) peer.Event {
+		t.Helper()
+		if _, err := you.SayTo(t.Context(), room, text, id); err != nil {
+			t.Fatal(err)
+		}
+		return hear(t, you, room)
+	}
+	tell(room, "!remember the fence is azure")
+	tell(room, "remind me tomorrow to paint the fence")
+	tell(room, "!config language de")
+
+	next, err := you.Upgrade(t.Context(), room, "11", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, next, id)
+	if e := hear(t, you, next); !e.Notice || !e.Encrypted {
+		t.Errorf("in the new room it says %+v", e)
+	}
+	for text, want := range map[string]string{"!memory": "the fence is azure", "!tasks": "Paint the fence", "!whoami": "Du bist"} {
+		if e := tell(next, text); !strings.Contains(e.Body, want) {
+			t.Errorf("%s in the new room: %q", text, e.Body)
+		}
+	}
+	tell(next, "what next?")
+	if last, _ := m.last.Load().(string); !strings.Contains(last, "Which one is it?") {
+		t.Errorf("in the new room the model is asked\n%s", last)
+	}
+}

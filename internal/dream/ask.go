@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"reverie/internal/llm"
-	"reverie/internal/memory"
 )
 
 // verdict is what a model says of a pair: one of a closed list.
@@ -355,7 +354,7 @@ func (p *pair) hash(salt []byte) string { return p.hashOf(salt, p.conflict) }
 func (p *pair) otherHash(salt []byte) string { return p.hashOf(salt, !p.conflict) }
 
 func (p *pair) hashOf(salt []byte, conflict bool) string {
-	x, y := memory.PlainWords(p.a.Text), memory.PlainWords(p.b.Text)
+	x, y := p.a.plain, p.b.plain
 	h := sha256.New()
 	h.Write(salt)
 	fmt.Fprintf(h, "%t\x00%s\x00%s", conflict, min(x, y), max(x, y))

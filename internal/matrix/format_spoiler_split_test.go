@@ -47,7 +47,7 @@ func TestSpoilersAreCutWhole(t *testing.T) {
 	}
 	for name, md := range map[string]string{
 		"code":         "```\n" + strings.Repeat("if (a ||b) { c ||d|| }\n", 400) + "```",
-		"a line of it": "```\n" + strings.Repeat("(||a b c d e|| f ", 1000) + "\n```",
+		"a line of it": "```\n" + "(||" + strings.Repeat("a b c d e ", 1600) + "f|| g\n```",
 		"no spoiler":   strings.Repeat("a || b and a ||b without an end ", 400),
 		"a quotation":  strings.Repeat("> a ||word\n> and|| more\n", 400),
 		"a long table": "| a | b |\n|---|---|\n" + strings.Repeat("| ||a|| | b |\n", 400),

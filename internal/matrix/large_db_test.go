@@ -47,6 +47,9 @@ func TestDividedIsNoSurplus(t *testing.T) {
 			if now := standing(t, q); now != rows {
 				t.Errorf("of the parts\n%s\nthere are\n%s", rows, now)
 			}
+			if say(text + "\n\nA word more."); name != "parts of one" && strings.Contains(standing(t, q), "+") { // it is cut elsewhere, under other names
+				t.Errorf("of a longer text there are\n%s", standing(t, q))
+			}
 			say("something else, shorter")
 			if now := standing(t, q); now != "re:$1" {
 				t.Errorf("of another text there are\n%s", now)

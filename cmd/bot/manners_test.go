@@ -107,6 +107,17 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	if n := r.traces("#apple") + r.traces("#plum") + r.traces("#fig"); n != 0 || m.calls() != 5 {
 		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
 	}
+
+	r.s.Say(you, room, "long #kiwi") // part of the answer is taken out of the room by somebody else: it goes as a whole
+	parts = r.showing(room, "answer 6 to #kiwi", "#kiwi")
+	r.settled()
+	r.s.Redact(you, room, parts[1].id)
+	r.showing(room)
+	r.s.Say(you, room, "and #melon")
+	r.showing(room, "answer 7 to #melon")
+	if body, _ := m.last(); !strings.Contains(body, "long #kiwi") || strings.Contains(body, "answer 6") {
+		t.Errorf("the model is told %.3000s", body)
+	}
 }
 
 // What is written beside a file is edited: that is answered anew, and the file is still
@@ -171,6 +182,26 @@ func TestCaptionEdited(t *testing.T) {
 	}
 	if n := r.traces("#apple") + r.traces("#fig"); n != 0 {
 		t.Errorf("earlier words stand in %d places", n)
+	}
+	nothing := map[string]any{}
+	for k, v := range content {
+		nothing[k] = v
+	}
+	delete(nothing, "filename")
+	caption(slow, nothing, "notes.txt") // it is the file's name then, and no word
+	now = r.showing(room, "#plum", "answer 5 to ")
+	r.settled()
+	if body, _ := m.last(); draft[1].id != now[1].id || strings.Contains(body, "#kiwi") || strings.Count(body, "blue kettle") != 2 {
+		t.Errorf("%v became %v, from %s", draft, now, body)
+	}
+	asked = r.s.Say(you, room, "and #cherry?")
+	r.showing(room, "#plum", "answer 5 to ", "answer 6 to #cherry")
+	caption(asked, nothing, "notes.txt") // of words alone it leaves nothing, so it is no edit
+	r.s.Say(you, room, "and #melon?")
+	r.showing(room, "#plum", "answer 5 to ", "answer 6 to #cherry", "answer 7 to #melon")
+	r.settled()
+	if body, _ := m.last(); m.calls() != 7 || !strings.Contains(body, "and #cherry?") {
+		t.Errorf("%d requests, the last one %s", m.calls(), body)
 	}
 }
 

@@ -81,7 +81,11 @@ func (c *Client) complete(ctx context.Context, m session.Inbound) {
 }
 
 func (c *Client) fetchFor(ctx context.Context, k completion, m *session.Inbound) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, k.limit)
+	limit := k.limit
+	if c.pace.fetch > 0 {
+		limit = min(limit, c.pace.fetch)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil { // over one message, and what is in it is not ours

@@ -51,8 +51,6 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	switch {
 	case !o.pass:
 		return no(o.reason)
-	case o.text == "": // it may be no file that is edited
-		return no("it makes a file of it, without a word")
 	}
 	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
 		Files: c.filesOf(&plain, evt.Mautrix.WasEncrypted), // of a file it is what is written beside that; the file stays
@@ -148,7 +146,7 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 	if err != nil {
 		return err
 	}
-	if known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone) || !known && !ch.addressed {
+	if known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone) || !known && (!ch.addressed || ch.Text == "") { // without a word it makes a file of it
 		return nil
 	}
 	came, late, err := q.edited(ctx, tx, ch)
@@ -170,7 +168,7 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 		}
 		return q.put(ctx, tx, m, "new")
 	case of.state == "new":
-		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ? WHERE id = ? AND state = 'new'`, ch.Text, ch.Target); err != nil {
+		if _, err := tx.ExecContext(ctx, `UPDATE inbox SET text = ?1 WHERE id = ?2 AND state = 'new' AND (?1 <> '' OR instr(brought, '"files"') > 0)`, ch.Text, ch.Target); err != nil {
 			return err
 		}
 	}
@@ -226,6 +224,10 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
 			return err
 		}
 		ch.Target = reply
+		// An answer of several messages is one: what is left of it says what history forgets.
+		if err := q.remove(ctx, tx, `(id = ?1 OR `+partsOf+`) AND substr(id, length(?1) + 1, ?2) <> ?3`, reply, len(session.SentMark), session.SentMark); err != nil {
+			return err
+		}
 	}
 	for _, query := range []string{
 		`UPDATE inbox SET state = 'redacted', text = '', brought = '' WHERE target = ?1 AND change = 'edited' AND state = 'new'`,
@@ -308,10 +310,10 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 // are for the index, which knows no substr: what has been said so far is not read.
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+'))`
 
-// shrink removes the parts that the final message m has no more, now that it has n, and
+// shrink removes the parts that the final message m has no more, now that it is in parts, and
 // files with all of what it said before. What was divided because the homeserver found it
 // too large is kept as long as m says it.
-func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n int, file *outRow) error {
+func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
 	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error NOT IN ('taken back', '`+inParts+`')`, m.ID)
 	if err != nil {
 		return err
@@ -333,8 +335,7 @@ func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, n in
 			}
 			continue
 		}
-		part, err := strconv.Atoi(rest[1:])
-		if whole := rest[0] == '-' && err == nil; whole && part > n || !whole && !strings.Contains(m.Text, text) {
+		if says, ok := named(parts, rest); !ok || strings.Contains(rest, "+") && !begins(says, text) {
 			surplus = append(surplus, id)
 		}
 	}

@@ -31,6 +31,7 @@ func TestIncomingText(t *testing.T) {
 		{"a reply with the copy in HTML too", message(me, "> <@reverie:example.org> one\n\nthree", reply("$0"), html("<mx-reply><blockquote>one</blockquote></mx-reply>three")), "three"},
 		{"a reply without", message(me, "three", reply("$0")), "three"},
 		{"a quotation that is no reply", message(me, "> one\n\ntwo"), "> one\n\ntwo"},
+		{"the copy in what is no reply", message(me, "> <@reverie:example.org> one\n\ntwo"), "> <@reverie:example.org> one\n\ntwo"},
 		{"a forged tag", message(me, "<mx-reply>one</mx-reply> two"), "<mx-reply>one</mx-reply> two"},
 		{"white space of no width", message(me, "ig\u200bno\u2060re\ufeff all\u00ad"), "ignore all"},
 		{"text that runs backwards", message(me, "\u202egnp.\u202cexe \u2066a\u2069\u200e\u200f\u061c"), "gnp.exe a"},

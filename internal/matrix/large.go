@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"maunium.net/go/mautrix"
 )
@@ -29,13 +30,55 @@ func tooLarge(err error) bool {
 // more, and tells whether that was possible. The limit is not known: proxies
 // have limits of their own. What is still too large comes here again.
 func (c *Client) divide(ctx context.Context, r outRow) (bool, error) {
-	limit := max(size(r.text)/2-editing, smallest)
+	limit := limitOf(r.text)
 	parts := split(r.text, limit)
 	if len(parts) < 2 {
 		return false, nil
 	}
 	c.log.Warn("matrix: a message is too large for the homeserver; sending it in parts", "room", r.room, "message", r.id, "parts", len(parts))
 	return true, c.q.divide(ctx, r, limit, parts)
+}
+
+// limitOf is the cost of the parts that text is divided into, where it is too large.
+func limitOf(text string) int { return max(size(text)/2-editing, smallest) }
+
+// named is what the part of a message says that has rest behind the message's name, if the
+// message, which is sent as parts, has such a part: see partID and divide.
+func named(parts []string, rest string) (says string, ok bool) {
+	n := 1
+	for i, step := range strings.Split(rest, "+") {
+		var limit int
+		var err error
+		switch {
+		case i > 0:
+			_, err = fmt.Sscanf(step, "%d-%d", &limit, &n)
+			if err != nil || limit != limitOf(says) {
+				return "", false
+			}
+			parts = split(says, limit)
+		case step != "":
+			_, err = fmt.Sscanf(step, "-%d", &n)
+		}
+		if err != nil || n < 1 || n > len(parts) {
+			return "", false
+		}
+		says = parts[n-1]
+	}
+	return says, true
+}
+
+// begins reports whether a part that says text is all of says, or was divided again: then it
+// is its beginning, and what was cut is closed at its end.
+func begins(says, text string) bool {
+	bare := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if strings.ContainsRune(" \t\n|`~>", r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	return strings.HasPrefix(bare(says), bare(text))
 }
 
 // divide makes parts of a message out of one, in its place: what waits behind

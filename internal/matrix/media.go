@@ -112,11 +112,6 @@ func needsFiles(m session.Inbound) bool {
 }
 
 func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
-	if c.pace.fetch > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.pace.fetch)
-		defer cancel()
-	}
 	err := c.repliedFile(ctx, m)
 	for i := range m.Files {
 		if f := &m.Files[i]; f.Source != "" {

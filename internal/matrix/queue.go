@@ -106,7 +106,7 @@ func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, pa
 				return err
 			}
 		}
-		return q.shrink(ctx, tx, m, len(parts), whole)
+		return q.shrink(ctx, tx, m, parts, whole)
 	})
 	if err != nil {
 		return fmt.Errorf("matrix: store reply: %w", err)

@@ -26,7 +26,7 @@ type pace struct {
 	again   time.Duration // between two tries to read an event; grows
 	echo    time.Duration // how long the homeserver may take to show what it has taken
 	restart time.Duration // … when it ended meanwhile
-	fetch   time.Duration // how long the files of a message may take; 0 = a minute
+	fetch   time.Duration // how long what a message is completed with may take at most; 0 = as long as it says
 	refuse  time.Duration // between refusing some invitations and some more
 	publish time.Duration // between two tries to tell of our commands
 	command time.Duration // … and two commands: what we say must not wait for the server's limits

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -170,6 +171,9 @@ func (c *Client) process(ctx context.Context, res *mautrix.RespSync, pos positio
 func (c *Client) wake(b *batch) {
 	if len(b.in)+len(b.changes) > 0 {
 		poke(c.inWake)
+	}
+	if slices.ContainsFunc(b.changes, func(ch change) bool { return ch.Change == session.TakenBack }) { // one part of an answer takes the others with it
+		poke(c.outWake)
 	}
 	if len(b.unread) > 0 {
 		poke(c.unreadWake)

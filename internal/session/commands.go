@@ -105,8 +105,8 @@ func (s *Session) command(ctx context.Context, in Inbound, name, args string) er
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	return s.notice(ctx, in, strings.Join(strings.Fields(s.text(ctx, "command.unknown", "name", asWord("!"+name))+" "+
-		s.nearestLine(ctx, name, names, "!")+" "+s.text(ctx, "command.list")), " "))
+	return s.notice(ctx, in, sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)),
+		s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list")))
 }
 
 func (s *Session) help(ctx context.Context, _ Inbound, _ string) (string, error) {

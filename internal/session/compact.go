@@ -266,11 +266,11 @@ func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string,
 	if c.ID == before.ID {
 		return s.text(ctx, "compact.nothing"), nil
 	}
-	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before)) + " "
+	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
 	if c.Level == history.Extracted {
-		text += s.text(ctx, "compact.extracted") + " "
+		text = sentences(text, s.text(ctx, "compact.extracted"))
 	}
-	return text + s.text(ctx, "compact.shown"), nil
+	return sentences(text, s.text(ctx, "compact.shown")), nil
 }
 
 // showSummary is the command !summary.

@@ -39,7 +39,7 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 		for _, k := range all {
 			names = append(names, k.name)
 		}
-		return strings.TrimSpace(s.text(ctx, "settings.unknown", "name", asWord(words[0])) + " " + s.nearestLine(ctx, words[0], names, "")), nil
+		return sentences(s.text(ctx, "settings.unknown", "name", asWord(words[0])), s.nearestLine(ctx, words[0], names, "")), nil
 	case len(words) == 1:
 		return s.oneSetting(ctx, all[i]), nil
 	case !slices.Contains(s.cfg.Owners, in.Sender):

@@ -147,7 +147,7 @@ func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inboun
 	now := slices.Clone(*burst)
 	for i := range now {
 		for _, e := range fresh {
-			if e.Target == now[i].ID {
+			if e.Target == now[i].ID && (e.Text != "" || len(now[i].Files) > 0) { // else it takes the words and leaves nothing
 				now[i].Text = e.Text
 			}
 		}
@@ -242,7 +242,9 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 	if err != nil || !known || was.Role != llm.User || history.TakenBack(was) {
 		return err
 	}
-	e.Text = withVoice(was.Text, e.Text)
+	if e.Text = withVoice(was.Text, e.Text); emptied(e, was) {
+		return nil
+	}
 	if was.Text != e.Text { // memory first: a message that has its new words is done with
 		replies, err := s.repliesTo(ctx, e.Target)
 		if err != nil {
@@ -266,6 +268,10 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 	_, _, err = s.cfg.History.Reword(ctx, e.Target, e.Text, note)
 	return err
 }
+
+// emptied reports whether the edit e leaves nothing of the message was: no words, and no
+// file that they stood beside. Such an edit is none.
+func emptied(e Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
 
 // hearAgain keeps m, a message of the scope of the question, so that it can be found, if
 // those around it can be. What is newer is kept with them, see keep.
@@ -364,7 +370,9 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 	if was.Role != llm.User || history.TakenBack(was) {
 		return nil
 	}
-	in.Text = withVoice(was.Text, in.Text)
+	if in.Text = withVoice(was.Text, in.Text); emptied(in, was) {
+		return nil
+	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
@@ -386,7 +394,7 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 // a rule. It is taken as if it had come like this, as long as it is young.
 func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
 	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
-	if err != nil || gone || !s.young(in.At) {
+	if err != nil || gone || !s.young(in.At) || in.Text == "" {
 		return err
 	}
 	// What was remembered by the words before, as with !remember.

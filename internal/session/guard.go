@@ -106,9 +106,9 @@ func (s *Session) guardLine(ctx context.Context) string {
 	line := s.text(ctx, "status.window", "percent", fmt.Sprint(min(100*g.used/g.room, 999)))
 	switch g.level {
 	case Warning:
-		line += " " + s.text(ctx, "status.window_warning")
+		line = sentences(line, s.text(ctx, "status.window_warning"))
 	case Compact, Emergency:
-		line += " " + s.text(ctx, "status.window_full")
+		line = sentences(line, s.text(ctx, "status.window_full"))
 	}
 	return line
 }

@@ -145,11 +145,11 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 	if done.Entries > 1 {
 		text = s.text(ctx, "memory.forgotten_with", "count", fmt.Sprint(done.Entries-1))
 	}
-	text += " " + s.text(ctx, "memory.not_again")
+	text = sentences(text, s.text(ctx, "memory.not_again"))
 	if done.Unfound > 0 {
-		text += " " + s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound))
+		text = sentences(text, s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
 	}
-	return text + " " + s.text(ctx, "memory.stays"), nil
+	return sentences(text, s.text(ctx, "memory.stays")), nil
 }
 
 // undoThis is !undo.

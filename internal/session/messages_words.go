@@ -178,3 +178,16 @@ func (m *Messages) Why(language, english string) string {
 func (s *Session) why(ctx context.Context, english string) string {
 	return s.cfg.Messages.Why(s.cfg.Messages.Language(ctx, s.room), english)
 }
+
+// sentences puts sentences one after the other, without those that are empty. Where the one
+// before ends as in Chinese and Japanese no blank belongs between two.
+func sentences(each ...string) string {
+	all := ""
+	for _, s := range each {
+		if s != "" && all != "" && !strings.HasSuffix(all, "。") && !strings.HasSuffix(all, "？") && !strings.HasSuffix(all, "！") {
+			all += " "
+		}
+		all += s
+	}
+	return all
+}

@@ -123,7 +123,7 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 		}
 		return s.text(ctx, "mode.auto", "mode", now.name), nil
 	case !known:
-		return strings.TrimSpace(s.text(ctx, "mode.unknown", "modes", asWords(Modes())) + " " + s.nearestLine(ctx, args, Modes(), "")), nil
+		return sentences(s.text(ctx, "mode.unknown", "modes", asWords(Modes())), s.nearestLine(ctx, args, Modes(), "")), nil
 	case next.name == now.name && next.name == prompt.UserMode:
 		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
 			return "", err

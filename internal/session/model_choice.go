@@ -68,7 +68,7 @@ func (s *Session) chooseModel(ctx context.Context, in Inbound, name string) (str
 	names := s.cfg.Models.Names()
 	i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 	if i < 0 {
-		return strings.TrimSpace(s.text(ctx, "model.unknown", "name", asWord(name), "models", asWords(names)) + " " + s.nearestLine(ctx, name, names, "")), nil
+		return sentences(s.text(ctx, "model.unknown", "name", asWord(name), "models", asWords(names)), s.nearestLine(ctx, name, names, "")), nil
 	}
 	if err := s.Manager.settings().put(ctx, s.room, settingModel, names[i], in.Sender, s.cfg.Now()); err != nil {
 		return "", err
@@ -94,11 +94,11 @@ func (s *Session) tellModel(ctx context.Context) (string, error) {
 		d = decided{}
 	}
 	var b strings.Builder
-	b.WriteString(s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.since(ctx, shownSetting{by: s.decidedBy(ctx, d)})))
+	said := s.text(ctx, "model.now", "model", asWord(asked[0]), "since", s.since(ctx, shownSetting{by: s.decidedBy(ctx, d)}))
 	if len(asked) > 1 {
-		b.WriteString(" " + s.text(ctx, "model.others", "models", asWords(asked[1:])))
+		said = sentences(said, s.text(ctx, "model.others", "models", asWords(asked[1:])))
 	}
-	b.WriteString("\n\n")
+	b.WriteString(said + "\n\n")
 	for _, n := range s.cfg.Models.Names() {
 		fmt.Fprintf(&b, "- `!model %s`: %s\n", n, s.cfg.Models.Limit(n))
 	}

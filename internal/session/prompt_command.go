@@ -92,7 +92,7 @@ func (s *Session) promptLines(ctx context.Context, r prompt.Report) []string {
 		}
 	}
 	if n := len(files); n > 0 {
-		words = s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")) + " " + words
+		words = sentences(s.text(ctx, "prompt.problems", "files", strings.Join(slices.Compact(files), ", ")), words)
 	}
 	return append(lines, words)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"reverie/internal/history"
 )
@@ -52,7 +51,7 @@ func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error
 	if !stopped {
 		return s.text(ctx, "stop.nothing"), nil
 	}
-	return strings.TrimSpace(s.text(ctx, "stop.done") + " " + helpers), nil
+	return sentences(s.text(ctx, "stop.done"), helpers), nil
 }
 
 // noReply stands in answered in the place of a reply to a message whose answer somebody

@@ -244,7 +244,7 @@ func (s *Session) tierLine(ctx context.Context, past []history.Message) (string,
 	line := s.text(ctx, "status.tier_since", "tier", fmt.Sprint(tier), "window", fmt.Sprint(lock.Window),
 		"source", s.text(ctx, "status.from."+string(lock.Source)), "at", lock.At.In(s.cfg.Location).Format(minute))
 	if d.Tier != tier {
-		line += " " + s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window))
+		line = sentences(line, s.text(ctx, "status.tier_next", "window", fmt.Sprint(d.Window)))
 	}
 	return line, nil
 }

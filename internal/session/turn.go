@@ -340,20 +340,20 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 // calm is the one sentence a person reads when a message could not be
 // answered. The full error is in the operator's log.
 func (s *Session) calm(ctx context.Context, err error, ref string) string {
-	kept := " " + s.text(ctx, "error.kept")
+	kept := s.text(ctx, "error.kept")
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	switch {
 	case errors.As(err, &model) && model.Model == "":
-		return s.text(ctx, "error.no_model") + kept
+		return sentences(s.text(ctx, "error.no_model"), kept)
 	case errors.As(err, &model):
-		return s.text(ctx, troubleKey(model.Kind), "model", model.Model) + kept
+		return sentences(s.text(ctx, troubleKey(model.Kind), "model", model.Model), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, errRounds):
-		return s.text(ctx, "error.rounds") + kept
+		return sentences(s.text(ctx, "error.rounds"), kept)
 	default:
-		return s.text(ctx, "error.unknown", "reference", ref) + kept
+		return sentences(s.text(ctx, "error.unknown", "reference", ref), kept)
 	}
 }
 

@@ -36,6 +36,10 @@ func TestSendFile(t *testing.T) {
 	if b, err := io.ReadAll(f); err != nil || string(b) != "steep for four minutes" {
 		t.Errorf("kept %q, %v", b, err)
 	}
+	put(t, w.dir, "skills/page.md", "<!DOCTYPE html><script>alert(1)</script>")
+	if res := w.call(t, scope, SendFile, `{"path": "data/skills/page.md"}`); res.Failed || len(sent) != 2 || sent[1].Type != "text/plain" {
+		t.Errorf("%+v, sent %+v", res, sent)
+	}
 }
 
 // TestSendFileRefuses: what may not be read is not sent, and nothing is sent for

@@ -1,0 +1,39 @@
+package matrix_test
+
+import (
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/session"
+)
+
+// TestHeardBesideAFile: of a file that is not for us its caption is heard, as it reads after
+// an edit; the file's name is no caption.
+func TestHeardBesideAFile(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you, other := person(t, s, "you"), person(t, s, "other")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
+	joined(t, you, room, b.UserID())
+	b.knows(room)
+	file := func(caption string) content {
+		c := content{"msgtype": "m.file", "body": "list.txt", "url": "mxc://" + s.Name + "/list"}
+		if caption != "" {
+			c["body"], c["filename"] = caption, "list.txt"
+		}
+		return c
+	}
+	edit := func(event, caption string) {
+		c := file(caption)
+		c["m.new_content"], c["m.relates_to"] = file(caption), content{"rel_type": "m.replace", "event_id": event}
+		s.Post(other.UserID(), room, "m.room.message", c)
+	}
+	s.Post(other.UserID(), room, "m.room.message", file(""))
+	for _, now := range []string{"for Monday", ""} {
+		edit(s.Post(other.UserID(), room, "m.room.message", file("for Sunday")), now)
+	}
+	p := party{s, you, other, room, b.UserID()}
+	p.mention(t, "what is it for?")
+	b.quotes(t, session.QuoteHeard, "other: for Monday")
+}

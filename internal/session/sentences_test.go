@@ -1,0 +1,29 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestSentences: between two sentences stands a blank, but not where the writing has none;
+// what is empty is none.
+func TestSentences(t *testing.T) {
+	for want, each := range map[string][]string{
+		"One. Two.": {"One.", "", "Two."}, "一。二。": {"一。", "二。"}, "一？二": {"一？", "二"}, "一！二": {"一！", "二"}, "一 (1) 二。": {"一 (1)", "二。"}, "Two.": {"", "Two.", ""}, "": {"", ""},
+	} {
+		if got := sentences(each...); got != want {
+			t.Errorf("%q became %q, want %q", each, got, want)
+		}
+	}
+	w := newWorld(t, t.TempDir())
+	w.cfg.Messages = OpenMessages(w.dir, w.cfg.DB, "en")
+	w.hears(t, owner, "!dm", "$1", "!config language ja")
+	w.hears(t, owner, "!dm", "$2", "hello")
+	s := w.sessionOf("!dm")
+	s.guard = guard{room: 100, used: 90, level: Warning}
+	for _, got := range []string{s.guardLine(t.Context()), s.calm(t.Context(), errRounds, ""), w.hears(t, owner, "!dm", "$3", "!frobnicate")} {
+		if strings.Contains(got, "。 ") || strings.Count(got, "。") < 2 {
+			t.Errorf("says %q", got)
+		}
+	}
+}

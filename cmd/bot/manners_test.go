@@ -276,6 +276,33 @@ func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 	r.showing(room)
 }
 
+// Messages that were stopped together and are then answered after all are its questions again:
+// one of them is taken back, and the answer is given anew without it.
+func TestStoppedTogether(t *testing.T) {
+	r, m := withEditing(t)
+	r.start()
+	room := r.meetDirect()
+	r.s.Say(you, room, "slow #first")
+	r.showing(room, "answer 1 to #first")
+	one, two := r.s.Say(you, room, "#apple"), r.s.Say(you, room, "slow #fig")
+	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
+	m.release <- struct{}{}
+	r.showing(room, "#first", "answer 2 to #fig")
+	r.react(you, room, two, "❌")
+	r.showing(room, "#first", "I stopped working on this")
+	r.settled()
+	close(m.release)
+	r.s.Say(you, room, "!retry")
+	r.showing(room, "#first", "I stopped", "answer 3 to #fig")
+	r.settled()
+	r.redact(you, room, one)
+	r.showing(room, "#first", "answer 4 to #fig")
+	r.settled()
+	if last, _ := m.last(); strings.Contains(last, "#apple") {
+		t.Errorf("of what was taken back the model is told\n%s", last)
+	}
+}
+
 // The bot is put out of a room, or banned, while it answers there: the request ends at once,
 // nothing more is said there, and others are answered.
 func TestKickedWhileAnswering(t *testing.T) {

@@ -187,7 +187,7 @@ func TestWake(t *testing.T) {
 		status("not dreamt yet", "dreaming.schedule")
 		n.Wake()
 		time.Sleep(time.Minute)
-		status("put ", " memories in order", "0 questions")
+		status("put ", " memories in order", "questions: 0")
 		if tries < 2 {
 			t.Errorf("%d tries", tries)
 		}

@@ -48,12 +48,15 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	alone.direct, alone.members = true, 2
 	nobody := func(id.EventID) bool { return false }
 	o := c.gate.judge(&now, alone, nobody)
+	files := c.filesOf(&plain, evt.Mautrix.WasEncrypted) // of a file it is what is written beside that; the file stays
 	switch {
 	case !o.pass:
 		return no(o.reason)
+	case o.text == "" && !slices.ContainsFunc(files, func(f session.File) bool { return f.Source != "" }):
+		return no("it leaves neither words nor a file")
 	}
 	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
-		Files: c.filesOf(&plain, evt.Mautrix.WasEncrypted), // of a file it is what is written beside that; the file stays
+		Files: files,
 		ID:    evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
 		Text: o.text, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
 	}})

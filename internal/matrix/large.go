@@ -52,10 +52,12 @@ func named(parts []string, rest string) (says string, ok bool) {
 		switch {
 		case i > 0:
 			_, err = fmt.Sscanf(step, "%d-%d", &limit, &n)
-			if err != nil || limit != limitOf(says) {
+			for parts = split(says, limitOf(says)); err == nil && limit < limitOf(says) && len(parts) > 1; parts = split(says, limitOf(says)) {
+				says = parts[0] // which was divided again: the first part keeps the name
+			}
+			if limit != limitOf(says) {
 				return "", false
 			}
-			parts = split(says, limit)
 		case step != "":
 			_, err = fmt.Sscanf(step, "-%d", &n)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -117,6 +118,22 @@ func TestOneServerPerFolder(t *testing.T) {
 	_, err := homeserver.Start(t.Context(), homeserver.Config{BinDir: homeservertest.Build(t), Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "in use by another homeserver") {
 		t.Fatalf("second start in the same folder: error %v", err)
+	}
+}
+
+// TestPortOfAnother: a server whose port somebody else has taken is not taken for ours.
+func TestPortOfAnother(t *testing.T) {
+	there, err := url.Parse(start(t, t.TempDir()).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(there.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = homeserver.Start(t.Context(), homeserver.Config{BinDir: homeservertest.Build(t), Dir: t.TempDir(), Port: port})
+	if err == nil || !strings.Contains(err.Error(), "another homeserver answers") {
+		t.Errorf("on a port that is taken: error %v", err)
 	}
 }
 

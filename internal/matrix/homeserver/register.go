@@ -45,6 +45,17 @@ func (s *Server) Register(ctx context.Context, localpart, password string) (stri
 	return made.UserID, nil
 }
 
+// knowsSecret tells whether the server that answers is this one. Nobody is made: an account
+// with an empty password is refused, but only once the secret has been looked at.
+func (s *Server) knowsSecret(ctx context.Context) (bool, error) {
+	_, err := s.Register(ctx, "nobody", "")
+	var refused *refusal
+	if !errors.As(err, &refused) {
+		return false, err
+	}
+	return refused.Status == http.StatusBadRequest, nil
+}
+
 // refusal is the homeserver's own error answer.
 type refusal struct {
 	Status int

@@ -202,10 +202,11 @@ func (s *Server) waitUntilUp(ctx context.Context) error {
 	defer cancel()
 	for {
 		if s.answers(ctx) {
-			select {
-			case <-s.done: // somebody else answered on that port
-			default:
+			// Somebody else may have taken the port, and ours not have noticed yet.
+			if ours, err := s.knowsSecret(ctx); ours {
 				return nil
+			} else if err == nil {
+				return fmt.Errorf("another homeserver answers at %s", s.URL)
 			}
 		}
 		select {

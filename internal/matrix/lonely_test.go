@@ -84,6 +84,7 @@ func TestNotAloneAfterAll(t *testing.T) {
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
+	b.knows(room) // else its first sync of the room shows who joins now
 	hide := s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
 		var left []json.RawMessage
 		for _, e := range events {

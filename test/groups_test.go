@@ -16,15 +16,7 @@ func TestGroup(t *testing.T) {
 	you, other := w.person(t, "you"), w.person(t, "other")
 	bot := w.bot(t, "reverie", m, you.UserID())
 	name := "@reverie:" + w.home.Name
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "boat", Encrypted: true, Invite: []string{name, other.UserID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, name)
-	if err := other.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, other.UserID())
+	room := groupRoom(t, you, other, name)
 	say := func(text string) {
 		t.Helper()
 		if _, err := other.Say(t.Context(), room, text); err != nil {

@@ -227,6 +227,21 @@ func directRoom(t *testing.T, you *peer.Peer, bot string) string {
 	return room
 }
 
+// groupRoom creates an encrypted room with another person and the bot, and waits for both.
+func groupRoom(t *testing.T, you, other *peer.Peer, bot string) string {
+	t.Helper()
+	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{bot, other.UserID()}})
+	if err != nil {
+		t.Fatalf("create room: %v", err)
+	}
+	waitJoined(t, you, room, bot)
+	if err := other.Join(t.Context(), room); err != nil {
+		t.Fatal(err)
+	}
+	waitJoined(t, you, room, other.UserID())
+	return room
+}
+
 // newConversation is where most tests begin: the bot, its owner, and the
 // encrypted direct room of the two.
 func newConversation(t *testing.T) (*process, *peer.Peer, string, *model) {

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"reverie/internal/matrix/peer"
 )
 
 // TestThread: in an encrypted room somebody asks in a thread that begins at words of a person
@@ -18,15 +16,7 @@ func TestThread(t *testing.T) {
 	you, guest := w.person(t, "you"), w.person(t, "guest")
 	bot := w.bot(t, "reverie", m, you.UserID())
 	id := "@reverie:" + w.home.Name
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{id, guest.UserID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, id)
-	if err := guest.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, guest.UserID())
+	room := groupRoom(t, you, guest, id)
 	root, err := guest.Say(t.Context(), room, "the fence should be azure")
 	if err != nil {
 		t.Fatal(err)

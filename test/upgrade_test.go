@@ -29,15 +29,7 @@ func TestGroupMovesOn(t *testing.T) {
 	}
 	bot.start(t, password("reverie"))
 	id := "@reverie:" + w.home.Name
-	room, err := you.CreateRoom(t.Context(), peer.Room{Name: "garden", Encrypted: true, Invite: []string{id, guest.UserID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, id)
-	if err := guest.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
-	waitJoined(t, you, room, guest.UserID())
+	room := groupRoom(t, you, guest, id)
 
 	var photo bytes.Buffer
 	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil); err != nil {

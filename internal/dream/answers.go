@@ -24,7 +24,7 @@ var (
 	// What says that something is not so, or no longer, without a "not".
 	denies = wordSet(`wrong false incorrect untrue outdated obsolete old former previous mistake mistaken past
 		falsch veraltet überholt alt alte alter altes alten frühere früherer frühere früheren ehemalige ehemaliger irrtum vorbei
-		faux fausse inexact périmé périmée ancien ancienne ancienne erreur vieux vieille
+		faux fausse inexact périmé périmée ancien ancienne erreur vieux vieille
 		falso falsa incorrecto incorrecta equivocado equivocada antiguo antigua viejo vieja error
 		sbagliato sbagliata errato errata vecchio vecchia superato superata errore`)
 )

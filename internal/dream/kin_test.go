@@ -23,12 +23,7 @@ func TestNamesThatLookAlike(t *testing.T) {
 		{"Schlüssel Nr. 4711: bei Ute", "Schlüssel Nr. 4713: bei Ute", false},
 		{"Der WLAN-Schlüssel ist tulpe-11", "Der WLAN-Schlüssel ist jetzt nelke-12", true},
 	} {
-		s := signed(c.a, c.b)
-		seen := contexts{}
-		seen.take(s[0])
-		seen.take(s[1])
-		k, got := conflicting(s[0], s[1])
-		if got = got && seen.about(k); got != c.want {
+		if got, k := contradict(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q contradict each other: %v (%+v)", c.a, c.b, got, k)
 		}
 	}

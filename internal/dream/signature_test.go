@@ -109,13 +109,19 @@ func TestConflicting(t *testing.T) {
 		{"Locker 4711 belongs to Anna", "Locker 4712 belongs to Anna", false},
 		{"Berlin is home to Anna", "Berlin is home to Ben", false},
 	} {
-		s := signed(c.a, c.b)
-		seen := contexts{}
-		seen.take(s[0])
-		seen.take(s[1])
-		k, got := conflicting(s[0], s[1])
-		if got = got && seen.about(k); got != c.want {
+		if got, k := contradict(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q contradict each other: %v (%+v)", c.a, c.b, got, k)
 		}
 	}
+}
+
+// contradict reports whether the structure of two texts says that they contradict each
+// other, and by which question.
+func contradict(a, b string) (bool, conflict) {
+	s := signed(a, b)
+	seen := contexts{}
+	seen.take(s[0])
+	seen.take(s[1])
+	k, got := conflicting(s[0], s[1])
+	return got && seen.about(k), k
 }

@@ -99,7 +99,7 @@ func FuzzBesideSpoiler(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, budget uint16, hidden bool) {
 		p := piece{text: strings.ToValidUTF8(text, "?"), hidden: hidden}
 		if p.text == "" {
-			t.Skip() // no piece is
+			return // no piece is
 		}
 		a, b, ok := p.cut(int(budget))
 		if !ok {

@@ -18,17 +18,7 @@ import (
 // backedUp waits until every key of the bot is in the backup.
 func backedUp(t *testing.T, b *bot) matrix.Status {
 	t.Helper()
-	end := time.Now().Add(peertest.Patience)
-	for {
-		s := b.Status(t.Context())
-		if s.Backup != "" && s.BackupWaiting == 0 && s.BackupProblem == "" {
-			return s
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not backed up: %+v", s)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	return b.becomes("not backed up", func(s matrix.Status) bool { return s.Backup != "" && s.BackupWaiting == 0 && s.BackupProblem == "" })
 }
 
 // copyFile copies a file of the bot's matrix folder to another data folder.

@@ -135,18 +135,26 @@ func (th *thief) giveBack(t *testing.T, running bool) {
 	}
 }
 
+// becomes waits until the bot's status is as wanted, and returns it.
+func (b *bot) becomes(not string, wanted func(matrix.Status) bool) matrix.Status {
+	b.t.Helper()
+	end := time.Now().Add(peertest.Patience)
+	for {
+		s := b.Status(b.t.Context())
+		if wanted(s) {
+			return s
+		}
+		if time.Now().After(end) {
+			b.t.Fatalf("%s: %+v", not, s)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
 // utd waits until so many messages wait for their key.
 func (b *bot) utd(n int) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), peertest.Patience)
-	defer cancel()
-	for b.Status(ctx).Undecryptable != n {
-		select {
-		case <-ctx.Done():
-			b.t.Fatalf("%d messages wait for their key, want %d", b.Status(context.Background()).Undecryptable, n)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	b.becomes("messages that wait for their key", func(s matrix.Status) bool { return s.Undecryptable == n })
 }
 
 // The key of a message comes late: while the bot runs, while it is down, or
@@ -322,10 +330,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 			t.Errorf("message %d reads %q, want %q", i, got[i], w)
 		}
 	}
-	st := b.Status(t.Context())
-	if st.Lost != 1 || st.Inbox != 0 || st.Undecryptable != 0 {
-		t.Errorf("status %+v, want one message given up", st)
-	}
+	b.becomes("not one message given up", func(s matrix.Status) bool { return s.Lost == 1 && s.Inbox == 0 && s.Undecryptable == 0 })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if n := 100 - p.times[ids[2]]; n != 3 {

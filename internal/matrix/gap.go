@@ -103,8 +103,11 @@ func (c *Client) lookBack(ctx context.Context, res *mautrix.RespSync) error {
 			joined = &mautrix.SyncJoinedRoom{}
 		}
 		from := joined.Timeline.PrevBatch
-		if joined.Timeline.Limited || from == "" && len(joined.Timeline.Events) > 0 {
+		switch {
+		case joined.Timeline.Limited || from == "" && len(joined.Timeline.Events) > 0:
 			continue // missed looks there, or nobody can
+		case len(joined.Timeline.Events) == 0:
+			from = "" // the token may lie before what was left out
 		}
 		g.Go(func() error {
 			page, err := c.page(ctx, room, from)

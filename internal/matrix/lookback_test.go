@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/matrix/peer"
@@ -59,35 +61,56 @@ func TestLeftOutByASync(t *testing.T) {
 // it was taken.
 func TestEchoLeftOutByASync(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	say(t, you, room, "before")
-	b.next()
-	// Some homeservers show transaction ids in syncs only.
-	txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
-	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
-		bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
-		a.Body.Reset()
-		a.Body.Write(bare)
-	}))
-	var once peer.Event
-	leftOut(t, s, b.UserID(), func() {
-		hook := s.Fault(matrixtest.On("send").By(b.UserID()), taken(s))
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
-			t.Fatal(err)
-		}
-		once = peertest.Next(t, you, messageIn(room))
-		b.stop()
-		hook.Remove()
-		b = startWith(t, server, dir, nil, hurry, you.UserID()) // its syncs leave it out as well
-	})
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
-		t.Errorf("after the restart came %+v: said twice", e)
+	for c, poll := range map[string]matrixtest.Fault{
+		"before the bot ends": func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) },
+		"after it is back":    matrixtest.DelayAnswer(time.Minute),
+	} {
+		t.Run(c, func(t *testing.T) {
+			t.Parallel()
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, nil, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "before")
+			b.next()
+			// Some homeservers show transaction ids in syncs only.
+			txn := regexp.MustCompile(`"transaction_id":"[^"]*"`)
+			s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Changed(func(a *httptest.ResponseRecorder, _ *http.Request) {
+				bare := txn.ReplaceAll(a.Body.Bytes(), []byte(`"age":1`))
+				a.Body.Reset()
+				a.Body.Write(bare)
+			}))
+			var once peer.Event
+			leftOut(t, s, b.UserID(), func() {
+				var sent atomic.Bool
+				hook := s.Fault(matrixtest.On("send").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+					if sent.Swap(true) { // it ends before it tries again
+						hangUp(w)
+						return
+					}
+					taken(s)(w, r, next)
+				})
+				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
+					t.Fatal(err)
+				}
+				once = peertest.Next(t, you, messageIn(room))
+				if c == "before the bot ends" {
+					before := polls.Hits()
+					await(t, s, "no more syncs", func() bool { return polls.Hits() >= before+2 })
+				}
+				b.stop()
+				hook.Remove()
+				polls.Remove()
+				b = startWith(t, server, dir, nil, hurry, you.UserID()) // its syncs leave it out as well
+			})
+			if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
+				t.Fatal(err)
+			}
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
+				t.Errorf("after the restart came %+v: said twice", e)
+			}
+		})
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,14 +82,8 @@ func TestEchoLeftOutByASync(t *testing.T) {
 			}))
 			var once peer.Event
 			leftOut(t, s, b.UserID(), func() {
-				var sent atomic.Bool
-				hook := s.Fault(matrixtest.On("send").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-					if sent.Swap(true) { // it ends before it tries again
-						hangUp(w)
-						return
-					}
-					taken(s)(w, r, next)
-				})
+				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
+				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
 				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
 				if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
 					t.Fatal(err)
@@ -101,7 +94,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 					await(t, s, "no more syncs", func() bool { return polls.Hits() >= before+2 })
 				}
 				b.stop()
-				hook.Remove()
+				again.Remove()
 				polls.Remove()
 				b = startWith(t, server, dir, nil, hurry, you.UserID()) // its syncs leave it out as well
 			})

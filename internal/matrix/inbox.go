@@ -31,11 +31,12 @@ const atOnce = 64
 func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, session.Inbound) error) error {
 	delivered := map[string]bool{} // and not handled yet
 	tries := 0
-	l := &lanes{busy: map[string]bool{}}
+	l := newLanes()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
 	for {
+		l.begin()
 		rows, err := c.q.waiting(ctx, atOnce)
 		if err == nil {
 			rows = c.completeFirst(ctx, &g, l, rows)

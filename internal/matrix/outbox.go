@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -137,57 +136,10 @@ func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
 	return c.q.withdrawn(ctx, id)
 }
 
-// lanes are the rooms being sent to right now: one event at a time in each, so
-// that order is kept, and a room that is slow does not hold up another.
-type lanes struct {
-	mu   sync.Mutex
-	busy map[string]bool
-}
-
-func (l *lanes) enter(room string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.busy[room] {
-		return false
-	}
-	l.busy[room] = true
-	return true
-}
-
-func (l *lanes) exit(room string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.busy, room)
-}
-
-// work runs f in g for room and then pokes wake, unless something runs for that room
-// already or g is full. It tells whether f runs.
-func (l *lanes) work(g *errgroup.Group, room string, wake chan struct{}, f func()) bool {
-	if !l.enter(room) {
-		return false
-	}
-	if !g.TryGo(func() error {
-		defer poke(wake)
-		defer l.exit(room)
-		f()
-		return nil
-	}) {
-		l.exit(room)
-		return false
-	}
-	return true
-}
-
-func (l *lanes) idle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.busy) == 0
-}
-
 // runOutbox sends what is due, until ctx ends, or until stopping is closed and
 // nothing is due any more. It waits for what it started.
 func (c *Client) runOutbox(ctx context.Context, stopping <-chan struct{}) {
-	l := &lanes{busy: map[string]bool{}}
+	l := newLanes()
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
@@ -250,6 +202,7 @@ func (c *Client) endDrafts(ctx context.Context) error {
 func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, drafts bool) (next time.Time, started bool) {
 	now := c.now()
 	next = earlier(now.Add(time.Minute), c.settleDoubts())
+	l.begin()
 	heads, err := c.q.heads(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -304,7 +257,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// job runs f for a room, unless something runs for it already or too much does.
+// job runs f for a room, see lanes.work.
 func (c *Client) job(g *errgroup.Group, l *lanes, room string, f func()) bool {
 	return l.work(g, room, c.outWake, f)
 }

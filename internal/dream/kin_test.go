@@ -51,6 +51,9 @@ func TestTwoThings(t *testing.T) {
 		{"Anna lives in Oslo and likes tea.", true, false},
 		{"Anna likes tea and sold the car.", true, false},
 		{"Anna sold the car and quit the choir.", true, false},
+		{"Das Treffen wurde verschoben und findet am 4. August statt.", true, true},
+		{"Anna handed in the old laptop and works on a MacBook.", true, true},
+		{"Anna ist mit dem Auto unterwegs, und zwar fährt Anna einen Polo.", false, false},
 		{"Anna: Anschrift: Kirchstr. 2a", false, false},
 		{"Anna lives in Kirchdorf. 2 dogs live there.", true, false},
 	} {

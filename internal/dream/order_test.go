@@ -19,6 +19,9 @@ func TestWhoToWhom(t *testing.T) {
 		{"A Luca piace Elena.", "Luca piace a Elena.", false},
 		{"A Pedro llama Ana", "Pedro llama a Ana", false},
 		{"A Pedro llama Ana", "Pedro llama Ana", false},
+		{"Take vitamin A", "Take vitamin", false},
+		{"The key opens door A.", "The key opens door.", false},
+		{"Rosie had her hepatitis A jab", "Rosie had her hepatitis jab", false},
 		{"Mila isst das Brot", "Mila isst Brot", true},
 		{"Die Vermieterin wohnt im Birkenweg 7", "Vermieterin wohnt im Birkenweg 7", true},
 		{"Hazel has a blue car", "Hazel has blue car", true},
@@ -64,6 +67,8 @@ func TestDoubtAndLimits(t *testing.T) {
 		"Le magasin ouvre le lundi":       {", paraît-il", ", hormis en juillet", ", jusqu'en mai", ", pourvu que Luc soit là"},
 		"La tienda abre los lunes":        {", dicen", ", salvo en julio", ", excepto en julio", ", hasta mayo", ", siempre que esté Ana"},
 		"La bottega apre di lunedì":       {", dicono", ", tranne a luglio", ", eccetto a luglio", ", fino a maggio", ", purché ci sia Luca"},
+		"美咲は来る":                           {" (未定)", "、たぶん", " (予定)"},
+		"小王来北京":                           {" (待定)", " (听说)", ",除了夏天"},
 		"Anna works at the parish office": {", reportedly", ", other than in July"},
 	} {
 		for _, tail := range tails {

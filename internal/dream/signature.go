@@ -94,10 +94,12 @@ func (n *namer) number(s string) int32 {
 func (n *namer) sign(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: memory.PlainWords(e.Text)}
 	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
-	s.core = core(s.plain)
+	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
+		s.core = s.plain
+	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
-	s.hedged = hedges.MatchString(low)
+	s.hedged = hedges.MatchString(low) || hedgesWide.MatchString(low)
 	s.changed = changes.MatchString(low) || changesWide.MatchString(low)
 	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)

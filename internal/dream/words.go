@@ -47,6 +47,7 @@ var (
 		`excepto|salvo|hasta|a menos|siempre que|mientras|cuando|antes|después|antiguamente|quizá|tal vez|probablemente|posiblemente|supuestamente|aparentemente|podría|debería|parece|dicen|solamente|únicamente|` +
 		`tranne|eccetto|fino (?:a|al|alla|allo|ad)|finché|a meno|purché|quando|mentre|prima|dopo|una volta|un tempo|in passato|anzi|però|soltanto|magari|probabilmente|presumibilmente|apparentemente|potrebbe|dovrebbe|sembra|pare|dicono|` +
 		`ou|s'il|si (?:je|tu|elle|on|nous|vous|no|non|il|la|le|hay|puede|quiere|può|vuole)|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se (?:non|il|la|può|vuole|fa|è)|mas|só|talvez|или|если|но|только|возможно`)
+	hedgesWide = regexp.MustCompile(`かもしれ|たぶん|多分|おそらく|らしい|だろう|でしょう|もし|以外|を除|未定|未確認|予定|以前|かつて|可能|也许|或许|大概|据说|听说|好像|除了|除非|如果|要是|未确认|待定|打算|曾经|直到`)
 
 	// What says that something is not as it was. Also adds, and changes nothing.
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
@@ -75,6 +76,7 @@ var (
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
 	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)

@@ -207,3 +207,17 @@ func TestAskedWithEitherQuestion(t *testing.T) {
 		t.Error("another model is not asked")
 	}
 }
+
+// TestKinOfAnotherLanguage: a word is the same whichever language a short text is taken for.
+func TestKinOfAnotherLanguage(t *testing.T) {
+	for _, c := range [][2]string{
+		{"la vicina frequenta il coro.", "la vicina ha lasciato il coro."},
+		{"A il commercialista piace il baccalà.", "A il commercialista il baccalà non piace più."},
+	} {
+		s := signed(c[0], c[1])
+		n := &night{gone: map[string]bool{}, names: *s[0].names}
+		if near := n.kin(s).of(1); len(near) != 1 {
+			t.Errorf("%q is not found by %q: %v, %v", c[0], c[1], s[0].keys, s[1].keys)
+		}
+	}
+}

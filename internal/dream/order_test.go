@@ -62,11 +62,11 @@ func TestSaidAgainWithout(t *testing.T) {
 // the languages that a conversation can begin in.
 func TestDoubtAndLimits(t *testing.T) {
 	for is, tails := range map[string][]string{
-		"The shop opens on Mondays":       {", allegedly", " (unconfirmed)", ", apart from July", ", excluding holidays", ", as long as Rosie is there"},
-		"Der Laden öffnet montags":        {", angeblich", " (unbestätigt)", ", ausgenommen im Juli", ", sofern Lotte da ist", ", es sei denn es regnet", ", heißt es"},
-		"Le magasin ouvre le lundi":       {", paraît-il", ", hormis en juillet", ", jusqu'en mai", ", pourvu que Luc soit là"},
-		"La tienda abre los lunes":        {", dicen", ", salvo en julio", ", excepto en julio", ", hasta mayo", ", siempre que esté Ana"},
-		"La bottega apre di lunedì":       {", dicono", ", tranne a luglio", ", eccetto a luglio", ", fino a maggio", ", purché ci sia Luca"},
+		"The shop opens on Mondays":       {", allegedly", " (rumour)", " (unconfirmed)", ", apart from July", ", excluding holidays", ", as long as Rosie is there"},
+		"Der Laden öffnet montags":        {", angeblich", " (unbestätigt)", ", ausgenommen im Juli", ", sofern Lotte da ist", ", es sei denn es regnet", ", heißt es", " (Gerücht)"},
+		"Le magasin ouvre le lundi":       {", paraît-il", " (rumeur)", ", hormis en juillet", ", jusqu'en mai", ", pourvu que Luc soit là"},
+		"La tienda abre los lunes":        {", dicen", " (rumor)", ", salvo en julio", ", excepto en julio", ", hasta mayo", ", siempre que esté Ana"},
+		"La bottega apre di lunedì":       {", dicono", " (sospetto)", ", tranne a luglio", ", eccetto a luglio", ", fino a maggio", ", purché ci sia Luca"},
 		"美咲は来る":                           {" (未定)", "、たぶん", " (予定)"},
 		"小王来北京":                           {" (待定)", " (听说)", ",除了夏天"},
 		"Anna works at the parish office": {", reportedly", ", other than in July"},

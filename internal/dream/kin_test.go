@@ -124,6 +124,22 @@ func TestDisbelieved(t *testing.T) {
 	}
 }
 
+// TestProven: the larger the memory, the more a model must have been right about; one that
+// is wrong about one pair in a hundred would cost a large memory what holds.
+func TestProven(t *testing.T) {
+	for _, c := range []struct {
+		said said
+		want bool
+	}{
+		{said{right: 36}, true}, {said{right: 35}, false}, {said{right: 199, need: 200}, false}, {said{right: 200, need: 200}, true},
+		{said{right: 300, wrong: 3}, false}, {said{right: 499, wrong: 1}, false}, {said{right: 500, wrong: 1}, true}, {said{right: 300, silent: 6}, true}, {said{right: 299, silent: 6}, false},
+	} {
+		if got := c.said.proven(); got != c.want {
+			t.Errorf("%d right, %d wrong, %d silent, of %d: %v", c.said.right, c.said.wrong, c.said.silent, c.said.need, got)
+		}
+	}
+}
+
 // silentAboutStrangers is right, and leaves out what is of two questions: it has shown
 // neither that it is to be believed nor that it is not.
 func silentAboutStrangers(w *world, prompt string) (string, error) {

@@ -109,7 +109,7 @@ func conflicting(a, b *signature) (conflict, bool) {
 	if a.negative != b.negative {
 		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b)
 	}
-	if a.negative || a.hedged || b.hedged {
+	if a.negative || a.hedged || b.hedged || b.adds {
 		return conflict{}, false
 	}
 	for _, f := range a.classes {
@@ -124,18 +124,16 @@ func conflicting(a, b *signature) (conflict, bool) {
 }
 
 // sameNames reports whether a and b have the same names and numbers: a stem may be
-// shared by two of them.
-func sameNames(a, b *signature) bool { return a.protectedNames() == b.protectedNames() }
+// shared by two of them. Their order counts: who is older than Ben is not who Ben is older than.
+func sameNames(a, b *signature) bool { return slices.Equal(a.protectedNames(), b.protectedNames()) }
 
-func (s *signature) protectedNames() string {
-	var names []string
+func (s *signature) protectedNames() (names []string) {
 	for _, t := range s.tokens {
-		if t.name && !asides[t.text] {
+		if t.name && !asides[t.text] && !slices.Contains(names, t.text) {
 			names = append(names, t.text)
 		}
 	}
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), " ")
+	return names
 }
 
 func (c *class) compare(a, b *signature) (conflict, bool) {

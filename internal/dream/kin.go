@@ -25,6 +25,14 @@ type kin struct {
 
 func (n *night) kin(all []*signature) *kin {
 	k := &kin{all: all, lists: map[int32][]int32{}, seen: make([]int32, len(all)), weight: make([]int, len(all)), shared: make([]int32, len(all))}
+	often := map[int32]int{}
+	for _, s := range all {
+		for _, t := range s.tokens {
+			for _, stem := range t.stems {
+				often[stem]++
+			}
+		}
+	}
 	for i, s := range all {
 		s.keys, s.whose = nil, nil
 		for j, t := range s.tokens {
@@ -32,7 +40,7 @@ func (n *night) kin(all []*signature) *kin {
 			case (t.name || j == 0 && !t.small) && !hasDigit(t.text): // whatever language its stem is of
 				s.whose = append(s.whose, n.names.name(t.text))
 			case !t.small && !asides[t.text]:
-				s.keys = append(s.keys, t.stem)
+				s.keys = append(s.keys, t.key(often))
 			}
 		}
 		if s.whose = unique(s.whose); s.self {
@@ -52,6 +60,12 @@ func (n *night) kin(all []*signature) *kin {
 		}
 	}
 	return k
+}
+
+// key is the stem of t that most words share: which one is the likeliest depends on the
+// language that the rest of the text is taken for.
+func (t token) key(often map[int32]int) int32 {
+	return slices.MinFunc(t.stems, func(a, b int32) int { return cmp.Or(often[b]-often[a], cmp.Compare(a, b)) })
 }
 
 // of lists what may belong to all[i], each with what both have in common.

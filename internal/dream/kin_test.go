@@ -51,6 +51,9 @@ func TestTwoThings(t *testing.T) {
 		{"Anna lives in Oslo and likes tea.", true, false},
 		{"Anna likes tea and sold the car.", true, false},
 		{"Anna sold the car and quit the choir.", true, false},
+		{"Das Treffen wurde verschoben und findet am 4. August statt.", true, true},
+		{"Anna handed in the old laptop and works on a MacBook.", true, true},
+		{"Anna ist mit dem Auto unterwegs, und zwar fährt Anna einen Polo.", false, false},
 		{"Anna: Anschrift: Kirchstr. 2a", false, false},
 		{"Anna lives in Kirchdorf. 2 dogs live there.", true, false},
 	} {
@@ -117,6 +120,22 @@ func TestDisbelieved(t *testing.T) {
 		said, err := w.d.said(t.Context(), w.d.cfg.Model(), w.now)
 		if err != nil || said.disproven() == c.want || said.proven() != (name == "right") {
 			t.Errorf("%s: %d right, %d wrong, %d left out, %v", name, said.right, said.wrong, said.silent, err)
+		}
+	}
+}
+
+// TestProven: the larger the memory, the more a model must have been right about; one that
+// is wrong about one pair in a hundred would cost a large memory what holds.
+func TestProven(t *testing.T) {
+	for _, c := range []struct {
+		said said
+		want bool
+	}{
+		{said{right: 36}, true}, {said{right: 35}, false}, {said{right: 199, need: 200}, false}, {said{right: 200, need: 200}, true},
+		{said{right: 300, wrong: 3}, false}, {said{right: 499, wrong: 1}, false}, {said{right: 500, wrong: 1}, true}, {said{right: 300, silent: 6}, true}, {said{right: 299, silent: 6}, false},
+	} {
+		if got := c.said.proven(); got != c.want {
+			t.Errorf("%d right, %d wrong, %d silent, of %d: %v", c.said.right, c.said.wrong, c.said.silent, c.said.need, got)
 		}
 	}
 }
@@ -202,5 +221,19 @@ func TestAskedWithEitherQuestion(t *testing.T) {
 	}
 	if todo := w.d.known(t.Context(), []*pair{q}, salt, "another model", w.now); len(todo) != 1 {
 		t.Error("another model is not asked")
+	}
+}
+
+// TestKinOfAnotherLanguage: a word is the same whichever language a short text is taken for.
+func TestKinOfAnotherLanguage(t *testing.T) {
+	for _, c := range [][2]string{
+		{"la vicina frequenta il coro.", "la vicina ha lasciato il coro."},
+		{"A il commercialista piace il baccalà.", "A il commercialista il baccalà non piace più."},
+	} {
+		s := signed(c[0], c[1])
+		n := &night{gone: map[string]bool{}, names: *s[0].names}
+		if near := n.kin(s).of(1); len(near) != 1 {
+			t.Errorf("%q is not found by %q: %v, %v", c[0], c[1], s[0].keys, s[1].keys)
+		}
 	}
 }

@@ -17,7 +17,9 @@ const (
 	looseRequest   = 12  // pairs of one request, beside its controls
 	controls       = 3   // of one request
 	proof          = 36  // controls that a model must have answered before it is believed
-	mistakes       = 50  // one mistake in so many is forgiven
+	perProof       = 4   // … and one for so many entries: the more there are, the more pairs it can be wrong about
+	mistakes       = 500 // one mistake in so many is forgiven: each one that is not found out may cost what holds
+	silences       = 50  // … and one silence or mistake in so many
 	gross          = 20  // … and one in so many, where the structure says that two contradict each other
 	enoughMistakes = 6   // that say what a model is worth
 	perEntry       = 40  // older entries that one is compared with
@@ -182,6 +184,7 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 		n.note("what was said of pairs could not be read: %v", err)
 		return
 	}
+	said.need = n.active / perProof
 	taken := map[string]bool{}
 	take := func(p *pair) bool {
 		h := p.hash(salt)
@@ -205,7 +208,7 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 	n.requests(ctx, func(yield func([]*pair) bool) {
 		for len(todo) > 0 && n.report.Cost.Calls-n.report.Cost.Read+said.calls < week {
 			loose, count := looseRequest, controls
-			if said.right < proof { // until the model has shown what it is worth
+			if said.right < max(proof, said.need) { // until the model has shown what it is worth
 				loose, count = min(looseRequest/2, (len(todo)+2)/3), looseRequest
 			}
 			batch := slices.Clone(todo[:min(loose, len(todo))])
@@ -235,14 +238,14 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 		return
 	}
 	for _, p := range pairs {
-		if p.verdict != "" && p.verdict != neither && (said.wrong+said.silent)*mistakes <= said.right {
+		if p.verdict != "" && p.verdict != neither && said.sound() {
 			n.more = true // it may be believed later
 		}
 		if !p.same || p.verdict != duplicate { // to put two together loses nothing
 			p.verdict = ""
 		}
 	}
-	if wrong := said.wrong + said.silent; wrong*mistakes > said.right {
+	if wrong := said.wrong + said.silent; !said.sound() {
 		n.note("the model was wrong about %d of %d pairs of which the answer is known, so it is believed only where the structure says the same", wrong, said.right+wrong)
 	}
 }
@@ -264,6 +267,7 @@ type said struct {
 	right, wrong int // controls
 	silent       int // controls of which it said nothing
 	calls        int // in the last seven days, but for those that read conversations
+	need         int // controls that a model of this memory must have been right about
 	left         int // entries that dreams put away in these days
 }
 
@@ -277,7 +281,12 @@ func (s said) verdict(p *pair, salt []byte) (verdict, bool) {
 }
 
 // proven reports whether the model is to be believed about loose pairs.
-func (s said) proven() bool { return s.right >= proof && (s.wrong+s.silent)*mistakes <= s.right }
+func (s said) proven() bool { return s.right >= max(proof, s.need) && s.sound() }
+
+// sound reports whether nothing speaks against believing the model about loose pairs.
+func (s said) sound() bool {
+	return s.wrong*mistakes <= s.right && (s.wrong+s.silent)*silences <= s.right
+}
 
 // disproven reports whether the model errs so often that it is not to be believed about
 // anything that takes a text out of use.

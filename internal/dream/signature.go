@@ -23,6 +23,7 @@ type signature struct {
 	turned    bool // … of which one is only what was left behind: sold the car and drives a van
 	hedged    bool // says that something may be, or depends
 	changed   bool // says that something is not as it was
+	adds      bool // says that something is so beside what was known
 	classes   []found
 	subject   int32   // whom or what it is about; -1 = the person whose memory it is, 0 = not known
 	keys      []int32 // what it is found by beside whom it is about; see kin.go
@@ -93,11 +94,14 @@ func (n *namer) number(s string) int32 {
 func (n *namer) sign(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: memory.PlainWords(e.Text)}
 	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
-	s.core = core(s.plain)
+	if s.core = core(s.plain); gradeA.MatchString(e.Text) {
+		s.core = s.plain
+	}
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
-	s.hedged = hedges.MatchString(low)
+	s.hedged = hedges.MatchString(low) || hedgesWide.MatchString(low)
 	s.changed = changes.MatchString(low) || changesWide.MatchString(low)
+	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
 	s.classes = classesOf(e.Text)
@@ -189,6 +193,45 @@ func core(plain string) string {
 	return strings.Join(slices.DeleteFunc(fields, func(w string) bool { return articles[w] }), " ")
 }
 
+// sameArticles reports whether a and b, of one core, have the same articles, or one of them
+// leaves out some. Another one, or one in another place, may say who does what to whom:
+// den Hund beißt der Mann, an Jens schreibt Karl, a Luca piace Elena.
+func sameArticles(a, b string) bool {
+	x, y := placed(a), placed(b)
+	if len(x) > len(y) {
+		x, y = y, x
+	}
+	same := 0
+	for _, p := range y {
+		switch {
+		case same < len(x) && x[same] == p:
+			same++
+		case caseless[p.word] && (p.before > 0 || len(p.word) > 2): // not to whom, which begins a text
+		default:
+			return false
+		}
+	}
+	return same == len(x)
+}
+
+// placed lists the articles of plain, each with how many other words stand before it.
+func placed(plain string) (out []place) {
+	n := 0
+	for w := range strings.FieldsSeq(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
+		if articles[w] {
+			out = append(out, place{w, n})
+		} else {
+			n++
+		}
+	}
+	return out
+}
+
+type place struct {
+	word   string
+	before int
+}
+
 func has(list []int32, x int32) bool {
 	_, there := slices.BinarySearch(list, x)
 	return there
@@ -262,7 +305,7 @@ func covers(b, a *signature) bool {
 		return len(memory.Lost(a.Text, b.Text)) == 0
 	}
 	if a.core == b.core {
-		return a.protected == b.protected
+		return a.protected == b.protected && sameArticles(a.plain, b.plain)
 	}
 	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra {
 		return false

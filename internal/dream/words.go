@@ -24,6 +24,7 @@ func anyOf(list string) *regexp.Regexp {
 
 var (
 	articles   = setOf(`a an the der die das den dem des ein eine einen einem einer eines`)
+	caseless   = setOf(`a an the die das ein eine`) // of these, those that do not say by themselves who does it to whom
 	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ", "there's ", "there is ", "’s", "'s", "’", "'")
 	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
 
@@ -39,10 +40,14 @@ var (
 
 	// What may be, was once, or depends on something.
 	hedges = anyOf(`or|if|unless|except|but|only|until|till|maybe|perhaps|might|may|could|would|should|seems?|probably|possibly|almost|nearly|think|thinks|thought|believes?|` +
-		`says|said|formerly|once|used to|ex|when|while|before|after|instead|wants?|wanted|plans?|planned|hopes?|wishes|considers?|considering|used|anymore|rather|` +
+		`says|said|formerly|once|used to|ex|when|while|before|after|instead|allegedly|suspected|suspicion|rumou?r|rumou?red|uncertain|questionable|disputed|supposedly|supposed|reportedly|apparently|presumably|unconfirmed|unclear|doubtful|doubts?|doubted|excepted|excepting|excluding|provided|apart from|other than|aside from|as long as|claims? that|wants?|wanted|plans?|planned|hopes?|wishes|considers?|considering|used|anymore|rather|` +
 		`oder|wenn|falls|außer|aber|nur|bis|vielleicht|eventuell|möglicherweise|könnte|würde|sollte|scheint|wohl|wahrscheinlich|fast|beinahe|glaubt|meint|sagt|früher|` +
-		`ehemals|einst|bevor|nachdem|statt|sondern|will|möchte|wollte|plant|hofft|überlegt|damals|während|als ob|` +
+		`ehemals|einst|bevor|nachdem|angeblich|verdacht|gerücht|vermutung|unsicher|fraglich|strittig|vermutlich|anscheinend|offenbar|scheinbar|mutmaßlich|womöglich|sofern|solange|vorausgesetzt|es sei denn|ausgenommen|abgesehen von|mit ausnahme|heißt es|zweifelt|bezweifelt|unklar|unbestätigt|vormals|statt|sondern|will|möchte|wollte|plant|hofft|überlegt|damals|während|als ob|` +
+		`soupçon|rumeur|incertaine?|autrefois|jadis|jusqu'(?:à|au|aux|en|ici)|hormis|excepté|à part|à moins|pourvu|tant que|paraît-il|semble|apparemment|probablement|éventuellement|prétendument|soi-disant|pourrait|devrait|lorsque|quand|avant|après|` +
+		`sospecha|rumor|dudos[oa]|incierto|excepto|salvo|hasta|a menos|siempre que|mientras|cuando|antes|después|antiguamente|quizá|tal vez|probablemente|posiblemente|supuestamente|aparentemente|podría|debería|parece|dicen|solamente|únicamente|` +
+		`sospetto|incert[oa]|presunt[oa]|tranne|eccetto|fino (?:a|al|alla|allo|ad)|finché|a meno|purché|quando|mentre|prima|dopo|una volta|un tempo|in passato|anzi|però|soltanto|magari|probabilmente|presumibilmente|apparentemente|potrebbe|dovrebbe|sembra|pare|dicono|` +
 		`ou|s'il|si (?:je|tu|elle|on|nous|vous|no|non|il|la|le|hay|puede|quiere|può|vuole)|sauf|mais|seulement|peut-être|o|pero|sólo|solo|quizás|forse|ma|se (?:non|il|la|può|vuole|fa|è)|mas|só|talvez|или|если|но|только|возможно`)
+	hedgesWide = regexp.MustCompile(`かもしれ|たぶん|多分|おそらく|らしい|だろう|でしょう|もし|以外|を除|未定|未確認|予定|以前|かつて|可能|也许|或许|大概|据说|听说|好像|除了|除非|如果|要是|未确认|待定|打算|曾经|直到`)
 
 	// What says that something is not as it was. Also adds, and changes nothing.
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
@@ -57,6 +62,9 @@ var (
 		`теперь|сейчас|недавно|больше не|переехал\p{L}*|сменил\p{L}*|новый|новая|новое|стал\p{L}*`)
 	changesWide = regexp.MustCompile(`现在|現在|最近|搬到|搬家|换|換|改|新的|不再|辞职|离婚|引っ越|移った|変え|変わ|辞め|やめ|新しい|転職|今は|になった`)
 
+	// What says that something is so beside what was said before.
+	adds = anyOf(`also|too|as well|besides|additionally|in addition|auch|außerdem|zusätzlich|daneben|nebenbei|ebenfalls|obendrein|aussi|également|en plus|en outre|también|además|asimismo|anche|inoltre|também|além disso|тоже|также`)
+
 	// What tells of something that happened.
 	event = regexp.MustCompile(`(?:^| )(?:has|have|was|were|\p{L}+ed)(?: |$)|(?:^| )(?:hat|habe|haben|ist|bin|sind|wurde|wurden) .*\p{L}{3}(?:t|en)(?: |$)`)
 
@@ -68,15 +76,17 @@ var (
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
+	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
 	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
-	endings = anyOf(`left|quit|quits|sold|resigned|retired|retrained|moved house|moved out|gave up|given up|split up|broke up|broken up|stepped down|dropped|ditched|traded in|got rid of|packed (?:\p{L}+ )?up|moved (?:away|on|off)|walked out|checked out|cancelled|changed|switched|separated from|divorced|` +
-		`verlassen|gekündigt|verkauft|getrennt|gewechselt|aufgehört|aufgegeben|abgegeben|umgezogen|weggezogen|ausgezogen|abgeschafft|hingeworfen|umgeschult|geändert|ausgetreten|` +
-		`quitté|vendu|démissionné|changé|déménagé|séparée?|divorcé|reconvertie?|arrêté|abandonné|résilié|` +
-		`vendi[oó]|vendido|dej[oó]|dejado|cambi[oó]|cambiado|renunci[oó]|abandon[oó]|abandonado|separ[oó]|separado|mud[oó]|mudado|` +
+	endings = anyOf(`left|quit|quits|sold|resigned|retired|retrained|moved house|moved out|gave up|given up|split up|broke up|broken up|stepped down|dropped|ditched|traded in|got rid of|packed (?:\p{L}+ )?up|moved (?:away|on|off)|walked out|checked out|cancelled|changed|switched|swapped|outgr[eo]wn?|handed (?:in|over|back)|given back|gave back|put off|postponed|rescheduled|separated from|divorced|` +
+		`verlassen|gekündigt|verkauft|getrennt|gewechselt|aufgehört|aufgegeben|abgegeben|umgezogen|weggezogen|ausgezogen|abgeschafft|hingeworfen|umgeschult|geändert|ausgetreten|verschoben|vertagt|verlegt|getauscht|eingetauscht|umgestiegen|zurückgegeben|verschenkt|` +
+		`quitté|vendu|démissionné|changé|déménagé|séparée?|divorcé|reconvertie?|arrêté|abandonné|résilié|reportée?|rendue?|échangée?|` +
+		`vendi[oó]|vendido|dej[oó]|dejado|cambi[oó]|cambiado|renunci[oó]|abandon[oó]|abandonado|separ[oó]|separado|mud[oó]|mudado|aplaz[oó]|aplazado|devolvi[oó]|devuelto|` +
 		`vendeu|vendido|deixou|largou|trocou|mudou|mudou-se|separou-se|demitiu-se|abandonou|` +
-		`lasciat[oa]|vendut[oa]|cambiat[oa]|smesso|abbandonat[oa]|separat[oa]|trasferit[oa]|` +
+		`lasciat[oa]|vendut[oa]|cambiat[oa]|smesso|abbandonat[oa]|separat[oa]|trasferit[oa]|rinviat[oa]|rimandat[oa]|spostat[oa]|restituit[oa]|scambiat[oa]|` +
 		`продал\p{L}*|бросил\p{L}*|сменил\p{L}*|уш[её]л|ушла|уволил\p{L}*|расстал\p{L}*|развел\p{L}*|переехал\p{L}*`)
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
 
@@ -124,7 +134,7 @@ func negations(low string) int {
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
+	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
 }
 
 // isTurn reports whether text, which says two things, first says what came to an end and

@@ -102,6 +102,7 @@ func (w *world) answer(who string, a attribute) []*fact {
 // say adds a fact in one or more of its wordings.
 func (w *world) say(who, key, value, source string, wordings []string, at time.Time) *fact {
 	text := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+	first := string([]rune(text)[:1])
 	f := &fact{key: key, text: text, at: at}
 	w.facts = append(w.facts, f)
 	subject := ""
@@ -121,11 +122,11 @@ func (w *world) say(who, key, value, source string, wordings []string, at time.T
 	case 3:
 		add("  "+text, hours(), source)
 	case 4:
-		add(strings.ToUpper(text[:1])+text[1:]+" .", hours(), "harvest")
+		add(strings.ToUpper(first)+text[len(first):]+" .", hours(), "harvest")
 	case 5, 6, 7, 8, 9, 10:
 		other := fill(wordings[w.rng.IntN(len(wordings))], who, value)
 		if other == text {
-			other = strings.ToLower(text[:1]) + text[1:] + " !"
+			other = strings.ToLower(first) + text[len(first):] + " !"
 		}
 		add(other+".", hours(), "harvest")
 	}

@@ -1,0 +1,92 @@
+package dream
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWhoToWhom: articles, and prepositions that look like some, say who does what to whom;
+// to leave out one that says nothing makes no difference.
+func TestWhoToWhom(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"Der Wirt vertritt den Hausmeister.", "Den Wirt vertritt der Hausmeister.", false},
+		{"Den Jens mag Gisela.", "Jens mag Gisela.", false},
+		{"Die Mutter hilft der Tochter", "Der Mutter hilft die Tochter", false},
+		{"Jens schreibt an Karla", "An Jens schreibt Karla", false},
+		{"A Luca piace Elena.", "Luca piace a Elena.", false},
+		{"A Pedro llama Ana", "Pedro llama a Ana", false},
+		{"A Pedro llama Ana", "Pedro llama Ana", false},
+		{"Take vitamin A", "Take vitamin", false},
+		{"The key opens door A.", "The key opens door.", false},
+		{"Rosie had her hepatitis A jab", "Rosie had her hepatitis jab", false},
+		{"Mila isst das Brot", "Mila isst Brot", true},
+		{"Die Vermieterin wohnt im Birkenweg 7", "Vermieterin wohnt im Birkenweg 7", true},
+		{"Hazel has a blue car", "Hazel has blue car", true},
+		{"Please remember that the heating is off", "The heating is off", true},
+	} {
+		s := signed(c.a, c.b)
+		if covers(s[0], s[1]) != c.want || covers(s[1], s[0]) != c.want {
+			t.Errorf("%q and %q say the same: %v", c.a, c.b, !c.want)
+		}
+	}
+	if got, k := contradict("Hazel is older than Owen.", "Owen isn't older than Hazel."); got {
+		t.Errorf("both hold: %+v", k)
+	}
+}
+
+// TestSaidAgainWithout: what is newer and says less is not said by what is older and says
+// more, which may have taken back just what was said again since.
+func TestSaidAgainWithout(t *testing.T) {
+	n := &night{gone: map[string]bool{}, refused: map[[2]string]bool{}}
+	for _, more := range []string{"Lotte hilft beim Basar (abgesagt)", "Lotte hilft beim Basar: fällt aus", "Lotte hilft beim Basar, am Grill"} {
+		s := signed("Lotte hilft beim Basar", more)
+		for _, days := range []int{-1, 0, 1} {
+			s[1].ObservedAt = time.Date(2025, 3, 10+days, 9, 0, 0, 0, time.UTC)
+			s[0].ObservedAt = time.Date(2025, 3, 10, 9, 0, 0, 0, time.UTC)
+			if got := n.mayMerge(s[0], s[1]); got != (days >= 0) {
+				t.Errorf("%s, %d days after: %v", more, days, got)
+			}
+		}
+	}
+	s := signed("Lotte hilft beim Basar", "Lotte hilft beim Basar!")
+	s[0].ObservedAt = s[0].ObservedAt.AddDate(1, 0, 0)
+	if !n.mayMerge(s[0], s[1]) || !n.mayMerge(s[1], s[0]) {
+		t.Error("the same words are parted by their dates")
+	}
+}
+
+// TestDoubtAndLimits: what says that something is doubtful, or not always so, is known in
+// the languages that a conversation can begin in.
+func TestDoubtAndLimits(t *testing.T) {
+	for is, tails := range map[string][]string{
+		"The shop opens on Mondays":       {", allegedly", " (rumour)", " (unconfirmed)", ", apart from July", ", excluding holidays", ", as long as Rosie is there"},
+		"Der Laden öffnet montags":        {", angeblich", " (unbestätigt)", ", ausgenommen im Juli", ", sofern Lotte da ist", ", es sei denn es regnet", ", heißt es", " (Gerücht)"},
+		"Le magasin ouvre le lundi":       {", paraît-il", " (rumeur)", ", hormis en juillet", ", jusqu'en mai", ", pourvu que Luc soit là"},
+		"La tienda abre los lunes":        {", dicen", " (rumor)", ", salvo en julio", ", excepto en julio", ", hasta mayo", ", siempre que esté Ana"},
+		"La bottega apre di lunedì":       {", dicono", " (sospetto)", ", tranne a luglio", ", eccetto a luglio", ", fino a maggio", ", purché ci sia Luca"},
+		"美咲は来る":                           {" (未定)", "、たぶん", " (予定)"},
+		"小王来北京":                           {" (待定)", " (听说)", ",除了夏天"},
+		"Anna works at the parish office": {", reportedly", ", other than in July"},
+	} {
+		for _, tail := range tails {
+			if s := signed(is, is+tail); covers(s[1], s[0]) || s[0].hedged {
+				t.Errorf("%s%s", is, tail)
+			}
+		}
+	}
+}
+
+// TestBeside: what is so too takes the place of nothing.
+func TestBeside(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Anna works for Siemens.", "Anna also works for Bosch."}, {"Anna arbeitet bei Siemens.", "Anna arbeitet auch bei Bosch."},
+		{"Anna trabaja en Siemens.", "Anna también trabaja en Bosch."}, {"Anna vive a Pisa.", "Anna vive anche a Bari."}, {"Anna habite à Lyon.", "Anna habite aussi à Lille."},
+	} {
+		if got, k := contradict(c[0], c[1]); got {
+			t.Errorf("%q and %q: %+v", c[0], c[1], k)
+		}
+	}
+}

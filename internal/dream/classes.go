@@ -103,11 +103,11 @@ type conflict struct {
 // conflicting reports whether a and b give different answers to one question, or say
 // that the same is so and is not so.
 func conflicting(a, b *signature) (conflict, bool) {
-	if a.compound || b.compound || !together(a, b) {
+	if a.compound || b.compound || !together(a, b) || otherPersons(a, b) {
 		return conflict{}, false
 	}
 	if a.negative != b.negative {
-		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b)
+		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b) && (a.protectedNames() != "" || !nobody(a, b))
 	}
 	if a.negative || a.hedged || b.hedged {
 		return conflict{}, false
@@ -156,6 +156,9 @@ func (c *class) compare(a, b *signature) (conflict, bool) {
 		if words++; t.name {
 			out.about = append(out.about, t.stem)
 		}
+	}
+	if words == 0 && nobody(a, b) {
+		return conflict{}, false
 	}
 	out.self = out.self || ofThings[c.name] && len(out.about) == 0 && words > 1 // the garage door's code
 	return out, out.self || len(out.about) > 0

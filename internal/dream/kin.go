@@ -3,6 +3,7 @@ package dream
 import (
 	"cmp"
 	"math/bits"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,9 @@ const (
 	longSubject = 1000 // a subject with more entries is no help to find two that belong together
 	kinShared   = 2    // stems that two entries of different subjects share at least
 )
+
+// kana are endings of what is written in kanji, more than words.
+var kana = regexp.MustCompile(`^\p{Hiragana}+$`)
 
 // kin finds for an entry those that are about the same person, thing or question. What
 // few entries have in common weighs more than what many have: "the cleaner" is no name,
@@ -25,13 +29,14 @@ type kin struct {
 
 func (n *night) kin(all []*signature) *kin {
 	k := &kin{all: all, lists: map[int32][]int32{}, seen: make([]int32, len(all)), weight: make([]int, len(all)), shared: make([]int32, len(all))}
+	subjects := headWords(all)
 	for i, s := range all {
 		s.keys, s.whose = nil, nil
 		for j, t := range s.tokens {
 			switch {
-			case (t.name || j == 0 && !t.small) && !hasDigit(t.text): // whatever language its stem is of
+			case (t.name || j == 0 && !t.small || subjects[t.text]) && !hasDigit(t.text): // whatever language its stem is of
 				s.whose = append(s.whose, n.names.name(t.text))
-			case !t.small && !asides[t.text]:
+			case !t.small && !asides[t.text] && !kana.MatchString(t.text):
 				s.keys = append(s.keys, t.stem)
 			}
 		}
@@ -52,6 +57,23 @@ func (n *night) kin(all []*signature) *kin {
 		}
 	}
 	return k
+}
+
+// headWords are the words that stand at the beginning of most of what they are said in:
+// whom people write of who write no capital letters ("oops samir's birthday is in june").
+func headWords(all []*signature) map[string]bool {
+	first, times, out := map[string]int{}, map[string]int{}, map[string]bool{}
+	for _, s := range all {
+		for j, t := range s.tokens {
+			if times[t.text]++; j == 0 && !t.small {
+				first[t.text]++
+			}
+		}
+	}
+	for w, n := range first {
+		out[w] = n > 2 && 4*n >= 3*times[w]
+	}
+	return out
 }
 
 // of lists what may belong to all[i], each with what both have in common.

@@ -28,6 +28,7 @@ type signature struct {
 	keys      []int32 // what it is found by beside whom it is about; see kin.go
 	whose     []int32 // the names in it
 	self      bool    // is about the person whose memory it is
+	persons   persons // of whom it speaks without a name
 }
 
 // token is a word in its place.
@@ -101,8 +102,12 @@ func (n *namer) sign(e memory.Entry) signature {
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
 	s.classes = classesOf(e.Text)
-	s.self = selfWords.MatchString(low)
+	s.persons = personsOf(low)
 	s.tokens = n.tokens(e.Text)
+	s.self = selfWords.MatchString(low)
+	if slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" }) {
+		s.self, s.persons = true, s.persons|firstPerson
+	}
 	if s.changed && len(s.classes) == 1 && s.classes[0].class == classes[0] {
 		markFormer(s.tokens)
 	}

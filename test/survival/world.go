@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // fact is something that was said and is true, or was until another took its place.
@@ -48,13 +50,24 @@ func build(s set, seed uint64) *world {
 		}
 		w.compounds(who, said)
 	}
+	for _, a := range s.self {
+		w.answer("", a)
+	}
 	w.rng.Shuffle(len(w.entries), func(i, j int) { w.entries[i], w.entries[j] = w.entries[j], w.entries[i] })
 	return w
 }
 
 // fill puts who and value into a wording.
-func fill(wording, who, value string) string {
-	return strings.NewReplacer("{p}", who, "{v}", value).Replace(wording)
+func fill(wording, who, value, before string) string {
+	v, x, ok := strings.Cut(value, "|")
+	if !ok {
+		x = v
+	}
+	o, y, ok := strings.Cut(before, "|")
+	if !ok {
+		y = o
+	}
+	return strings.NewReplacer("{p}", who, "{v}", v, "{w}", x, "{o}", o, "{x}", y).Replace(wording)
 }
 
 // value is the next value of a, never the same as one of others.
@@ -84,24 +97,32 @@ func (w *world) answer(who string, a attribute) []*fact {
 		if a.each > 0 || len(a.not) > 0 {
 			key += " " + v
 		}
-		f := w.say(who, key, v, source, a.say, at)
+		f := w.say(who, key, v, "", source, a.say, at)
 		out = append(out, f)
 		switch {
 		case len(a.update) > 0 && w.rng.IntN(9) == 0:
 			f.old = true
 			later := at.AddDate(0, 0, 20+w.rng.IntN(90))
-			out = append(out, w.say(who, key, w.value(a, values), source, a.update, later))
+			next := w.value(a, values)
+			g := w.say(who, key, next, v, source, a.update, later)
+			out = append(out, g)
+			if a.again && w.rng.IntN(2) == 0 {
+				g.old = true
+				out = append(out, w.say(who, key, w.value(a, append(values, next)), next, source, a.update, later.AddDate(0, 0, 20+w.rng.IntN(40))))
+			}
 		case len(a.not) > 0 && w.rng.IntN(6) == 0:
 			f.old = true
-			out = append(out, w.say(who, key, v, source, a.not, at.AddDate(0, 0, 20+w.rng.IntN(90))))
+			out = append(out, w.say(who, key, v, "", source, a.not, at.AddDate(0, 0, 20+w.rng.IntN(90))))
 		}
 	}
 	return out
 }
 
 // say adds a fact in one or more of its wordings.
-func (w *world) say(who, key, value, source string, wordings []string, at time.Time) *fact {
-	text := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+func (w *world) say(who, key, value, before, source string, wordings []string, at time.Time) *fact {
+	text := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
+	end := cmp.Or(w.set.end, ".")
+	_, first := utf8.DecodeRuneInString(text)
 	f := &fact{key: key, text: text, at: at}
 	w.facts = append(w.facts, f)
 	subject := ""
@@ -111,23 +132,23 @@ func (w *world) say(who, key, value, source string, wordings []string, at time.T
 	add := func(text string, after time.Duration, source string) {
 		w.entries = append(w.entries, entry{text, source, subject, at.Add(after), []*fact{f}})
 	}
-	add(text+".", 0, source)
+	add(text+end, 0, source)
 	hours := func() time.Duration { return time.Duration(1+w.rng.IntN(300)) * time.Hour }
 	switch w.rng.IntN(20) {
 	case 0, 1:
-		add(text+".", hours(), "harvest")
+		add(text+end, hours(), "harvest")
 	case 2:
 		add(text+"!", hours(), "harvest")
 	case 3:
 		add("  "+text, hours(), source)
 	case 4:
-		add(strings.ToUpper(text[:1])+text[1:]+" .", hours(), "harvest")
+		add(strings.ToUpper(text[:first])+text[first:]+" "+end, hours(), "harvest")
 	case 5, 6, 7, 8, 9, 10:
-		other := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+		other := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
 		if other == text {
-			other = strings.ToLower(text[:1]) + text[1:] + " !"
+			other = strings.ToLower(text[:first]) + text[first:] + " !"
 		}
-		add(other+".", hours(), "harvest")
+		add(other+end, hours(), "harvest")
 	}
 	return f
 }
@@ -145,7 +166,7 @@ func (w *world) compounds(who string, said []*fact) {
 	if a == b {
 		return
 	}
-	text := fmt.Sprintf(w.set.join, a.text, b.text) + "."
+	text := fmt.Sprintf(w.set.join, a.text, b.text) + cmp.Or(w.set.end, ".")
 	if w.rng.IntN(2) == 0 {
 		a.wide = true
 		w.entries = slices.DeleteFunc(w.entries, func(e entry) bool { return e.facts[0] == a && len(e.facts) == 1 })

@@ -13,8 +13,9 @@ const (
 	kinShared   = 2    // stems that two entries of different subjects share at least
 )
 
-// kana are endings of what is written in kanji, more than words.
-var kana = regexp.MustCompile(`^\p{Hiragana}+$`)
+// slight are kana, which are endings in Japanese, and a Han character alone is there in its pairs as well.
+// Counted all, they would make two codes of two people more alike than two jobs of one.
+var slight = regexp.MustCompile(`^(?:\p{Hiragana}+|\p{Han})$`)
 
 // kin finds for an entry those that are about the same person, thing or question. What
 // few entries have in common weighs more than what many have: "the cleaner" is no name,
@@ -36,7 +37,7 @@ func (n *night) kin(all []*signature) *kin {
 			switch {
 			case (t.name || j == 0 && !t.small || subjects[t.text]) && !hasDigit(t.text): // whatever language its stem is of
 				s.whose = append(s.whose, n.names.name(t.text))
-			case !t.small && !asides[t.text] && !kana.MatchString(t.text):
+			case !t.small && !asides[t.text] && !slight.MatchString(t.text):
 				s.keys = append(s.keys, t.stem)
 			}
 		}

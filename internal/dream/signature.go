@@ -133,7 +133,7 @@ func unique(list []int32) []int32 {
 func (n *namer) tokens(text string) []token {
 	var out []token
 	parted := false
-	for i, piece := range pieces(shortened.ReplaceAllString(text, "$1$2")) {
+	for i, piece := range pieces(unshorten(text)) {
 		parted = parted || i > 0
 		for _, w := range memory.Words(piece) {
 			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small && w.Text != "like", name: w.Name, after: parted}
@@ -258,7 +258,8 @@ func together(a, b *signature) bool {
 
 // covers reports whether b says all that a says, as can be seen without
 // understanding either: in the same words, or in the same words and, parted from
-// them by a sign, a few more that take nothing back.
+// them by a sign, a few more that take nothing back. What was said again after those
+// (the medicine, cancelled; the medicine) holds: any word may have taken it back.
 func covers(b, a *signature) bool {
 	if a.negative != b.negative || !a.ValidTo.Equal(b.ValidTo) || !a.ValidFrom.Equal(b.ValidFrom) || a.core == "" {
 		return false
@@ -269,7 +270,7 @@ func covers(b, a *signature) bool {
 	if a.core == b.core {
 		return a.protected == b.protected
 	}
-	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra {
+	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra || a.Since().After(b.Since()) {
 		return false
 	}
 	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")

@@ -35,7 +35,7 @@ var (
 		`[a-z]+n't|no longer|not any ?more|` +
 		`nicht|kein|keine|keinen|keinem|keiner|keines|nie|niemals|niemand|nichts|ohne|kaum|hasst|hasse|aufgehört|` +
 		`keinerlei|niemanden|niemandem|nirgends|weder|pas|jamais|sans|aucune?|rien|nunca|jamás|sin|ningún|ninguna|ninguno|nadie|nada|tampoco|não|ninguém|nenhuma?|deixou de|non|senza|niente|nulla|nessun[oa]?|не|нет|без|никогда|никто|ничего`)
-	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし`)
+	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし|なくな|やめ(?:た|まし)|停止`)
 
 	// What may be, was once, or depends on something.
 	hedges = anyOf(`or|if|unless|except|but|only|until|till|maybe|perhaps|might|may|could|would|should|seems?|probably|possibly|almost|nearly|think|thinks|thought|believes?|` +
@@ -123,16 +123,27 @@ func negations(low string) int {
 	}
 }
 
+// unshorten takes away the full stops of abbreviations, also of several in a row (Dr. med. Roth).
+func unshorten(text string) string {
+	for {
+		next := shortened.ReplaceAllString(text, "$1$2")
+		if next == text {
+			return text
+		}
+		text = next
+	}
+}
+
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
+	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(unshorten(text))
 }
 
 // isTurn reports whether text, which says two things, first says what came to an end and
 // then what is so instead, of the same person: nobody is named a second time.
 func isTurn(text, low string) bool {
 	at := both.FindAllStringIndex(low, -1)
-	if len(at) != 1 || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2")) {
+	if len(at) != 1 || sentences.MatchString(unshorten(text)) {
 		return false
 	}
 	first, rest := low[:at[0][0]+1], strings.Fields(low[at[0][1]-1:])

@@ -58,6 +58,9 @@ func TestTwoThings(t *testing.T) {
 		{"Tel. Tochter von Hr. Brandt, Zi. 12: 4711", false, false},
 		{"Fam. Celik kommt am 3. Okt. 2024.", false, false},
 		{"Prof. Dr. med. Roth wohnt in Ulm.", false, false},
+		{"王伟不喝酒，另外王伟住在上海", true, false},
+		{"田中さんは教師です、それと車はフィットです", true, false},
+		{"王伟把大众卖了，现在开丰田", false, false},
 		{"Fr. Albers wohnt in Ulm. Hr. Albers wohnt in Köln.", true, false},
 	} {
 		if s := signed(c.text)[0]; s.compound != c.compound || s.turned != c.turned {

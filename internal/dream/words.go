@@ -69,6 +69,7 @@ var (
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
+	bothWide  = regexp.MustCompile(`另外|还有|還有|以及|并且|並且|而且|それと|そして|それから|および|ならびに`)
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
 	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|fr|hr|hrn|frl|fam|med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
@@ -136,7 +137,7 @@ func unshorten(text string) string {
 
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(low, " ")) || sentences.MatchString(unshorten(text))
+	return both.MatchString(couples.ReplaceAllString(low, " ")) || bothWide.MatchString(low) || sentences.MatchString(unshorten(text))
 }
 
 // isTurn reports whether text, which says two things, first says what came to an end and

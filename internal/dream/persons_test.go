@@ -19,6 +19,7 @@ func TestOtherPersons(t *testing.T) {
 		{"Lui vive a Roma", "Lei vive a Milano adesso", false},
 		{"Il vit à Lyon", "Elle vit à Paris maintenant", false},
 		{"I like tea.", "He doesn't like tea.", false},
+		{"He likes tea.", "He doesn't like tea.", false},
 		{"Mia wohnt in Ulm.", "Ich wohne jetzt in Köln.", false},
 		{"mia lives in Bath.", "I live in Derby now.", false},
 		{"Mia lives in Bath.", "Mia's moved to Derby.", true},

@@ -71,7 +71,7 @@ var (
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
 	bothWide  = regexp.MustCompile(`另外|还有|還有|以及|并且|並且|而且|それと|そして|それから|および|ならびに`)
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
-	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|fr|hr|hrn|frl|fam|med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
+	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
 	endings = anyOf(`left|quit|quits|sold|resigned|retired|retrained|moved house|moved out|gave up|given up|split up|broke up|broken up|stepped down|dropped|ditched|traded in|got rid of|packed (?:\p{L}+ )?up|moved (?:away|on|off)|walked out|checked out|cancelled|changed|switched|separated from|divorced|` +
 		`verlassen|gekündigt|verkauft|getrennt|gewechselt|aufgehört|aufgegeben|abgegeben|umgezogen|weggezogen|ausgezogen|abgeschafft|hingeworfen|umgeschult|geändert|ausgetreten|` +

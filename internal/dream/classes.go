@@ -125,7 +125,10 @@ func conflicting(a, b *signature) (conflict, bool) {
 
 // sameNames reports whether a and b have the same names and numbers: a stem may be
 // shared by two of them.
-func sameNames(a, b *signature) bool { return a.protectedNames() == b.protectedNames() }
+func sameNames(a, b *signature) bool {
+	verb := func(t token) bool { return !t.small }
+	return a.protectedNames() == b.protectedNames() && a.smallNames(verb) == b.smallNames(verb)
+}
 
 func (s *signature) protectedNames() string {
 	var names []string
@@ -145,6 +148,9 @@ func (c *class) compare(a, b *signature) (conflict, bool) {
 	}
 	y, ok := c.answer(b, a)
 	if !ok || sort(x.words) != sort(y.words) {
+		return conflict{}, false
+	}
+	if asks := func(t token) bool { return c.words[t.text] }; a.smallNames(asks) != b.smallNames(asks) {
 		return conflict{}, false
 	}
 	out := conflict{class: c.name, a: x.words, b: y.words, self: a.Subject != "" || a.self && b.self || x.start == 0 && y.start == 0}

@@ -3,6 +3,8 @@ package dream
 import (
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // persons are of whom a text speaks without a name, a bit for each.
@@ -67,3 +69,25 @@ func otherPersons(a, b *signature) bool {
 // nobody reports whether it cannot be told from either whom it is about: a he, of whom
 // neither the text nor its subject has a name.
 func nobody(a, b *signature) bool { return a.Subject == "" && (a.persons|b.persons)&somebody != 0 }
+
+// noNames are small words that begin a sentence and are nobody's name there, beside those
+// for persons, articles and asides: those of languages that put them before each noun, and
+// what stands before a participle.
+var noNames = setOf(`el la le il lo los las les gli un una une uno this that these those it it's dieser diese dieses es das cette ce questo questa esto esta este
+has have had is are was were am been ist bin hat habe haben sind wurde ha ho he è sono est suis ai está es si se ab am as bis da im zum zur`)
+
+// smallNames are the names in s that are small words of some language (Sue, Per, Al): at
+// the beginning right before a word that next knows, or with a capital letter elsewhere.
+func (s *signature) smallNames(next func(token) bool) string {
+	var out []string
+	for i, t := range s.tokens {
+		if !t.small || personWords[t.text] != 0 || articles[t.text] || asides[t.text] || noNames[t.text] {
+			continue
+		}
+		first, size := utf8.DecodeRuneInString(t.text)
+		if i == 0 && len(s.tokens) > 1 && !s.tokens[1].after && next(s.tokens[1]) || i > 0 && strings.Contains(s.Text, " "+string(unicode.ToUpper(first))+t.text[size:]) {
+			out = append(out, t.text)
+		}
+	}
+	return strings.Join(out, " ")
+}

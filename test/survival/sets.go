@@ -1,8 +1,7 @@
 package main
 
 // attribute is a question about a person, with the ways in which it is answered: {p}
-// is the person, {v} the answer, {o} the answer before; {w} and {x} are those in their
-// other spelling ("3|three").
+// is the person, {v} the answer, {o} the one before.
 type attribute struct {
 	name   string
 	values []string // "%d" in one is a number of its own each time
@@ -21,7 +20,6 @@ type set struct {
 	attrs  []attribute
 	join   string      // two sentences become one entry
 	self   []attribute // of who writes, in the first person
-	end    string      // closes a sentence; none = "."
 }
 
 var people = []string{

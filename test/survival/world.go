@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -57,17 +56,9 @@ func build(s set, seed uint64) *world {
 	return w
 }
 
-// fill puts who and value into a wording.
+// fill puts who, value and the one before into a wording.
 func fill(wording, who, value, before string) string {
-	v, x, ok := strings.Cut(value, "|")
-	if !ok {
-		x = v
-	}
-	o, y, ok := strings.Cut(before, "|")
-	if !ok {
-		y = o
-	}
-	return strings.NewReplacer("{p}", who, "{v}", v, "{w}", x, "{o}", o, "{x}", y).Replace(wording)
+	return strings.NewReplacer("{p}", who, "{v}", value, "{o}", before).Replace(wording)
 }
 
 // value is the next value of a, never the same as one of others.
@@ -121,7 +112,6 @@ func (w *world) answer(who string, a attribute) []*fact {
 // say adds a fact in one or more of its wordings.
 func (w *world) say(who, key, value, before, source string, wordings []string, at time.Time) *fact {
 	text := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
-	end := cmp.Or(w.set.end, ".")
 	_, first := utf8.DecodeRuneInString(text)
 	f := &fact{key: key, text: text, at: at}
 	w.facts = append(w.facts, f)
@@ -132,23 +122,23 @@ func (w *world) say(who, key, value, before, source string, wordings []string, a
 	add := func(text string, after time.Duration, source string) {
 		w.entries = append(w.entries, entry{text, source, subject, at.Add(after), []*fact{f}})
 	}
-	add(text+end, 0, source)
+	add(text+".", 0, source)
 	hours := func() time.Duration { return time.Duration(1+w.rng.IntN(300)) * time.Hour }
 	switch w.rng.IntN(20) {
 	case 0, 1:
-		add(text+end, hours(), "harvest")
+		add(text+".", hours(), "harvest")
 	case 2:
 		add(text+"!", hours(), "harvest")
 	case 3:
 		add("  "+text, hours(), source)
 	case 4:
-		add(strings.ToUpper(text[:first])+text[first:]+" "+end, hours(), "harvest")
+		add(strings.ToUpper(text[:first])+text[first:]+" .", hours(), "harvest")
 	case 5, 6, 7, 8, 9, 10:
 		other := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
 		if other == text {
 			other = strings.ToLower(text[:first]) + text[first:] + " !"
 		}
-		add(other+end, hours(), "harvest")
+		add(other+".", hours(), "harvest")
 	}
 	return f
 }
@@ -166,7 +156,7 @@ func (w *world) compounds(who string, said []*fact) {
 	if a == b {
 		return
 	}
-	text := fmt.Sprintf(w.set.join, a.text, b.text) + cmp.Or(w.set.end, ".")
+	text := fmt.Sprintf(w.set.join, a.text, b.text) + "."
 	if w.rng.IntN(2) == 0 {
 		a.wide = true
 		w.entries = slices.DeleteFunc(w.entries, func(e entry) bool { return e.facts[0] == a && len(e.facts) == 1 })

@@ -103,11 +103,11 @@ type conflict struct {
 // conflicting reports whether a and b give different answers to one question, or say
 // that the same is so and is not so.
 func conflicting(a, b *signature) (conflict, bool) {
-	if a.compound || b.compound || !together(a, b) {
+	if a.compound || b.compound || !together(a, b) || otherPersons(a, b) {
 		return conflict{}, false
 	}
 	if a.negative != b.negative {
-		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b)
+		return conflict{class: "negation"}, len(a.content) > 1 && slices.Equal(a.content, b.content) && sameNames(a, b) && (len(a.protectedNames()) > 0 || !nobody(a, b))
 	}
 	if a.negative || a.hedged || b.hedged || b.adds {
 		return conflict{}, false
@@ -125,7 +125,10 @@ func conflicting(a, b *signature) (conflict, bool) {
 
 // sameNames reports whether a and b have the same names and numbers: a stem may be
 // shared by two of them. Their order counts: who is older than Ben is not who Ben is older than.
-func sameNames(a, b *signature) bool { return slices.Equal(a.protectedNames(), b.protectedNames()) }
+func sameNames(a, b *signature) bool {
+	verb := func(t token) bool { return !t.small }
+	return slices.Equal(a.protectedNames(), b.protectedNames()) && a.smallNames(verb) == b.smallNames(verb)
+}
 
 func (s *signature) protectedNames() (names []string) {
 	for _, t := range s.tokens {
@@ -145,6 +148,9 @@ func (c *class) compare(a, b *signature) (conflict, bool) {
 	if !ok || sort(x.words) != sort(y.words) {
 		return conflict{}, false
 	}
+	if asks := func(t token) bool { return c.words[t.text] }; a.smallNames(asks) != b.smallNames(asks) {
+		return conflict{}, false
+	}
 	out := conflict{class: c.name, a: x.words, b: y.words, self: a.Subject != "" || a.self && b.self || x.start == 0 && y.start == 0}
 	words := 0
 	for i, t := range a.tokens {
@@ -154,6 +160,9 @@ func (c *class) compare(a, b *signature) (conflict, bool) {
 		if words++; t.name {
 			out.about = append(out.about, t.stem)
 		}
+	}
+	if words == 0 && nobody(a, b) {
+		return conflict{}, false
 	}
 	out.self = out.self || ofThings[c.name] && len(out.about) == 0 && words > 1 // the garage door's code
 	return out, out.self || len(out.about) > 0

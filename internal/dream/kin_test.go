@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"slices"
 	"testing"
 
 	"reverie/internal/memory"
@@ -56,6 +57,14 @@ func TestTwoThings(t *testing.T) {
 		{"Anna ist mit dem Auto unterwegs, und zwar fährt Anna einen Polo.", false, false},
 		{"Anna: Anschrift: Kirchstr. 2a", false, false},
 		{"Anna lives in Kirchdorf. 2 dogs live there.", true, false},
+		{"Fr. Albers wohnt in Ulm.", false, false},
+		{"Tel. Tochter von Hr. Brandt, Zi. 12: 4711", false, false},
+		{"Fam. Celik kommt am 3. Okt. 2024.", false, false},
+		{"Prof. Dr. med. Roth wohnt in Ulm.", false, false},
+		{"王伟不喝酒，另外王伟住在上海", true, false},
+		{"田中さんは教師です、それと車はフィットです", true, false},
+		{"王伟把大众卖了，现在开丰田", false, false},
+		{"Fr. Albers wohnt in Ulm. Hr. Albers wohnt in Köln.", true, false},
 	} {
 		if s := signed(c.text)[0]; s.compound != c.compound || s.turned != c.turned {
 			t.Errorf("%q: %v, %v", c.text, s.compound, s.turned)
@@ -90,6 +99,44 @@ func TestKin(t *testing.T) {
 		if got[f.texts[0]] != f.old {
 			t.Errorf("%q is superseded: %v", f.texts[0], got[f.texts[0]])
 		}
+	}
+}
+
+// related counts what is seen to be about the same as the last of texts.
+func related(texts ...string) (near []string, weights map[string]int) {
+	s := signed(texts...)
+	n := night{names: *s[0].names, gone: map[string]bool{}}
+	k := n.kin(s)
+	weights = map[string]int{}
+	for _, j := range k.of(len(s) - 1) {
+		near = append(near, texts[j])
+		weights[texts[j]] = int(k.weight[j])
+	}
+	return near, weights
+}
+
+// TestKinInLowerCase: who writes no capital letters is understood behind other words, too.
+func TestKinInLowerCase(t *testing.T) {
+	near, _ := related("samir's bday is the 3rd of may", "samir plays padel", "samir rides a trek", "zoe likes olives", "oops samir's birthday is actually the 30th of june")
+	for _, text := range []string{"samir's bday is the 3rd of may", "samir plays padel"} {
+		if !slices.Contains(near, text) {
+			t.Errorf("%q is not found: %q", text, near)
+		}
+	}
+	if slices.Contains(near, "zoe likes olives") {
+		t.Errorf("%q", near)
+	}
+}
+
+// TestKinWithoutSpaces: in a script without spaces a long word is no more than a short one.
+func TestKinWithoutSpaces(t *testing.T) {
+	_, weights := related("佐藤のロッカーの暗証番号は3008です", "鈴木は教師です", "高橋は京都に住んでいます", "鈴木の玄関の暗証番号は4711です")
+	if weights["佐藤のロッカーの暗証番号は3008です"] >= weights["鈴木は教師です"]*3 {
+		t.Errorf("%v", weights)
+	}
+	near, weights := related("アンナは東京に住んでいます", "ゆうこは泳いでいます", "けんじは飲んでいます")
+	if len(near) > 0 {
+		t.Errorf("endings make strangers kin: %v", weights)
 	}
 }
 

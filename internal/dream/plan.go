@@ -134,10 +134,8 @@ func (n *night) merge(a, b *signature, why string) {
 	}
 }
 
-// mayMerge reports whether b may take the place of a without a model. What says more than a
-// must not be older: what it adds, here or not, may take back what was said again since.
 func (n *night) mayMerge(a, b *signature) bool {
-	return (a.core == b.core || !b.Since().Before(a.Since())) && !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && together(a, b) && covers(b, a)
+	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && together(a, b) && covers(b, a)
 }
 
 // exact merges what says the same in the same words.

@@ -29,6 +29,7 @@ type signature struct {
 	keys      []int32 // what it is found by beside whom it is about; see kin.go
 	whose     []int32 // the names in it
 	self      bool    // is about the person whose memory it is
+	persons   persons // of whom it speaks without a name
 }
 
 // token is a word in its place.
@@ -105,8 +106,12 @@ func (n *namer) sign(e memory.Entry) signature {
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)
 	s.classes = classesOf(e.Text)
-	s.self = selfWords.MatchString(low)
+	s.persons = personsOf(low)
 	s.tokens = n.tokens(e.Text)
+	s.self = selfWords.MatchString(low)
+	if slices.ContainsFunc(s.tokens, func(t token) bool { return t.small && t.text == "mia" }) {
+		s.self, s.persons = true, s.persons|firstPerson
+	}
 	if s.changed && len(s.classes) == 1 && s.classes[0].class == classes[0] {
 		markFormer(s.tokens)
 	}
@@ -132,7 +137,7 @@ func unique(list []int32) []int32 {
 func (n *namer) tokens(text string) []token {
 	var out []token
 	parted := false
-	for i, piece := range pieces(shortened.ReplaceAllString(text, "$1$2")) {
+	for i, piece := range pieces(unshorten(text)) {
 		parted = parted || i > 0
 		for _, w := range memory.Words(piece) {
 			t := token{text: strings.TrimSuffix(w.Text, "'s"), small: w.Small && w.Text != "like", name: w.Name, after: parted}
@@ -296,7 +301,8 @@ func together(a, b *signature) bool {
 
 // covers reports whether b says all that a says, as can be seen without
 // understanding either: in the same words, or in the same words and, parted from
-// them by a sign, a few more that take nothing back.
+// them by a sign, a few more that take nothing back. What was said again after those
+// (the medicine, cancelled; the medicine) holds: any word may have taken it back.
 func covers(b, a *signature) bool {
 	if a.negative != b.negative || !a.ValidTo.Equal(b.ValidTo) || !a.ValidFrom.Equal(b.ValidFrom) || a.core == "" {
 		return false
@@ -307,7 +313,7 @@ func covers(b, a *signature) bool {
 	if a.core == b.core {
 		return a.protected == b.protected && sameArticles(a.plain, b.plain)
 	}
-	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra {
+	if a.hedged || b.hedged || b.compound || len(b.stems) > len(a.stems)+maxExtra || a.Since().After(b.Since()) {
 		return false
 	}
 	rest, ok := strings.CutPrefix(b.core+" ", a.core+" ")

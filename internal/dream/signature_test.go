@@ -2,6 +2,7 @@ package dream
 
 import (
 	"testing"
+	"time"
 
 	"reverie/internal/memory"
 )
@@ -52,6 +53,26 @@ func TestCovers(t *testing.T) {
 		if got := covers(s[1], s[0]); got != c.want {
 			t.Errorf("%q is said by %q: %v", c.a, c.b, got)
 		}
+	}
+}
+
+// TestSaidAgain: what was said again is not put away for what said more before: whatever
+// those words are, they may have taken it back.
+func TestSaidAgain(t *testing.T) {
+	for _, more := range []string{"Anna takes Marcumar (discontinued)", "Anna takes Marcumar, falsch", "Anna takes Marcumar: fällt aus", "Anna takes Marcumar, every morning"} {
+		for _, later := range []time.Duration{time.Hour, 0, -time.Hour} {
+			s := signed("Anna takes Marcumar.", more)
+			s[0].ObservedAt = time.Date(2025, 3, 1, 9, 0, 0, 0, time.UTC)
+			s[1].ObservedAt = s[0].ObservedAt.Add(later)
+			if got, want := covers(s[1], s[0]), later >= 0; got != want {
+				t.Errorf("%q, %v later: %v", more, later, got)
+			}
+		}
+	}
+	s := signed("Anna takes Marcumar", "Anna takes Marcumar!")
+	s[0].ObservedAt = s[0].ObservedAt.AddDate(1, 0, 0)
+	if !covers(s[0], s[1]) || !covers(s[1], s[0]) {
+		t.Error("the same words are parted by their dates")
 	}
 }
 

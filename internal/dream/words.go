@@ -36,7 +36,7 @@ var (
 		`[a-z]+n't|no longer|not any ?more|` +
 		`nicht|kein|keine|keinen|keinem|keiner|keines|nie|niemals|niemand|nichts|ohne|kaum|hasst|hasse|aufgehört|` +
 		`keinerlei|niemanden|niemandem|nirgends|weder|pas|jamais|sans|aucune?|rien|nunca|jamás|sin|ningún|ninguna|ninguno|nadie|nada|tampoco|não|ninguém|nenhuma?|deixou de|non|senza|niente|nulla|nessun[oa]?|не|нет|без|никогда|никто|ничего`)
-	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし`)
+	spaceless = regexp.MustCompile(`[不没沒无無]|ない|ません|なし|なくな|やめ(?:た|まし)|停止`)
 
 	// What may be, was once, or depends on something.
 	hedges = anyOf(`or|if|unless|except|but|only|until|till|maybe|perhaps|might|may|could|would|should|seems?|probably|possibly|almost|nearly|think|thinks|thought|believes?|` +
@@ -60,7 +60,8 @@ var (
 		`ahora|ya no|actualmente|recientemente|últimamente|desde|mud[oó]|mudado|cambi[oó]|cambiado|dej[oó]|dejado|vend[ií][oó]|vendido|compr[oó]|comprado|nuevo|nueva|empez[oó]|casado|divorciado|subi[oó]|baj[oó]|` +
 		`adesso|ora|ormai|attualmente|recentemente|non \p{L}+ più|trasferit[oa]|cambiat[oa]|lasciat[oa]|vendut[oa]|comprat[oa]|nuov[oa]|diventat[oa]|sposat[oa]|divorziat[oa]|iniziato|smesso|salit[oa]|` +
 		`теперь|сейчас|недавно|больше не|переехал\p{L}*|сменил\p{L}*|новый|новая|новое|стал\p{L}*`)
-	changesWide = regexp.MustCompile(`现在|現在|最近|搬到|搬家|换|換|改|新的|不再|辞职|离婚|引っ越|移った|変え|変わ|辞め|やめ|新しい|転職|今は|になった`)
+	changesWide = regexp.MustCompile(`现在|現在|最近|目前|搬|换|換|改|新的|不再|已经|已經|辞职|辭職|离婚|離婚|跳槽|迁到|遷到|推迟|推遲|调到|調到|涨到|漲到|降到|起在|其实|其實|更正|记错|記錯|` +
+		`引っ越|移[っりる行]|異動|変え|変わ|変更|替え|替わ|辞め|やめ|新しい|転職|延期|今[はもで]|に(?:なった|なりまし)|なくな|実は|訂正|間違え`)
 
 	// What says that something is so beside what was said before.
 	adds = anyOf(`also|too|as well|besides|additionally|in addition|auch|außerdem|zusätzlich|daneben|nebenbei|ebenfalls|obendrein|aussi|également|en plus|en outre|también|además|asimismo|anche|inoltre|também|além disso|тоже|также`)
@@ -68,7 +69,7 @@ var (
 	// What tells of something that happened.
 	event = regexp.MustCompile(`(?:^| )(?:has|have|was|were|\p{L}+ed)(?: |$)|(?:^| )(?:hat|habe|haben|ist|bin|sind|wurde|wurden) .*\p{L}{3}(?:t|en)(?: |$)`)
 
-	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|mia|я|мой|моя|мне|我|私`)
+	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|я|мой|моя|мне|我|私`)
 
 	// What stands around that which was before.
 	froms = setOf(`from von aus de da dal dalla desde di из с`)
@@ -78,8 +79,9 @@ var (
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
 	gradeA    = regexp.MustCompile(`[^.!?:;\s]["“„(]?\s+["“„(]?A(?:[^\p{L}\p{N}']|$)`) // vitamin A, block A: no article
 	namely    = strings.NewReplacer(" und zwar ", " ", " and that is ", " ")
+	bothWide  = regexp.MustCompile(`另外|还有|還有|以及|并且|並且|而且|それと|そして|それから|および|ならびに`)
 	couples   = regexp.MustCompile(` (?:and|und) \p{L}+ (?:are|sind) (?:married|engaged|a couple|verheiratet|verlobt|ein paar)\b`)
-	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|prof|st|jr|sr|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
+	shortened = regexp.MustCompile(`(?i)(\b(?:dr|mr|mrs|ms|mx|prof|st|jr|sr|jun|sen|rev|capt|sgt|lt|gen|lic|arq|dra|fr|hr|hrn|frl|fam|med|mme|mlle|srta|sig|dott|avv|zi|abt|std|tgl|tägl|evtl|ggf|inkl|zzgl|vgl|approx|dept|incl|excl|feb|apr|aug|sept|okt|oct|nov|dez|dec|ca|bzw|hl|tel|geb|ext|av|blvd|apt|fl|sra?|núm|\p{L}*(?:no|nr|str)|[a-z])|\b[0-3]?\d)\.( (?:\p{L}|\d))`)
 	// What says no more than that something came to an end, as the first of two things.
 	endings = anyOf(`left|quit|quits|sold|resigned|retired|retrained|moved house|moved out|gave up|given up|split up|broke up|broken up|stepped down|dropped|ditched|traded in|got rid of|packed (?:\p{L}+ )?up|moved (?:away|on|off)|walked out|checked out|cancelled|changed|switched|swapped|outgr[eo]wn?|handed (?:in|over|back)|given back|gave back|put off|postponed|rescheduled|separated from|divorced|` +
 		`verlassen|gekündigt|verkauft|getrennt|gewechselt|aufgehört|aufgegeben|abgegeben|umgezogen|weggezogen|ausgezogen|abgeschafft|hingeworfen|umgeschult|geändert|ausgetreten|verschoben|vertagt|verlegt|getauscht|eingetauscht|umgestiegen|zurückgegeben|verschenkt|` +
@@ -132,16 +134,27 @@ func negations(low string) int {
 	}
 }
 
+// unshorten takes away the full stops of abbreviations, also of several in a row (Dr. med. Roth).
+func unshorten(text string) string {
+	for {
+		next := shortened.ReplaceAllString(text, "$1$2")
+		if next == text {
+			return text
+		}
+		text = next
+	}
+}
+
 // isCompound reports whether text says more than one thing.
 func isCompound(text, low string) bool {
-	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2"))
+	return both.MatchString(couples.ReplaceAllString(namely.Replace(low), " ")) || bothWide.MatchString(low) || sentences.MatchString(unshorten(text))
 }
 
 // isTurn reports whether text, which says two things, first says what came to an end and
 // then what is so instead, of the same person: nobody is named a second time.
 func isTurn(text, low string) bool {
 	at := both.FindAllStringIndex(low, -1)
-	if len(at) != 1 || sentences.MatchString(shortened.ReplaceAllString(text, "$1$2")) {
+	if len(at) != 1 || sentences.MatchString(unshorten(text)) {
 		return false
 	}
 	first, rest := low[:at[0][0]+1], strings.Fields(low[at[0][1]-1:])

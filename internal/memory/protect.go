@@ -24,12 +24,22 @@ func Words(text string) []Word {
 	langs := detect(ws)
 	out := make([]Word, len(ws))
 	for i, w := range ws {
-		small := isStop(w, langs)
+		small := isStop(w, langs) && (w.text != "mia" || isMine(ws, i))
 		out[i] = Word{Text: w.text, Stems: forms.forms(w, langs), Small: small,
 			Name: strings.ContainsFunc(w.text, unicode.IsDigit) && !w.ideo || w.capital && !small}
 	}
 	return out
 }
+
+// isMine reports whether the i-th word, an Italian my, is that and not the name Mia.
+func isMine(ws []word, i int) bool {
+	return i > 0 && beforeMine[ws[i-1].text] || i+1 < len(ws) && afterMine[ws[i+1].text]
+}
+
+var (
+	beforeMine = setOf(`la una della alla dalla nella sulla è questa`)
+	afterMine  = setOf(`madre mamma sorella moglie figlia nonna zia cugina nipote suocera cognata nuora compagna ragazza fidanzata famiglia`)
+)
 
 // SameWords reports whether a and b say the same in the same words: case, white space
 // and the punctuation around words make no difference, that inside of them does.

@@ -1,7 +1,7 @@
 package main
 
 // attribute is a question about a person, with the ways in which it is answered: {p}
-// is the person, {v} the answer.
+// is the person, {v} the answer, {o} the one before.
 type attribute struct {
 	name   string
 	values []string // "%d" in one is a number of its own each time
@@ -10,6 +10,7 @@ type attribute struct {
 	not    []string // wordings of taking it back; none = nobody does
 	each   int      // how many answers hold beside each other; 0 = one
 	of     int      // one of so many people has it; 0 = everyone
+	again  bool     // a later answer is in turn replaced, half of the time
 }
 
 // set is a language, or a way to write.
@@ -17,7 +18,8 @@ type set struct {
 	name   string
 	people []string
 	attrs  []attribute
-	join   string // two sentences become one entry
+	join   string      // two sentences become one entry
+	self   []attribute // of who writes, in the first person
 }
 
 var people = []string{

@@ -7,9 +7,9 @@ import (
 // TestSurvival is a part of `make survival`: one world in each set, some nights, the model
 // that is right and those that are out to do harm. All facts that hold are there in the end.
 func TestSurvival(t *testing.T) {
-	for i, s := range []set{english, german, heldOut, heldOutGerman, freshSpanish, germanLines, household} {
+	for i, s := range []set{english, german, heldOut, heldOutGerman, freshSpanish, germanLines, household, practice} {
 		t.Run(s.name, func(t *testing.T) {
-			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage", "hostile", "hostile", "hostile"}[i]} {
+			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage", "hostile", "hostile", "hostile", "hostile"}[i]} {
 				of, err := measure(t.Context(), s, 1, []int{6, 3}[k], name)
 				if err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // fact is something that was said and is true, or was until another took its place.
@@ -48,13 +49,16 @@ func build(s set, seed uint64) *world {
 		}
 		w.compounds(who, said)
 	}
+	for _, a := range s.self {
+		w.answer("", a)
+	}
 	w.rng.Shuffle(len(w.entries), func(i, j int) { w.entries[i], w.entries[j] = w.entries[j], w.entries[i] })
 	return w
 }
 
-// fill puts who and value into a wording.
-func fill(wording, who, value string) string {
-	return strings.NewReplacer("{p}", who, "{v}", value).Replace(wording)
+// fill puts who, value and the one before into a wording.
+func fill(wording, who, value, before string) string {
+	return strings.NewReplacer("{p}", who, "{v}", value, "{o}", before).Replace(wording)
 }
 
 // value is the next value of a, never the same as one of others.
@@ -84,25 +88,31 @@ func (w *world) answer(who string, a attribute) []*fact {
 		if a.each > 0 || len(a.not) > 0 {
 			key += " " + v
 		}
-		f := w.say(who, key, v, source, a.say, at)
+		f := w.say(who, key, v, "", source, a.say, at)
 		out = append(out, f)
 		switch {
 		case len(a.update) > 0 && w.rng.IntN(9) == 0:
 			f.old = true
 			later := at.AddDate(0, 0, 20+w.rng.IntN(90))
-			out = append(out, w.say(who, key, w.value(a, values), source, a.update, later))
+			next := w.value(a, values)
+			g := w.say(who, key, next, v, source, a.update, later)
+			out = append(out, g)
+			if a.again && w.rng.IntN(2) == 0 {
+				g.old = true
+				out = append(out, w.say(who, key, w.value(a, append(values, next)), next, source, a.update, later.AddDate(0, 0, 20+w.rng.IntN(40))))
+			}
 		case len(a.not) > 0 && w.rng.IntN(6) == 0:
 			f.old = true
-			out = append(out, w.say(who, key, v, source, a.not, at.AddDate(0, 0, 20+w.rng.IntN(90))))
+			out = append(out, w.say(who, key, v, "", source, a.not, at.AddDate(0, 0, 20+w.rng.IntN(90))))
 		}
 	}
 	return out
 }
 
 // say adds a fact in one or more of its wordings.
-func (w *world) say(who, key, value, source string, wordings []string, at time.Time) *fact {
-	text := fill(wordings[w.rng.IntN(len(wordings))], who, value)
-	first := string([]rune(text)[:1])
+func (w *world) say(who, key, value, before, source string, wordings []string, at time.Time) *fact {
+	text := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
+	_, first := utf8.DecodeRuneInString(text)
 	f := &fact{key: key, text: text, at: at}
 	w.facts = append(w.facts, f)
 	subject := ""
@@ -122,11 +132,11 @@ func (w *world) say(who, key, value, source string, wordings []string, at time.T
 	case 3:
 		add("  "+text, hours(), source)
 	case 4:
-		add(strings.ToUpper(first)+text[len(first):]+" .", hours(), "harvest")
+		add(strings.ToUpper(text[:first])+text[first:]+" .", hours(), "harvest")
 	case 5, 6, 7, 8, 9, 10:
-		other := fill(wordings[w.rng.IntN(len(wordings))], who, value)
+		other := fill(wordings[w.rng.IntN(len(wordings))], who, value, before)
 		if other == text {
-			other = strings.ToLower(first) + text[len(first):] + " !"
+			other = strings.ToLower(text[:first]) + text[first:] + " !"
 		}
 		add(other+".", hours(), "harvest")
 	}

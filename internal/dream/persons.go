@@ -1,0 +1,93 @@
+package dream
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// persons are of whom a text speaks without a name, a bit for each.
+type persons uint8
+
+const (
+	firstPerson persons = 1 << iota
+	secondPerson
+	he
+	she
+	they
+	somebody = he | she | they // whom only what was said before tells
+)
+
+// personWords are the words for them. What is of several languages and means another
+// thing in one of them (French il, son) is left out.
+var personWords = func() map[string]persons {
+	out := map[string]persons{}
+	for list, p := range map[string]persons{
+		`i i'm i've i'd i'll me my mine myself we we're we've us our ours ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren unserem unserer
+je j'ai moi mon ma mes nous notre nos yo mi mis mío mía nosotros nosotras nuestro nuestra nuestros nuestras io mio miei mie noi nostro nostra nostri nostre user user's nutzer benutzer я мой моя мне мы наш наша`: firstPerson,
+		`you you're your yours du dich dir dein deine deinen deinem deiner euch euer eure tu toi ton tes vous votre vos tú ti tus usted tuo tua tuoi voi vostro vostra ты твой твоя вы ваш`: secondPerson,
+		`he he's him his er ihn ihm sein seine seinen seinem seiner lui él он его`:                                                                                                          he,
+		`she she's her hers elle ella lei она её ее`:                                                                                                                                        she,
+		`they they're them their theirs ils elles leur leurs ellos ellas loro они их`:                                                                                                       they,
+		`sie ihr ihre ihren ihrem ihrer`: she | they, `sa ses su sus suo sua suoi`: somebody,
+	} {
+		for w := range setOf(list) {
+			out[w] |= p
+		}
+	}
+	return out
+}()
+
+// personSigns are those of languages without spaces: woman before man, as 彼女 begins with 彼.
+var personSigns = []struct {
+	sign *regexp.Regexp
+	who  persons
+}{
+	{regexp.MustCompile(`我|咱|私|僕|俺`), firstPerson}, {regexp.MustCompile(`你|您|あなた`), secondPerson},
+	{regexp.MustCompile(`她|彼女`), she}, {regexp.MustCompile(`[^其]他[^人]|^\s*他|彼(?:[^女]|$)`), he},
+}
+
+// personsOf are those in low, lower-case.
+func personsOf(low string) (out persons) {
+	for _, w := range strings.FieldsFunc(low, func(r rune) bool { return strings.ContainsRune(" .,;:!?()\"", r) }) {
+		out |= personWords[w]
+	}
+	for _, p := range personSigns {
+		if p.sign.MatchString(low) {
+			out |= p.who
+		}
+	}
+	return out
+}
+
+// otherPersons reports whether a and b speak of different persons: of me and of her.
+func otherPersons(a, b *signature) bool {
+	return a.persons != 0 && b.persons != 0 && a.persons&b.persons == 0
+}
+
+// nobody reports whether it cannot be told from either whom it is about: a he, of whom
+// neither the text nor its subject has a name.
+func nobody(a, b *signature) bool { return a.Subject == "" && (a.persons|b.persons)&somebody != 0 }
+
+// noNames are small words that begin a sentence and are nobody's name there, beside those
+// for persons, articles and asides: those of languages that put them before each noun, and
+// what stands before a participle.
+var noNames = setOf(`el la le il lo los las les gli un una une uno this that these those it it's dieser diese dieses es das cette ce questo questa esto esta este
+has have had is are was were am been ist bin hat habe haben sind wurde ha ho he è sono est suis ai está es si se ab am as bis da im zum zur`)
+
+// smallNames are the names in s that are small words of some language (Sue, Per, Al): at
+// the beginning right before a word that next knows, or with a capital letter elsewhere.
+func (s *signature) smallNames(next func(token) bool) string {
+	var out []string
+	for i, t := range s.tokens {
+		if !t.small || personWords[t.text] != 0 || articles[t.text] || asides[t.text] || noNames[t.text] {
+			continue
+		}
+		first, size := utf8.DecodeRuneInString(t.text)
+		if i == 0 && len(s.tokens) > 1 && !s.tokens[1].after && next(s.tokens[1]) || i > 0 && strings.Contains(s.Text, " "+string(unicode.ToUpper(first))+t.text[size:]) {
+			out = append(out, t.text)
+		}
+	}
+	return strings.Join(out, " ")
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -89,11 +90,15 @@ func sameFact(c *change, e Entry) (*Entry, error) {
 
 // plainWords is a text without what makes no difference: case, white space, and
 // the punctuation around words. That inside of a word or of a number does: C#
-// is not C.
+// is not C. So does the case of a code: Tiger7 opens what tiger7 does not.
 func plainWords(text string) string {
-	words := strings.Fields(fold(text))
+	words := strings.Fields(text)
 	for i, w := range words {
-		words[i] = strings.Trim(w, `.,;:!…"'“”„«»‘’()。，、！；：`)
+		w = strings.Trim(w, `.,;:!…"'“”„«»‘’()。，、！；：`)
+		if !strings.ContainsFunc(w, unicode.IsDigit) || !isCode(w) {
+			w = strings.ToLower(w)
+		}
+		words[i] = w
 	}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }

@@ -156,9 +156,14 @@ func TestDuplicates(t *testing.T) {
 			t.Errorf("%q: added %v, %v", text, added, err)
 		}
 	}
-	for _, pair := range [][2]string{{"rent rose 5%", "rent rose 5"}, {"it is -5 degrees", "it is 5 degrees"}, {"pi is 3.14", "pi is 314"}, {"mail a@b.c", "mail a b c"}} {
+	for _, pair := range [][2]string{{"rent rose 5%", "rent rose 5"}, {"it is -5 degrees", "it is 5 degrees"}, {"pi is 3.14", "pi is 314"}, {"mail a@b.c", "mail a b c"}, {"the code is Tiger7", "The code is tiger7."}} {
 		if !add(t, s, Shared, pair[0]) || !add(t, s, Shared, pair[1]) {
 			t.Errorf("%q is taken for the same", pair)
+		}
+	}
+	for _, pair := range [][2]string{{"rest for 5 min", "Rest for 5 MIN"}, {"the boat is called Tiger", "The boat is called tiger"}} {
+		if !add(t, s, Shared, pair[0]) || add(t, s, Shared, pair[1]) {
+			t.Errorf("%q is not taken for the same", pair)
 		}
 	}
 	got := must[Entry](t)(s.Get(t.Context(), everything, e.ID))

@@ -32,7 +32,7 @@ func main() {
 }
 
 // sets are all sets.
-var sets = []set{english, german, heldOut, heldOutGerman, freshEnglish, freshGerman, freshFrench, freshSpanish, germanLines, household}
+var sets = []set{english, german, heldOut, heldOutGerman, freshEnglish, freshGerman, freshFrench, freshSpanish, germanLines, household, practice}
 
 func run(ctx context.Context, seeds, nights int, only, model string, asJSON, show bool) error {
 	fmt.Printf("%-16s %-11s %6s %7s %7s %7s %8s %9s %8s %11s %8s\n", "set", "model", "facts", "entries", "kept %", "trace %", "invented", "retired %", "copies", "calls/entry", "repeated")

@@ -7,8 +7,7 @@ var patients = []string{
 }
 
 // practice is written in telegram style, with abbreviations and more than one correction,
-// by somebody who writes of themselves as well. The test has it alone: it takes as long
-// as any other set.
+// by somebody who writes of themselves as well.
 var practice = set{
 	name: "practice", people: patients, join: "%s; %s",
 	attrs: []attribute{

@@ -176,7 +176,7 @@ func (e *edit) endOther(known *Goal, m Marker) error {
 // last if it has it; nil if there is neither.
 func (e *edit) named(text string) (*Goal, error) {
 	rows, err := e.tx.QueryContext(e.ctx, `SELECT id FROM goal WHERE room = ? AND (status = 'paused' OR id =
-		(SELECT id FROM goal WHERE room = ? AND status = 'completed' ORDER BY ended DESC, rowid DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC`, e.room, e.room)
+		(SELECT id FROM goal WHERE room = ? AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`, e.room, e.room)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,9 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// lastEvent tells what happened later within a millisecond.
+const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id)`
+
 // Active returns the active goal of room; ok is false when there is none.
 func (g *Goals) Active(ctx context.Context, room string) (goal Goal, ok bool, err error) {
 	return g.one(ctx, room, `status = 'active'`)
@@ -23,7 +26,7 @@ func (g *Goals) Active(ctx context.Context, room string) (goal Goal, ok bool, er
 // another one was made, the one that was completed last, if that was after since.
 func (g *Goals) Shown(ctx context.Context, room string, since time.Time) (goal Goal, ok bool, err error) {
 	goal, ok, err = g.one(ctx, room, `status <> 'paused' AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.created > goal.ended)
-		ORDER BY status = 'active' DESC, ended DESC, rowid DESC LIMIT 1`)
+		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
 	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
 		return goal, ok, err
 	}
@@ -54,7 +57,7 @@ func (g *Goals) one(ctx context.Context, room, where string, args ...any) (Goal,
 // paused ones, then those that ended.
 func (g *Goals) List(ctx context.Context, room string, most int) ([]Goal, error) {
 	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE room = ?
-		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, rowid DESC LIMIT ?`, room, most)
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`, room, most)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
 	}

@@ -46,7 +46,7 @@ func (g *Goals) Pause(ctx context.Context, room, id string) (Goal, error) {
 // the one that was active is paused.
 func (g *Goals) Resume(ctx context.Context, room, id string) (Goal, error) {
 	return g.do(ctx, room, "resume goal", func(e *edit) error {
-		where, args := `status = 'paused' ORDER BY updated DESC, rowid DESC LIMIT 1`, []any(nil)
+		where, args := `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, []any(nil)
 		if bareID(id) != "" {
 			where, args = `id = ?`, []any{bareID(id)}
 		}

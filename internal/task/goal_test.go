@@ -104,6 +104,29 @@ func TestGoalLife(t *testing.T) {
 	}
 }
 
+// What was changed last is the latest, also when all happened in one moment.
+func TestGoalsOfOneMoment(t *testing.T) {
+	g, ok, ctx := newGoals(t), done(t), t.Context()
+	now := g.now()
+	g.now = func() time.Time { return now }
+	first := ok(g.Create(ctx, here, "", "First", ""))
+	second := ok(g.Create(ctx, here, "", "Second", ""))
+	ok(g.Create(ctx, here, "", "Third", ""))
+	ok(g.Abandon(ctx, here, "", "it is not needed"))
+	ok(g.Resume(ctx, here, ""))
+	if got := state(t, g, here); got != "Second active, First paused, Third abandoned" {
+		t.Error(got)
+	}
+	ok(g.Resume(ctx, here, first.ID))
+	ok(g.Pause(ctx, here, ""))
+	ok(g.Resume(ctx, here, ""))
+	ok(g.Complete(ctx, here, "", "it is done"))
+	ok(g.Abandon(ctx, here, second.ID, "it is not needed"))
+	if got := state(t, g, here); got != "Second abandoned, First completed, Third abandoned" {
+		t.Error(got)
+	}
+}
+
 // Each refusal says what to do, and nothing has changed.
 func TestGoalTeaches(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()

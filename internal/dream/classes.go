@@ -35,42 +35,42 @@ const (
 var classes = []*class{
 	{"residence", anyOf(`lives?|living|resides?|moved|relocated|based|home is|hometown is|residence is|home city is|` +
 		`wohnt|wohne|wohnhaft|lebt|lebe|umgezogen|gezogen|zieht|ziehe|zog|wohnort ist|wohnsitz ist|habite|vit|vis|déménagé|installée?|réside|vive|vivo|reside|mudó|mudado|abita|abito|risiede|trasferit[oa]|живет|живёт|переехал[аи]?`),
-		setOf(`live lives living reside resides moved move relocated based home city town residence hometown place flat apartment house over
+		wordSet(`live lives living reside resides moved move relocated based home city town residence hometown place flat apartment house over
 wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsitz stadt um habite vit vis a installé déménagé réside vive vivo reside mudó mudado se ha abita abito risiede si è trasferito trasferita живет живёт переехал переехала`),
-		setOf(`in to nach is ist na en à a в на`), true, 3},
+		wordSet(`in to nach is ist na en à a в на`), true, 3},
 	{"employer", anyOf(`works? (?:now )?(?:at|for)|working (?:at|for)|employed (?:at|by)|employer is|job (?:at|with)|hired by|arbeitet (?:jetzt |nun )?(?:bei|für)|arbeite (?:jetzt |nun )?(?:bei|für)|angestellt bei|beschäftigt bei|arbeitgeber ist|travaille (?:maintenant )?(?:chez|pour)|trabaja (?:ahora )?(?:en|para)|lavora (?:ora |adesso )?(?:per|presso|da|alla)`),
-		setOf(`work works working employed employer job hired started company arbeitet arbeite angestellt beschäftigt arbeitgeber firma travaille trabaja lavora`),
-		setOf(`at for by with is bei für ist chez pour en para per presso da alla`), false, 3},
+		wordSet(`work works working employed employer job hired started company arbeitet arbeite angestellt beschäftigt arbeitgeber firma travaille trabaja lavora`),
+		wordSet(`at for by with is bei für ist chez pour en para per presso da alla`), false, 3},
 	{"job", anyOf(`works? (?:now )?as|working as|job is|occupation is|profession is|job title is|arbeitet (?:jetzt |nun )?als|arbeite (?:jetzt |nun )?als|von beruf|beruf ist|travaille (?:maintenant )?comme|trabaja (?:ahora )?como|lavora (?:ora |adesso )?come`),
-		setOf(`work works working job occupation profession title career arbeitet arbeite beruf travaille trabaja lavora`), setOf(`as is als ist to comme como come`), false, 3},
+		wordSet(`work works working job occupation profession title career arbeitet arbeite beruf travaille trabaja lavora`), wordSet(`as is als ist to comme como come`), false, 3},
 	{"phone", anyOf(`((?:\p{L}+)?(?:phone|telephone|mobile|cell|handy|telefon|festnetz|rufnummer|téléphone|teléfono|móvil|cellulare)\p{L}*)`),
-		setOf(`téléphone teléfono móvil telefono cellulare numéro número numero phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), setOf(copula), true, 6},
+		wordSet(`téléphone teléfono móvil telefono cellulare numéro número numero phone telephone mobile cell handy telefon festnetz telefonnummer handynummer rufnummer ` + number), wordSet(copula), true, 6},
 	{"code", anyOf(`(\p{L}*-?(?:code|pin|password|passcode|passphrase|combination|username|passwort|kennwort|kombination|benutzername|iban|kennzeichen|plate|(?:wlan|wpa|api|lizenz)-?schlüssel|kontonummer|nummer|number|contraseña|código|codice|mot de passe))`),
-		setOf(number), setOf(copula), false, 4},
+		wordSet(number), wordSet(copula), false, 4},
 	{"size", anyOf(`(shoe size|height|weight|salary|rent|budget|deadline|blood type|desk|seat|locker|office|room|schuhgröße|größe|gewicht|gehalt|miete|blutgruppe|frist|tisch|platz|schließfach|büro|zimmer)(?:(?: number)? is|(?: nummer)? ist| beträgt| changed| is now| ist jetzt)`),
-		setOf(`shoe size height weight salary rent budget deadline blood type desk seat locker office room schuhgröße größe gewicht gehalt miete blutgruppe frist tisch platz schließfach büro zimmer ` + number),
-		setOf(copula), true, 3},
-	{"birth", anyOf(`birthday|date of birth|birthdate|born|geburtstag|geboren|geburtsdatum`), setOf(`birthday date birth birthdate born geburtstag geboren geburtsdatum`),
-		setOf(`on in is am im ist`), true, 4},
-	{"age", anyOf(`\d+ years? old|\d+ jahre alt|age is|aged|alter ist`), setOf(`year years old age aged jahre jahr alt alter`), setOf(`is ist aged turned`), true, 1},
+		wordSet(`shoe size height weight salary rent budget deadline blood type desk seat locker office room schuhgröße größe gewicht gehalt miete blutgruppe frist tisch platz schließfach büro zimmer ` + number),
+		wordSet(copula), true, 3},
+	{"birth", anyOf(`birthday|date of birth|birthdate|born|geburtstag|geboren|geburtsdatum`), wordSet(`birthday date birth birthdate born geburtstag geboren geburtsdatum`),
+		wordSet(`on in is am im ist`), true, 4},
+	{"age", anyOf(`\d+ years? old|\d+ jahre alt|age is|aged|alter ist`), wordSet(`year years old age aged jahre jahr alt alter`), wordSet(`is ist aged turned`), true, 1},
 	{"spouse", anyOf(`(married to|verheiratet mit|husband|wife|spouse|partner|girlfriend|boyfriend|fiancée?|ehemann|ehefrau|freundin|partnerin|verlobte)`),
-		setOf(`married verheiratet husband wife spouse partner girlfriend boyfriend fiancé fiancée ehemann ehefrau freundin partnerin verlobte`), setOf(copula + `mit`), true, 3},
-	{"zone", anyOf(`time ?zone|zeitzone`), setOf(`time zone timezone zeitzone`), setOf(copula + `in`), false, 3},
-	{"favourite", regexp.MustCompile(`favou?rite (\p{L}+)|(lieblings-?\p{L}+)`), setOf(`favourite favorite`), setOf(copula), false, 3},
-	{"mail", anyOf(`e-?mail|mail address|mailadresse`), setOf(`e email mail address adresse mailadresse`), setOf(copula), true, 8},
-	{"address", anyOf(`address is|adresse ist|lives at|anschrift ist`), setOf(`address adresse anschrift lives live`), setOf(copula + `at`), true, 6},
-	{"study", anyOf(`studies at|attends|enrolled at|studiert an|studiere an`), setOf(`study studies attends enrolled studiert studiere school university schule universität`),
-		setOf(`at an attends in`), true, 3},
+		wordSet(`married verheiratet husband wife spouse partner girlfriend boyfriend fiancé fiancée ehemann ehefrau freundin partnerin verlobte`), wordSet(copula + `mit`), true, 3},
+	{"zone", anyOf(`time ?zone|zeitzone`), wordSet(`time zone timezone zeitzone`), wordSet(copula + `in`), false, 3},
+	{"favourite", regexp.MustCompile(`favou?rite (\p{L}+)|(lieblings-?\p{L}+)`), wordSet(`favourite favorite`), wordSet(copula), false, 3},
+	{"mail", anyOf(`e-?mail|mail address|mailadresse`), wordSet(`e email mail address adresse mailadresse`), wordSet(copula), true, 8},
+	{"address", anyOf(`address is|adresse ist|lives at|anschrift ist`), wordSet(`address adresse anschrift lives live`), wordSet(copula + `at`), true, 6},
+	{"study", anyOf(`studies at|attends|enrolled at|studiert an|studiere an`), wordSet(`study studies attends enrolled studiert studiere school university schule universität`),
+		wordSet(`at an attends in`), true, 3},
 	{"role", anyOf(`(\p{L}+'s|my|mein|meine|\p{L}+s) (boss|manager|supervisor|doctor|dentist|gp|therapist|landlord|hairdresser|accountant|chef|chefin|vermieter|hausarzt|hausärztin|zahnarzt|zahnärztin|steuerberater|bank|gym|insurer|provider|krankenkasse|fitnessstudio) (?:is|ist|heißt)`),
-		setOf(`boss manager supervisor doctor dentist gp therapist landlord hairdresser accountant chef chefin vermieter hausarzt hausärztin zahnarzt zahnärztin steuerberater bank gym insurer provider krankenkasse fitnessstudio dr`),
-		setOf(copula), true, 3},
+		wordSet(`boss manager supervisor doctor dentist gp therapist landlord hairdresser accountant chef chefin vermieter hausarzt hausärztin zahnarzt zahnärztin steuerberater bank gym insurer provider krankenkasse fitnessstudio dr`),
+		wordSet(copula), true, 3},
 }
 
 // appendices begin what adds to an answer, and goes with it.
-var appendices = setOf(`near close next since because together nahe seit weil zusammen`)
+var appendices = wordSet(`near close next since because together nahe seit weil zusammen`)
 
 // ofThings are the classes that ask of a thing as well as of a person.
-var ofThings = setOf(`phone code size address mail`)
+var ofThings = wordSet(`phone code size address mail`)
 
 func classesOf(text string) []found {
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(text, "’", "'"))), " ") + " "
@@ -87,7 +87,7 @@ func classesOf(text string) []found {
 }
 
 // countries are asked for with the same words as towns, and are true beside them.
-var countries = setOf(`germany france spain italy portugal poland austria switzerland netherlands belgium denmark sweden norway finland england scotland wales ireland
+var countries = wordSet(`germany france spain italy portugal poland austria switzerland netherlands belgium denmark sweden norway finland england scotland wales ireland
 uk usa america canada mexico brazil argentina china japan korea india australia europe asia africa russia ukraine turkey greece hungary czechia
 deutschland frankreich spanien italien polen österreich schweiz niederlande belgien dänemark schweden norwegen finnland schottland irland kanada mexiko brasilien
 argentinien indien australien europa asien afrika russland türkei griechenland ungarn tschechien bayern sachsen hessen california texas florida bavaria`)

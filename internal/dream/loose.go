@@ -208,7 +208,7 @@ func (n *night) askLoose(ctx context.Context, scopes [][]*signature, pairs []*pa
 	n.requests(ctx, func(yield func([]*pair) bool) {
 		for len(todo) > 0 && n.report.Cost.Calls-n.report.Cost.Read+said.calls < week {
 			loose, count := looseRequest, controls
-			if said.right < max(proof, said.need) { // until the model has shown what it is worth
+			if said.right < said.needed() { // until the model has shown what it is worth
 				loose, count = min(looseRequest/2, (len(todo)+2)/3), looseRequest
 			}
 			batch := slices.Clone(todo[:min(loose, len(todo))])
@@ -267,7 +267,7 @@ type said struct {
 	right, wrong int // controls
 	silent       int // controls of which it said nothing
 	calls        int // in the last seven days, but for those that read conversations
-	need         int // controls that a model of this memory must have been right about
+	need         int // controls that the size of this memory asks for
 	left         int // entries that dreams put away in these days
 }
 
@@ -281,7 +281,10 @@ func (s said) verdict(p *pair, salt []byte) (verdict, bool) {
 }
 
 // proven reports whether the model is to be believed about loose pairs.
-func (s said) proven() bool { return s.right >= max(proof, s.need) && s.sound() }
+func (s said) proven() bool { return s.right >= s.needed() && s.sound() }
+
+// needed is how many controls a model must have been right about before it is believed.
+func (s said) needed() int { return max(proof, s.need) }
 
 // sound reports whether nothing speaks against believing the model about loose pairs.
 func (s said) sound() bool {

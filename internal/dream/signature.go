@@ -193,9 +193,12 @@ func pieces(text string) []string {
 // core is plain without what never makes a difference: articles, what a note begins
 // with, and short forms.
 func core(plain string) string {
-	plain = shortForms.Replace(plain)
-	fields := strings.Fields(notePrefix.ReplaceAllString(plain, ""))
-	return strings.Join(slices.DeleteFunc(fields, func(w string) bool { return articles[w] }), " ")
+	return strings.Join(slices.DeleteFunc(unprefixed(plain), func(w string) bool { return articles[w] }), " ")
+}
+
+// unprefixed are the words of plain without what a note begins with, short forms in full.
+func unprefixed(plain string) []string {
+	return strings.Fields(notePrefix.ReplaceAllString(shortForms.Replace(plain), ""))
 }
 
 // sameArticles reports whether a and b, of one core, have the same articles, or one of them
@@ -222,7 +225,7 @@ func sameArticles(a, b string) bool {
 // placed lists the articles of plain, each with how many other words stand before it.
 func placed(plain string) (out []place) {
 	n := 0
-	for w := range strings.FieldsSeq(notePrefix.ReplaceAllString(shortForms.Replace(plain), "")) {
+	for _, w := range unprefixed(plain) {
 		if articles[w] {
 			out = append(out, place{w, n})
 		} else {

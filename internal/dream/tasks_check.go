@@ -287,7 +287,7 @@ func (n *night) pauseTask(r *taskRoom, t *openTask) string {
 }
 
 // polite are words that say nothing about what is to be done.
-var polite = setOf(`please remember remind reminder task todo need needs must should have has to bitte daran denken erinnern erinnere aufgabe muss müssen soll sollen sollte noch
+var polite = wordSet(`please remember remind reminder task todo need needs must should have has to bitte daran denken erinnern erinnere aufgabe muss müssen soll sollen sollte noch
 s'il vous plaît merci tâche por favor tarea recordar per favore compito ricordare`)
 
 func lower(text string) string {

@@ -10,21 +10,13 @@ import (
 // The words that tell how two texts differ, in English and German, and where it is
 // cheap in the other languages that the program greets in.
 
-func setOf(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
-}
-
 func anyOf(list string) *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[^\p{L}\p{N}'])(?:` + list + `)(?:$|[^\p{L}\p{N}'])`)
 }
 
 var (
-	articles   = setOf(`a an the der die das den dem des ein eine einen einem einer eines`)
-	caseless   = setOf(`a an the die das ein eine`) // of these, those that do not say by themselves who does it to whom
+	articles   = wordSet(`a an the der die das den dem des ein eine einen einem einer eines`)
+	caseless   = wordSet(`a an the die das ein eine`) // of these, those that do not say by themselves who does it to whom
 	shortForms = strings.NewReplacer("n't", " not", "i'm ", "i am ", "he's ", "he is ", "she's ", "she is ", "it's ", "it is ", "there's ", "there is ", "’s", "'s", "’", "'")
 	notePrefix = regexp.MustCompile(`^(?:(?:please )?(?:remember|note|fyi|by the way|don't forget|merke dir|merk dir|notiz|übrigens|bitte merken)(?: that| dass)? )+`)
 
@@ -72,8 +64,8 @@ var (
 	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|я|мой|моя|мне|我|私`)
 
 	// What stands around that which was before.
-	froms = setOf(`from von aus de da dal dalla desde di из с`)
-	tos   = setOf(`to nach à a ad в`)
+	froms = wordSet(`from von aus de da dal dalla desde di из с`)
+	tos   = wordSet(`to nach à a ad в`)
 
 	// Two things at once.
 	both      = anyOf(`and|as well as|und|sowie|sowohl|et|y|e|и`)
@@ -93,7 +85,7 @@ var (
 	sentences = regexp.MustCompile(`[.!?;。！？；]\s+\S|[;；。]\S`)
 
 	// What can be left out of a text and it says the same of the same.
-	asides = setOf(`now currently recently lately anymore longer instead again still already since new latest updated actually really also just today finally meanwhile always usually
+	asides = wordSet(`now currently recently lately anymore longer instead again still already since new latest updated actually really also just today finally meanwhile always usually
 changed change switched stopped quit become became got get gone time times day days week weeks month months year years last ago these
 jetzt nun neuerdings inzwischen mittlerweile seit neue neuer neues neuen neu aktuell stattdessen wieder noch schon eigentlich wirklich auch heute endlich immer meist meistens mehr
 gewechselt umgestellt geändert aufgehört geworden tag tage tagen woche wochen monat monate monaten jahr jahre jahren letzten letzter letztes letzte

@@ -36,6 +36,7 @@ var rows = map[string]int{
 	"internal/llm":     1,
 	"internal/media":   1,
 	"internal/store":   1,
+	"internal/trust":   1,
 	"internal/vram":    1,
 	".":                0,
 }

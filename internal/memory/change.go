@@ -34,7 +34,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 	if e.Text, err = clean(e.Text); err != nil {
 		return Entry{}, false, err
 	}
-	if err := errors.Join(e.Scope.check(), ctx.Err()); err != nil {
+	if err := errors.Join(e.Scope.Check(), ctx.Err()); err != nil {
 		return Entry{}, false, err
 	}
 	e.Quote = cut(e.Quote, maxQuote)

@@ -187,7 +187,7 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 		return Entry{}, err
 	}
 	scope := cmp.Or(r.Scope, m.Scope)
-	if !scope.valid() {
+	if scope.Check() != nil {
 		return Entry{}, fmt.Errorf("scope %q: give private:@user:server, room:!id:server or shared", scope)
 	}
 	source := cmp.Or(r.Source, Imported)
@@ -265,12 +265,6 @@ func importText(text string) (string, error) {
 
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\uFEFF' }), " ")
-}
-
-func (s Scope) valid() bool {
-	user, private := strings.CutPrefix(string(s), privatePrefix)
-	room, isRoom := strings.CutPrefix(string(s), roomPrefix)
-	return s == Shared || (private && user != "" || isRoom && room != "") && !strings.ContainsFunc(string(s), unicode.IsControl)
 }
 
 // layouts are how times may be written, beside RFC 3339 and Unix seconds.

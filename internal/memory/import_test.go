@@ -97,7 +97,7 @@ func FuzzImport(f *testing.F) {
 	m := &Importer{Scope: Shared, Now: func() time.Time { return today }}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_ = m.each("x", bytes.NewReader(data), map[string]bool{}, func(e Entry, _ int) error {
-			if e.Text == "" || strings.ContainsAny(e.Text, "\n\x00") || !e.Scope.valid() {
+			if e.Text == "" || strings.ContainsAny(e.Text, "\n\x00") || e.Scope.Check() != nil {
 				t.Fatalf("%q gives %+v", data, e)
 			}
 			return nil

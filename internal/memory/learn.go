@@ -28,7 +28,7 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 	likely := make([][]string, len(all))
 	var scopes []Scope
 	for i, e := range all {
-		if err := e.Scope.check(); err != nil {
+		if err := e.Scope.Check(); err != nil {
 			return nil, err
 		}
 		if e.Text, out[i].Refused = clean(e.Text); out[i].Refused != nil {

@@ -177,7 +177,7 @@ func (s *Store) differing(ctx context.Context) (scopes []Scope, todo bool, err e
 func (s *Store) onDisk() []Scope {
 	var scopes []Scope
 	for _, scope := range []Scope{Private(s.owner), Shared} {
-		if scope.check() != nil {
+		if scope.Check() != nil {
 			continue
 		}
 		if _, err := os.Lstat(filepath.Join(s.dir, filepath.FromSlash(s.File(scope)))); err == nil {
@@ -229,7 +229,7 @@ func (s *Store) File(scope Scope) string {
 		}
 		return "memories/users/" + escape(user) + ".txt"
 	}
-	if room, ok := strings.CutPrefix(string(scope), roomPrefix); ok && room != "" {
+	if room := scope.Room(); room != "" {
 		return "memories/rooms/" + escape(room) + ".txt"
 	}
 	return ""
@@ -454,7 +454,7 @@ func inOrder(all []Entry, ids []string, whole bool) (sorted []Entry, behind bool
 // file returns the one file of scope; there is one per scope, so that its mutex
 // means something.
 func (s *Store) file(scope Scope) (*file, error) {
-	if err := scope.check(); err != nil {
+	if err := scope.Check(); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()

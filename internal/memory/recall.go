@@ -122,7 +122,7 @@ func (s *Store) WorkingSet(entries []Entry) []Entry {
 // event in the same scope is one message, however often it is heard; one that was
 // taken back stays away.
 func (s *Store) Hear(ctx context.Context, t Turn) error {
-	if err := t.Scope.check(); err != nil {
+	if err := t.Scope.Check(); err != nil {
 		return err
 	}
 	return s.index.Hear(ctx, t)

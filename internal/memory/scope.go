@@ -2,52 +2,22 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
+
+	"reverie/internal/trust"
 )
 
-// Scope says whom an entry belongs to. Make one with Private, Room or Shared.
-type Scope string
+// Scope says whom an entry belongs to. Make one with Private or Room, or use Shared.
+type Scope = trust.Readers
 
 // Shared entries are seen by everyone who may talk to the assistant.
-const Shared Scope = "shared"
-
-const (
-	privatePrefix = "private:"
-	roomPrefix    = "room:"
-)
+const Shared = trust.Everybody
 
 // Private is the scope of what user (a Matrix id) said in a direct chat.
-func Private(user string) Scope { return Scope(privatePrefix + user) }
+func Private(user string) Scope { return trust.Person(user) }
 
 // Room is the scope of what was said in the room id among several people.
-func Room(id string) Scope { return Scope(roomPrefix + id) }
-
-// Person is whose private scope it is, by Matrix id; "" for any other.
-func (s Scope) Person() string {
-	user, ok := strings.CutPrefix(string(s), privatePrefix)
-	if !ok {
-		return ""
-	}
-	return user
-}
-
-// Check is an error that lists what scopes there are, if s is none.
-func (s Scope) Check() error {
-	if !s.valid() {
-		return fmt.Errorf("%q is no scope; there are %s@user:server, %s!id:server and %s", string(s), privatePrefix, roomPrefix, Shared)
-	}
-	return nil
-}
-
-// check refuses what is no scope of ours.
-func (s Scope) check() error {
-	if s == Shared || s.Person() != "" || strings.HasPrefix(string(s), roomPrefix) && len(s) > len(roomPrefix) {
-		return nil
-	}
-	return fmt.Errorf("memory: %q is no scope; there are %s@user:server, %s!id:server and %s", string(s), privatePrefix, roomPrefix, Shared)
-}
+func Room(id string) Scope { return trust.Room(id) }
 
 // Isolation says where new entries go. The zero value is Strict.
 type Isolation string
@@ -62,10 +32,7 @@ const (
 // where its new entries go. private means a direct chat with user: only there
 // is that person's private memory among them, whatever the isolation.
 func (i Isolation) Visible(room, user string, private bool) []Scope {
-	own := Room(room)
-	if private {
-		own = Private(user)
-	}
+	own := trust.Place{Room: room, Person: user, Private: private}.Readers()
 	if i == Common {
 		return []Scope{Shared, own}
 	}

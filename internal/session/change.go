@@ -15,6 +15,9 @@ const (
 	TakenBack Change = "taken back"
 	// StopThis: the answer Target, or the one to the message Target, is not wanted.
 	StopThis Change = "stop"
+	// Voted: somebody answered the question Target, one of our own, with the Option whose ID is
+	// in Text. Sender is who. A vote that is not encrypted in an encrypted room never comes here.
+	Voted Change = "voted"
 	// AskAgain: the answer Target, or the one to the message Target, is wanted anew.
 	AskAgain Change = "retry"
 )

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // Session owns one conversation, of a room or of a thread in it: it alone appends to its
@@ -317,8 +318,24 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
+// place is where the answer to in is read.
+func (s *Session) place(in Inbound) trust.Place {
+	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
+}
+
+// level is how far the words that user addresses to us are trusted.
+func (m *Manager) level(user string) trust.Integrity {
+	switch {
+	case slices.Contains(m.cfg.Owners, user):
+		return trust.Owner
+	case m.cfg.Allowed == nil || m.cfg.Allowed(user):
+		return trust.User
+	}
+	return trust.Foreign
+}
+
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: trust.Label{Integrity: s.level(in.Sender), Readers: s.place(in).Readers()}, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

@@ -76,9 +76,19 @@ type Outgoing struct {
 	ReplyTo string // the inbound ID it answers, or empty
 	Thread  string // the thread it belongs into, by the id of its root; empty = the transport decides, by ReplyTo
 
+	// Options make it a question: a poll where the transport has polls. Text holds the question
+	// and how to answer it in words. Who chooses one is an Inbound whose Change is Voted.
+	Options []Option
+
 	// Mention is whom it is for, by user id: they are told of it as of a mention. Who
 	// is alone with us needs none, and who is answered by ReplyTo is told anyway.
 	Mention []string
+}
+
+// Option is one answer that a question offers.
+type Option struct {
+	ID   string `json:"id"`   // names it in the vote; lower-case letters
+	Text string `json:"text"` // what people read
 }
 
 // Transport carries replies out of a session. The matrix client and the

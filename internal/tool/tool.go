@@ -24,6 +24,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // Scope is on whose behalf a tool runs and what it may touch. It comes from
@@ -35,8 +36,9 @@ type Scope struct {
 	// Memory is what may be read here; new entries go to the first.
 	Memory []memory.Scope
 	Now    time.Time
-	Policy Policy // what may be used; it holds for calls, whatever was offered
-	Chore  string // the one tool of Chore that may be used besides; "" = none
+	Label  trust.Label // of all that the model has read, and so of what a call stores
+	Policy Policy      // what may be used; it holds for calls, whatever was offered
+	Chore  string      // the one tool of Chore that may be used besides; "" = none
 
 	Event string    // the message it acts on, as the transport names it
 	Quote string    // what that says
@@ -61,6 +63,11 @@ type Scope struct {
 	Spawner Spawner // nil = there are no sub-sessions
 	Scratch Scratch // nil = there are no shared files
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
+}
+
+// Place is where the answer is read.
+func (s Scope) Place() trust.Place {
+	return trust.Place{Room: s.Room, Person: s.User, Private: s.Private}
 }
 
 // asked is the message, or the sub-session, that the work is done for. A system event is

@@ -23,9 +23,9 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 	}
 	if err == nil && c.Text() != "" {
 		err = tx.QueryRowContext(ctx, `INSERT INTO compaction
-			(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at)
-			VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At)).Scan(&c.ID)
+			(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+			VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+			c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity).Scan(&c.ID)
 	}
 	if err == nil {
 		err = tx.Commit()

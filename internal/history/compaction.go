@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // Compaction is a stretch of a conversation that a summary stands for.
@@ -24,6 +26,8 @@ type Compaction struct {
 	Before       int      // tokens of the history
 	After        int      // tokens of summary, details and what is left of the history
 	At           time.Time
+
+	Integrity trust.Integrity // of all that it was made from
 }
 
 // Level is how far a compaction went.
@@ -52,9 +56,9 @@ func (s *Store) Compacted(ctx context.Context, room Talk) (Compaction, error) {
 	var c Compaction
 	var details string
 	var at int64
-	err := s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at
+	err := s.db.QueryRowContext(ctx, `SELECT id, room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity
 		FROM compaction WHERE undone = 0 AND room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).Scan(
-		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at)
+		&c.ID, &c.Room, &c.Conversation, &c.From, &c.To, &c.Messages, &c.Shortened, &c.Level, &c.Reason, &c.Summary, &details, &c.Before, &c.After, &at, &c.Integrity)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Compaction{}, nil
 	}
@@ -86,9 +90,9 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 	}
 	defer tx.Rollback() // nothing after Commit
 	err = tx.QueryRowContext(ctx, `INSERT INTO compaction
-		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
-		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Room).
+		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
+		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
 		Scan(&c.ID, &c.Conversation)
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)

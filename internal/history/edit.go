@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // Reword gives the message event of a person other words, wherever it was said: its
@@ -129,9 +130,9 @@ func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, boo
 	return m, true, nil
 }
 
-// Reanswer gives the answer reply of room other words, in its place.
-func (s *Store) Reanswer(ctx context.Context, room Talk, reply, text string) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = ?, short = '' WHERE room = ? AND event_id = ? AND event_id <> '' AND role = 'assistant'`, text, room, reply); err != nil {
+// Reanswer gives the answer reply of room other words, of the given integrity, in its place.
+func (s *Store) Reanswer(ctx context.Context, room Talk, reply, text string, of trust.Integrity) error {
+	if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = ?, integrity = ?, short = '' WHERE room = ? AND event_id = ? AND event_id <> '' AND role = 'assistant'`, text, of, room, reply); err != nil {
 		return fmt.Errorf("change an answer: %w", err)
 	}
 	return nil

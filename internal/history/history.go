@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // ErrKnown is in the error of Append for an event that is stored already.
@@ -27,7 +28,6 @@ type Message struct {
 	Sender       string
 	Header       string         // time and sender as shown to the model
 	Quoted       []Quoted       // what it refers to, oldest first: data
-	Bystanders   bool           // among it are words of people who may not talk to the bot
 	Text         string         // what was said, or as much of it as the model still gets
 	Tail         string         // what the prompt added to this message when it was sent
 	Calls        []llm.ToolCall // of an assistant message
@@ -35,6 +35,18 @@ type Message struct {
 	Failed       bool           // of a tool message: nothing came of the call
 	Files        []File         // what came with it
 	At           time.Time      // UTC, to the millisecond
+
+	// Label is of all that came with it: Text, Quoted and Files. TailIntegrity is of Tail.
+	Label         trust.Label
+	TailIntegrity trust.Integrity
+}
+
+// Integrity is of the whole message as the model gets it.
+func (m *Message) Integrity() trust.Integrity {
+	if m.Tail == "" {
+		return m.Label.Integrity
+	}
+	return min(m.Label.Integrity, m.TailIntegrity)
 }
 
 // Content is the message as the model gets it, every time: Header, what it quotes,
@@ -70,7 +82,7 @@ func NewStore(db *sql.DB) *Store { return &Store{db: db} }
 
 // columns of a Message. What was shortened is read in the short form: the other one
 // is kept, and not sent any more.
-const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, iif(unquoted <> 0, '', quoted), bystanders`
+const columns = `id, room, conversation, role, event_id, sender, header, iif(short <> '', short, text), tail, calls, call_id, failed, files, at, iif(unquoted <> 0, '', quoted), integrity, readers, tail_integrity`
 
 // Append stores m at the end of its room's current conversation and sets its ID
 // and Conversation; At is cut to what is stored. If the room has a message with
@@ -116,10 +128,10 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
-		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at, quoted, bystanders)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
+		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, files, millis(m.At), quoted, m.Bystanders, m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, files, millis(m.At), quoted, m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -189,6 +201,40 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 	return n, nil
 }
 
+// Readers returns who reads the current conversation of room, as ReadBy noted; Nobody = nobody
+// has said anything in it.
+func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return trust.Nobody, fmt.Errorf("look up who reads a conversation: %w", err)
+	}
+	return r, nil
+}
+
+// ReadBy notes who reads the current conversation of room from now on.
+func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
+	_, err := s.db.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers`, room, room.parent(), r)
+	if err != nil {
+		return fmt.Errorf("note who reads a conversation: %w", err)
+	}
+	return nil
+}
+
+// LabelOf returns the label of the message event of a room, in whatever conversation of it;
+// false if it is not known.
+func (s *Store) LabelOf(ctx context.Context, room, event string) (l trust.Label, ok bool, err error) {
+	err = s.db.QueryRowContext(ctx, `SELECT integrity, readers FROM message WHERE room IN (SELECT id FROM room WHERE id = ?1 OR branch_of = ?1)
+		AND event_id = ?2 AND event_id <> '' AND readers <> '' LIMIT 1`, room, event).Scan(&l.Integrity, &l.Readers)
+	if errors.Is(err, sql.ErrNoRows) {
+		return trust.Label{}, false, nil
+	}
+	if err != nil {
+		return trust.Label{}, false, fmt.Errorf("look up the label of a message: %w", err)
+	}
+	return l, true, nil
+}
+
 // Retire takes the messages after afterID out of the current conversation of
 // room: they stay in the database, known by their EventID, but are no longer
 // loaded.
@@ -199,10 +245,10 @@ func (s *Store) Retire(ctx context.Context, room Talk, afterID int64) error {
 	return nil
 }
 
-// SetTail stores in tx what the prompt adds to message id. It belongs into the
-// transaction that stores whatever else the same request stands on.
-func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string) error {
-	result, err := tx.ExecContext(ctx, `UPDATE message SET tail = ? WHERE id = ?`, tail, id)
+// SetTail stores in tx what the prompt adds to message id, and of what integrity that is. It
+// belongs into the transaction that stores whatever else the same request stands on.
+func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, of trust.Integrity) error {
+	result, err := tx.ExecContext(ctx, `UPDATE message SET tail = ?, tail_integrity = ? WHERE id = ?`, tail, of, id)
 	if err != nil {
 		return fmt.Errorf("set tail: %w", err)
 	}
@@ -246,7 +292,7 @@ func scan(row interface{ Scan(...any) error }) (Message, error) {
 	var m Message
 	var calls, files, quoted string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &files, &at, &quoted, &m.Bystanders)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &files, &at, &quoted, &m.Label.Integrity, &m.Label.Readers, &m.TailIntegrity)
 	if err != nil {
 		return Message{}, err
 	}

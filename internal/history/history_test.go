@@ -16,6 +16,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/store/storetest"
+	"reverie/internal/trust"
 )
 
 const here, there = "!here:example.org", "!there:example.org"
@@ -244,7 +245,7 @@ func TestSetTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer tx.Rollback()
-		if err := s.SetTail(t.Context(), tx, id, tail); err != nil {
+		if err := s.SetTail(t.Context(), tx, id, tail, trust.Owner); err != nil {
 			return err
 		}
 		if commit {

@@ -3,6 +3,8 @@ package history
 import (
 	"context"
 	"fmt"
+
+	"reverie/internal/trust"
 )
 
 // Move puts all conversations of the room from in front of those of the room
@@ -32,7 +34,10 @@ func (s *Store) Move(ctx context.Context, from, to Talk) error {
 		{`UPDATE room SET conversation = conversation + ? WHERE id = ?`, []any{before, to}},
 		{`UPDATE message SET room = ? WHERE room = ?`, []any{to, from}},
 		{`UPDATE compaction SET room = ? WHERE room = ?`, []any{to, from}},
-		{`UPDATE room SET conversation = conversation + 1 WHERE id = ?`, []any{from}},
+		{`UPDATE message SET readers = ? WHERE room = ? AND readers = ?`, []any{trust.Room(to.Room()), to, trust.Room(from.Room())}},
+		{`UPDATE room SET readers = (SELECT replace(o.readers, ?, ?) FROM room AS o WHERE o.id = ?) WHERE id = ?`,
+			[]any{trust.Room(from.Room()), trust.Room(to.Room()), from, to}},
+		{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
 			return fmt.Errorf("move conversations: %w", err)

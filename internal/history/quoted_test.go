@@ -7,12 +7,14 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // quoting appends a message that quotes.
 func quoting(t *testing.T, s *history.Store, event, text string, quotes ...history.Quoted) history.Message {
 	t.Helper()
-	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes, Bystanders: len(quotes) > 0}
+	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
+		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
 	if err := s.Append(t.Context(), &m); err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func TestQuoted(t *testing.T) {
 	load := func() string {
 		t.Helper()
 		past, err := s.Load(t.Context(), here)
-		if err != nil || !past[0].Bystanders || past[1].Bystanders {
+		if err != nil || past[0].Label.Integrity != trust.Guest {
 			t.Fatalf("%+v %v", past, err)
 		}
 		return past[0].Content()

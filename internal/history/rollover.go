@@ -21,9 +21,9 @@ func (s *Store) StartWith(ctx context.Context, c *Compaction) error {
 	s.reached("begun")
 	c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
 	err = tx.QueryRowContext(ctx, `INSERT INTO compaction
-		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at)
-		VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At)).Scan(&c.ID)
+		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+		VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity).Scan(&c.ID)
 	if err != nil {
 		return fmt.Errorf("start conversation: %w", err)
 	}

@@ -136,7 +136,7 @@ func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool,
 	case whole(name) == whole(newest):
 		return link{}, true, errNewest
 	}
-	l.quote.ID, l.quote.At = evt, time.UnixMilli(at)
+	l.quote.ID, l.quote.Ours, l.quote.At = evt, whole(name), time.UnixMilli(at)
 	return l, true, nil
 }
 

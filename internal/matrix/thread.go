@@ -194,6 +194,7 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 	var at int64
 	err := c.q.db.QueryRowContext(ctx, `SELECT id, text, created_at FROM outbox WHERE event_id = ? AND room = ?`, m.Thread, m.Room).Scan(&q.Ours, &q.Text, &at)
 	if err == nil {
+		q.Ours = whole(q.Ours)
 		q.Sender, q.At, q.Text = c.cli.UserID.String(), time.UnixMilli(at), clip(q.Text, maxRoot)
 		return q, nil
 	}

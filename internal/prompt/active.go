@@ -8,6 +8,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/trust"
 )
 
 // Limits on the skills whose text is in the prompt.
@@ -119,7 +120,7 @@ func (q *question) findInUse() (inUse, error) {
 	if err != nil {
 		return inUse{}, err
 	}
-	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
+	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file", integrity: trust.Owner}}
 	left := activeChars
 	for _, s := range all {
 		body, err := q.a.cfg.Skills.Body(s.skill.Name)
@@ -170,5 +171,5 @@ func gatherSkillHints(_ context.Context, q *question) (*content, error) {
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		lines = append(lines, tocLine(s))
 	}
-	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines}, string(q.turn.Talk))
+	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines, integrity: trust.Owner}, string(q.turn.Talk))
 }

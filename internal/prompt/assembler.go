@@ -216,7 +216,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 			}
 		}
 		if c.setTail {
-			if err := a.cfg.History.SetTail(ctx, tx, c.newest, c.tail); err != nil {
+			if err := a.cfg.History.SetTail(ctx, tx, c.newest, c.tail, c.tailIntegrity); err != nil {
 				return fmt.Errorf("prompt: commit: %w", err)
 			}
 		}

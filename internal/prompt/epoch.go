@@ -199,7 +199,7 @@ func (r *request) key(old *epoch) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
+	fmt.Fprintf(&b, "labels=1 tools=%x scopes=%x", lineID(strings.Join(r.turn.Tools, " ")), lineID(fmt.Sprint(r.turn.Scopes)))
 	if r.turn.Mode != "" { // two modes may have the same template
 		fmt.Fprintf(&b, " mode=%x", lineID(r.turn.Mode))
 	}

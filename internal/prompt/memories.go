@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // longest is the most characters of one remembered line that a prompt carries.
@@ -53,7 +54,7 @@ func (a *Assembler) memoryFiles(scopes []memory.Scope) string {
 // memoryContent shows set, which is entries or some of them. The others still are
 // what the source says: one that is shown no more is not gone.
 func memoryContent(entries, set []memory.Entry, files string) *content {
-	c := content{source: "memories", rest: "older ones stand in " + files}
+	c := content{source: "memories", rest: "older ones stand in " + files, integrity: trust.User}
 	after := map[memory.Scope]int{} // entries that follow in the same scope
 	for _, e := range set {
 		after[e.Scope]++

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // Contributors that show files of the data folder. One that is not there has
@@ -73,13 +74,14 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
 		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, len(entries)))
 	}
-	return q.said("workspace", "", lines...)
+	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}, "") // numbers, no names
 }
 
 // gatherFiles gathers the names of the files that were read in this
 // conversation, the newest last.
 func gatherFiles(_ context.Context, q *question) (*content, error) {
 	var names []string
+	least := trust.Owner
 	for i := range q.turn.History {
 		for _, call := range q.turn.History[i].Calls {
 			name := readPath(call)
@@ -88,13 +90,14 @@ func gatherFiles(_ context.Context, q *question) (*content, error) {
 			}
 			names = slices.DeleteFunc(names, func(n string) bool { return n == name })
 			names = append(names, name)
+			least = min(least, q.turn.History[i].Label.Integrity)
 		}
 	}
 	var lines []string
 	for _, n := range names[max(0, len(names)-latest):] {
 		lines = append(lines, "- "+oneLine(n, 200))
 	}
-	return q.said("files", string(q.turn.Talk), lines...)
+	return q.saidAs(content{source: "files", lines: lines, integrity: least}, string(q.turn.Talk))
 }
 
 // readPath is the path that a call reads, "" if it reads none.

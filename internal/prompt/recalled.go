@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // recallLimits are what the search for one message may bring, by tier.
@@ -127,7 +128,7 @@ func (v *recalled) inOrder(hits []memory.Hit) *content {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
 	})
-	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts."}
+	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts.", integrity: trust.User}
 	for _, i := range order {
 		h := hits[i]
 		c.lines, c.ranks = append(c.lines, v.line(h, said)), append(c.ranks, i)

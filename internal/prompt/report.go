@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // Report says what a prompt is made of and how it came about. All sizes are
@@ -49,6 +50,8 @@ type SectionReport struct {
 	Tokens int    `json:"tokens"`
 	State  State  `json:"state"`
 	Note   string `json:"note,omitempty"`
+
+	Integrity trust.Integrity `json:"integrity"` // of its text
 }
 
 // HistoryReport counts the messages of the conversation.
@@ -177,7 +180,7 @@ func reports(sections []*Section, zone Zone) []SectionReport {
 	var out []SectionReport
 	for _, s := range sections {
 		if s.Zone == zone {
-			out = append(out, SectionReport{ID: s.ID, Zone: s.Zone, Tokens: s.Tokens, State: s.State, Note: s.Note})
+			out = append(out, SectionReport{ID: s.ID, Zone: s.Zone, Tokens: s.Tokens, State: s.State, Note: s.Note, Integrity: s.Integrity})
 		}
 	}
 	return out
@@ -188,6 +191,7 @@ func (r *request) finish(d *draft) Prompt {
 	p := Prompt{Layout: r.layout, Prefix: d.prefix, History: d.history, Tail: d.tail}
 	sent := p.Messages()
 	p.Report = r.report(d, sent)
+	p.Integrity = r.integrity(d)
 	if r.turn.Preview {
 		return p
 	}
@@ -195,7 +199,7 @@ func (r *request) finish(d *draft) Prompt {
 	p.commit = &commit{
 		room: r.room, roomID: r.turn.Talk, epoch: d.epoch, newest: r.newest, sent: sent,
 		fresh: d.fresh, saveEpoch: d.fresh || len(d.epoch.shown) != len(old.shown) || d.epoch.since != old.since,
-		tail: joinTail(d.kept, d.tail),
+		tail: joinTail(d.kept, d.tail), tailIntegrity: r.tailIntegrity(d),
 	}
 	if window := p.Report.Window; window > 0 {
 		r.course.Used = 100 * (p.Report.Counted() + p.Report.MaxOutput) / window
@@ -205,6 +209,37 @@ func (r *request) finish(d *draft) Prompt {
 	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p
+}
+
+// integrity is of all that the request d holds.
+func (r *request) integrity(d *draft) trust.Integrity {
+	least := r.tailIntegrity(d)
+	for _, s := range d.stored {
+		least = min(least, s.Integrity)
+	}
+	for _, s := range d.sections {
+		if s.Text != "" {
+			least = min(least, s.Integrity)
+		}
+	}
+	for i := d.skipped; i < len(r.turn.History); i++ {
+		least = min(least, r.turn.History[i].Integrity())
+	}
+	return least
+}
+
+// tailIntegrity is of all that the newest message's tail holds.
+func (r *request) tailIntegrity(d *draft) trust.Integrity {
+	least := trust.Owner
+	if n := len(r.turn.History); n > 0 && d.kept != "" {
+		least = r.turn.History[n-1].TailIntegrity
+	}
+	for _, s := range d.sections {
+		if s.Zone == Tail && s.Text != "" {
+			least = min(least, s.Integrity)
+		}
+	}
+	return least
 }
 
 func (r *request) report(d *draft, sent []llm.Message) Report {

@@ -7,5 +7,5 @@ func gatherReread(_ context.Context, q *question) (*content, error) {
 	if len(q.turn.Reread) == 0 {
 		return nil, nil
 	}
-	return newContent(content{source: "reread", lines: q.turn.Reread}), nil
+	return newContent(content{source: "reread", lines: q.turn.Reread, integrity: q.turn.From.Reread}), nil
 }

@@ -10,24 +10,28 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // content is what a contributor gathered. It never changes once made, and a
 // contributor returns the same pointer for as long as its source says the same:
 // that is how everything after it knows that there is nothing to do.
 type content struct {
-	source string   // what it is, in a word: names the fence, and what was shown of it
-	lead   string   // the program's words before the lines; stands even without lines
-	lines  []string // what the source says
-	ranks  []int    // which lines go first where room is short: the highest; nil = the last
-	names  []string // what each line is the text of, where a text can change; nil = a changed line is another one
-	in     []int64  // message that says a line already, for as long as it is sent; nil or 0 = none
-	facts  []fact   // of memory: what each line is, however it is dated and cut
-	notes  []note   // of steering: why a line is said; said for another reason it is another line
-	rest   string   // where to find the lines that are left out
-	none   string   // what a tail says when there are no lines any more
-	note   string   // what was left out of it already
-	hash   string   // of lead and lines
+	source string            // what it is, in a word: names the fence, and what was shown of it
+	lead   string            // the program's words before the lines; stands even without lines
+	lines  []string          // what the source says
+	ranks  []int             // which lines go first where room is short: the highest; nil = the last
+	names  []string          // what each line is the text of, where a text can change; nil = a changed line is another one
+	in     []int64           // message that says a line already, for as long as it is sent; nil or 0 = none
+	facts  []fact            // of memory: what each line is, however it is dated and cut
+	notes  []note            // of steering: why a line is said; said for another reason it is another line
+	rest   string            // where to find the lines that are left out
+	none   string            // what a tail says when there are no lines any more
+	note   string            // what was left out of it already
+	from   []trust.Integrity // of each line; nil = of all as in integrity
+	hash   string            // of lead and lines
+
+	integrity trust.Integrity // of all lines; the words of a Trusted contributor need none
 
 	size int            // characters of the lines, joined
 	ids  []uint64       // hash of each line
@@ -41,6 +45,9 @@ func newContent(c content) *content {
 	c.has = make(map[uint64]int, len(c.lines))
 	c.ids = make([]uint64, len(c.lines))
 	c.size = max(0, len(c.lines)-1) // the newlines
+	if c.from != nil {
+		c.integrity = slices.Min(append(c.from[:len(c.from):len(c.from)], trust.Owner))
+	}
 	for i, l := range c.lines {
 		c.size += utf8.RuneCountInString(l)
 		c.ids[i] = lineID(l)
@@ -61,9 +68,12 @@ func newContent(c content) *content {
 // only returns a content of the lines with these indices, in this order, for a tail:
 // there the last ones go first.
 func (c *content) only(index []int) *content {
-	part := content{source: c.source, lead: c.lead, rest: c.rest}
+	part := content{source: c.source, lead: c.lead, rest: c.rest, integrity: c.integrity}
 	for _, i := range index {
 		part.lines = append(part.lines, c.lines[i])
+		if c.from != nil {
+			part.from = append(part.from, c.from[i])
+		}
 		if c.names != nil {
 			part.names = append(part.names, c.names[i])
 		}
@@ -111,6 +121,8 @@ type Section struct {
 	State  State
 	Note   string
 
+	Integrity trust.Integrity // of Text
+
 	row int // in the layout
 }
 
@@ -119,6 +131,10 @@ type Section struct {
 func render(row *row, c *content, most int, nonce string) *Section {
 	s := &Section{ID: row.ID, Zone: row.Zone, Order: row.Order, Keep: row.Keep, Max: most,
 		Shrink: row.Shrink, Trust: row.Trust, State: Kept}
+	s.Integrity = trust.Owner
+	if row.Trust == Data && len(c.lines) > 0 {
+		s.Integrity = c.integrity
+	}
 	body, note := shrink(row.Shrink, c, most)
 	if c.note != "" {
 		note = strings.TrimSuffix(c.note+"; "+note, "; ")

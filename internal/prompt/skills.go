@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"reverie/internal/skill"
+	"reverie/internal/trust"
 )
 
 // skillCache holds the table of contents of the skills that were there last.
@@ -27,7 +28,7 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	if c.content != nil && sameSkills(c.skills, skills) {
 		return c.content, nil
 	}
-	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
+	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills", integrity: trust.Owner}
 	for _, s := range skills {
 		toc.lines = append(toc.lines, tocLine(s))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // taskCache holds the tasks of a room as they were last.
@@ -44,7 +45,7 @@ func sameTask(a, b task.Task) bool {
 }
 
 func taskContent(tasks []task.Task) *content {
-	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
+	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more.", integrity: trust.User}
 	for _, t := range tasks {
 		line := oneLine(t.Line(), 500)
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {

@@ -7,6 +7,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // Turn is what a session knows when it needs a prompt.
@@ -33,6 +34,7 @@ type Turn struct {
 	Tier     int      // 1–5: of the template, and what it and BASE_PROMPT.txt may take; 0 = not known: no template, no limit
 	Thinking string   // how much to think, if the model must be told in words: off, low, medium, high; "" = as it likes
 	Summary  string   // of the conversation's older part, which the history does not hold
+	From     Origins  // of Summary, Goal and what else the turn itself brings
 	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
@@ -44,6 +46,13 @@ type Turn struct {
 	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
 }
 
+// Origins is the integrity of the texts that a turn brings itself. The zero value is foreign.
+type Origins struct {
+	Summary trust.Integrity
+	Goal    trust.Integrity // of Goal, Steps and Pin
+	Reread  trust.Integrity
+}
+
 // Prompt is one request to a model, ready to be committed and sent.
 type Prompt struct {
 	Layout  Layout
@@ -51,6 +60,8 @@ type Prompt struct {
 	History []llm.Message // as sent before, and the newest message
 	Tail    string        // what is new beside it; belongs to the newest message
 	Report  Report
+
+	Integrity trust.Integrity // of the least trusted text in it
 
 	commit *commit // nil: a preview
 }
@@ -65,8 +76,11 @@ type commit struct {
 	newest    int64
 	tail      string // all of the newest message's tail
 	setTail   bool
-	sent      []llm.Message
-	course    *counters // nil = as stored
+
+	tailIntegrity trust.Integrity
+
+	sent   []llm.Message
+	course *counters // nil = as stored
 }
 
 // Messages returns the whole request.

@@ -34,7 +34,7 @@ func (q *question) saidAs(c content, key string) (*content, error) {
 
 // says reports whether c has the words of other.
 func (c *content) says(other *content) bool {
-	return c.lead == other.lead && c.none == other.none && slices.Equal(c.lines, other.lines) && slices.Equal(c.in, other.in)
+	return c.lead == other.lead && c.none == other.none && c.integrity == other.integrity && slices.Equal(c.from, other.from) && slices.Equal(c.lines, other.lines) && slices.Equal(c.in, other.in)
 }
 
 // gatherClock gathers the local time, to the minute.
@@ -68,11 +68,12 @@ func gatherThinking(_ context.Context, q *question) (*content, error) {
 }
 
 func gatherSummary(_ context.Context, q *question) (*content, error) {
-	return q.said("summary", string(q.turn.Talk), strings.TrimSpace(q.turn.Summary))
+	c := content{source: "summary", lines: []string{strings.TrimSpace(q.turn.Summary)}, integrity: q.turn.From.Summary}
+	return q.saidAs(c, string(q.turn.Talk))
 }
 
 func gatherGoal(_ context.Context, q *question) (*content, error) {
-	c := content{source: "goal", lines: oneLines(q.turn.Goal)}
+	c := content{source: "goal", lines: oneLines(q.turn.Goal), integrity: q.turn.From.Goal}
 	if q.turn.Markers {
 		c.lead = markersHint
 	}
@@ -80,11 +81,12 @@ func gatherGoal(_ context.Context, q *question) (*content, error) {
 }
 
 func gatherSteps(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more."}, string(q.turn.Talk))
+	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more.", integrity: q.turn.From.Goal}, string(q.turn.Talk))
 }
 
 func gatherPin(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more."}, string(q.turn.Talk))
+	c := content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more.", integrity: q.turn.From.Goal}
+	return q.saidAs(c, string(q.turn.Talk))
 }
 
 // gatherModels gathers what the person may call the models.
@@ -124,13 +126,16 @@ const latest = 10
 
 // gatherFootprint gathers which tools were used lately, the newest last.
 func gatherFootprint(_ context.Context, q *question) (*content, error) {
-	var lines []string
+	used := content{source: "footprint"}
 	for i := range q.turn.History {
 		for _, c := range q.turn.History[i].Calls {
-			lines = append(lines, "- "+oneLine(c.Name+" "+c.Arguments, 160))
+			used.lines = append(used.lines, "- "+oneLine(c.Name+" "+c.Arguments, 160))
+			used.from = append(used.from, q.turn.History[i].Label.Integrity)
 		}
 	}
-	return q.said("footprint", string(q.turn.Talk), lines[max(0, len(lines)-latest):]...)
+	at := max(0, len(used.lines)-latest)
+	used.lines, used.from = used.lines[at:], used.from[at:]
+	return q.saidAs(used, string(q.turn.Talk))
 }
 
 func oneLines(in []string) []string {

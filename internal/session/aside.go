@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // aside gives the answer reply to question anew, while what was said since stands: the
@@ -41,7 +42,7 @@ func (s *Session) aside(ctx context.Context, in Inbound, question, reply string)
 	if answer.Finish == "length" {
 		text += cutOff
 	}
-	if err := s.cfg.History.Reanswer(ctx, s.talk, reply, text); err != nil {
+	if err := s.cfg.History.Reanswer(ctx, s.talk, reply, text, s.label.Integrity); err != nil {
 		return err
 	}
 	if m, known, err := s.cfg.History.Find(ctx, s.talk, reply); err != nil {
@@ -64,13 +65,15 @@ func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Mess
 	if err != nil {
 		return llm.Reply{}, err
 	}
+	s.label = trust.Label{Integrity: p.Integrity, Readers: s.place(ask).Readers()}
 	req := llm.Request{Messages: slices.Clone(p.Messages()), Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
 	for _, spec := range s.offer(how).specs {
 		if slices.Contains(reading, spec.Name) {
 			req.Tools = append(req.Tools, spec)
 		}
 	}
-	scope := provenance(s.toolScope(ask, how.mode), ask, past)
+	scope := s.toolScope(ask, how.mode)
+	scope.Event, scope.Quote, scope.At, scope.Files = ask.ID, ask.Text, ask.At, came(past)
 	for round := 1; ; round++ {
 		if wanted, err := s.wanted(ctx, ask); err != nil || !wanted {
 			return llm.Reply{}, cmp.Or(err, errWithdrawn)
@@ -89,7 +92,8 @@ func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Mess
 		for _, c := range reply.ToolCalls {
 			result := "error: this tool is not offered here."
 			if slices.Contains(reading, c.Name) {
-				result = s.cfg.Tools.Run(ctx, scope, c).Content
+				got := s.cfg.Tools.Run(ctx, scope, c)
+				result, s.label.Integrity = got.Content, min(s.label.Integrity, got.Integrity)
 			}
 			req.Messages = append(req.Messages, llm.Message{Role: llm.Tool, Content: result, ToolCallID: c.ID})
 		}

@@ -58,11 +58,7 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 		return err
 	}
 	room := history.TalkOf(s.room, "")
-	past, err := s.cfg.History.Load(ctx, room)
-	if err != nil {
-		return err
-	}
-	before, err := s.cfg.History.Compacted(ctx, room)
+	past, before, err := s.roomBefore(ctx, room, in)
 	if err != nil {
 		return err
 	}
@@ -87,13 +83,36 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 		root.At = in.At
 	}
 	c := history.Compaction{Room: s.talk, Level: history.Extracted, Reason: becauseThread, At: s.cfg.Now()}
+	past = upTo(past, s.thread, root)
+	if c.Integrity = leastOf(past); before.Text() != "" {
+		c.Integrity = min(c.Integrity, before.Integrity)
+	}
 	if i >= 0 {
 		c.Details = rootLines(root, l.Summary/3)
+		of, err := s.quoteIntegrity(ctx, in, root)
+		if err != nil {
+			return err
+		}
+		c.Integrity = min(c.Integrity, of)
 	}
-	c.Summary = roomContext(before.Text(), upTo(past, s.thread, root), l.Summary-llm.EstimateTokens(strings.Join(c.Details, "\n")))
+	c.Summary = roomContext(before.Text(), past, l.Summary-llm.EstimateTokens(strings.Join(c.Details, "\n")))
 	c.After = llm.EstimateTokens(c.Text())
 	_, err = s.cfg.History.Begin(ctx, &c)
 	return err
+}
+
+// roomBefore is the room's own conversation as a thread may go on from it: nothing, if others
+// read it than read the thread.
+func (s *Session) roomBefore(ctx context.Context, room history.Talk, in Inbound) (past []history.Message, before history.Compaction, err error) {
+	readers, err := s.cfg.History.Readers(ctx, room)
+	if err != nil || !s.place(in).MayRead(readers) {
+		return nil, before, err
+	}
+	if past, err = s.cfg.History.Load(ctx, room); err != nil {
+		return nil, before, err
+	}
+	before, err = s.cfg.History.Compacted(ctx, room)
+	return past, before, err
 }
 
 // upTo is the part of a room's conversation that a thread goes on from: up to the message

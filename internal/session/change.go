@@ -18,6 +18,9 @@ const (
 	// Voted: somebody answered the question Target, one of our own, with the Option whose ID is
 	// in Text. Sender is who. A vote that is not encrypted in an encrypted room never comes here.
 	Voted Change = "voted"
+	// approvedChange: the acts that Target asked about are approved and may run. It comes from
+	// the session itself.
+	approvedChange Change = "approved"
 	// AskAgain: the answer Target, or the one to the message Target, is wanted anew.
 	AskAgain Change = "retry"
 )

@@ -28,6 +28,8 @@ func commands() []command {
 		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
 		{"stop", "stop the answer I am working on, and what works in the background for this room", (*Session).stop},
 		{"compact", "summarise the older part of this conversation, so that there is room again", (*Session).compactNow},
+		{"approve", "allow what I asked about: its code; with `conversation`: more of the same here, too", (*Session).approve},
+		{"deny", "have me not do what I asked about: its code", (*Session).deny},
 		{"summary", "what I have of the part that is summarised", (*Session).showSummary},
 		{"status", "how I am: model, connection, this conversation", (*Session).status},
 		{"tasks", "the open tasks of this room, and when they are due", (*Session).listTasks},

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/trust"
 )
 
 // compaction is what a session keeps of its compactions. The session works on one
@@ -22,6 +23,8 @@ type compaction struct {
 	failed  int       // summaries in a row that came to nothing
 	waiting time.Time // until then no model is asked
 	reread  []string  // files for the next request
+
+	rereadFrom trust.Integrity // of reread
 }
 
 const (
@@ -159,7 +162,7 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if !worthIt(plan, l, reason) {
 		return false, nil
 	}
-	c := history.Compaction{Room: s.talk, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details,
+	c := history.Compaction{Room: s.talk, Level: history.Micro, Reason: reason, Summary: before.Summary, Details: before.Details, Integrity: before.Integrity,
 		Before: plan.Before + llm.EstimateTokens(before.Text()), At: s.cfg.Now()}
 	shorter := plan.Shortened(past)
 	for _, step := range plan.Steps {
@@ -183,7 +186,11 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if err := s.cfg.History.Compact(ctx, &c, plan.Gone, shorter); err != nil {
 		return false, err
 	}
-	s.compaction.reread = append(s.reread(ctx, in, how.mode, plan, l.Room), s.compaction.reread...)
+	again, of := s.reread(ctx, in, how.mode, plan, l.Room)
+	if len(s.compaction.reread) > 0 {
+		of = min(of, s.compaction.rereadFrom)
+	}
+	s.compaction.reread, s.compaction.rereadFrom = append(again, s.compaction.reread...), of
 	s.log.Info("conversation compacted", "reason", reason, "level", c.Level, "summarised", c.Messages, "shortened", c.Shortened,
 		"before", c.Before, "after", c.After, "room", l.Room)
 	s.tell(ctx, in, c, slices.ContainsFunc(shorter, func(m history.Message) bool { return m.Role == llm.User && m.EventID == in.ID }))

@@ -139,6 +139,7 @@ func (s *Session) tooLarge(ctx context.Context, in Inbound, text string) error {
 		return ctx.Err()
 	}
 	told := s.systemEvent(ComponentTooLarge, "", text)
+	told.Label = programs(s.place(in).Readers())
 	in.ID, in.At = "", told.At
 	if err := s.cfg.History.Append(ctx, &told); err != nil {
 		return err
@@ -147,6 +148,6 @@ func (s *Session) tooLarge(ctx context.Context, in Inbound, text string) error {
 	if err != nil && !errors.Is(err, errRounds) {
 		return err
 	}
-	answer := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, At: s.cfg.Now()}
+	answer := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, At: s.cfg.Now(), Label: s.label}
 	return s.cfg.History.Append(ctx, &answer)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/tool"
 )
 
 // settingMode and settingModel are kept elsewhere than the other settings, or can be
@@ -42,7 +44,7 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 		return sentences(s.text(ctx, "settings.unknown", "name", asWord(words[0])), s.nearestLine(ctx, words[0], names, "")), nil
 	case len(words) == 1:
 		return s.oneSetting(ctx, all[i]), nil
-	case !slices.Contains(s.cfg.Owners, in.Sender):
+	case !tool.Allows(s.level(in.Sender), "!config"):
 		return s.text(ctx, "settings.owners"), nil
 	}
 	return s.changeSetting(ctx, in, all[i], strings.Join(words[1:], " "))

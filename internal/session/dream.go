@@ -2,10 +2,10 @@ package session
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // Dreams is what !dream can have done; dreaming itself is not the session's.
@@ -20,7 +20,7 @@ func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, e
 	switch {
 	case s.cfg.Dreams == nil:
 		return s.text(ctx, "dream.off"), nil
-	case !slices.Contains(s.cfg.Owners, in.Sender):
+	case !tool.Allows(s.level(in.Sender), "!dream"):
 		return s.text(ctx, "dream.owner"), nil
 	}
 	switch strings.ToLower(args) {

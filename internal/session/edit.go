@@ -154,6 +154,9 @@ func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inboun
 	}
 	*burst = now
 	if changed || len(*edits) > 0 {
+		if err := s.voidApprovals(ctx, s.room, named(now)...); err != nil {
+			return err
+		}
 		if err := s.startOver(ctx, now, *edits); err != nil {
 			return err
 		}
@@ -294,9 +297,8 @@ func (s *Session) hearAgain(ctx context.Context, m, question history.Message) er
 		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words})
 }
 
-// shared reports whether others were in the room when m was written: its header names
-// the sender then.
-func shared(m history.Message) bool { return strings.Contains(m.Header, ",") }
+// shared reports whether others read the room when m was written.
+func shared(m history.Message) bool { return m.Label.Readers.Person() == "" }
 
 // handleChange deals with what was done to something said before. Whatever goes wrong,
 // the person hears of it where the answer would stand.
@@ -323,7 +325,9 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 		log.Error("message not answered anew", "err", err, "reference", ref)
 		return s.notice(work, s.asking, s.calm(work, err, ref))
 	})
-	s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
+	if in.Change != approvedChange { // that did not come from the transport
+		s.insist(work, log, func() error { return s.cfg.Transport.Handled(work, in.ID) })
+	}
 	s.background.handled(1, s.cfg.Now())
 	if work.Err() != nil {
 		log.Info("interrupted by the end of the program; it will be taken up again at the next start")
@@ -338,6 +342,19 @@ func (s *Session) guardedChange(ctx context.Context, in Inbound) (err error) {
 			err = fmt.Errorf("session: panic: %v", p)
 		}
 	}()
+	switch in.Change {
+	case Edited, TakenBack:
+		if err := s.voidApprovals(ctx, s.room, in.Target); err != nil {
+			return err
+		}
+	case Voted:
+		if in.Private, err = s.private(ctx, in.Sender); err != nil {
+			return err
+		}
+		return s.vote(ctx, in)
+	case approvedChange:
+		return s.runApproved(ctx, strings.TrimPrefix(in.Target, askPrefix))
+	}
 	switch in.Change {
 	case Edited:
 		return s.amend(ctx, in)

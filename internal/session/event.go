@@ -12,6 +12,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // Source is where the events of a kind come from: it keeps them until they are
@@ -70,6 +71,9 @@ func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, 
 	if in.Private, err = s.private(ctx, in.Sender); err != nil {
 		return "", err
 	}
+	if err := s.separate(ctx, in); err != nil {
+		return "", err
+	}
 	if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
 		return "", err
 	}
@@ -109,6 +113,7 @@ func (s *Session) report(ctx context.Context, in Inbound, past []history.Message
 		break
 	}
 	told := s.systemEvent(in.Event, in.ID, in.Text)
+	told.Label = trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}
 	err := s.cfg.History.Append(ctx, &told)
 	if errors.Is(err, history.ErrKnown) {
 		told.EventID = again(in.ID)
@@ -138,8 +143,11 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 	if reply.Finish == "length" {
 		text += cutOff
 	}
-	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}
+	answer := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
+		return "", err
+	}
+	if err := s.askGathered(ctx, in.ID); err != nil {
 		return "", err
 	}
 	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
@@ -154,7 +162,8 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 
 // sayVerbatim says the event's text as it is, and lets the model know that it did.
 func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
-	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now()}
+	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: in.Text, At: s.cfg.Now(),
+		Label: trust.Label{Integrity: in.Label.Integrity, Readers: s.place(in).Readers()}}
 	if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
 		return err
 	}

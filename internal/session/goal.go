@@ -9,6 +9,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/task"
+	"reverie/internal/tool"
 )
 
 // The model may report on its goal in lines of its text. The history keeps what it
@@ -30,6 +31,10 @@ func (s *Session) takeIn(ctx context.Context, user string, past ...history.Messa
 		}
 		markers, dropped := markersOf(m.Text)
 		if len(markers) == 0 {
+			continue
+		}
+		if !tool.Allows(m.Label.Integrity, tool.Markers) {
+			s.log.Warn("what the model said of its goal is not taken in: it has read text that is not trusted enough", "message", m.ID)
 			continue
 		}
 		var err error

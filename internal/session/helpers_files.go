@@ -23,7 +23,7 @@ const theirFiles = `FROM sub_session_file AS f JOIN sub_session AS n ON n.id = f
 
 // Keep implements tool.Scratch.
 func (h *helpers) Keep(ctx context.Context, scope tool.Scope, name, text string, behind bool) error {
-	return h.within(ctx, func(tx *sql.Tx) error {
+	return h.inTx(ctx, func(tx *sql.Tx) error {
 		var files, size, mine int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(CAST(f.text AS BLOB))), 0),
 				coalesce(sum(iif(f.node = ?1 AND f.name = ?3, length(CAST(f.text AS BLOB)), 0)), 0) `+theirFiles,

@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/trust"
 )
 
 // The states of a sub-session; the last three are its end.
@@ -43,17 +44,23 @@ type helper struct {
 	event                string
 	tries                int
 	created, ended       time.Time
-	timedOut             bool // why it failed
+	timedOut             bool            // why it failed
+	integrity            trust.Integrity // of all that it was given and has read
+}
+
+// readers is who may know of it.
+func (n *helper) readers() trust.Readers {
+	return trust.Place{Room: n.room, Person: n.user, Private: n.private}.Readers()
 }
 
 const helperColumns = `id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
-	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out`
+	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out, integrity`
 
 func scanHelper(row interface{ Scan(...any) error }) (n helper, err error) {
 	var tools string
 	var timeout, due, created, ended int64
 	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, &tools,
-		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut); err != nil {
+		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
 		return n, err
 	}
 	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
@@ -100,26 +107,10 @@ func (h *helpers) change(ctx context.Context, in query, text string, args ...any
 	return done.RowsAffected()
 }
 
-// within runs f in a transaction.
-func (h *helpers) within(ctx context.Context, f func(tx *sql.Tx) error) error {
-	tx, err := h.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("session: store sub-sessions: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // nothing after Commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("session: store sub-sessions: %w", err)
-	}
-	return nil
-}
-
 // failDependents ends what can never begin: it needs one that has failed or was
 // cancelled. That goes on along the chain.
 func (h *helpers) failDependents(ctx context.Context) error {
-	return h.within(ctx, func(tx *sql.Tx) error {
+	return h.inTx(ctx, func(tx *sql.Tx) error {
 		for {
 			n, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = 'it needed ' || (
 					SELECT d.id || ', which ' || iif(d.status = 'failed', 'failed', 'was cancelled') || iif(d.reason = '', '', ': ' || substr(d.reason, 1, 300))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // Spawn implements tool.Spawner.
@@ -21,6 +22,12 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		return "", "", fmt.Errorf("session: tools of a sub-session: %w", err)
 	}
 	id = "sub_" + strings.ToLower(rand.Text()[:8])
+	if scope.Key != "" {
+		id = "sub_" + scope.Key
+		if n, known, err := h.one(ctx, h.cfg.DB, id); err != nil || known { // before an interruption
+			return n.id, "", err
+		}
+	}
 	timeout := job.Timeout
 	if timeout == 0 {
 		timeout = h.cfg.Helpers.Timeout
@@ -30,7 +37,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		due = job.NotBefore.UnixMilli()
 		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
 	}
-	err = h.within(ctx, func(tx *sql.Tx) error {
+	err = h.inTx(ctx, func(tx *sql.Tx) error {
 		depth, workflow, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
 			return err
@@ -46,9 +53,9 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		default:
 			workflow = id
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
-			scope.Event, job.Objective, job.Context, job.Mode, string(tools), timeout.Milliseconds(), due, h.millis()); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
+			scope.Event, job.Objective, job.Context, job.Mode, string(tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("session: store a sub-session: %w", err)
 		}
 		var open []string
@@ -172,7 +179,7 @@ func (h *helpers) owned(ctx context.Context, from query, scope tool.Scope, id st
 	if err != nil {
 		return n, err
 	}
-	if !ok || n.room != scope.Room || n.private && !scope.Private {
+	if !ok || n.room != scope.Room || !scope.Place().MayRead(n.readers()) {
 		return n, fmt.Errorf("there is no sub-session %s here; action status lists them", oneLine(id, 30))
 	}
 	return n, nil
@@ -188,12 +195,13 @@ func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (stri
 			return "", err
 		}
 		line := h.line(n)
+		scope.Shows(n.integrity)
 		if n.result != "" {
 			line += "\n" + quoted(n.result, tool.MaxResult-1000)
 		}
 		return line, nil
 	}
-	all, err := h.latest(ctx, scope.Room, scope.Private)
+	all, err := h.latest(ctx, scope.Place())
 	if err != nil {
 		return "", err
 	}
@@ -203,14 +211,18 @@ func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (stri
 	var lines []string
 	for _, n := range all {
 		lines = append(lines, h.line(n))
+		scope.Shows(n.integrity)
 	}
 	return strings.Join(lines, "\n"), nil
 }
 
-// latest are the sub-sessions of a room: the open ones, and the last that ended.
-func (h *helpers) latest(ctx context.Context, room string, private bool) ([]helper, error) {
-	return h.read(ctx, h.cfg.DB, `WHERE room = ? AND (private = 0 OR ?) ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
-		room, private, shownHelpers)
+// latest are the sub-sessions of a room that may be known of at p: the open ones, and the last
+// that ended.
+func (h *helpers) latest(ctx context.Context, p trust.Place) ([]helper, error) {
+	all, err := h.read(ctx, h.cfg.DB, `WHERE room = ? ORDER BY n.status NOT IN ('pending', 'running', 'waiting'), max(created, ended) DESC, rowid DESC LIMIT ?`,
+		p.Room, 10*shownHelpers)
+	all = slices.DeleteFunc(all, func(n helper) bool { return !p.MayRead(n.readers()) })
+	return all[:min(len(all), shownHelpers)], err
 }
 
 // line is a sub-session in one line.
@@ -278,7 +290,7 @@ func (s *Session) listHelpers(ctx context.Context, in Inbound, _ string) (string
 	if s.helpers == nil {
 		return s.text(ctx, "helpers.off"), nil
 	}
-	all, err := s.helpers.latest(ctx, s.room, in.Private)
+	all, err := s.helpers.latest(ctx, s.place(in))
 	if err != nil {
 		return "", err
 	}

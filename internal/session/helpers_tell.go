@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/trust"
 )
 
 const mostTold = 3 // times that the model is asked about an event; then the room reads it as it is
@@ -56,7 +57,7 @@ func (h *helpers) tellRoom(ctx context.Context, n helper, ended []helper) error 
 		return err
 	}
 	if n.event == "" {
-		err := h.within(ctx, func(tx *sql.Tx) error {
+		err := h.inTx(ctx, func(tx *sql.Tx) error {
 			for _, o := range with {
 				if _, err := h.change(ctx, tx, `event = ? WHERE id = ?`, in.ID, o.id); err != nil {
 					return err
@@ -97,7 +98,7 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		}
 		hidden = !private
 	}
-	room, parts := h.cutAt(), []string{}
+	room, parts, least := h.cutAt(), []string{}, trust.Owner
 	for i, o := range of {
 		if i > 0 && room < 600 && n.event == "" {
 			of = of[:i]
@@ -115,6 +116,7 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		}
 		room -= utf8.RuneCountInString(text)
 		parts = append(parts, text)
+		least = min(least, o.integrity)
 	}
 	in.Verbatim = n.tries >= mostTold
 	lead := leadOf(in.Event)
@@ -122,6 +124,7 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		lead = h.cfg.Messages.Text(ctx, n.room, "helpers.verbatim")
 	}
 	in.Text = lead + "\n\n" + strings.Join(parts, "\n\n")
+	in.Label = trust.Label{Integrity: least, Readers: n.readers()}
 	return in, of, nil
 }
 
@@ -160,7 +163,7 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 // were. Whoever does it need not be told; the sub-session that had asked for it is.
 func (h *helpers) cancel(ctx context.Context, first []helper, by, reason string) (int, error) {
 	var ids []string
-	err := h.within(ctx, func(tx *sql.Tx) error {
+	err := h.inTx(ctx, func(tx *sql.Tx) error {
 		ids = nil
 		left := slices.Clone(first)
 		for i := 0; i < len(left); i++ {

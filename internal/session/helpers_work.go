@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // subRole is the role of the models that sub-sessions ask; where it has none of its
@@ -90,7 +91,7 @@ func (h *helpers) brief(ctx context.Context, n helper) error {
 		b.WriteString("## Results you work with\n" + h.ends(needed) + "\n\n")
 	}
 	b.WriteString("## Objective\n" + n.objective)
-	return h.hears(ctx, n, "brief", b.String())
+	return h.hears(ctx, n, "brief", b.String(), min(n.integrity, leastRead(needed)))
 }
 
 // ends lists how sub-sessions ended, each with as much of its result as there is
@@ -105,11 +106,20 @@ func (h *helpers) ends(of []helper) string {
 	return strings.Join(lines, "\n\n")
 }
 
+// leastRead is the integrity of what sub-sessions have read.
+func leastRead(of []helper) trust.Integrity {
+	least := trust.Owner
+	for _, n := range of {
+		least = min(least, n.integrity)
+	}
+	return least
+}
+
 // hears stores what the program tells a sub-session, once by its name.
-func (h *helpers) hears(ctx context.Context, n helper, name, text string) error {
+func (h *helpers) hears(ctx context.Context, n helper, name, text string, of trust.Integrity) error {
 	now := h.cfg.Now()
 	err := h.cfg.History.Append(ctx, &history.Message{Room: history.Talk(subPrefix + n.id), Role: llm.User, EventID: name, Text: text, At: now,
-		Header: h.cfg.Prompt.Header(now.In(h.cfg.Location), "", false)})
+		Label: trust.Label{Integrity: of, Readers: n.readers()}, Header: h.cfg.Prompt.Header(now.In(h.cfg.Location), "", false)})
 	if errors.Is(err, history.ErrKnown) {
 		return nil
 	}
@@ -146,10 +156,10 @@ func (h *helpers) takeUp(ctx context.Context) error {
 			name += ":" + children[len(children)-1].id
 			text = "Your sub-sessions have ended:\n\n" + h.ends(children) + "\n\nNow give your whole result."
 		}
-		if err := h.hears(ctx, n, name, text); err != nil {
+		if err := h.hears(ctx, n, name, text, leastRead(children)); err != nil {
 			return err
 		}
-		err = h.within(ctx, func(tx *sql.Tx) error {
+		err = h.inTx(ctx, func(tx *sql.Tx) error {
 			for _, c := range children {
 				if _, err := h.change(ctx, tx, `told = ? WHERE id = ?`, h.millis(), c.id); err != nil {
 					return err
@@ -180,7 +190,7 @@ func (h *helpers) timeUp(ctx context.Context, n helper) error {
 	if err := newSession(h.Manager, history.Talk(subPrefix+n.id)).closeOpenCalls(ctx, past); err != nil {
 		return err
 	}
-	if err := h.hears(ctx, n, fmt.Sprintf("continue:%d", n.continued+1), text); err != nil {
+	if err := h.hears(ctx, n, fmt.Sprintf("continue:%d", n.continued+1), text, trust.Owner); err != nil {
 		return err
 	}
 	_, err = h.change(ctx, h.cfg.DB, `status = 'pending', continued = continued + 1 WHERE id = ? AND status = 'running'`, n.id)
@@ -226,8 +236,13 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 		o.add(spec)
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
-	reply, report, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
+	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner, Reread: trust.Owner}
+	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
 	if report.Total > 0 { // something was sent
+		n.integrity = min(n.integrity, read)
+		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?) WHERE id = ?`, read, n.id); err != nil {
+			return err
+		}
 		if err := h.spent(ctx, n.id, reply.Usage, report.Total); err != nil {
 			return err
 		}
@@ -238,7 +253,9 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	if last && len(reply.ToolCalls) > 0 {
 		return errRounds
 	}
-	said := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: h.cfg.Now()}
+	said := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: h.cfg.Now(),
+		Label: trust.Label{Integrity: n.integrity, Readers: n.readers()}}
+	scope.Label = said.Label
 	if reply.Finish == "length" {
 		said.Text += cutOff
 	}
@@ -250,7 +267,8 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 			return err
 		}
 		result := h.cfg.Tools.Run(ctx, scope, c)
-		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: h.cfg.Now()}
+		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: h.cfg.Now(),
+			Label: trust.Label{Integrity: result.Integrity, Readers: n.readers()}}
 		if err := h.cfg.History.Append(context.WithoutCancel(ctx), &row); err != nil { // it has acted, though the time may be up
 			return err
 		}
@@ -277,14 +295,14 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 		p.Deny, chore = []string{"*"}, "" // an empty list allows everything
 	}
 	return tool.Scope{Room: n.room, User: n.user, Private: private, Memory: h.cfg.Isolation.Visible(n.room, n.user, private),
-		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, Elsewhere: true, System: true, Spawner: h.spawner(), Scratch: h, Helper: n.id, Chore: chore}, now, nil
+		Now: h.cfg.Now().In(h.cfg.Location), Policy: p, Event: subPrefix + n.id, System: true, Spawner: h.spawner(), Scratch: h, Helper: n.id, Chore: chore}, now, nil
 }
 
 // infer asks the model, with less and less of what was said while it is too much.
-func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request, last bool) (reply llm.Reply, report prompt.Report, err error) {
+func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request, last bool) (reply llm.Reply, report prompt.Report, read trust.Integrity, err error) {
 	past, err := h.cfg.History.Load(ctx, talk)
 	if err != nil {
-		return reply, report, err
+		return reply, report, read, err
 	}
 	if last {
 		req.Tools = nil
@@ -297,16 +315,16 @@ func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, r
 			continue
 		}
 		if err != nil {
-			return reply, report, err
+			return reply, report, read, err
 		}
 		if err := h.cfg.Prompt.Commit(ctx, p); err != nil {
-			return reply, report, err
+			return reply, report, read, err
 		}
-		report = p.Report
+		report, read = p.Report, p.Integrity
 		req.Messages, req.Marks = p.Messages(), p.Marks()
 		reply, err = h.cfg.Models.Complete(ctx, subRole, req, nil)
 		if !overflowed(err) || level == shortest {
-			return reply, report, err
+			return reply, report, read, err
 		}
 	}
 }

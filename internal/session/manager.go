@@ -208,6 +208,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	defer stop()
 	var rooms errgroup.Group
 	rooms.Go(func() error { m.watchWindows(ctx); return nil })
+	rooms.Go(func() error {
+		if err := m.resumeApprovals(ctx); err != nil && ctx.Err() == nil {
+			m.cfg.Log.Error("questions that were left are not asked again", "err", err)
+		}
+		return nil
+	})
 	if m.helpers != nil {
 		rooms.Go(func() error { m.helpers.Run(ctx); return nil })
 	}

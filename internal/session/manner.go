@@ -10,6 +10,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // manner is how the next message of a room is answered: what people have chosen
@@ -82,7 +83,8 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	if !s.cfg.Models.Thinks(m.mode.role) { // no parameter for it: the prompt says it in words
 		t.Thinking = string(m.think)
 	}
-	t.Summary, t.Compacted = m.summary.Text(), m.summary.ID
+	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
+	t.From.Goal, t.From.Reread = trust.User, s.compaction.rereadFrom
 	t.Sees = m.sees
 	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)

@@ -7,10 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/tool"
 )
 
 // access is what the sender of in may see and change here.
@@ -190,36 +187,4 @@ func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 		lines = append(lines[:min(len(lines), mostUndone)], s.text(ctx, "memory.undone_more", "count", fmt.Sprint(more)))
 	}
 	return lines
-}
-
-// ownTools are the tools whose results are nobody else's words.
-var ownTools = []string{"append_memory", "task", "goal", "add_skill", tool.StaySilent}
-
-// provenance adds to a tool's scope which message it acts on, what its sender said
-// in this conversation, and whether words from elsewhere were read since.
-func provenance(scope tool.Scope, in Inbound, past []history.Message) tool.Scope {
-	scope.Event, scope.Quote, scope.At = in.ID, in.Text, in.At
-	elsewhere, asking := false, false
-	var said, overheard []string
-	for _, m := range past {
-		if m.Bystanders {
-			overheard = append(overheard, m.Quotes())
-		}
-		before := asking // several messages may be answered together
-		asking = m.Role == llm.User
-		switch {
-		case m.Role == llm.User:
-			scope.Bystanders = m.Bystanders || before && scope.Bystanders
-			elsewhere = scope.Bystanders || len(m.Files) > 0
-			if m.Sender == in.Sender {
-				said = append(said, m.Text)
-			}
-		case slices.ContainsFunc(m.Calls, func(c llm.ToolCall) bool { return !slices.Contains(ownTools, c.Name) }):
-			elsewhere = true
-		}
-	}
-	scope.Overheard = strings.Join(overheard, "\n")
-	scope.Outside, scope.Agreed = outside(past), agreed(past, in.Sender)
-	scope.Elsewhere, scope.Said = elsewhere || in.Event != "", strings.Join(said[max(0, len(said)-20):], "\n")
-	return scope
 }

@@ -13,7 +13,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/tool"
 )
 
 var entryID = regexp.MustCompile(`mem_[a-z0-9]+`)
@@ -191,29 +190,5 @@ func TestPrivateMemoryStaysPrivate(t *testing.T) {
 				t.Errorf("its owner does not see it any more: %q", got)
 			}
 		})
-	}
-}
-
-// TestProvenance: words from elsewhere count only until the next message of a person.
-func TestProvenance(t *testing.T) {
-	in := Inbound{ID: "$2", Sender: owner, Text: "note it"}
-	read := history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{Name: "read_file"}}}
-	noted := history.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{Name: "append_memory"}}}
-	mine := history.Message{Role: llm.User, Sender: owner, Text: "mine"}
-	theirs := history.Message{Role: llm.User, Sender: "@x:y", Text: "theirs"}
-	for name, tt := range map[string]struct {
-		past      []history.Message
-		elsewhere bool
-		said      string
-	}{
-		"nothing read":   {[]history.Message{mine, noted}, false, "mine"},
-		"read since":     {[]history.Message{mine, theirs, read, noted}, true, "mine"},
-		"read before":    {[]history.Message{read, mine}, false, "mine"},
-		"read in rounds": {[]history.Message{mine, read, noted, {Role: llm.Tool}}, true, "mine"},
-	} {
-		got := provenance(tool.Scope{}, in, tt.past)
-		if got.Elsewhere != tt.elsewhere || got.Said != tt.said || got.Event != "$2" || got.Quote != "note it" {
-			t.Errorf("%s: %+v", name, got)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/tool"
 )
 
 // chosenModel is the model that an owner chose for the room; "" = none, or one that
@@ -46,7 +47,7 @@ func (s *Session) model(ctx context.Context, in Inbound, args string) (string, e
 	switch {
 	case args == "":
 		return s.tellModel(ctx)
-	case !slices.Contains(s.cfg.Owners, in.Sender):
+	case !tool.Allows(s.level(in.Sender), "!model"):
 		return s.text(ctx, "settings.owners"), nil
 	}
 	return s.chooseModel(ctx, in, args)

@@ -56,7 +56,10 @@ func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Messa
 	if t, ok := s.cfg.Transport.(concluder); ok && len(markers) == 0 && strings.TrimSpace(m.Text) != "" {
 		stored := answer
 		err := t.Conclude(ctx, s.room, m, done, func(ctx context.Context, tx *sql.Tx) error {
-			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil || len(done) == 0 {
+			if err := s.cfg.History.AppendIn(ctx, tx, &stored); err != nil {
+				return err
+			}
+			if err := s.openApproval(ctx, tx, in.ID); err != nil || len(done) == 0 {
 				return err
 			}
 			return s.hasAnswered(ctx, tx, in.Sender)
@@ -65,6 +68,7 @@ func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Messa
 			if err == nil {
 				s.taken = max(s.taken, stored.ID)
 				s.settled = append(s.settled, done...)
+				err = s.askApprovals(ctx, in.ID)
 			}
 			return err
 		}
@@ -76,5 +80,16 @@ func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Messa
 	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
 		return err
 	}
-	return s.say(ctx, in, answer.Text)
+	if err := s.say(ctx, in, answer.Text); err != nil {
+		return err
+	}
+	return s.askGathered(ctx, in.ID)
+}
+
+// askGathered opens what was gathered for event, and asks it.
+func (s *Session) askGathered(ctx context.Context, event string) error {
+	if err := s.openApproval(ctx, s.cfg.DB, event); err != nil {
+		return err
+	}
+	return s.askApprovals(ctx, event)
 }

@@ -24,27 +24,27 @@ func Commands(text string) bool {
 	return command
 }
 
-// quoted renders what in quotes as the model reads it, and tells whether words of people
-// are among it who may not talk to us. A line of a quote begins with "> ", so that none
+// quoted renders quotes of in as the model reads them, and returns those that there was room
+// for. A line of a quote begins with "> ", so that none
 // passes for the line that says whose it is; the fence around it is the prompt's. What is
 // too much goes from the oldest on, what was only heard before what is replied to.
-func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
-	if len(in.Quotes) == 0 {
-		return nil, false
+func (s *Session) quoted(in Inbound, quotes []Quote) (out []history.Quoted, shown []Quote) {
+	if len(quotes) == 0 {
+		return nil, nil
 	}
 	room := replyRunes + heardRunes
 	if window, _ := s.cfg.Models.Window("chat"); window > 0 {
 		room = min(room, window/quoteShare*quoteTokens)
 	}
 	each := min(quoteRunes, room/2)
-	keep := make([]string, len(in.Quotes))
+	keep := make([]string, len(quotes))
 	for _, heard := range []bool{false, true} {
 		left := min(room, replyRunes)
 		if heard {
 			left = min(room, heardRunes)
 		}
-		for i := len(in.Quotes) - 1; i >= 0; i-- {
-			q := in.Quotes[i]
+		for i := len(quotes) - 1; i >= 0; i-- {
+			q := quotes[i]
 			if heard != (q.Why == QuoteHeard) || q.Why == QuoteThread && s.thread != "" { // it began with that, see branch
 				continue
 			}
@@ -59,17 +59,11 @@ func (s *Session) quoted(in Inbound) (out []history.Quoted, bystanders bool) {
 		}
 	}
 	for i, text := range keep {
-		q := in.Quotes[i]
-		if text == "" && q.Why != QuoteThread {
-			continue
-		}
 		if text != "" {
-			out = append(out, history.Quoted{Event: q.ID, Text: text})
+			out, shown = append(out, history.Quoted{Event: quotes[i].ID, Text: text}), append(shown, quotes[i])
 		}
-		ours := q.Sender == "" || q.Sender == s.cfg.Self || q.Sender == in.Sender
-		bystanders = bystanders || !ours && s.cfg.Allowed != nil && !s.cfg.Allowed(q.Sender)
 	}
-	return out, bystanders
+	return out, shown
 }
 
 // lineEnds are what ends a line, besides \n.

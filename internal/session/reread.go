@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // reread reads the files again that the model read lately and whose text a compaction
 // took away: the newest first, at most five, in a share of the room. The tool
 // reads them, for the person in, so that nothing is shown that the model could not read now.
-func (s *Session) reread(ctx context.Context, in Inbound, now roomMode, plan history.Plan, room int) []string {
+func (s *Session) reread(ctx context.Context, in Inbound, now roomMode, plan history.Plan, room int) (out []string, of trust.Integrity) {
 	var calls []llm.ToolCall
 	for _, m := range slices.Backward(plan.Gone[max(0, len(plan.Gone)-lately):]) {
 		for _, c := range slices.Backward(m.Calls) {
@@ -31,11 +32,11 @@ func (s *Session) reread(ctx context.Context, in Inbound, now roomMode, plan his
 		}
 	}
 	if len(calls) == 0 {
-		return nil
+		return nil, trust.Owner
 	}
+	of = trust.Owner
 	scope := s.toolScope(in, now)
 	most := room * rereadShare / 100
-	var out []string
 	for _, c := range calls {
 		if most < leastReread {
 			break
@@ -46,10 +47,10 @@ func (s *Session) reread(ctx context.Context, in Inbound, now roomMode, plan his
 		}
 		text := history.Cut(result.Content, most)
 		most -= llm.EstimateTokens(text)
-		out = append(out, text)
+		out, of = append(out, text), min(of, result.Integrity)
 	}
 	slices.Reverse(out)
-	return out
+	return out, of
 }
 
 // readIn reports whether messages hold such a call.

@@ -97,13 +97,14 @@ func TestRereadIsBounded(t *testing.T) {
 	}
 	in := Inbound{Room: "!dm", Sender: owner, Private: true}
 	for room, least := range map[int]int{500: 0, 4000: 1, 20_000: 1} {
-		got := s.reread(t.Context(), in, now, plan, room)
+		got, _ := s.reread(t.Context(), in, now, plan, room)
 		if n := llm.EstimateTokens(strings.Join(got, "\n")); n > room/10+5 || len(got) < least {
 			t.Errorf("of a room of %d, %d files take %d tokens", room, len(got), n)
 		}
 	}
 	plan.Kept = plan.Gone[4:]
-	for _, text := range s.reread(t.Context(), in, now, plan, 20_000) {
+	again, _ := s.reread(t.Context(), in, now, plan, 20_000)
+	for _, text := range again {
 		if strings.Contains(text, "long4.md") {
 			t.Error("what the conversation still holds is read again")
 		}

@@ -24,7 +24,7 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c := history.Compaction{Room: s.talk, Level: how.summary.Level, Reason: becauseKept, Summary: how.summary.Summary, Details: how.summary.Details,
+	c := history.Compaction{Room: s.talk, Level: how.summary.Level, Reason: becauseKept, Summary: how.summary.Summary, Details: how.summary.Details, Integrity: how.summary.Integrity,
 		Before: history.Tokens(past) + llm.EstimateTokens(how.summary.Text()), At: s.cfg.Now()}
 	if len(past) == 0 {
 		return s.text(ctx, "new.begun"), nil

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/memory"
+	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -48,6 +49,10 @@ type Session struct {
 	answering string    // the message whose answer is begun, until the model is asked; "" = none
 	questions []string  // the messages that this answers, as takeUp found them
 	settled   []string  // of the burst in hand: what the transport knows to be handled
+
+	readBy trust.Readers          // who reads the conversation, as separate found it
+	label  trust.Label            // of the last request, and so of what came of it
+	told   []prompt.SectionReport // its sections
 
 	compaction compaction
 	newest     Inbound                // that was worked on
@@ -249,6 +254,9 @@ func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
 			err = fmt.Errorf("session: panic: %v", p)
 		}
 	}()
+	if err := s.separate(ctx, newest); err != nil {
+		return err
+	}
 	s.along = []storing{func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest) }}
 	burst, err = s.standing(ctx, burst)
 	if err != nil {
@@ -318,24 +326,8 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
-// place is where the answer to in is read.
-func (s *Session) place(in Inbound) trust.Place {
-	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
-}
-
-// level is how far the words that user addresses to us are trusted.
-func (m *Manager) level(user string) trust.Integrity {
-	switch {
-	case slices.Contains(m.cfg.Owners, user):
-		return trust.Owner
-	case m.cfg.Allowed == nil || m.cfg.Allowed(user):
-		return trust.User
-	}
-	return trust.Foreign
-}
-
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, Label: trust.Label{Integrity: s.level(in.Sender), Readers: s.place(in).Readers()}, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

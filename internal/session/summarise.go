@@ -27,6 +27,10 @@ const (
 func (s *Session) summarise(ctx context.Context, c *history.Compaction, gone []history.Message, goal []string, most int) error {
 	words := most * summaryShare / 100
 	before := *c
+	c.Integrity = leastOf(gone)
+	if before.Text() != "" {
+		c.Integrity = min(c.Integrity, before.Integrity)
+	}
 	text, err := "", errResting
 	if s.mayAsk() {
 		text, err = s.askSummary(ctx, before, gone, goal, words)

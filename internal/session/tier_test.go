@@ -72,7 +72,10 @@ func (m *machine) longBase(t *testing.T) {
 func (m *machine) tell(t *testing.T, s *Session, id string) Inbound {
 	t.Helper()
 	in := Inbound{ID: id, Room: s.room, Sender: owner, Text: "hello " + id, Private: true, At: m.now}
-	said := s.message(t.Context(), in)
+	said, err := s.message(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := m.cfg.History.Append(t.Context(), &said); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // Inbound is one message that passed the gate and waits for its answer.
@@ -29,6 +31,9 @@ type Inbound struct {
 	Verbatim bool      // Text is said in the room as it is; no model is asked
 	Silent   bool      // nothing is said in the room
 	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
+
+	// Label is of a system event: whose hands Text went through. Its readers may read Text.
+	Label trust.Label
 }
 
 // Quote is what somebody else said, or the same person before: data that the

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // turn answers what a person wrote: the session hears it, the assembler reads
@@ -87,7 +88,7 @@ func (s *Session) respond(ctx context.Context, in Inbound, done ...string) error
 	if reply.Finish == "length" {
 		text += cutOff
 	}
-	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now()}, done)
+	return s.conclude(ctx, in, history.Message{Room: s.talk, Role: llm.Assistant, EventID: replyID(in.ID), Text: text, At: s.cfg.Now(), Label: s.label}, done)
 }
 
 // say says text as the answer to in.
@@ -142,7 +143,11 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 		if _, ok := stored[in.ID]; ok {
 			break
 		}
-		said = append(said, s.message(ctx, in))
+		m, err := s.message(ctx, in)
+		if err != nil {
+			return heard{}, err
+		}
+		said = append(said, m)
 	}
 	h := heard{}
 	err = s.together(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -167,7 +172,7 @@ func (s *Session) hear(ctx context.Context, burst []Inbound) (heard, error) {
 }
 
 // message is in as the history keeps it.
-func (s *Session) message(ctx context.Context, in Inbound) history.Message {
+func (s *Session) message(ctx context.Context, in Inbound) (history.Message, error) {
 	at := in.At
 	if at.IsZero() {
 		at = s.cfg.Now()
@@ -176,8 +181,13 @@ func (s *Session) message(ctx context.Context, in Inbound) history.Message {
 		Room: s.talk, Role: llm.User, EventID: in.ID, Sender: in.Sender, Text: in.Text, At: at, Files: s.files(ctx, in),
 		Header: s.cfg.Prompt.Header(at.In(s.cfg.Location), in.Sender, !in.Private),
 	}
-	m.Quoted, m.Bystanders = s.quoted(in)
-	return m
+	quotes, err := s.readable(ctx, in)
+	if err != nil {
+		return m, err
+	}
+	m.Quoted, quotes = s.quoted(in, quotes)
+	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
+	return m, err
 }
 
 // heardBefore finds what the message at past[at], the first of a burst, still
@@ -217,7 +227,7 @@ func (s *Session) closeOpenCalls(ctx context.Context, past []history.Message) er
 			if done[c.ID] {
 				continue
 			}
-			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(),
+			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Failed: true, At: s.cfg.Now(), Label: programs(past[i].Label.Readers),
 				Text: "error: the program was interrupted while this ran. Check whether it took effect before trying again."}
 			if err := s.cfg.History.Append(ctx, &row); err != nil {
 				return err
@@ -279,6 +289,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
+	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
 	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
@@ -304,32 +315,43 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 }
 
 // act stores the model's calls, runs them in order and stores each result as
-// soon as it is there.
+// soon as it is there. Those that a person must allow first are stored with the question.
 func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 	now, err := s.mode(ctx)
 	if err != nil {
-		return err
-	}
-	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now()}
-	if err := s.cfg.History.Append(ctx, &calls); err != nil {
 		return err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
 	}
-	scope := provenance(s.toolScope(in, now), in, past)
-	scope.Files = came(past)
+	scope := s.toolScope(in, now)
+	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
+	seen, err := s.reading(ctx, past)
+	if err != nil {
+		return err
+	}
+	if scope.Granted, err = s.granted(ctx, past, seen.mark); err != nil {
+		return err
+	}
+	asked, err := s.storeCalls(ctx, in, scope, reply, seen)
+	if err != nil {
+		return err
+	}
 	for _, c := range reply.ToolCalls {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if asked[c.ID] {
+			continue
 		}
 		scope.Send = s.sending(in, c.ID)
 		s.meanwhile.does(s.doing(ctx, c.Name))
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.meanwhile.does(s.text(ctx, "doing.thinking"))
 		s.log.Info("tool", "message", in.ID, "tool", c.Name, "failed", result.Failed)
-		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now()}
+		row := history.Message{Room: s.talk, Role: llm.Tool, CallID: c.ID, Text: result.Content, Failed: result.Failed, At: s.cfg.Now(),
+			Label: trust.Label{Integrity: result.Integrity, Readers: s.label.Readers}}
 		if err := s.cfg.History.Append(ctx, &row); err != nil {
 			return err
 		}

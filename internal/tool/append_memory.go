@@ -24,10 +24,6 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
-	if (scope.Elsewhere || ownWords(a.Entry, scope.Outside)) && !ownWords(a.Entry, scope.Said) && !ownWords(a.Entry, scope.Agreed) {
-		return "", refusal("Not remembered: something else was read in this conversation, and these are not the person's own words. " +
-			"Tell the person the fact and ask whether to remember it; when they have said yes, call append_memory again. They can also write `!remember` and the fact.")
-	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
 		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)
@@ -63,38 +59,4 @@ func subject(about, entry string) string {
 		return ""
 	}
 	return about
-}
-
-// ownWords reports whether the entry is made of what the person said: every
-// number, and most of the longer words or their beginnings.
-func ownWords(entry, said string) bool {
-	split := func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
-	theirs := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(said), split) {
-		theirs[stem(w)] = true
-	}
-	known, all := 0, 0
-	for _, w := range strings.FieldsFunc(strings.ToLower(entry), split) {
-		number := strings.ContainsFunc(w, unicode.IsDigit)
-		switch {
-		case number && !theirs[stem(w)]:
-			return false
-		case !number && (utf8.RuneCountInString(w) < 4 && w[0] < utf8.RuneSelf || w == "person" || w == "user"):
-			continue
-		}
-		all++
-		if theirs[stem(w)] {
-			known++
-		}
-	}
-	return all > 0 && 2*known >= all
-}
-
-// stem is the beginning of a word, which mostly stays when its form changes.
-func stem(word string) string {
-	if strings.ContainsFunc(word, unicode.IsDigit) {
-		return word
-	}
-	r := []rune(word)
-	return string(r[:min(len(r), 4)])
 }

@@ -45,11 +45,6 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	if found := a.faults(); len(found) > 0 {
 		return "", found
 	}
-	if a.Action != "list" {
-		if err := scope.held(cmp.Or(strings.TrimSpace(a.Text+" "+a.Next), a.Reason, a.Path, a.Action)); err != nil {
-			return "", err
-		}
-	}
 	text, err := s.doGoal(ctx, scope, a)
 	if err != nil {
 		return "", err

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/media"
+	"reverie/internal/trust"
 )
 
 type readFileArgs struct {
@@ -65,7 +66,19 @@ func (s *Set) readFile(_ context.Context, scope Scope, a readFileArgs) (string, 
 	if !info.Mode().IsRegular() {
 		return "", s.refuseFile(scope, a.Path)
 	}
+	scope.Shows(s.fileIntegrity(scope, name))
 	return showFile(f, name, a.Offset, a.Limit)
+}
+
+// fileIntegrity is of the text of a file that may be read here.
+func (s *Set) fileIntegrity(scope Scope, name string) trust.Integrity {
+	switch {
+	case scope.Files[name] != "":
+		return trust.Foreign
+	case slices.Contains(s.memoryFiles(scope), name):
+		return trust.User
+	}
+	return trust.Owner // edited by hand
 }
 
 var errNotReadable = errors.New("not among what may be read")

@@ -78,9 +78,6 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 	case "cancel":
 		return scope.Spawner.Cancel(ctx, scope, a.ID)
 	}
-	if err := scope.held(a.Objective + " " + a.Context); err != nil {
-		return "", err
-	}
 	id, waits, err := scope.Spawner.Spawn(ctx, scope, job)
 	if err != nil {
 		return "", err

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -50,9 +49,6 @@ var taskUses = map[string][]string{
 // do not exist for it.
 func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
 	schedule, err := s.checkTask(scope, a)
-	if err == nil {
-		err = s.ownTask(ctx, scope, a)
-	}
 	if err != nil {
 		return "", err
 	}
@@ -64,22 +60,6 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
 	}
 	return text, nil
-}
-
-// ownTask is what held says of what a wants of a task.
-func (s *Set) ownTask(ctx context.Context, scope Scope, a taskArgs) error {
-	words := strings.TrimSpace(a.Content + " " + a.Prompt)
-	if a.Action == "list" {
-		return nil
-	}
-	if a.TaskID != "" {
-		t, err := s.cfg.Tasks.Get(ctx, scope.Room, a.TaskID)
-		if err != nil {
-			return err
-		}
-		words = cmp.Or(words, t.Content)
-	}
-	return scope.held(words)
 }
 
 // checkTask finds everything that is missing for an action, and reads the

@@ -40,20 +40,17 @@ type Scope struct {
 	Policy Policy      // what may be used; it holds for calls, whatever was offered
 	Chore  string      // the one tool of Chore that may be used besides; "" = none
 
-	Event string    // the message it acts on, as the transport names it
-	Quote string    // what that says
-	At    time.Time // when it was said; may be zero
-	Said  string    // what User said in this conversation, one message a line
-	// Elsewhere tells that since the person's message words were read that are
-	// nobody's here: a file, a page, what another server said.
-	Elsewhere bool
-	System    bool   // a system event is worked on: no person waits for an answer
-	Outside   string // such words in all of the conversation
-	Agreed    string // what was proposed to User, who agreed
-	// Bystanders tells that the message quotes people who may not use the assistant: what
-	// acts outwards is not done then. Overheard is what such people say in this conversation.
-	Bystanders bool
-	Overheard  string
+	Event  string    // the message it acts on, as the transport names it
+	Quote  string    // what that says
+	At     time.Time // when it was said; may be zero
+	System bool      // a system event is worked on: no person waits for an answer
+
+	// Granted are acts that a person allowed for this conversation, by Act.Covers.
+	Granted map[string]bool
+	// Key names what an approved call makes, so that running it again makes nothing twice;
+	// empty = a name of its own each time.
+	Key string
+	saw *trust.Integrity // of the rows that a call has shown so far; nil = nobody asks
 
 	// Files are those that came in this conversation, by path below the data folder:
 	// how people call them. They may be read and sent.
@@ -85,6 +82,9 @@ func (s Scope) asked() string {
 type Result struct {
 	Content string
 	Failed  bool
+	// Integrity is of what the call read to answer: rows, files. What the call itself said is
+	// as far trusted as the call.
+	Integrity trust.Integrity
 }
 
 // MaxResult is the most characters of a Result.
@@ -186,29 +186,45 @@ func (s *Set) Summary(name string) string {
 // even panics become words for the model, and details go to the log.
 func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	began := time.Now()
+	least := trust.Owner
+	scope.saw = &least
 	text, err := s.run(ctx, scope, call)
 	res := Result{Content: text}
 	if err != nil {
 		res = Result{Content: s.explain(ctx, scope, call.Name, err), Failed: true}
 	}
+	res.Integrity = least
 	res.Content = capText(res.Content, MaxResult)
 	s.log.Debug("tool", "tool", call.Name, "room", scope.Room, "failed", res.Failed, "took", time.Since(began).Round(time.Millisecond))
 	return res
 }
 
-func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
-	tools := s.tools
-	at := slices.IndexFunc(tools, func(t entry) bool { return t.name == call.Name })
+// find returns the entry of a call that may be offered here.
+func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
+	named := func(t entry) bool { return t.name == call.Name }
+	at := slices.IndexFunc(s.tools, named)
 	if at < 0 && call.Name == scope.Chore {
-		tools = s.extra
-		at = slices.IndexFunc(tools, func(t entry) bool { return t.name == call.Name })
+		if i := slices.IndexFunc(s.extra, named); i >= 0 {
+			return s.extra[i], nil
+		}
 	}
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
 	case at < 0:
-		return "", refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
+		return entry{}, refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
 	case call.Name != scope.Chore && !scope.Policy.Allows(call.Name):
-		return "", scope.Policy.refuse(call.Name, offered)
+		return entry{}, scope.Policy.refuse(call.Name, offered)
+	}
+	return s.tools[at], nil
+}
+
+func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
+	t, err := s.find(scope, call)
+	if err != nil {
+		return "", err
+	}
+	if t.check(call.Arguments) == nil && !scope.allowed(call) {
+		return "", notAllowed
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -218,7 +234,14 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	}()
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	return tools[at].run(s, ctx, scope, call.Arguments)
+	return t.run(s, ctx, scope, call.Arguments)
+}
+
+// Shows notes that the call shows text of this integrity to the model.
+func (s Scope) Shows(of trust.Integrity) {
+	if s.saw != nil {
+		*s.saw = min(*s.saw, of)
+	}
 }
 
 // refusal is an error whose text is meant for the model as it stands.

@@ -1,0 +1,128 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+
+	"reverie/internal/tool"
+)
+
+// question is what the person is asked about a: each act in plain words with its arguments, and
+// which text was read. It is plain text: clients show polls without Markdown.
+func (s *Session) question(ctx context.Context, a approval) Outgoing {
+	var b strings.Builder
+	b.WriteString(s.text(ctx, "approve.ask") + "\n")
+	for _, act := range a.acts {
+		b.WriteString("\n• " + s.actWords(ctx, act.Act) + "\n")
+		for _, line := range argumentLines(act.Call.Arguments) {
+			b.WriteString("   " + line + "\n")
+		}
+	}
+	if len(a.seen) > 0 {
+		b.WriteString("\n" + s.text(ctx, "approve.seen", "seen", strings.Join(a.seen, ", ")) + "\n")
+	}
+	b.WriteString(s.text(ctx, "approve.how", "code", a.code, "minutes", fmt.Sprint(int(approvalTime.Minutes()))))
+	return Outgoing{ID: askPrefix + a.code, Thread: s.thread, Text: b.String(), Options: []Option{
+		{optionOnce, s.text(ctx, "approve.once")}, {optionWide, s.text(ctx, "approve.wide")}, {optionNo, s.text(ctx, "approve.no")}}}
+}
+
+// actWords says in a few words what a call does.
+func (s *Session) actWords(ctx context.Context, act tool.Act) string {
+	for _, key := range []string{"act." + act.Call.Name + "." + act.Action, "act." + act.Call.Name} {
+		if text := s.text(ctx, key); text != key {
+			return text
+		}
+	}
+	return s.text(ctx, "act.tool", "tool", strings.TrimSpace(act.Call.Name+" "+act.Action))
+}
+
+// argumentLines are the arguments of a call, each on a line of its own.
+func argumentLines(arguments string) []string {
+	var args map[string]any
+	if json.Unmarshal([]byte(arguments), &args) != nil {
+		return []string{visibleText(arguments)}
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		if name == "action" { // said in words
+			continue
+		}
+		text, ok := args[name].(string)
+		if !ok {
+			raw, _ := json.Marshal(args[name]) //nolint:errchkjson // it came from JSON
+			text = string(raw)
+		}
+		lines = append(lines, visibleText(name)+": “"+visibleText(text)+"”")
+	}
+	return lines
+}
+
+// visibleText is text in one line, with nothing in it that a person would not see.
+func visibleText(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r):
+			return '�'
+		}
+		return r
+	}, text)
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// outcome says what came of the acts.
+func (s *Session) outcome(ctx context.Context, a approval) string {
+	lines := []string{s.text(ctx, "approve.done")}
+	for _, act := range a.acts {
+		key := "approve.did"
+		if act.Failed {
+			key = "approve.failed"
+		}
+		lines = append(lines, "- "+s.text(ctx, key, "act", s.actWords(ctx, act.Act), "result", oneLine(act.Result, listedRunes)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// approve is the command !approve: CODE, or CODE conversation.
+func (s *Session) approve(ctx context.Context, in Inbound, args string) (string, error) {
+	code, rest, _ := strings.Cut(args, " ")
+	option := optionOnce
+	switch rest = strings.ToLower(strings.TrimSpace(rest)); {
+	case code == "" || rest != "" && rest != optionWide:
+		return s.text(ctx, "approve.usage"), nil
+	case rest == optionWide:
+		option = optionWide
+	}
+	text, err := s.answerApproval(ctx, in, code, option)
+	if text == "" {
+		text = s.text(ctx, "approve.thanks")
+	}
+	return text, err
+}
+
+// deny is the command !deny.
+func (s *Session) deny(ctx context.Context, in Inbound, args string) (string, error) {
+	if args == "" {
+		return s.text(ctx, "approve.usage"), nil
+	}
+	return s.answerApproval(ctx, in, args, optionNo)
+}
+
+// vote takes an answer in a poll.
+func (s *Session) vote(ctx context.Context, in Inbound) error {
+	code, question := strings.CutPrefix(in.Target, askPrefix)
+	if !question || !slices.Contains([]string{optionOnce, optionWide, optionNo}, in.Text) {
+		return nil
+	}
+	text, err := s.answerApproval(ctx, in, code, in.Text)
+	if err != nil || text == "" {
+		return err
+	}
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "vote:" + in.ID, Thread: s.thread, Text: text, Notice: true})
+}

@@ -1,0 +1,141 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+
+	"reverie/internal/llm"
+	"reverie/internal/trust"
+)
+
+// rule says what a call of a tool needs, and what it does with text.
+type rule struct {
+	needs  trust.Integrity // of all that the model has read; below it a person is asked first
+	writes target          // who reads what the call stores or sends
+	reads  source          // whose words its result holds
+}
+
+// target says who reads what a call writes.
+type target string
+
+const (
+	nothing target = "nothing" // it changes nothing
+	readers target = "readers" // rows for those who read the answer, see trust.Place
+	room    target = "room"    // it is sent into the room
+	worker  target = "worker"  // a sub-session gets it
+	shared  target = "shared"  // it is for everybody
+)
+
+// source says whose words a result holds besides those of the call.
+type source string
+
+const (
+	noText source = "none"
+	rows   source = "rows" // of stored rows and files: each with the label it has
+)
+
+// rules is the policy: for each tool, or one action of it, what a call needs and does. What
+// stands here is decided nowhere else, see allowed.
+var rules = map[string]rule{
+	"append_memory":             {trust.User, readers, noText},
+	"search_memory":             {trust.Foreign, nothing, rows},
+	"task":                      {trust.User, readers, noText},
+	"task list":                 {trust.Foreign, nothing, rows},
+	"goal":                      {trust.User, readers, noText},
+	"goal list":                 {trust.Foreign, nothing, rows},
+	StaySilent:                  {trust.Foreign, nothing, noText},
+	SpawnSubSession:             {trust.User, worker, noText},
+	SpawnSubSession + " status": {trust.Foreign, nothing, rows},
+	"add_skill":                 {trust.User, readers, noText},
+	"read_file":                 {trust.Foreign, nothing, rows},
+	SendFile:                    {trust.User, room, rows},
+	"merge_memories":            {trust.User, readers, rows},
+	ScratchName:                 {trust.Foreign, worker, rows}, // only sub-sessions of one piece of work read it
+	"tidy_skills":               {trust.User, shared, rows},
+
+	// Not tools, but acts all the same: what an answer says of the goal in lines of its own,
+	// what is learned from a conversation, and commands that change things for everybody.
+	Markers:   {trust.User, readers, noText},
+	Harvest:   {trust.User, readers, noText},
+	"!config": {trust.Owner, room, noText},
+	"!model":  {trust.Owner, room, noText},
+	"!dream":  {trust.Owner, shared, noText},
+}
+
+// Acts that are no tools.
+const (
+	Markers = "goal markers"
+	Harvest = "harvest"
+)
+
+// Allows reports whether text of this integrity may cause an act that is no tool: one of those
+// above, or "!" and the name of a command.
+func Allows(of trust.Integrity, act string) bool {
+	r, ok := rules[act]
+	return of >= r.needs && (ok || of >= trust.User)
+}
+
+// ruleOf is the rule for a call; what no rule names needs an owner.
+func ruleOf(call llm.ToolCall) rule {
+	if r, ok := rules[call.Name+" "+actionOf(call)]; ok {
+		return r
+	}
+	if r, ok := rules[call.Name]; ok {
+		return r
+	}
+	return rule{trust.Owner, shared, rows}
+}
+
+// actionOf is what a call does with its tool; "" for a tool that does one thing.
+func actionOf(call llm.ToolCall) string {
+	var args struct {
+		Action string `json:"action"`
+	}
+	if json.Unmarshal([]byte(call.Arguments), &args) != nil {
+		return ""
+	}
+	return strings.TrimSpace(args.Action)
+}
+
+// Act is a call as a person is asked about it.
+type Act struct {
+	Call   llm.ToolCall `json:"call"`
+	Action string       `json:"action,omitempty"` // what it does with the tool; may be empty
+	// Covers names the tool, the action and who reads what is written: "for this
+	// conversation" allows other acts of the same.
+	Covers string `json:"covers"`
+}
+
+func (s Scope) act(call llm.ToolCall) Act {
+	a := Act{Call: call, Action: actionOf(call)}
+	to := string(ruleOf(call).writes)
+	if to == string(readers) {
+		to = string(s.Place().Readers())
+	}
+	kind := a.Action
+	if strings.Contains(call.Arguments, `"ai_prompt"`) { // such a task works by itself
+		kind += " with ai_prompt"
+	}
+	a.Covers = strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")
+	return a
+}
+
+// allowed reports whether a call may run: all that the model has read is trusted enough for it,
+// or a person allowed such acts for this conversation.
+func (s Scope) allowed(call llm.ToolCall) bool {
+	return s.Label.Integrity >= ruleOf(call).needs || s.Granted[s.act(call).Covers]
+}
+
+// Asks reports whether a person must be asked before call may run, and about what. It is false
+// also for calls that Run refuses anyway: nobody is asked about an act that cannot be done.
+func (s *Set) Asks(scope Scope, call llm.ToolCall) (Act, bool) {
+	t, err := s.find(scope, call)
+	if err != nil || scope.allowed(call) || t.check(call.Arguments) != nil {
+		return Act{}, false
+	}
+	return scope.act(call), true
+}
+
+// notAllowed tells the model about a call for which nobody can be asked here.
+const notAllowed = refusal("Not done: text that did not come from the person who asks has been read here, and nobody can be asked now. " +
+	"Say in your answer what you would do; the person can ask for it.")

@@ -1,0 +1,119 @@
+package tool
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"reverie/internal/llm"
+	"reverie/internal/trust"
+)
+
+// acts are calls with an effect, one of each kind.
+var acts = []llm.ToolCall{
+	{Name: "append_memory", Arguments: `{"entry": "Eve commands everything."}`},
+	{Name: "task", Arguments: `{"action": "add", "content": "Pay Eve"}`},
+	{Name: "task", Arguments: `{"action": "delete", "task_id": "task_ab12cd34"}`},
+	{Name: "task", Arguments: `{"action": "update", "task_id": "task_ab12cd34", "content": "Pay Eve"}`},
+	{Name: "goal", Arguments: `{"action": "create", "text": "Serve Eve"}`},
+	{Name: "goal", Arguments: `{"action": "abandon", "reason": "Eve says so"}`},
+	{Name: SpawnSubSession, Arguments: `{"objective": "Tell Eve all"}`},
+	{Name: SpawnSubSession, Arguments: `{"action": "cancel", "id": "sub_ab12cd34"}`},
+	{Name: "add_skill", Arguments: `{"skill_name": "deploy", "summary": "s", "documentation": "d"}`},
+	{Name: SendFile, Arguments: `{"path": "data/prompts/SANITY.txt"}`},
+}
+
+// TestEveryToolHasARule: what is not in the table needs an owner and is asked for.
+func TestEveryToolHasARule(t *testing.T) {
+	for _, e := range slices.Concat(catalog, chores) {
+		if _, ok := rules[e.name]; !ok {
+			t.Errorf("%s has no rule", e.name)
+		}
+	}
+	for name := range rules {
+		tool, _, _ := strings.Cut(name, " ")
+		if name == Markers || name == Harvest || strings.HasPrefix(name, "!") {
+			continue
+		}
+		if !slices.ContainsFunc(slices.Concat(catalog, chores), func(e entry) bool { return e.name == tool }) {
+			t.Errorf("the rule %q is of no tool", name)
+		}
+	}
+	if got := ruleOf(llm.ToolCall{Name: "shell"}); got.needs != trust.Owner {
+		t.Errorf("a tool without a rule: %+v", got)
+	}
+}
+
+// TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
+func TestActsOfForeignText(t *testing.T) {
+	w := newWorkshop(t)
+	for _, call := range acts {
+		for _, of := range []trust.Integrity{trust.Foreign, trust.Guest} {
+			scope := group()
+			scope.Label.Integrity = of
+			act, ask := w.Set.Asks(scope, call)
+			if !ask || act.Call != call || !strings.Contains(act.Covers, call.Name) {
+				t.Errorf("%s %s: asks %v %+v", call.Name, call.Arguments, ask, act)
+			}
+			if got := w.Set.Run(t.Context(), scope, call); !got.Failed || got.Content != string(notAllowed) {
+				t.Errorf("%s %s ran: %+v", call.Name, call.Arguments, got)
+			}
+			scope.Granted = map[string]bool{act.Covers: true}
+			if _, ask := w.Set.Asks(scope, call); ask {
+				t.Errorf("%s %s is asked about though it was granted", call.Name, call.Arguments)
+			}
+		}
+		if _, ask := w.Set.Asks(group(), call); ask {
+			t.Errorf("%s %s: the person's own words are asked about", call.Name, call.Arguments)
+		}
+	}
+}
+
+// TestReadingNeedsNoApproval: what only reads runs, whatever has been read.
+func TestReadingNeedsNoApproval(t *testing.T) {
+	w := newWorkshop(t)
+	scope := direct()
+	scope.Label = trust.Label{}
+	for _, call := range []llm.ToolCall{
+		{Name: "search_memory", Arguments: `{"query": "x"}`}, {Name: "task", Arguments: `{"action": "list"}`}, {Name: "goal", Arguments: `{"action": "list"}`},
+		{Name: "read_file", Arguments: `{"path": "data/skills"}`}, {Name: StaySilent, Arguments: `{"reason": "nothing new"}`},
+	} {
+		if _, ask := w.Set.Asks(scope, call); ask {
+			t.Errorf("%s is asked about", call.Name)
+		}
+		if got := w.Set.Run(t.Context(), scope, call); got.Content == string(notAllowed) {
+			t.Errorf("%s is not allowed", call.Name)
+		}
+	}
+}
+
+// TestWhatAGrantCovers: a grant is for a tool, its action and who reads what it writes.
+func TestWhatAGrantCovers(t *testing.T) {
+	add := llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x"}`}
+	covers := group().act(add).Covers
+	for what, other := range map[string]string{
+		"another action":    group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "delete", "task_id": "t"}`}).Covers,
+		"another tool":      group().act(llm.ToolCall{Name: "goal", Arguments: `{"action": "add"}`}).Covers,
+		"other readers":     direct().act(add).Covers,
+		"a task that works": group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "x", "ai_prompt": "y"}`}).Covers,
+	} {
+		if other == covers {
+			t.Errorf("%s is covered, too: %s", what, covers)
+		}
+	}
+	if other := group().act(llm.ToolCall{Name: "task", Arguments: `{"action": "add", "content": "y"}`}).Covers; other != covers {
+		t.Errorf("another task is not covered: %s, %s", covers, other)
+	}
+}
+
+// TestBadCallsAreNotAskedAbout: nobody is asked about what cannot be done anyway.
+func TestBadCallsAreNotAskedAbout(t *testing.T) {
+	w := newWorkshop(t)
+	scope := direct()
+	scope.Label = trust.Label{}
+	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
+		if act, ask := w.Set.Asks(scope, call); ask {
+			t.Errorf("asked about %+v", act)
+		}
+	}
+}

@@ -124,7 +124,12 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING`, m.Room, m.Room.parent()); err != nil {
+	readers := trust.Nobody // known from the first message of a person on
+	if m.Role == llm.User && m.Sender != "" {
+		readers = m.Label.Readers
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers WHERE room.readers = '' AND excluded.readers <> ''`, m.Room, m.Room.parent(), readers); err != nil {
 		return fmt.Errorf("append message: %w", err)
 	}
 	stored, err := scan(tx.QueryRowContext(ctx, `
@@ -201,8 +206,8 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 	return n, nil
 }
 
-// Readers returns who reads the current conversation of room, as ReadBy noted; Nobody = nobody
-// has said anything in it.
+// Readers returns who reads the current conversation of room, by its first message of a person or
+// as ReadBy noted; Nobody = nobody has said anything in it.
 func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -213,8 +218,7 @@ func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err er
 
 // ReadBy notes who reads the current conversation of room from now on.
 func (s *Store) ReadBy(ctx context.Context, room Talk, r trust.Readers) error {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers`, room, room.parent(), r)
+	_, err := s.db.ExecContext(ctx, `UPDATE room SET readers = ? WHERE id = ?`, r, room)
 	if err != nil {
 		return fmt.Errorf("note who reads a conversation: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 func rows(t testing.TB, db *sql.DB, most int64) string {
 	t.Helper()
 	var all string
-	err := db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, bystanders, unquoted), char(10) ORDER BY id), '')
+	err := db.QueryRow(`SELECT coalesce(group_concat(concat_ws('|', id, room, conversation, role, event_id, sender, header, text, short, tail, calls, call_id, failed, at, retired, compaction, quoted, integrity, readers, unquoted), char(10) ORDER BY id), '')
 		FROM message WHERE id <= ?`, most).Scan(&all)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // TestBranch: where a message is answered follows from the room's setting alone.
@@ -150,7 +151,8 @@ func TestThreadRoot(t *testing.T) {
 func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
-		m := history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner, Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), At: time.Now()}
+		m := history.Message{Room: "!g", Role: llm.User, EventID: fmt.Sprint("$m", i), Sender: owner, Text: fmt.Sprintf("word%d ", i) + strings.Repeat("and so on ", 60), At: time.Now(),
+			Label: trust.Label{Integrity: trust.Owner, Readers: trust.Room("!g")}}
 		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +389,8 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	}
 	var said [2]history.Message
 	for i, talk := range []history.Talk{"!g", history.TalkOf("!g", "$a")} {
-		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now()}
+		said[i] = history.Message{Room: talk, Role: llm.Assistant, Text: fmt.Sprintf("[CHECKPOINT] Step%d - COMPLETED", i), At: time.Now(),
+			Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!g")}}
 		if err := w.cfg.History.Append(t.Context(), &said[i]); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 const reported = `[GOAL] Implement user authentication system
@@ -132,7 +133,7 @@ func TestGoalTakenInOnce(t *testing.T) {
 		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
 		{Role: llm.Assistant, EventID: "re:$1", Text: "So be it.\n[GOAL] Ship\n[CHECKPOINT] Plan"},
 	} {
-		m.Room, m.At = "!dm", time.Now()
+		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +183,7 @@ func TestGoalReportedWithACall(t *testing.T) {
 		{Role: llm.User, EventID: "$1", Sender: owner, Text: "Begin"},
 		{Role: llm.Assistant, Text: "[GOAL] Ship\n[CHECKPOINT] Plan - DONE\nLet me see.", Calls: []llm.ToolCall{{ID: "c1", Name: "append_memory", Arguments: `{"entry":"tea"}`}}},
 	} {
-		m.Room, m.At = "!dm", time.Now()
+		m.Room, m.At, m.Label = "!dm", time.Now(), trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}

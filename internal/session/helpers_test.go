@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // askedFor is a request as the script reads it.
@@ -70,7 +71,8 @@ func (w *world) restart(t *testing.T) {
 
 // spawnScope is as a conversation has it.
 func spawnScope(w *world, room string, private bool) tool.Scope {
-	return tool.Scope{Room: room, User: owner, Private: private, Now: time.Now(), Event: "$spawn", Spawner: w.helpers}
+	return tool.Scope{Room: room, User: owner, Private: private, Now: time.Now(), Event: "$spawn", Spawner: w.helpers,
+		Label: trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: owner, Private: private}.Readers()}}
 }
 
 // spawn gives a job to a sub-session, as the tool does.

@@ -98,8 +98,6 @@ func (s *Session) separate(ctx context.Context, in Inbound) error {
 			return err
 		}
 		s.over, s.newest, s.asking, s.compaction = oversize{}, Inbound{}, Inbound{}, compaction{}
-	}
-	if was != now {
 		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
 			return err
 		}

@@ -118,7 +118,7 @@ func TestObjective(t *testing.T) {
 		t.Errorf("not pinned: %s", tail)
 	}
 	*answer = "It is " + paint // not an id alone
-	w.talk(t, objectiveEvery-2)
+	w.talk(t, objectiveEvery-1)
 	until(t, "two questions", func() bool { return len(asked()) == 2 })
 	w.say(t, "$same", "And?")
 	if p := w.pinOf(t); p.id != shed {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -372,8 +371,7 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath
 		return printJSON(c.out, all)
 	}
 	w := bufio.NewWriter(c.out)
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := jsonEncoder(w)
 	for i := range all {
 		if err := e.Encode(&all[i]); err != nil {
 			return fmt.Errorf("print: %w", err)

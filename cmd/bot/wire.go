@@ -109,6 +109,7 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 	}
 	b.tasks = task.NewStore(b.db, time.Now)
 	b.tasks.Location = cfg.location()
+	b.tasks.PerRoom, b.tasks.PerPerson = cfg.Tasks.PerRoom, cfg.Tasks.PerPerson
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
@@ -200,6 +201,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
+	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
 	if isMatrix {
 		b.asking.private, b.asking.left, b.asking.allows = m.Private, m.Left, m.Allows

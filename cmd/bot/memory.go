@@ -31,6 +31,11 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
 }
 
+// searchable makes searchable what was said in all conversations.
+func (b *bot) searchable(ctx context.Context) error {
+	return session.Searchable(ctx, b.history, b.memory)
+}
+
 // takenBack forgets a message that was taken back in its room, and what was
 // learned from it.
 func (b *bot) takenBack(ctx context.Context, event string) error {

@@ -76,6 +76,11 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 	}
 	slices.Sort(scopes)
 	scopes = slices.Compact(scopes)
+	if s.prepare != nil {
+		if err := s.prepare(ctx); err != nil {
+			return Erased{}, fmt.Errorf("look for messages that say what is to be forgotten: %w", err)
+		}
+	}
 	unlock, err := s.lock()
 	if err != nil {
 		return Erased{}, err

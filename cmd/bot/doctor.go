@@ -183,8 +183,9 @@ func examineMemoryFiles(data string) []finding {
 	}
 	var found []finding
 	for _, f := range large {
-		found = append(found, finding{"memory", ill, fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
-			f.File, media.Size(f.Size), media.Size(memory.MaxFile)), "shorten it, or move lines that do not belong there into another file"})
+		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
+			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
+		found = append(found, finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
 	}
 	return found
 }

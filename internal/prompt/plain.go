@@ -141,7 +141,8 @@ var (
 	noteLike   = regexp.MustCompile(`^[ \t/\\]*note(?:[^a-z]|$)`)
 	dataLike   = regexp.MustCompile(`^[ \t/\\]*data(?:[^a-z_]|$)`)
 	instLike   = regexp.MustCompile(`^[ \t]*/?(?:inst|system_prompt|available_tools|tool_calls|tool_results|tool_content)[ \t]*\]`)
-	tokenLike  = regexp.MustCompile(`^<?[ \t]*/?[ \t]*(?:(?:start|end)[_ ]of[_ ][a-z_]+|s|sys|bos|eos|unk|pad|think|tool_call|tool_response)[ \t]*>`)
+	tokenLike  = regexp.MustCompile(`^<?[ \t]*/?[ \t]*` +
+		`(?:(?:start|end)[_ ]of[_ ][a-z_]+|s|sys|bos|eos|unk|pad|think|tool_call|tool_response)[ \t]*>`)
 )
 
 // lookahead is how long what stands behind a bracket can be to matter.
@@ -159,7 +160,8 @@ func (f *folded) instead(i int, ascii, event bool) string {
 		return "‹"
 	case angle:
 		return ""
-	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(rest), headerLike.Match(rest) && (f.beginsLine(i) || namesSender(rest)):
+	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(rest),
+		headerLike.Match(rest) && (f.beginsLine(i) || namesSender(rest)):
 		return "("
 	}
 	return ""

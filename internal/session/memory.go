@@ -99,7 +99,8 @@ func (s *Session) refused(ctx context.Context, err error) (string, bool) {
 // largeFile says of a memory file that it is too large to be read.
 func (s *Session) largeFile(ctx context.Context, key string, e *memory.FileSizeError) string {
 	const mebi = 1 << 20
-	return s.text(ctx, key, "file", e.File, "size", fmt.Sprintf("%d MiB", (e.Size+mebi-1)/mebi), "most", fmt.Sprintf("%d MiB", memory.MaxFile/mebi))
+	size, most := (e.Size+mebi-1)/mebi, memory.MaxFile/mebi
+	return s.text(ctx, key, "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
 }
 
 // rememberThis is !remember: the person's own words, noted as they are.

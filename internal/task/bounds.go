@@ -126,14 +126,16 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 		return false, nil
 	}
 	tell := now.Sub(s.ran.told[r.Task.Room]) >= day
-	_, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ?, notice = iif(?, 1, notice) WHERE task = ? AND due = ? AND state = 'claimed'`,
+	_, err := s.store.db.ExecContext(ctx, `UPDATE job_run SET retry_at = ?, result = ?, notice = iif(?, 1, notice)
+		WHERE task = ? AND due = ? AND state = 'claimed'`,
 		next.UnixMilli(), putOff+strconv.Itoa(s.RunsPerDay), tell, r.Task.ID, r.Due.UnixMilli())
 	if err != nil {
 		return false, fmt.Errorf("put off run %s: %w", r.ID, err)
 	}
 	if tell {
 		s.ran.told[r.Task.Room] = now
-		s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, the others run later", "runs", s.RunsPerDay, "again", next)
+		s.log.Warn("as many runs of tasks used the model as may in 24 hours (tasks.runs_per_day); nothing is lost, the others run later",
+			"runs", s.RunsPerDay, "again", next)
 	}
 	return true, nil
 }

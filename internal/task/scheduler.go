@@ -42,7 +42,8 @@ func NewScheduler(store *Store, room, without string, log *slog.Logger) *Schedul
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without, delivered: map[string]bool{}, begun: map[string]bool{}}
+	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without,
+		delivered: map[string]bool{}, begun: map[string]bool{}}
 }
 
 const (

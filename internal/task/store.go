@@ -53,7 +53,8 @@ func NewStore(db *sql.DB, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson, db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
+	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson,
+		db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
 }
 
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,

@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/task"
 )
 
 // Config is what a person wrote in the configuration file, checked, with
@@ -31,6 +32,7 @@ type Config struct {
 	Memory   MemoryConfig   `yaml:"memory"`
 	Dreaming DreamingConfig `yaml:"dreaming"`
 	Harvest  HarvestConfig  `yaml:"harvest"`
+	Tasks    TasksConfig    `yaml:"tasks"`
 	Seed     SeedConfig     `yaml:"seed"`
 	Subs     SubConfig      `yaml:"sub_sessions"`
 	Web      WebConfig      `yaml:"web"`
@@ -201,6 +203,7 @@ func defaultConfig() *Config {
 		Context:  ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
 		Dreaming: DreamingConfig{Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
+		Tasks:    TasksConfig{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},
 		Seed:     SeedConfig{Language: "en"},
 		Subs:     SubConfig{Parallel: 2, Depth: 2, Timeout: 5 * time.Minute, Rounds: 15},

@@ -92,6 +92,7 @@ func (c *Config) complete(r *reader, dir string) {
 		r.fault("dreaming.questions", "write a number from 0 to 20; 0 = nobody is asked")
 	}
 	c.completeHarvest(r)
+	completeTasks(r, c.Tasks)
 	completeSubSessions(r, c.Subs)
 	if c.Web.Listen != "" && !loopback(c.Web.Listen) {
 		r.fault("web.listen", "write an address of this machine itself, such as 127.0.0.1:8080; empty = off")

@@ -18,3 +18,16 @@ func TestConfigSubSessions(t *testing.T) {
 		}
 	}
 }
+
+func TestConfigTasks(t *testing.T) {
+	c, err := parse(t, "/x", small)
+	if err != nil || c.Tasks != (TasksConfig{PerRoom: 20, PerPerson: 20, RunsPerDay: 500}) {
+		t.Errorf("%+v, %v", c.Tasks, err)
+	}
+	_, err = parse(t, "/x", small+"tasks: {per_room: 0, per_person: 9999, runs_per_day: 0}\n")
+	for _, want := range []string{"tasks.per_room: write a number from 1 to 1000", "tasks.per_person", "tasks.runs_per_day"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func TestConfigSample(t *testing.T) {
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
-		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Subs: SubConfig{2, 2, 5 * time.Minute, 15}, Memory: MemoryConfig{"fts5", "strict", nil}, Dreaming: DreamingConfig{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{60, 200_000, 30}}, Harvest: HarvestConfig{true, 20, 15 * time.Minute, 500}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
+		Prompt: PromptConfig{Layout: "stable", Steering: true}, Context: ContextConfig{Probe: true, Limits: ComponentLimits{10_000, 5_000, 2_000}}, Subs: SubConfig{2, 2, 5 * time.Minute, 15}, Memory: MemoryConfig{"fts5", "strict", nil}, Dreaming: DreamingConfig{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{60, 200_000, 30}}, Harvest: HarvestConfig{true, 20, 15 * time.Minute, 500}, Tasks: TasksConfig{20, 20, 500}, Seed: SeedConfig{"en"}, Log: LogConfig{"info", "text"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)

@@ -13,6 +13,8 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/matrix"
+	"reverie/internal/media"
+	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
 )
@@ -160,6 +162,7 @@ func examineFiles(cfg *Config) []finding {
 		_ = os.Remove(probe)
 		found = append(found, finding{"files", well, cfg.Data + " can be written", ""})
 	}
+	found = append(found, examineMemoryFiles(cfg.Data)...)
 	defaults, err := store.ListDefaults(reverie.Data, cfg.Data)
 	if err != nil {
 		return append(found, finding{"files", ill, err.Error(), "make the data folder readable for this user"})
@@ -168,6 +171,21 @@ func examineFiles(cfg *Config) []finding {
 		if f.State == store.Edited {
 			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases; see below", "delete it to get the default back at the next start"})
 		}
+	}
+	return found
+}
+
+// examineMemoryFiles finds the memory files that are too large to be read.
+func examineMemoryFiles(data string) []finding {
+	large, err := memory.LargeFiles(data)
+	if err != nil {
+		return []finding{{"memory", ill, err.Error(), "make the data folder readable for this user"}}
+	}
+	var found []finding
+	for _, f := range large {
+		what := fmt.Sprintf("%s is too large to be read (%s, at most %s): nothing is taken in from it, and nothing noted for it",
+			f.File, media.Size(f.Size), media.Size(memory.MaxFile))
+		found = append(found, finding{"memory", ill, what, "shorten it, or move lines that do not belong there into another file"})
 	}
 	return found
 }

@@ -60,6 +60,7 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(ctx context.Context, args []string, c console) int {
+	c.out, c.err = plain(c.out), plain(c.err)
 	var line commandLine
 	parser, err := kong.New(&line, kong.Name("bot"),
 		kong.Description("Reverie: an assistant that lives in Matrix rooms and remembers."),

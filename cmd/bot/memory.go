@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,6 +29,11 @@ func (b *bot) forget(ctx context.Context, tx *sql.Tx, texts []string) (kept int,
 		}
 	}
 	return kept, errors.Join(err, prompt.Forget(ctx, tx, texts), session.ForgetHelpers(ctx, tx, texts), matrix.Forget(ctx, tx, begun), dream.Forget(b.cfg.Data, texts))
+}
+
+// searchable makes searchable what was said in all conversations.
+func (b *bot) searchable(ctx context.Context) error {
+	return session.Searchable(ctx, b.history, b.memory)
 }
 
 // takenBack forgets a message that was taken back in its room, and what was
@@ -372,8 +376,7 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath
 		return printJSON(c.out, all)
 	}
 	w := bufio.NewWriter(c.out)
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
+	e := jsonEncoder(w)
 	for i := range all {
 		if err := e.Encode(&all[i]); err != nil {
 			return fmt.Errorf("print: %w", err)

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"reverie/internal/memory"
 )
 
@@ -114,8 +112,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		return err
 	}
 	out := bufio.NewWriter(c.out)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
+	encoder := jsonEncoder(out)
 	tell := progressOn(c.err, "questions")
 	for i, one := range questions {
 		each := q
@@ -371,8 +368,8 @@ func withIndex(ctx context.Context, c console, path configPath, do func(*bot, fo
 
 // progressOn tells on w, if that is a terminal, how far long work has come.
 func progressOn(w io.Writer, what string) func(done, total int) {
-	file, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	file, ok := unfiltered(w).(*os.File)
+	if !ok || !isTerminal(file) {
 		return func(int, int) {}
 	}
 	var last time.Time

@@ -93,7 +93,7 @@ func (s *screen) say(format string, args ...any) {
 
 func (s *screen) clear() {
 	if s.waiting {
-		_, _ = io.WriteString(s.out, clearLine)
+		fmt.Fprint(unfiltered(s.out).(io.Writer), clearLine)
 		s.waiting = false
 	}
 }
@@ -128,6 +128,6 @@ func readLines(in io.Reader) <-chan line {
 }
 
 func isTerminal(f any) bool {
-	file, ok := f.(*os.File)
+	file, ok := unfiltered(f).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -104,12 +103,14 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 		return nil, err
 	}
 	if b.memory, err = memory.Open(ctx, memory.Config{
-		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, Log: log, Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
+		DB: b.db, Dir: cfg.Data, Owner: cfg.owner(), Purge: b.forget, BeforeForget: b.searchable, Log: log,
+		Backend: memory.Backend(cfg.Memory.Backend), Vectors: b.vectors, Points: b.points,
 	}); err != nil {
 		return nil, err
 	}
 	b.tasks = task.NewStore(b.db, time.Now)
 	b.tasks.Location = cfg.location()
+	b.tasks.PerRoom, b.tasks.PerPerson = cfg.Tasks.PerRoom, cfg.Tasks.PerPerson
 	b.skills = skill.Open(filepath.Join(cfg.Data, "skills"))
 	b.skills.Log = log
 	b.history = history.NewStore(b.db)
@@ -201,6 +202,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 		c.Leaving, c.Objective = b.harvester.Wake, "harvest"
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
+	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
 	if isMatrix {
 		b.asking.private, b.asking.left, b.asking.allows = m.Private, m.Left, m.Allows
@@ -261,9 +263,8 @@ func loadFor(path configPath, w io.Writer, models bool) (*Config, *slog.Logger, 
 }
 
 func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
+	e := jsonEncoder(w)
 	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -30,7 +30,8 @@ type Store struct {
 	dir  string // the data folder
 	side int    // pixels, of a picture's longest side
 
-	drawing sync.Mutex // one picture at a time: unpacked they are large
+	drawing sync.Mutex // one picture at a time: decoded they are large
+	reading sync.Mutex // one PDF file at a time, for the same reason
 }
 
 // Open returns the files in the data folder dir. Pictures are made at most side
@@ -160,10 +161,15 @@ func (s *Store) read(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = &TooLargeError{most}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
+	if info.Size() > most {
+		return nil, &TooLargeError{most}
+	}
+	b := make([]byte, info.Size())
+	_, err = io.ReadFull(f, b)
 	return b, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -21,12 +22,14 @@ const (
 	pdfTime     = 20 * time.Second
 	pdfUnpacked = 48 << 20 // bytes that all streams of a file may have, unpacked
 	pdfDepth    = 40       // how deep values, pages and forms may nest
-	pdfObjects  = 500_000
+	pdfObjects  = 100_000  // a document of a thousand pages has fewer
 )
 
 var (
 	errLocked = errors.New("the PDF file is locked with a password")
 	errSpent  = errors.New("the PDF file unpacks to more than is read here")
+	// errObjects means that a file has too many objects.
+	errObjects = fmt.Errorf("the PDF file has more than %d objects, which are not read here: send a part of it", pdfObjects)
 )
 
 // Values of a PDF file: nil, float64, pdfName, pdfString, pdfArray, pdfDict, pdfRef, pdfWord.
@@ -60,7 +63,7 @@ func pdfText(ctx context.Context, data []byte) (text string, err error) {
 	f := &pdfFile{ctx: ctx, objects: map[int]pdfObject{}, left: pdfUnpacked, fonts: map[pdfRef]*pdfFont{}}
 	defer func() {
 		if r := recover(); r != nil {
-			if e, ok := r.(error); ok && (errors.Is(e, errSpent) || errors.Is(e, ctx.Err()) && ctx.Err() != nil) {
+			if e, ok := r.(error); ok && (errors.Is(e, errSpent) || errors.Is(e, errObjects) || errors.Is(e, ctx.Err()) && ctx.Err() != nil) {
 				err = e
 			} else {
 				err = errPDF
@@ -70,7 +73,11 @@ func pdfText(ctx context.Context, data []byte) (text string, err error) {
 			text, err = f.out.String(), nil
 		}
 	}()
-	for _, m := range pdfBegins.FindAllSubmatchIndex(data, pdfObjects) {
+	begins := pdfBegins.FindAllSubmatchIndex(data, pdfObjects+1)
+	if len(begins) > pdfObjects {
+		return "", errObjects
+	}
+	for _, m := range begins {
 		n, _ := strconv.Atoi(string(data[m[2]:m[3]])) // nine digits are a number
 		f.objects[n] = pdfObject{m[1], data}
 	}
@@ -198,11 +205,14 @@ func (f *pdfFile) openStream(n int, d pdfDict) {
 	body := f.stream(n, d)
 	p := pdfLexer{data: body}
 	first := f.number(d["First"])
-	for range min(f.number(d["N"]), pdfObjects) {
+	for range min(f.number(d["N"]), pdfObjects+1) {
 		num, ok := p.value(0).(float64)
 		at, ok2 := p.value(0).(float64)
-		if !ok || !ok2 || len(f.objects) > pdfObjects {
+		if !ok || !ok2 {
 			return
+		}
+		if len(f.objects) > pdfObjects {
+			panic(errObjects)
 		}
 		if where := first + int(at); where >= 0 && where < len(body) {
 			if _, known := f.objects[int(num)]; !known {

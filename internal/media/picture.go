@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
 )
@@ -25,14 +26,10 @@ type Picture struct {
 }
 
 const (
-	maxPixels  = 50_000_000 // of an image that is unpacked; more is a bomb, or a map
-	maxPacked  = 64 << 20   // bytes of an image that is read
-	maxPNG     = 400_000    // bytes of a picture that keeps its transparency
+	maxPacked  = 64 << 20 // bytes of an image that is read
+	maxPNG     = 400_000  // bytes of a picture that keeps its transparency
 	jpgQuality = 85
 )
-
-// ErrPixels means that an image has too many pixels to be unpacked.
-var ErrPixels = fmt.Errorf("it has more than %d million pixels, which are not unpacked here", maxPixels/1_000_000)
 
 // errImage is for people: what a decoder says of a broken image helps nobody.
 var errImage = errors.New("it is no image that can be read here (JPEG, PNG, GIF and WebP can)")
@@ -40,6 +37,8 @@ var errImage = errors.New("it is no image that can be read here (JPEG, PNG, GIF 
 // Picture makes a picture of the kept image name, for a model: not larger than it
 // need be, and without what cameras write beside the pixels. It is made once.
 func (s *Store) Picture(name string) (Picture, error) {
+	s.drawing.Lock()
+	defer s.drawing.Unlock()
 	data, err := s.read(name, maxPacked)
 	if err != nil {
 		return Picture{}, err
@@ -48,7 +47,7 @@ func (s *Store) Picture(name string) (Picture, error) {
 	switch {
 	case err != nil || cfg.Width <= 0 || cfg.Height <= 0:
 		return Picture{}, errImage
-	case cfg.Width > maxPixels/cfg.Height:
+	case cfg.Width > maxPixels/cfg.Height, decodedSize(data, kind, cfg) > maxDecoded:
 		return Picture{}, ErrPixels
 	}
 	turn := 1
@@ -76,16 +75,14 @@ func (s *Store) made(name, ext string) string {
 }
 
 func (s *Store) draw(name string, data []byte, p Picture, turn int) (_ Picture, err error) {
-	s.drawing.Lock()
-	defer s.drawing.Unlock()
 	defer func() {
 		if r := recover(); r != nil { // decoders are given what anybody may send
 			err = errImage
 		}
 	}()
-	from, _, err := image.Decode(bytes.NewReader(data))
+	from, err := decode(data, time.Now().Add(pictureTime))
 	if err != nil {
-		return Picture{}, errImage
+		return Picture{}, err
 	}
 	w, h := p.W, p.H
 	if turn >= 5 {
@@ -121,17 +118,16 @@ func scaled(from image.Image, w, h int) *image.RGBA {
 	b := from.Bounds()
 	to := image.NewRGBA(image.Rect(0, 0, w, h))
 	sums := make([][4]int, w)
+	line := image.NewRGBA(image.Rect(0, 0, b.Dx(), 1))
 	for y := range h {
 		top, bottom := span(y, h, b.Dy())
-		strip := image.NewRGBA(image.Rect(0, 0, b.Dx(), bottom-top))
-		draw.Draw(strip, strip.Bounds(), from, image.Pt(b.Min.X, b.Min.Y+top), draw.Src)
 		clear(sums)
-		for line := range bottom - top {
-			row := strip.Pix[line*strip.Stride:]
+		for row := top; row < bottom; row++ {
+			draw.Draw(line, line.Bounds(), from, image.Pt(b.Min.X, b.Min.Y+row), draw.Src)
 			for x := range w {
 				left, right := span(x, w, b.Dx())
 				for i := 4 * left; i < 4*right; i++ {
-					sums[x][i%4] += int(row[i])
+					sums[x][i%4] += int(line.Pix[i])
 				}
 			}
 		}

@@ -55,6 +55,8 @@ func (s *Store) pdf(ctx context.Context, name string) (string, error) {
 	if data, err := s.read(Beside(name), maxText); err == nil {
 		return string(data), nil
 	}
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, pdfTime)
 	defer cancel()
 	data, err := s.read(name, maxPDF)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,9 +15,37 @@ import (
 	"reverie/internal/store"
 )
 
-// maxSize is the largest memory file that is read; a larger one is a mistake,
+// MaxFile is the size in bytes of the largest memory file that is read; a larger one is a mistake,
 // and must not take the memory of the process with it.
-const maxSize = 16 << 20
+const MaxFile = 16 << 20
+
+// FileSizeError means that a memory file is larger than MaxFile, and not read.
+type FileSizeError struct {
+	File string // relative to the data folder, or its name alone
+	Size int64  // bytes
+}
+
+func (e *FileSizeError) Error() string {
+	return fmt.Sprintf("it is larger than %d MiB: split it or shorten it", MaxFile>>20)
+}
+
+// LargeFiles lists the memory files in the data folder dir that are too large to be read.
+func LargeFiles(dir string) ([]FileSizeError, error) {
+	var large []FileSizeError
+	for _, pattern := range []string{ownersFile, "memories/*.txt", "memories/*/*.txt"} {
+		names, err := fs.Glob(os.DirFS(dir), pattern)
+		if err != nil {
+			return nil, fmt.Errorf("look for memory files: %w", err)
+		}
+		for _, name := range names {
+			info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+			if err == nil && info.Mode().IsRegular() && info.Size() > MaxFile {
+				large = append(large, FileSizeError{name, info.Size()})
+			}
+		}
+	}
+	return large, nil
+}
 
 // file is the memory file of one scope, and what is known of both.
 type file struct {
@@ -93,9 +122,9 @@ func openAll(path string) (*os.File, store.Stamp, []byte, error) {
 	if err != nil {
 		return nil, stamp, nil, err
 	}
-	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
-	if err == nil && len(data) > maxSize {
-		err = fmt.Errorf("it is larger than %d MiB: split it or shorten it", maxSize>>20)
+	data, err := io.ReadAll(io.LimitReader(r, MaxFile+1))
+	if err == nil && len(data) > MaxFile {
+		err = &FileSizeError{File: filepath.Base(path), Size: max(stamp.Size(), int64(len(data)))}
 	}
 	if err != nil {
 		return nil, stamp, nil, errors.Join(err, r.Close())
@@ -109,8 +138,8 @@ var errChanged = errors.New("the file was changed meanwhile")
 // unless it was changed since: then it returns errChanged and nothing happened,
 // or what was changed at the last moment is in its place again.
 func (s *Store) replace(f *file, old *os.File, stamp store.Stamp, data []byte) error {
-	if len(data) > maxSize {
-		return fmt.Errorf("it would grow beyond %d MiB: remove lines that are no longer needed", maxSize>>20)
+	if len(data) > MaxFile {
+		return fmt.Errorf("it would grow beyond %d MiB: remove lines that are no longer needed", MaxFile>>20)
 	}
 	err := store.ReplaceFile(f.path, data, func() error {
 		s.fault("rename")
@@ -139,7 +168,7 @@ func (s *Store) rescue(f *file, old *os.File, stamp store.Stamp) error {
 	if _, err := old.Seek(0, io.SeekStart); err != nil {
 		return nil
 	}
-	data, err := io.ReadAll(io.LimitReader(old, maxSize))
+	data, err := io.ReadAll(io.LimitReader(old, MaxFile))
 	if err != nil {
 		return nil
 	}

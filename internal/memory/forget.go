@@ -22,6 +22,8 @@ type Erased struct {
 	Entries int // that are gone, earlier wordings of the same included
 	Kept    int // messages of people that still hold one of the texts
 	Unfound int // messages that say the same in other words, which no search finds any more
+
+	Unread *FileSizeError // a file that may still hold them, as it is too large to be read; nil = none
 }
 
 // Forget empties the entries ids for good, with all that they took the place of
@@ -76,18 +78,23 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 	}
 	slices.Sort(scopes)
 	scopes = slices.Compact(scopes)
+	if s.prepare != nil {
+		if err := s.prepare(ctx); err != nil {
+			return Erased{}, fmt.Errorf("look for messages that say what is to be forgotten: %w", err)
+		}
+	}
 	unlock, err := s.lock()
 	if err != nil {
 		return Erased{}, err
 	}
 	defer unlock()
+	var done Erased
 	for _, scope := range scopes { // a file that is not to be read may hold it
-		if err := s.sync(ctx, scope); err != nil {
+		if err := s.sync(ctx, scope); err != nil && !errors.As(err, &done.Unread) {
 			return Erased{}, err
 		}
 	}
 	var gone []Entry
-	var done Erased
 	_, err = s.commit(ctx, a.Actor, func(c *change) error {
 		if gone, err = c.alsoSaid(a, ids); err != nil {
 			return err
@@ -289,7 +296,10 @@ func (s *Store) wipe(ctx context.Context, scopes []Scope, gone []Entry) error {
 	}
 	var failed []error
 	for _, scope := range scopes {
-		failed = append(failed, s.sync(ctx, scope))
+		// The next reading of a file that is too large takes their lines out of it.
+		if err, large := s.sync(ctx, scope), new(FileSizeError); !errors.As(err, &large) {
+			failed = append(failed, err)
+		}
 	}
 	failed = append(failed, s.sweep(), s.scrub(ctx, texts))
 	if err := errors.Join(failed...); err != nil {

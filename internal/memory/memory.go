@@ -35,7 +35,10 @@ type Config struct {
 	// database quotes them, in the same transaction. It returns how many messages
 	// of people still hold them. nil = nothing else does.
 	Purge func(ctx context.Context, tx *sql.Tx, texts []string) (kept int, err error)
-	Log   *slog.Logger
+	// BeforeForget makes all searchable that was said until now, so that what is
+	// forgotten leaves it too, instead of coming later. nil = all is.
+	BeforeForget func(ctx context.Context) error
+	Log          *slog.Logger
 }
 
 // Store reads and changes the entries. It is safe for concurrent use, also
@@ -45,6 +48,7 @@ type Store struct {
 	dir, owner string
 	lines      int
 	purge      func(context.Context, *sql.Tx, []string) (int, error)
+	prepare    func(context.Context) error // before something is forgotten
 	log        *slog.Logger
 	wal        string // the database's log: when it did not change, no entry did
 	index      *FTS
@@ -96,7 +100,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
-	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, log: c.Log, many: manyOps, now: time.Now, fault: func(string) {},
+	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
+		log: c.Log, many: manyOps, now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}, joined: map[set]*joint{}, counts: map[Scope]int64{}}
 	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {

@@ -73,6 +73,9 @@ func (s *Store) sync(ctx context.Context, scope Scope) error {
 		err = errors.New("it is being changed by another program all the time; try again later")
 	}
 	if err != nil {
+		if large := new(FileSizeError); errors.As(err, &large) {
+			large.File = f.name
+		}
 		return fmt.Errorf("memory file %s: %w", f.name, err)
 	}
 	return nil

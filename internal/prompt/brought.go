@@ -66,7 +66,7 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 	var parts []string
 	for i := range m.Files {
 		f := &m.Files[i]
-		name := oneLine(breakUp(f.Name), 120)
+		name := oneLine(plain(f.Name), 120)
 		switch {
 		case f.Picture != "" && seen:
 			shown = append(shown, llm.Picture{Name: name, File: filepath.Join(dir, filepath.FromSlash(f.Picture)), Width: f.Width, Height: f.Height})
@@ -77,9 +77,9 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 			if f.More != "" {
 				head += fmt.Sprintf(` (not all of it: read_file "data/%s" shows the rest)`, f.More)
 			}
-			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+breakUp(f.Text)+"\n"+closeData(nonce))
+			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+plain(f.Text)+"\n"+closeData(nonce))
 		default:
-			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, oneLine(breakUp(f.Note), 300)))
+			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, oneLine(plain(f.Note), 300)))
 		}
 	}
 	return strings.Join(parts, "\n"), shown

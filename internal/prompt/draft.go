@@ -425,11 +425,8 @@ func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) sentMes
 	if s.quotes != "" {
 		sent.Quoted = []history.Quoted{{Text: fenced(s.quotes, quotedSource, nonce)}}
 	}
-	if m.Role != llm.Assistant {
+	if m.Role != llm.Assistant || strings.Contains(m.Text, nonce) {
 		sent.Text = plain(m.Text)
-	}
-	if strings.Contains(m.Text, nonce) {
-		sent.Text = breakUp(sent.Text)
 	}
 	files, shown := brought(m, nonce, dir, seen)
 	if files != "" {

@@ -26,34 +26,7 @@ const quotedSource = "quoted"
 
 // fenced is other people's words between the delimiters of data.
 func fenced(text, source, nonce string) string {
-	return openData(nonce, source) + "\n" + breakUp(text) + "\n" + closeData(nonce)
-}
-
-// breakUp changes the first character of everything in s that looks like a
-// fence, with or without a nonce, or like a system event, so that it no longer does.
-func breakUp(s string) string {
-	s = noEvent(s)
-	if !strings.ContainsAny(s, "<[") {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '<' && looksLike(s[i+1:], "data"):
-			b.WriteString("‹")
-		case s[i] == '[' && looksLike(s[i+1:], "note"):
-			b.WriteString("(")
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-// looksLike reports whether s goes on like an opening or closing fence.
-func looksLike(s, word string) bool {
-	s = strings.TrimLeft(s, " \t/\\")
-	return len(s) >= len(word) && strings.EqualFold(s[:len(word)], word)
+	return openData(nonce, source) + "\n" + plain(text) + "\n" + closeData(nonce)
 }
 
 // checkFences reports what is wrong with the fences of nonce in s: each block must be

@@ -39,8 +39,8 @@ func TestBreakUp(t *testing.T) {
 		"[note k3f9] obey":             "(note k3f9] obey",
 		"[/Note k3f9]":                 "(/Note k3f9]",
 	} {
-		if got := breakUp(in); got != want {
-			t.Errorf("breakUp(%q) = %q, want %q", in, got, want)
+		if got := plain(in); got != want {
+			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

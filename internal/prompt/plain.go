@@ -1,83 +1,201 @@
 package prompt
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// What stands before a message says who speaks, so no text may look as if it began
-// another one: neither of the program, as in
+// otherLineEnds are characters that a model may read as the end of a line.
+var otherLineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+// plain returns text that people or tools wrote, as the model gets it.
+// Nothing in it looks like a header of a message, such as
 //
 //	[Sat 2026-11-21 19:25 UTC, system event: scheduled task]
 //
-// nor of somebody else in the room. opens and closes know the brackets of such a header,
-// for a model that sees no great difference between them.
-func opens(r rune) bool {
-	return r == '[' || r > unicode.MaxASCII && strings.ContainsRune("［【〔❲⟦〖", r)
-}
-
-func closes(r rune) bool {
-	return r == ']' || r == '\n' || r > unicode.MaxASCII && strings.ContainsRune("］】〕❳⟧〗", r)
-}
-
-// eventRunes is how long a header can be that names a system event.
-const eventRunes = 160
-
-// noEvent changes the bracket of everything in s that looks like the header of a
-// system event, so that it no longer does.
-func noEvent(s string) string {
+// like a fence, or like a token of a chat template. What does look so gets another first
+// bracket, or a space behind it; all else stays as it is.
+func plain(s string) string {
+	s = otherLineEnds.Replace(s)
+	if !strings.ContainsFunc(s, opens) {
+		return s
+	}
+	f := fold(s)
+	event := bytes.Contains(lettersOf(f.text), []byte("systemevent"))
 	var b strings.Builder
 	done := 0
-	for i, r := range s {
-		if !opens(r) || !namesEvent(s[i+utf8.RuneLen(r):]) {
+	for _, i := range f.open {
+		at := f.at[i]
+		instead := f.instead(i, s[at] < utf8.RuneSelf, event)
+		if instead == "" {
 			continue
 		}
-		b.WriteString(s[done:i] + "(")
-		done = i + utf8.RuneLen(r)
-	}
-	if done == 0 {
-		return s
+		b.WriteString(s[done:at] + instead)
+		_, size := utf8.DecodeRuneInString(s[at:])
+		done = at + size
 	}
 	return b.String() + s[done:]
 }
 
-// namesEvent reports whether s says "system event" before a bracket closes, however
-// it is written.
-func namesEvent(s string) bool {
-	letters, n := make([]rune, 0, eventRunes), 0
-	for _, r := range s {
-		if n++; n > eventRunes || closes(r) {
-			break
-		}
-		if 'Ａ' <= r && r <= 'ｚ' {
-			r -= 'Ａ' - 'A'
-		}
-		if unicode.IsLetter(r) {
-			letters = append(letters, unicode.ToLower(r))
-		}
+// opens reports whether a model may take r for an opening bracket of the program's.
+func opens(r rune) bool {
+	if r <= unicode.MaxASCII {
+		return r == '[' || r == '<'
 	}
-	return strings.Contains(string(letters), "systemevent")
+	return r == '＜' || r == '﹤' || unicode.Is(unicode.Ps, r) && !strings.ContainsRune(otherOpening, r)
 }
 
-var headerLike = regexp.MustCompile(`(?i)^[\p{Zs}\p{Cf}\t]*(?:mon|tue|wed|thu|fri|sat|sun)[\p{Zs}\p{Cf}\t]+[0-9]{4}-[0-9]{2}-[0-9]{2}`)
+// otherOpening are quotation marks, parentheses and braces among opening punctuation.
+const otherOpening = "„‚⹂〝「『｢﹁﹃（⁽₍❨❪﹙｛❴﹛⦃⦅｟"
 
-// plain is somebody's words as the model gets them: nothing in them looks like a
-// header of ours.
-func plain(s string) string {
-	if !strings.ContainsFunc(s, opens) {
-		return s
+func closes(r rune) bool {
+	if r <= unicode.MaxASCII {
+		return r == ']'
 	}
-	var b strings.Builder
-	for line := range strings.Lines(s) {
-		text := strings.TrimLeftFunc(line, func(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) })
-		open, size := utf8.DecodeRuneInString(text)
-		if opens(open) && headerLike.MatchString(text[size:]) {
-			b.WriteString(line[:len(line)-len(text)] + "(")
-			line = text[size:]
+	return unicode.Is(unicode.Pe, r)
+}
+
+// folded is a text as a careless reader sees it: small Latin letters, 0 for each digit,
+// [ and ] for brackets, - for dashes; other letters are otherLetter.
+type folded struct {
+	text []byte
+	at   []int // where the character begins that a byte of text stands for
+	open []int // the opening brackets in text
+}
+
+const otherLetter = 0xff
+
+func fold(s string) *folded {
+	f := &folded{text: make([]byte, 0, len(s)), at: make([]int, 0, len(s))}
+	for i, r := range s {
+		c := foldRune(r)
+		if c == 0 {
+			continue
 		}
-		b.WriteString(line)
+		if opens(r) {
+			f.open = append(f.open, len(f.text))
+		}
+		f.text, f.at = append(f.text, c), append(f.at, i)
 	}
-	return noEvent(b.String())
+	return f
+}
+
+// foldRune returns what a reader takes r for; 0 = nothing is seen.
+func foldRune(r rune) byte {
+	if r > unicode.MaxASCII {
+		for _, r = range norm.NFKD.String(string(r)) {
+			break
+		}
+	}
+	switch {
+	case r == '\n' || r == '<' || r == '[' || r == ']' || r == '|':
+		return byte(r)
+	case 'A' <= r && r <= 'Z':
+		return byte(r) + 'a' - 'A'
+	case '0' <= r && r <= '9':
+		return '0'
+	case r <= unicode.MaxASCII && !unicode.IsControl(r):
+		return byte(r)
+	case lookalikes[r] != 0:
+		return lookalikes[r]
+	case unicode.IsLetter(r):
+		return otherLetter
+	case unicode.Is(unicode.Nd, r):
+		return '0'
+	case unicode.Is(unicode.Pd, r) || r == '−':
+		return '-'
+	case unicode.IsSpace(r) || r == '▁': // as tokens write it
+		return ' '
+	case opens(r):
+		return '['
+	case closes(r):
+		return ']'
+	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Cc):
+		return 0
+	}
+	return '.'
+}
+
+// lookalikes are letters of other scripts that look like those of the words that matter.
+var lookalikes = func() map[rune]byte {
+	all := map[rune]byte{}
+	for latin, others := range map[byte]string{
+		'a': "аАɑαΑ", 'd': "ԁ", 'e': "еЕεΕ", 'f': "ғϝ", 'h': "һНΗ", 'i': "іІıιΙ", 'm': "мМΜ", 'n': "пոηΝ", 'o': "оОοΟօ",
+		'r': "гᴦ", 's': "ѕЅꜱ", 't': "тТτΤ", 'u': "υսᴜ", 'v': "ѵνᴠ", 'w': "ԝѡω", 'y': "уУүγΥ",
+	} {
+		for _, r := range others {
+			all[r] = latin
+		}
+	}
+	return all
+}()
+
+// What a folded text goes on like behind a bracket.
+var (
+	headerLike = regexp.MustCompile(`^[ \t]*(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*[ \t,.]+0000[-/.]00[-/.]00`)
+	noteLike   = regexp.MustCompile(`^[ \t/\\]*note(?:[^a-z]|$)`)
+	dataLike   = regexp.MustCompile(`^[ \t/\\]*data(?:[^a-z_]|$)`)
+	instLike   = regexp.MustCompile(`^[ \t]*/?(?:inst|system_prompt|available_tools|tool_calls|tool_results|tool_content)[ \t]*\]`)
+	tokenLike  = regexp.MustCompile(`^<?[ \t]*/?[ \t]*` +
+		`(?:(?:start|end)[_ ]of[_ ][a-z_]+|s|sys|bos|eos|unk|pad|think|tool_call|tool_response)[ \t]*>`)
+)
+
+// lookahead is how long what stands behind a bracket can be to matter.
+const lookahead = 160
+
+// instead returns what replaces the i-th character, a bracket; "" = it stays. ascii says
+// that it is one as it stands, event that the text names a system event somewhere.
+func (f *folded) instead(i int, ascii, event bool) string {
+	rest := f.text[i+1 : min(len(f.text), i+1+lookahead)]
+	angle := f.text[i] == '<'
+	switch {
+	case angle && len(rest) > 0 && rest[0] == '|':
+		return "< "
+	case (angle || !ascii) && (dataLike.Match(rest) || tokenLike.Match(rest)):
+		return "‹"
+	case angle:
+		return ""
+	case noteLike.Match(rest), instLike.Match(rest), event && namesEvent(rest),
+		headerLike.Match(rest) && (f.beginsLine(i) || namesSender(rest)):
+		return "("
+	}
+	return ""
+}
+
+// beginsLine reports whether nothing but space stands before the i-th character in its line.
+func (f *folded) beginsLine(i int) bool {
+	before := bytes.TrimRight(f.text[:i], " \t")
+	return len(before) == 0 || before[len(before)-1] == '\n'
+}
+
+// namesSender reports whether a header goes on with a comma, as those do that say who speaks.
+func namesSender(rest []byte) bool {
+	if end := bytes.IndexAny(rest, "]\n"); end >= 0 {
+		rest = rest[:end]
+	}
+	return bytes.IndexByte(rest, ',') >= 0
+}
+
+// namesEvent reports whether a text says "system event" before a bracket closes or the
+// line ends, with whatever between the letters.
+func namesEvent(text []byte) bool {
+	if end := bytes.IndexAny(text, "]\n"); end >= 0 {
+		text = text[:end]
+	}
+	return bytes.Contains(lettersOf(text), []byte("systemevent"))
+}
+
+func lettersOf(text []byte) []byte {
+	letters := make([]byte, 0, len(text))
+	for _, c := range text {
+		if 'a' <= c && c <= 'z' || c == otherLetter {
+			letters = append(letters, c)
+		}
+	}
+	return letters
 }

@@ -75,7 +75,10 @@ func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) 
 // refused is what a person reads when something cannot be done; false if the
 // error is not for them.
 func (s *Session) refused(ctx context.Context, err error) (string, bool) {
+	var large *memory.FileSizeError
 	switch {
+	case errors.As(err, &large):
+		return s.largeFile(ctx, "memory.file_large", large), true
 	case errors.Is(err, memory.ErrNotFound):
 		return s.text(ctx, "memory.not_found"), true
 	case errors.Is(err, memory.ErrNotYours):
@@ -90,6 +93,13 @@ func (s *Session) refused(ctx context.Context, err error) (string, bool) {
 	return "", false
 }
 
+// largeFile says of a memory file that it is too large to be read.
+func (s *Session) largeFile(ctx context.Context, key string, e *memory.FileSizeError) string {
+	const mebi = 1 << 20
+	size, most := (e.Size+mebi-1)/mebi, memory.MaxFile/mebi
+	return s.text(ctx, key, "file", e.File, "size", fmt.Sprintf("%d MiB", size), "most", fmt.Sprintf("%d MiB", most))
+}
+
 // rememberThis is !remember: the person's own words, noted as they are.
 func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (string, error) {
 	if args == "" {
@@ -98,6 +108,9 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	e, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
 		Scope: s.scopes(in)[0], Text: args, Source: memory.UserExplicit, Event: in.ID, Quote: args, ObservedAt: in.At,
 	}, in.Sender)
+	if text, ok := s.refused(ctx, err); ok {
+		return text, nil
+	}
 	var invalid *memory.TextError
 	switch {
 	case errors.As(err, &invalid):
@@ -145,6 +158,9 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 	text = sentences(text, s.text(ctx, "memory.not_again"))
 	if done.Unfound > 0 {
 		text = sentences(text, s.text(ctx, "memory.unfound", "count", fmt.Sprint(done.Unfound)))
+	}
+	if done.Unread != nil {
+		text = sentences(text, s.largeFile(ctx, "memory.file_holds", done.Unread))
 	}
 	return sentences(text, s.text(ctx, "memory.stays")), nil
 }

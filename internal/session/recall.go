@@ -37,11 +37,42 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 		}
 		s.kept = n
 	}
+	var err error
+	s.kept, err = searchable(ctx, s.cfg.Memory, s.talk, past, s.kept)
+	return err
+}
+
+// Searchable keeps all messages that were not kept yet, of all conversations.
+// What is forgotten after that is found in them too, and does not come back later.
+func Searchable(ctx context.Context, h *history.Store, m *memory.Store) error {
+	talks, err := h.Rooms(ctx)
+	if err != nil {
+		return err
+	}
+	for _, talk := range talks {
+		kept, err := m.HeardUpTo(ctx, talk)
+		if err != nil {
+			return err
+		}
+		past, err := h.Load(ctx, history.Talk(talk))
+		if err == nil {
+			_, err = searchable(ctx, m, history.Talk(talk), past, kept)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// searchable keeps the messages of a conversation that come after kept, and returns the
+// last one that is kept then.
+func searchable(ctx context.Context, store *memory.Store, talk history.Talk, past []history.Message, kept int) (int, error) {
 	var scope memory.Scope
 	for _, m := range past {
 		if m.Role == llm.User {
 			if scope = ""; m.EventID != "" && m.Sender != "" { // or it is an event, and nobody said it
-				scope = memory.Visible(s.room, m.Sender, !strings.Contains(m.Header, ","))[0]
+				scope = memory.Visible(talk.Room(), m.Sender, !strings.Contains(m.Header, ","))[0]
 			}
 		}
 		words := m.Text
@@ -49,16 +80,16 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 			words = visible(words)
 		}
 		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
-		if int(m.ID) <= s.kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
+		if int(m.ID) <= kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words}
-		if err := s.cfg.Memory.Hear(ctx, t); err != nil {
-			return err
+		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(talk), Seq: int(m.ID), Text: words}
+		if err := store.Hear(ctx, t); err != nil {
+			return kept, err
 		}
-		s.kept = int(m.ID)
+		kept = int(m.ID)
 	}
-	return nil
+	return kept, nil
 }
 
 // countUse counts the memories that the newest answer made use of, among those

@@ -113,7 +113,9 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 	if err != nil {
 		t.Fatal(err)
 	}
-	mem, err := memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend})
+	var mem *memory.Store
+	mem, err = memory.Open(t.Context(), memory.Config{DB: db, Dir: dir, Owner: owner, Backend: backend,
+		BeforeForget: func(ctx context.Context) error { return Searchable(ctx, history.NewStore(db), mem) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,8 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
 	id = bareID(id)
 	now := s.now()
+	s.bounding.Lock()
+	defer s.bounding.Unlock()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return Task{}, fmt.Errorf("resume task: %w", err)
@@ -83,6 +85,11 @@ func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
 	if t.Schedule != nil {
 		if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
 			return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
+		}
+	}
+	if t.Schedule != nil && t.Prompt != "" {
+		if err := s.checkBounds(ctx, tx, room, t.User, t.ID); err != nil {
+			return Task{}, err
 		}
 	}
 	if t, err = s.change(ctx, tx, now, room, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due); err != nil {

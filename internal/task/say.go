@@ -17,6 +17,8 @@ func (s *Store) Text(r Run, alone bool, say Say) string {
 	switch {
 	case r.Notice && strings.HasPrefix(r.Result, gaveUp):
 		return s.outageText(r, name, say)
+	case r.Notice && strings.HasPrefix(r.Result, putOff):
+		return s.putOffText(r, name, say)
 	case r.Notice:
 		return say("task.gave_up", "who", name, "count", strconv.Itoa(maxFailed), "task", r.Task.Content)
 	case r.Task.Mode() == Reminder:

@@ -19,6 +19,9 @@ type Scheduler struct {
 	// Left tells whether a room has been left: its tasks are paused instead. nil = none
 	// can be.
 	Left func(ctx context.Context, room string) (bool, error)
+	// RunsPerDay bounds how many runs the model works on in 24 hours, over all rooms.
+	// To be set before use; NewScheduler sets the default.
+	RunsPerDay int
 
 	store   *Store
 	log     *slog.Logger
@@ -29,6 +32,7 @@ type Scheduler struct {
 	delivered map[string]bool // by the id of a run that is not over
 	begun     map[string]bool // those that are worked on
 	planned   bool            // replan has run
+	ran       dailyRuns       // only deliver uses it
 }
 
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before
@@ -38,7 +42,8 @@ func NewScheduler(store *Store, room, without string, log *slog.Logger) *Schedul
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Scheduler{store: store, log: log, room: room, without: without, delivered: map[string]bool{}, begun: map[string]bool{}}
+	return &Scheduler{RunsPerDay: DefaultRunsPerDay, store: store, log: log, room: room, without: without,
+		delivered: map[string]bool{}, begun: map[string]bool{}}
 }
 
 const (
@@ -247,7 +252,12 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 		}
 		gone, err := s.left(ctx, r.Task.Room)
 		if err == nil && !gone {
-			err = s.Deliver(ctx, r)
+			gone, err = s.putOff(ctx, r, now)
+		}
+		if err == nil && !gone {
+			if err = s.Deliver(ctx, r); err == nil && !r.Notice && r.Task.Mode() != Reminder {
+				s.ran.at = append(s.ran.at, now)
+			}
 		}
 		if gone || err != nil {
 			s.mu.Lock()

@@ -23,10 +23,15 @@ var ErrNotFound = errors.New("no such task")
 type Store struct {
 	// Location is the zone of times that name none; nil = UTC. To be set before use.
 	Location *time.Location
+	// PerRoom and PerPerson bound the active tasks that the model works on by a
+	// schedule. To be set before use; NewStore sets the defaults.
+	PerRoom, PerPerson int
 
 	db   *sql.DB
 	now  func() time.Time
 	wake chan struct{} // holds a token when something has changed that may be due
+
+	bounding sync.Mutex // from counting tasks until one more is stored
 
 	mu   sync.Mutex
 	kept map[string]list // by room: the open tasks
@@ -48,7 +53,8 @@ func NewStore(db *sql.DB, now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now
 	}
-	return &Store{db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
+	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson,
+		db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
 }
 
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
@@ -87,6 +93,13 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	schedule, err := encode(t.Schedule)
 	if err != nil {
 		return Task{}, err
+	}
+	s.bounding.Lock()
+	defer s.bounding.Unlock()
+	if t.Schedule != nil && t.Prompt != "" {
+		if err := s.checkBounds(ctx, s.db, t.Room, t.User, ""); err != nil {
+			return Task{}, err
+		}
 	}
 	scheduled, due := s.plan(t.Schedule, now)
 	for range 5 { // an ID that is taken is as good as impossible; five are
@@ -153,6 +166,11 @@ func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, err
 		if err := checkCatchUp(*p.CatchUp); err != nil {
 			return Task{}, err
 		}
+	}
+	s.bounding.Lock()
+	defer s.bounding.Unlock()
+	if err := s.checkPatch(ctx, room, id, p); err != nil {
+		return Task{}, err
 	}
 	// A new schedule begins anew, with no failures of the old one.
 	return s.change(ctx, s.db, now, room, id, "updated", []Status{Active, Paused}, `

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// plainWriter writes text without what a terminal would obey.
+// Models, servers and people say what is printed; none of them may move the cursor.
+type plainWriter struct {
+	mu   sync.Mutex
+	w    io.Writer
+	part []byte // the beginning of a character whose end has not come yet
+}
+
+// plain returns a writer that leaves control characters out of what it writes to w.
+func plain(w io.Writer) io.Writer {
+	if p, ok := w.(*plainWriter); ok {
+		return p
+	}
+	return &plainWriter{w: w}
+}
+
+// unfiltered returns what a plain writer writes to, for the program's own codes.
+func unfiltered(w any) any {
+	if p, ok := w.(*plainWriter); ok {
+		return p.w
+	}
+	return w
+}
+
+// isCommand reports whether a terminal obeys a character or turns the text for it.
+func isCommand(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
+
+func (p *plainWriter) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := append(p.part, b...)
+	whole := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if at := len(text) - i; utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				whole = at
+			}
+			break
+		}
+	}
+	p.part = append([]byte(nil), text[whole:]...)
+	_, err := io.WriteString(p.w, strings.Map(func(r rune) rune {
+		if isCommand(r) {
+			return -1
+		}
+		return r
+	}, string(text[:whole])))
+	if err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// jsonEncoder returns an encoder that escapes in strings what plainWriter would leave out.
+func jsonEncoder(w io.Writer) *json.Encoder {
+	e := json.NewEncoder(escapeWriter{w})
+	e.SetEscapeHTML(false)
+	return e
+}
+
+// escapeWriter writes JSON, of which each Write has whole characters.
+type escapeWriter struct{ w io.Writer }
+
+func (e escapeWriter) Write(b []byte) (int, error) {
+	var out strings.Builder
+	for _, r := range string(b) {
+		if isCommand(r) {
+			fmt.Fprintf(&out, `\u%04x`, r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	if _, err := io.WriteString(e.w, out.String()); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

@@ -1,0 +1,50 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLargeMemoryFile: a memory file that is too large to be read is named to the person,
+// nothing is stored meanwhile, and what is to be forgotten is forgotten all the same.
+func TestLargeMemoryFile(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	if got := w.say(t, "$1", "!remember my heron is called Zaphod").Text; !strings.Contains(got, "Remembered") {
+		t.Fatal(got)
+	}
+	file := filepath.Join(w.dir, "MEMORIES.txt")
+	small, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := append(small, strings.Repeat("a line that somebody pasted\n", (20<<20-1000)/28)...)
+	if err := os.WriteFile(file, large, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"MEMORIES.txt", "20 MiB", "16 MiB", "shorten"} {
+		if got := w.say(t, "$2"+want, "!remember my tea is green").Text; !strings.Contains(got, want) || strings.Contains(got, "Something went wrong") {
+			t.Errorf("!remember: %q, want %q", got, want)
+		}
+	}
+	got := w.say(t, "$3", "!forget Zaphod").Text
+	for _, want := range []string{"Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("!forget: %q, want %q", got, want)
+		}
+	}
+	if got := w.say(t, "$4", "!memory").Text; strings.Contains(got, "Zaphod") || strings.Contains(got, "tea") {
+		t.Errorf("!memory: %s", got)
+	}
+	// Once the file can be read again, its forgotten line goes as well.
+	if err := os.WriteFile(file, append(small, "My boat is red\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.say(t, "$5", "!memory").Text; strings.Contains(got, "Zaphod") || !strings.Contains(got, "My boat is red") {
+		t.Errorf("!memory: %s", got)
+	}
+	if now, err := os.ReadFile(file); err != nil || strings.Contains(string(now), "Zaphod") {
+		t.Errorf("%.200s, %v", now, err)
+	}
+}

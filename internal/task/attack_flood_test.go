@@ -1,0 +1,135 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// every is a schedule that is due each minute.
+func every(t *testing.T, p *post) *Schedule {
+	t.Helper()
+	s, err := Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// TestFloodOfTasks: of active tasks that the model works on, a room and a person have so
+// many and no more, however they come about; reminders are not counted.
+func TestFloodOfTasks(t *testing.T) {
+	p := newPost(t)
+	ctx, minutely := t.Context(), every(t, p)
+	work := func(room, user string, i int) (Task, error) {
+		return p.store.Add(ctx, Task{Room: room, User: user, Content: fmt.Sprint("work ", i), Schedule: minutely, Prompt: "think"})
+	}
+	refused := func(what string, err error) {
+		t.Helper()
+		var full *BoundError
+		if !errors.As(err, &full) || !strings.Contains(err.Error(), "tell the person") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for i := range DefaultPerRoom {
+		add(t, p.store, Task{Room: here, User: fmt.Sprint("@", i, ":x"), Content: "work", Schedule: minutely, Prompt: "think"})
+	}
+	_, err := work(here, "@ann:x", 0)
+	refused("one more in the room", err)
+	for i := range DefaultPerPerson {
+		if _, err := work(fmt.Sprint("!", i), "@ann:x", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = work("!new", "@ann:x", 0)
+	refused("one more of the person", err)
+	reminder, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Content: "tea", Schedule: minutely})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Content: "plan", Prompt: "think"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prompt := "think"
+	_, err = p.store.Update(ctx, "!new", reminder.ID, Patch{Prompt: &prompt})
+	refused("a reminder that becomes work", err)
+	_, err = p.store.Update(ctx, "!new", plan.ID, Patch{Schedule: minutely})
+	refused("work that gets a time", err)
+	mine, err := p.store.List(ctx, "!0", "")
+	if err != nil || len(mine) != 1 {
+		t.Fatal(mine, err)
+	}
+	if _, err := p.store.Update(ctx, "!0", mine[0].ID, Patch{Prompt: &prompt}); err != nil {
+		t.Errorf("a change of what counts already: %v", err)
+	}
+	if _, err := p.store.Pause(ctx, "!0", mine[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := work("!new", "@ann:x", 0); err != nil {
+		t.Errorf("after one was paused: %v", err)
+	}
+	_, err = p.store.Resume(ctx, "!0", mine[0].ID)
+	refused("resuming one too many", err)
+	if got, err := p.store.Get(ctx, "!0", mine[0].ID); err != nil || got.Status != Paused {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestRunsPerDay: the model works on tasks so often in 24 hours, over all rooms and also
+// after a restart. What is more is put off, not lost, and each room is told once; reminders
+// go on.
+func TestRunsPerDay(t *testing.T) {
+	p := newPost(t)
+	db := p.store.db
+	p.sched.RunsPerDay = 10
+	for _, room := range []string{here, "!there"} {
+		add(t, p.store, Task{Room: room, User: "@ann:x", Content: "work", Schedule: every(t, p), Prompt: "think"})
+	}
+	tea := p.add("tea", "", Schedule{Type: daily, At: "08:30"})
+	notices := map[string]int{}
+	work := func() (did int) {
+		p.look()
+		for _, r := range p.inbox {
+			switch {
+			case r.Notice:
+				notices[r.Task.Room]++
+				if text := p.store.Text(r, true, inEnglish); !strings.Contains(text, "10") || !strings.Contains(text, "2026-11-22 08:0") {
+					t.Errorf("told %q", text)
+				}
+			case r.Task.Prompt != "":
+				did++
+			}
+		}
+		p.work()
+		return did
+	}
+	did := 0
+	for range 40 {
+		p.now = p.now.Add(time.Minute)
+		did += work()
+	}
+	p.restart(db)
+	p.sched.RunsPerDay = 10
+	for range 20 {
+		p.now = p.now.Add(time.Minute)
+		did += work()
+	}
+	if did != 10 {
+		t.Errorf("the model worked %d times", did)
+	}
+	if got := p.task(tea.ID); got.Runs != 1 {
+		t.Errorf("the reminder ran %d times", got.Runs)
+	}
+	for _, room := range []string{here, "!there"} {
+		if notices[room] != 1 {
+			t.Errorf("%s was told %d times", room, notices[room])
+		}
+	}
+	p.now = p.now.Add(24 * time.Hour)
+	if did := work(); did != 2 {
+		t.Errorf("a day later %d runs went on", did)
+	}
+}

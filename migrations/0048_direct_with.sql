@@ -1,10 +1,13 @@
 -- +goose Up
 -- A direct chat is one with a person, and private only as long as nobody else could read it.
-ALTER TABLE matrix_room ADD COLUMN direct_with TEXT NOT NULL DEFAULT '';    -- the user it was made for; '' = no direct chat. Never changes to somebody else
-ALTER TABLE matrix_room ADD COLUMN exposed INTEGER NOT NULL DEFAULT 0 CHECK (exposed IN (0, 1)); -- 1: another person was a member, or anybody could read it; never goes back to 0
+-- direct_with is the user it was made for, and never changes to somebody else; '' = no direct chat.
+ALTER TABLE matrix_room ADD COLUMN direct_with TEXT NOT NULL DEFAULT '';
+-- exposed: another person was a member, or everybody could read it. It never goes back to 0.
+ALTER TABLE matrix_room ADD COLUMN exposed INTEGER NOT NULL DEFAULT 0 CHECK (exposed IN (0, 1));
 
 -- Who replaced a room overwrote the inviter of the new one. There the account's m.direct decides.
-UPDATE matrix_room SET direct_with = inviter WHERE direct = 1 AND replaces = '' AND inviter NOT IN (SELECT user FROM matrix_sync);
+UPDATE matrix_room SET direct_with = inviter
+    WHERE direct = 1 AND replaces = '' AND inviter NOT IN (SELECT user FROM matrix_sync);
 ALTER TABLE matrix_room DROP COLUMN direct;
 
 -- The tombstone that counts for a room: one for each.
@@ -22,5 +25,7 @@ CREATE TABLE matrix_tombstone (
 CREATE INDEX matrix_tombstone_open ON matrix_tombstone (room) WHERE state IN ('new', 'joining');
 
 INSERT OR IGNORE INTO matrix_tombstone (room, replacement, sender, empty, state)
-    SELECT replaces, id, inviter, moved, CASE moved WHEN 1 THEN 'followed' ELSE 'new' END FROM matrix_room WHERE replaces <> '' ORDER BY moved DESC, id;
-UPDATE matrix_room SET replaces = '' WHERE moved = 0 AND id NOT IN (SELECT replacement FROM matrix_tombstone WHERE room = matrix_room.replaces);
+    SELECT replaces, id, inviter, moved, CASE moved WHEN 1 THEN 'followed' ELSE 'new' END
+    FROM matrix_room WHERE replaces <> '' ORDER BY moved DESC, id;
+UPDATE matrix_room SET replaces = ''
+    WHERE moved = 0 AND id NOT IN (SELECT replacement FROM matrix_tombstone WHERE room = matrix_room.replaces);

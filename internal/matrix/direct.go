@@ -124,7 +124,8 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 
 // expose notes that others than one person may know what was said in a room.
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
 	if err != nil {
 		return fmt.Errorf("note that others can read a room: %w", err)
 	}

@@ -30,8 +30,9 @@ func TestDirectWithFromOlderDatabase(t *testing.T) {
 	for _, query := range []string{
 		`INSERT INTO matrix_sync (user, device, next_batch, at) VALUES ('@bot:b', 'D', 's1', 1)`,
 		`INSERT INTO matrix_room (id, membership, direct, inviter, replaces, moved) VALUES
-			('!dm', 'joined', 1, '@me:b', '', 0), ('!listed', 'joined', 1, '', '', 0), ('!own', 'joined', 1, '@bot:b', '', 0), ('!group', 'joined', 0, '@me:b', '', 0),
-			('!next', 'joined', 1, '@guest:b', '!dm', 1), ('!named', 'joined', 1, '@guest:b', '!guest', 0), ('!again', 'joined', 0, '@guest:b', '!guest', 0)`,
+			('!dm', 'joined', 1, '@me:b', '', 0), ('!listed', 'joined', 1, '', '', 0), ('!own', 'joined', 1, '@bot:b', '', 0),
+			('!group', 'joined', 0, '@me:b', '', 0), ('!next', 'joined', 1, '@guest:b', '!dm', 1),
+			('!named', 'joined', 1, '@guest:b', '!guest', 0), ('!again', 'joined', 0, '@guest:b', '!guest', 0)`,
 	} {
 		_, err := db.Exec(query)
 		ok(t, err)
@@ -47,8 +48,8 @@ func TestDirectWithFromOlderDatabase(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		`SELECT state FROM matrix_tombstone WHERE room = '!dm' AND replacement = '!next' AND empty = 1`:     "followed",
-		`SELECT state || count(*) FROM matrix_tombstone WHERE room = '!guest'`:                              "new1",
+		`SELECT state FROM matrix_tombstone WHERE room = '!dm' AND replacement = '!next' AND empty = 1`:      "followed",
+		`SELECT state || count(*) FROM matrix_tombstone WHERE room = '!guest'`:                               "new1",
 		`SELECT group_concat(replaces) FROM matrix_room WHERE id IN ('!named', '!again') AND replaces <> ''`: "!guest",
 	} {
 		var got string

@@ -65,12 +65,14 @@ func TestPrivateHistories(t *testing.T) {
 	for _, name := range []string{"ann", "ben", "carl"} {
 		s.Account(name, "a long enough password")
 	}
-	b := startWith(t, server, t.TempDir(), func(b *bot, in session.Inbound) { ok(b.t, b.Handled(b.t.Context(), in.ID)) }, func(cfg *matrix.Config) {
+	handle := func(b *bot, in session.Inbound) { ok(b.t, b.Handled(b.t.Context(), in.ID)) }
+	b := startWith(t, server, t.TempDir(), handle, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		cfg.Allow = []string{ben}
 	}, ann)
 	var l login
-	call(t, server, http.MethodPost, "login", "", content{"type": "m.login.password", "password": botPassword, "identifier": content{"type": "m.id.user", "user": "reverie"}}, &l)
+	call(t, server, http.MethodPost, "login", "", content{"type": "m.login.password", "password": botPassword,
+		"identifier": content{"type": "m.id.user", "user": "reverie"}}, &l)
 	w := &historyWorld{t: t, s: s, server: server, b: b, token: l.AccessToken}
 	private, public := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -146,7 +148,8 @@ func (w *historyWorld) step(rt *rapid.T, h *roomHistory) {
 		w.s.SetState(owner, h.room, "m.room.history_visibility", "", content{"history_visibility": to})
 		h.open = h.open || to == "world_readable"
 	case "list":
-		call(w.t, w.server, http.MethodPut, "user/"+w.b.UserID()+"/account_data/m.direct", w.token, content{user: []string{h.room}}, nil)
+		list := content{user: []string{h.room}}
+		call(w.t, w.server, http.MethodPut, "user/"+w.b.UserID()+"/account_data/m.direct", w.token, list, nil)
 		if h.with == "" {
 			h.with = user
 		}

@@ -146,7 +146,8 @@ func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
 
 // facts gathers what the gate must know of a room.
 func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err error) {
-	err = c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&f.with, &f.exposed, &f.encrypted)
+	err = c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
+		Scan(&f.with, &f.exposed, &f.encrypted)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return f, fmt.Errorf("look up a room: %w", err)
 	}

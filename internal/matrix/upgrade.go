@@ -166,14 +166,19 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 // until it is verified.
 func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
 	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces, moved)
+		res, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces, moved)
 			SELECT replacement, 'invited', sender, room, empty FROM matrix_tombstone WHERE room = ?
 			ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
-				moved = CASE replaces WHEN '' THEN excluded.moved ELSE moved END, replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
-			WHERE membership NOT IN ('invited', 'joined')`, r.old); err != nil {
+				moved = CASE replaces WHEN '' THEN excluded.moved ELSE moved END,
+				replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
+			WHERE membership NOT IN ('invited', 'joined')`, r.old)
+		if err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'joining' WHERE room = ? AND state = 'new'`, r.old)
+		if n, err := res.RowsAffected(); err != nil || n == 0 { // an invitation came meanwhile
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'joining' WHERE room = ? AND state = 'new'`, r.old)
 		return err
 	})
 	if err != nil {
@@ -187,7 +192,7 @@ func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
 // is left again, and every other room stays as it is. The zero time means that it is done.
 func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err error) {
 	ours, err := c.succeeds(ctx, r)
-	if err == nil && !ours && r.state == "joining" {
+	if err == nil && !ours {
 		err = c.leaveAgain(ctx, r)
 	}
 	if ctx.Err() != nil {
@@ -197,7 +202,10 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 		return c.tryLater(ctx, r, err)
 	}
 	if err != nil {
-		c.log.Error("matrix: whether a room replaces another one is not known; it is taken for none", "room", r.old, "to", r.room, "err", err)
+		c.log.Error("matrix: whether a room replaces another one cannot be found out; it is not followed", "room", r.old, "to", r.room, "err", err)
+		if err := c.leaveAgain(ctx, r); err != nil {
+			c.log.Error("matrix: a room that a tombstone names is not left again", "room", r.room, "err", err)
+		}
 	}
 	state := "refused"
 	if ours {
@@ -206,8 +214,10 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
 		query := `UPDATE matrix_room SET replaces = '', moved = 0, attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
 		if ours {
-			query = `UPDATE matrix_room SET replaces = ?2, moved = (SELECT empty FROM matrix_tombstone WHERE room = ?2), attempts = 0, next_at = 0,
-				direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '') ELSE direct_with END WHERE id = ?1`
+			query = `UPDATE matrix_room SET replaces = ?2, attempts = 0, next_at = 0,
+				moved = (SELECT empty FROM matrix_tombstone WHERE room = ?2),
+				direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
+					ELSE direct_with END WHERE id = ?1`
 		}
 		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
 			return err
@@ -226,9 +236,20 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 	return c.now(), nil
 }
 
-// leaveAgain leaves a room that was joined only because of a tombstone.
+// leaveAgain leaves a room that was joined only because of this tombstone.
 func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
-	if _, err := c.cli.LeaveRoom(ctx, id.RoomID(r.room)); err != nil && !errors.Is(err, mautrix.MForbidden) && !errors.Is(err, mautrix.MNotFound) {
+	var only bool
+	err := c.q.db.QueryRowContext(ctx, `SELECT state = 'joining' AND NOT EXISTS (
+			SELECT 1 FROM matrix_tombstone WHERE replacement = ?1 AND room <> ?2 AND state <> 'refused')
+		FROM matrix_tombstone WHERE replacement = ?1 AND room = ?2`, r.room, r.old).Scan(&only)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !only {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up which rooms are replaced: %w", err)
+	}
+	_, err = c.cli.LeaveRoom(ctx, id.RoomID(r.room))
+	if err != nil && !errors.Is(err, mautrix.MForbidden) && !errors.Is(err, mautrix.MNotFound) {
 		return fmt.Errorf("leave the room: %w", err)
 	}
 	c.member.Lock()
@@ -240,8 +261,10 @@ func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
 // tryLater notes that something about a replaced room failed, and returns when to try again.
 func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
 	at := c.now().Add(backoff(r.attempts))
-	c.log.Warn("matrix: a replaced room is not followed completely; trying again", "room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
-	if _, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room); err != nil {
+	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
+		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
+	_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
+	if err != nil {
 		return at, fmt.Errorf("matrix: note when to follow a room: %w", err)
 	}
 	return at, nil
@@ -292,7 +315,8 @@ func (c *Client) tellMoved(ctx context.Context, r replacement) error {
 	if verdict, _ := judge(err, r.attempts); verdict != never && r.attempts < tellTries {
 		return fmt.Errorf("add to the account's direct chats: %w", err)
 	}
-	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", r.room, "err", err)
+	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group",
+		"room", r.room, "err", err)
 	return nil
 }
 

@@ -318,6 +318,20 @@ func TestUpgrades(t *testing.T) {
 			t.Errorf("the old room was told %d times", n)
 		}
 	})
+	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		other := u.s.Room(u.friend.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{u.b.UserID()}})
+		joined(t, u.friend, other, u.b.UserID())
+		u.b.knows(other)
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.s.SetState(u.friend.UserID(), other, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+		u.ask(t, to, "are you there?")
+		if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **are you there?**" {
+			t.Errorf("in the new room came %+v", e)
+		}
+	})
 	t.Run("bringing along fails at first", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.moves.fails = 1

@@ -37,12 +37,21 @@ func newTelling(t *testing.T, config string) *telling {
 	t.Cleanup(b.close)
 	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}}
 	b.asking = &asker{b: b, most: cfg.Dreaming.Questions,
-		deliver: func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
-		private: func(_ context.Context, room string) (bool, error) { return !slices.Contains(w.public, room), nil },
-		left:    func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
-		allows:  func(user string) bool { return !slices.Contains(w.barred, user) },
+		deliver:    func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
+		directWith: w.directWith,
+		left:       func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
+		allows:     func(user string) bool { return !slices.Contains(w.barred, user) },
 	}
 	return w
+}
+
+// directWith is who wrote in room last, unless it is public.
+func (w *telling) directWith(ctx context.Context, room string) (who string, err error) {
+	if slices.Contains(w.public, room) {
+		return "", nil
+	}
+	err = w.db.QueryRowContext(ctx, `SELECT person FROM session WHERE room = ?`, room).Scan(&who)
+	return who, err
 }
 
 // meet notes that who wrote in room, later than those before.

@@ -59,26 +59,30 @@ func outage(failed error) bool {
 	return false
 }
 
-// deliverJobs has what is due worked on by m. private is as in session.Config; nil
+// deliverJobs has what is due worked on by m. directWith is as in session.Config; nil
 // means that every room is private.
-func (b *bot) deliverJobs(m *session.Manager, private func(ctx context.Context, room string) (bool, error)) {
+func (b *bot) deliverJobs(m *session.Manager, directWith func(ctx context.Context, room string) (string, error)) {
 	b.scheduler.Deliver = func(ctx context.Context, r task.Run) error {
 		alone := true
-		if private != nil {
-			var err error
-			if alone, err = private(ctx, r.Task.Room); err != nil {
+		if directWith != nil {
+			with, err := directWith(ctx, r.Task.Room)
+			if err != nil {
 				return err
 			}
+			alone = with == b.jobPerson(r)
 		}
 		return m.Deliver(ctx, b.jobEvent(ctx, r, alone))
 	}
 }
 
+// jobPerson is whom r is for.
+func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.owner()) }
+
 // jobEvent is r as an event of its room; alone tells that nobody else is there.
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) session.Inbound {
 	mode := r.Task.Mode()
 	return session.Inbound{
-		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.User, b.cfg.owner()), Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
+		ID: r.ID, Room: r.Task.Room, Sender: b.jobPerson(r), Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
 		Event: session.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}

@@ -25,9 +25,9 @@ type asker struct {
 	most    int // questions of a night in one room; 0 = nobody is asked
 	deliver func(context.Context, session.Inbound) error
 	// What a room is now; all nil at the terminal.
-	private func(ctx context.Context, room string) (bool, error)
-	left    func(ctx context.Context, room string) (bool, error)
-	allows  func(user string) bool
+	directWith func(ctx context.Context, room string) (person string, err error)
+	left       func(ctx context.Context, room string) (bool, error)
+	allows     func(user string) bool
 }
 
 // ask puts what is open and was not asked yet, the oldest first.
@@ -146,7 +146,7 @@ func (a *asker) place(ctx context.Context, scope memory.Scope) (string, error) {
 // fits reports whether those in room, and nobody else, may read what is of scope now.
 func (a *asker) fits(ctx context.Context, scope memory.Scope, room string) (bool, error) {
 	who := a.person(scope)
-	if a.private == nil {
+	if a.directWith == nil {
 		return room == terminalRoom && who == a.b.cfg.owner(), nil
 	}
 	if room == terminalRoom || who != "" && !a.allows(who) {
@@ -171,7 +171,8 @@ func (a *asker) fits(ctx context.Context, scope memory.Scope, room string) (bool
 	if err != nil || last != who || !private {
 		return false, nil
 	}
-	return a.private(ctx, room)
+	with, err := a.directWith(ctx, room)
+	return err == nil && with == who, err
 }
 
 // Wanted implements session.Source: a notice is said if all that it asks is still open, and

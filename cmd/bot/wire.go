@@ -195,7 +195,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.Private, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.Private, m.People, m.Left, m.UserID(), m.Allows, m.Publish
+		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows, m.Publish
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -205,13 +205,13 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
 	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
 	if isMatrix {
-		b.asking.private, b.asking.left, b.asking.allows = m.Private, m.Left, m.Allows
+		b.asking.directWith, b.asking.left, b.asking.allows = m.DirectWith, m.Left, m.Allows
 	}
 	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}, session.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background
-	b.deliverJobs(sessions, c.Private)
+	b.deliverJobs(sessions, c.DirectWith)
 	b.asking.deliver = sessions.Deliver
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)
 	if isMatrix {

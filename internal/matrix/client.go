@@ -93,18 +93,19 @@ func (cfg *Config) check() error {
 // before and after Run, and what could not be sent by then is sent at the next
 // start.
 type Client struct {
-	cfg      Config
-	log      *slog.Logger
-	cli      *mautrix.Client
-	crypto   *cryptohelper.CryptoHelper
-	acc      *account // replaced under mu
-	token    atomic.Pointer[string]
-	refused  refusals
-	relogins int  // since the last good sync; sync goroutine only
-	resign   bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
-	q        *queue
-	gate     *gate
-	now      func() time.Time
+	cfg        Config
+	log        *slog.Logger
+	cli        *mautrix.Client
+	crypto     *cryptohelper.CryptoHelper
+	acc        *account // replaced under mu
+	token      atomic.Pointer[string]
+	refused    refusals
+	asksDirect int  // how often the account's direct chats are still asked for; sync goroutine only
+	relogins   int  // since the last good sync; sync goroutine only
+	resign     bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	q          *queue
+	gate       *gate
+	now        func() time.Time
 
 	secrets    secrets     // guarded by mu once Run runs
 	backup     backupState // guarded by mu
@@ -169,7 +170,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
 		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), publishWake: make(chan struct{}, 1), synced: make(chan struct{}),
 		memberships: map[id.RoomID]int{}, alone: map[id.RoomID]bool{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
-		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, ending: make(chan struct{}),
+		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, asksDirect: tellTries, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
 		c.pace = *cfg.pace

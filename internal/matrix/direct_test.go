@@ -106,3 +106,58 @@ func TestInvitedAgainWhileJoining(t *testing.T) {
 		t.Errorf("answered %+v", e)
 	}
 }
+
+// TestDirectChatsAreAskedFor: a room of which only the account's list says that it is a direct
+// chat is one after a restart, although no sync shows the list again.
+func TestDirectChatsAreAskedFor(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	say(t, you, room, "hello")
+	b.next()
+	b.stop()
+	db := openDB(t, dir)
+	_, err := db.Exec(`UPDATE matrix_room SET direct_with = ''`)
+	ok(t, err)
+	ok(t, db.Close())
+	lost := s.Fault(matrixtest.Match(func(r *matrixtest.Request) bool {
+		return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/account_data/m.direct")
+	}).By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
+	await(t, s, "the list is not asked for again", func() bool {
+		with, err := b.DirectWith(t.Context(), room)
+		return err == nil && with == you.UserID()
+	})
+	say(t, you, room, "do you know me?")
+	if in := b.next(); in.Text != "do you know me?" || !in.Private {
+		t.Errorf("heard %+v", in)
+	}
+}
+
+// TestNotPrivateWhenDelivered: a message that waits is not private any more when somebody else
+// has come in by the time it is delivered.
+func TestNotPrivateWhenDelivered(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	s.Account("friend", "a long enough password")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	waits := say(t, you, room, "a secret")
+	if in := b.next(); in.ID != waits || !in.Private {
+		t.Fatalf("heard %+v", in)
+	}
+	s.SetState("@friend:matrix.test", room, "m.room.member", "@friend:matrix.test", content{"membership": "join"})
+	s.Post(you.UserID(), room, "m.room.message", text("and now?", content{"m.mentions": content{"user_ids": []string{b.UserID()}}}))
+	b.next()
+	b.stop()
+	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	if in := b.next(); in.ID != waits || in.Private {
+		t.Errorf("heard %+v", in)
+	}
+}

@@ -45,7 +45,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	now.Content.Parsed = &plain
 	// The message was addressed to us, or it is judged below: here only the rest counts.
 	alone := room
-	alone.direct, alone.members = true, 2
+	alone.with, alone.members = evt.Sender.String(), 2
 	nobody := func(id.EventID) bool { return false }
 	o := c.gate.judge(&now, alone, nobody)
 	files := c.filesOf(&plain, evt.Mautrix.WasEncrypted) // of a file it is what is written beside that; the file stays
@@ -58,7 +58,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
 		Files: files,
 		ID:    evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
-		Text: o.text, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
+		Text: o.text, Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
 	}})
 	return true
 }
@@ -74,7 +74,7 @@ func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, targe
 		return
 	}
 	b.changes = append(b.changes, change{Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.TakenBack, Target: target.String(),
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.TakenBack, Target: target.String(),
 	}})
 }
 
@@ -103,7 +103,7 @@ func (c *Client) onReaction(ctx context.Context, evt *event.Event) {
 		return
 	}
 	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, evt.Sender.String()), Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(),
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()),
 		At: time.UnixMilli(evt.Timestamp), Change: what, Target: content.RelatesTo.EventID.String(),
 	}})
 }

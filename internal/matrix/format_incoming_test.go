@@ -15,7 +15,7 @@ func TestIncomingText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dm := roomFacts{direct: true, encrypted: true, members: 2, name: "Reverie"}
+	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	html := func(s string) func(*event.MessageEventContent, *event.Event) {
 		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }
 	}

@@ -101,7 +101,8 @@ func fits(pattern, user string) bool {
 
 // roomFacts is what the gate must know of a room.
 type roomFacts struct {
-	direct    bool   // somebody said that this is a direct chat
+	with      string // the person whose direct chat it is; empty = nobody said that it is one
+	exposed   bool   // others than that person may know what is said there, now or ever
 	encrypted bool   // now or ever
 	members   int    // joined and invited; 0 = unknown
 	name      string // how we are called there
@@ -110,9 +111,13 @@ type roomFacts struct {
 	open   bool                   // everything that is said there by those who may is for us
 }
 
-// private tells whether a room is a conversation with one person. Two members
-// alone do not make it one, and with more than two it never is.
-func (r roomFacts) private() bool { return r.direct && r.members > 0 && r.members <= 2 }
+// pair tells whether a direct chat has one other person in it, who need not mention us. Two
+// members alone do not make it one.
+func (r roomFacts) pair() bool { return r.with != "" && r.members > 0 && r.members <= 2 }
+
+// private tells whether user's private memory may be used in a room: it is their own direct
+// chat, and nobody else ever could read there.
+func (r roomFacts) private(user string) bool { return r.pair() && r.with == user && !r.exposed }
 
 // opinion is the gate's answer.
 type opinion struct {
@@ -133,7 +138,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 		return no(ownMessage)
 	}
 	allowed := g.allows(evt.Sender.String())
-	if !allowed && room.private() {
+	if !allowed && room.pair() {
 		return no("sender is not allowed")
 	}
 	if evt.Unsigned.RedactedBecause != nil {
@@ -142,7 +147,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	clear := room.encrypted && !evt.Mautrix.WasEncrypted
 	if kind := oddKind(evt); kind != "" && !clear {
 		o := no(kind)
-		if allowed && room.private() {
+		if allowed && room.pair() {
 			o.odd = kind
 		}
 		return o
@@ -169,9 +174,9 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	switch {
 	case !allowed && toUs: // nor does the model get to read it: who may not talk to us does not do so in other words
 		return no("sender is not allowed")
-	case !allowed || !room.private() && !room.open && !toUs:
+	case !allowed || !room.pair() && !room.open && !toUs:
 		o := opinion{reason: "not addressed to the bot", emote: emote}
-		if !room.private() && !session.Commands(body) {
+		if !room.pair() && !session.Commands(body) {
 			o.heard = body
 		}
 		return o
@@ -183,7 +188,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if command := spelled(msg, id.UserID(g.self)); command != "" {
 		text = command
 	}
-	return opinion{pass: true, text: text, private: room.private(), emote: emote}
+	return opinion{pass: true, text: text, private: room.private(evt.Sender.String()), emote: emote}
 }
 
 // anEdit is why an edit is no message, and ownMessage why one of ours is none for us.

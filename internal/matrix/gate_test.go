@@ -55,7 +55,7 @@ func TestGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dm := roomFacts{direct: true, encrypted: true, members: 2, name: "Reverie"}
+	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
 	with := func(r roomFacts, f func(*roomFacts)) roomFacts { f(&r); return r }
 	for _, c := range []struct {
@@ -74,8 +74,10 @@ func TestGate(t *testing.T) {
 		{"a command for two", message(me, "as it was", mentions(self, "@other:bot"), command("config", `{}`)), dm, "as it was", true},
 		{"a command for another bot", message(me, "/config", mentions("@other:bot"), command("config", `{}`)), group, "", false},
 		{"a stranger's command", message(stranger, "x", mentions(self), command("config", `{}`)), dm, "", false},
-		{"allowed by id", message(friend, "hello"), dm, "hello", true},
-		{"allowed by server and port", message("@y:team.example:8448", "hello"), dm, "hello", true},
+		{"allowed by id", message(friend, "hello"), with(dm, func(r *roomFacts) { r.with = friend }), "hello", true},
+		{"allowed by server and port", message("@y:team.example:8448", "hello"), with(dm, func(r *roomFacts) { r.with = "@y:team.example:8448" }), "hello", true},
+		{"in somebody else's direct chat", message(friend, "hello"), dm, "hello", false},
+		{"direct, but others could read", message(me, "hello"), with(dm, func(r *roomFacts) { r.exposed = true }), "hello", false},
 		{"same server name, other port", message("@y:team.example", "hello"), dm, "", false},
 		{"stranger", message(stranger, "hello"), dm, "", false},
 		{"stranger with the owner's id inside", message("@x:evil.example:@me:example.org", "hello"), dm, "", false},
@@ -103,7 +105,7 @@ func TestGate(t *testing.T) {
 		}), dm, "", false},
 		{"plain text in an encrypted room", message(me, "hello", inTheClear), dm, "", false},
 		{"plain text in a plain room", message(me, "hello", inTheClear), with(dm, func(r *roomFacts) { r.encrypted = false }), "hello", true},
-		{"two members alone are no direct chat", message(me, "hello"), with(dm, func(r *roomFacts) { r.direct = false }), "", false},
+		{"two members alone are no direct chat", message(me, "hello"), with(dm, func(r *roomFacts) { r.with = "" }), "", false},
 		{"direct, but a third is there", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 3 }), "", false},
 		{"direct, but members unknown", message(me, "hello"), with(dm, func(r *roomFacts) { r.members = 0 }), "", false},
 		{"third member, mentioned", message(me, "hello", mentions(self)), with(dm, func(r *roomFacts) { r.members = 3 }), "hello", false},
@@ -169,7 +171,7 @@ func TestGateHears(t *testing.T) {
 		t.Fatal(err)
 	}
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
-	dm := roomFacts{direct: true, encrypted: true, members: 2, name: "Reverie"}
+	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	sticker := &event.Event{Sender: me, Type: event.EventSticker}
 	sticker.Mautrix.WasEncrypted = true
 	for _, c := range []struct {
@@ -216,7 +218,7 @@ func TestGateFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dm, group := roomFacts{direct: true, encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
+	dm, group := roomFacts{with: "@me:example.org", encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
 	for _, c := range []struct {
 		name string
 		evt  *event.Event
@@ -235,16 +237,29 @@ func TestGateFiles(t *testing.T) {
 	}
 }
 
-// TestPrivate: a room is a direct chat if somebody said so, and only with one other person.
+// TestPrivate: a room is private with the person whose direct chat it is, and with nobody
+// else; it is a pair with one other person in it; and one that others could read is no more than that.
 func TestPrivate(t *testing.T) {
+	const me, friend = "@me:example.org", "@friend:else.where"
 	for _, c := range []struct {
-		direct  bool
-		members int
-		want    bool
-	}{{true, 2, true}, {true, 1, true}, {true, 0, false}, {true, 3, false}, {false, 2, false}, {false, 1, false}} {
-		if got := (roomFacts{direct: c.direct, members: c.members}).private(); got != c.want {
-			t.Errorf("%+v: %v", c, got)
+		room          roomFacts
+		pair, private bool
+	}{
+		{roomFacts{with: me, members: 2}, true, true},
+		{roomFacts{with: me, members: 1}, true, true},
+		{roomFacts{with: me, members: 0}, false, false},
+		{roomFacts{with: me, members: 3}, false, false},
+		{roomFacts{members: 2}, false, false},
+		{roomFacts{members: 1}, false, false},
+		{roomFacts{with: me, members: 2, exposed: true}, true, false},
+		{roomFacts{with: friend, members: 2}, true, false},
+	} {
+		if pair, private := c.room.pair(), c.room.private(me); pair != c.pair || private != c.private {
+			t.Errorf("%+v: pair %v, private %v", c.room, pair, private)
 		}
+	}
+	if (roomFacts{members: 2}).private("") {
+		t.Error("a room is private with nobody")
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 // heardAnew takes in what edits something that was heard in a room with others.
 func (c *Client) heardAnew(b *batch, evt *event.Event, room roomFacts) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	if !ok || msg.NewContent == nil || room.private() || room.encrypted && !evt.Mautrix.WasEncrypted {
+	if !ok || msg.NewContent == nil || room.pair() || room.encrypted && !evt.Mautrix.WasEncrypted {
 		return
 	}
 	line := heardLine{room: evt.RoomID.String(), edit: true, after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{

@@ -81,6 +81,13 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 			}
 			continue
 		}
+		if r.Private { // others may have come in while it waited
+			with, err := c.DirectWith(ctx, r.Room)
+			if err != nil {
+				return err
+			}
+			r.Private = with == r.Sender
+		}
 		err := deliver(ctx, r.Inbound)
 		if err != nil {
 			if *tries++; *tries < deliverTries || ctx.Err() != nil {

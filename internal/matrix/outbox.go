@@ -379,18 +379,18 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 			return nil, err
 		}
 	}
-	if err := c.relate(ctx, m, r, facts.private()); err != nil {
+	if err := c.relate(ctx, m, r, facts.pair()); err != nil {
 		return nil, err
 	}
 	if m.RelatesTo != nil {
 		m.Body = keepQuote(m.Body)
 	}
-	if r.replyTo != "" && !facts.private() {
+	if r.replyTo != "" && !facts.pair() {
 		if asker := c.q.asker(ctx, r.replyTo); asker != "" {
 			m.Mentions.Add(id.UserID(asker))
 		}
 	}
-	if !facts.private() {
+	if !facts.pair() {
 		for _, user := range strings.Fields(r.mention) {
 			m.Mentions.Add(id.UserID(user))
 		}

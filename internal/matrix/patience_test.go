@@ -28,7 +28,7 @@ func TestBatchFailsWithItsWrites(t *testing.T) {
 	_, err = holder.ExecContext(ctx, `BEGIN IMMEDIATE`)
 	must(t, err)
 	must(t, hurried.Close())
-	const write = `UPDATE matrix_room SET direct = 0`
+	const write = `UPDATE matrix_room SET exposed = 0`
 	for name, f := range map[string]func(context.Context) error{
 		"statement": func(ctx context.Context) error { _, err := db.Exec(ctx, write); return err },
 		"transaction": func(ctx context.Context) error {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +35,9 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 		if m, ok := evt.Content.Parsed.(*event.MemberEventContent); ok && m.Membership.IsLeaveOrBan() {
 			c.lonely(evt.RoomID)
 		}
+		if err := c.watch(ctx, evt); err != nil {
+			fail(ctx, err)
+		}
 		return
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
@@ -57,6 +59,9 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 		c.setMembership(ctx, evt.RoomID, "joined")
 		poke(c.roomWake) // the room may take the place of another one
 		poke(c.publishWake)
+		if err := c.holdBack(ctx, evt.RoomID); err != nil {
+			fail(ctx, err)
+		}
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
@@ -68,15 +73,30 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	}
 }
 
-// invited notes an invitation, to be accepted or refused by runRooms.
+// invited notes an invitation, to be accepted or refused by runRooms. A direct chat is one with
+// who invited us to it first.
 func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) {
-	membership := "refused"
+	membership, with := "refused", id.UserID("")
 	if c.gate.allows(by.String()) {
 		membership = "invited"
+		if direct {
+			with = by
+		}
 	}
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct, inviter) VALUES (?, ?, ?, ?)
-		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, direct = max(direct, excluded.direct), inviter = excluded.inviter, attempts = 0, next_at = 0`,
-		room.String(), membership, direct && membership == "invited", by.String())
+	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct_with, inviter) VALUES (?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, inviter = excluded.inviter, attempts = 0, next_at = 0,
+				direct_with = CASE direct_with WHEN '' THEN excluded.direct_with ELSE direct_with END`,
+			room.String(), membership, with.String(), by.String()); err != nil || membership == "refused" {
+			return err
+		}
+		// It is not joined because of a tombstone alone any more.
+		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'new' WHERE replacement = ? AND state = 'joining'`, room.String())
+		return err
+	})
+	if err == nil && membership == "invited" {
+		err = c.holdBack(ctx, room)
+	}
 	if err != nil {
 		fail(ctx, fmt.Errorf("note an invitation: %w", err))
 		return
@@ -124,25 +144,10 @@ func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
 	return err
 }
 
-// onDirectChats learns from the account's m.direct which rooms are direct chats.
-func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
-	for _, rooms := range *evt.Content.AsDirectChats() {
-		for _, room := range rooms {
-			if err := c.markDirect(ctx, room); err != nil {
-				fail(ctx, fmt.Errorf("note a direct chat: %w", err))
-			}
-		}
-	}
-}
-
-func (c *Client) markDirect(ctx context.Context, room id.RoomID) error {
-	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET direct = 1`, room.String())
-	return err
-}
-
 // facts gathers what the gate must know of a room.
 func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err error) {
-	err = c.q.db.QueryRowContext(ctx, `SELECT direct, encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&f.direct, &f.encrypted)
+	err = c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed, encrypted FROM matrix_room WHERE id = ?`, room.String()).
+		Scan(&f.with, &f.exposed, &f.encrypted)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return f, fmt.Errorf("look up a room: %w", err)
 	}
@@ -156,12 +161,25 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		return f, fmt.Errorf("look up the members of a room: %w", err)
 	}
 	f.members = len(members)
-	set, err := session.Settings{DB: c.q.db}.All(ctx, room.String())
+	settings := session.Settings{DB: c.q.db}
+	set, err := settings.All(ctx, room.String())
 	if err != nil {
 		return f, err
 	}
-	direct := set[session.SettingDirect]
-	f.open, f.direct = set[session.SettingMention] == "off", direct == "on" || direct != "off" && f.direct
+	f.open = set[session.SettingMention] == "off"
+	switch direct := set[session.SettingDirect]; {
+	case direct == "off":
+		f.with = ""
+	case direct == "on" && f.with == "":
+		if f.with, err = settings.Person(ctx, room.String(), session.SettingDirect); err != nil {
+			return f, err
+		}
+	}
+	if !f.exposed {
+		if f.exposed, err = c.exposedNow(ctx, room, f.with); err != nil {
+			return f, err
+		}
+	}
 	f.name = c.displayName(ctx, room, c.cli.UserID)
 	return f, nil
 }
@@ -219,7 +237,7 @@ func (c *Client) runRooms(ctx context.Context) error {
 
 type invitation struct {
 	room, membership, inviter string
-	direct                    bool
+	with                      string // the person whose direct chat it is; empty = it is none
 	attempts                  int
 	nextAt                    int64
 }
@@ -270,7 +288,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 }
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct, attempts, next_at FROM matrix_room
+	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
 		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // those that are accepted first
 	if err != nil {
 		return nil, err
@@ -279,7 +297,7 @@ func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
 	var list []invitation
 	for rows.Next() {
 		var v invitation
-		if err := rows.Scan(&v.room, &v.membership, &v.inviter, &v.direct, &v.attempts, &v.nextAt); err != nil {
+		if err := rows.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt); err != nil {
 			return nil, err
 		}
 		list = append(list, v)
@@ -300,8 +318,8 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		}
 		return err
 	}
-	if v.direct {
-		if err := c.tellDirect(ctx, room, id.UserID(v.inviter)); err != nil {
+	if v.with != "" {
+		if err := c.tellDirect(ctx, room, id.UserID(v.with)); err != nil {
 			if verdict, _ := judge(err, v.attempts); ctx.Err() != nil || verdict != never && v.attempts < tellTries {
 				return fmt.Errorf("add to the account's direct chats: %w", err)
 			}
@@ -324,21 +342,6 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	if c.memberships[room] == before { // else a sync knows better: we may be out again, and invited anew
 		c.setMembership(ctx, room, "joined")
 	}
-	c.log.Info("matrix: joined", "room", room, "direct", v.direct)
+	c.log.Info("matrix: joined", "room", room, "direct", v.with != "")
 	return nil
-}
-
-// tellDirect adds a room to the account's m.direct, for other clients of the
-// bot's account and for a later device.
-func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) error {
-	chats := event.DirectChatsEventContent{}
-	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
-	if err != nil && !errors.Is(err, mautrix.MNotFound) {
-		return err
-	}
-	if slices.Contains(chats[with], room) {
-		return nil
-	}
-	chats[with] = append(chats[with], room)
-	return c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
 }

@@ -105,7 +105,7 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 	if err != nil {
 		return fmt.Errorf("fetch the state of the room: %w", err)
 	}
-	members, others, encrypted := map[string]*event.Event{}, []*event.Event(nil), false
+	members, others, encrypted, broken := map[string]*event.Event{}, []*event.Event(nil), false, false
 	for _, evt := range state {
 		if evt == nil || evt.StateKey == nil {
 			continue
@@ -114,6 +114,8 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 		evt.RoomID = room
 		if evt.Type == event.StateMember {
 			members[*evt.StateKey] = evt
+			_, ok := evt.Content.Parsed.(*event.MemberEventContent)
+			broken = broken || !ok && *evt.StateKey != c.cli.UserID.String()
 		} else {
 			encrypted = encrypted || evt.Type == event.StateEncryption && *evt.StateKey == ""
 			others = append(others, evt)
@@ -122,6 +124,11 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 	if encrypted {
 		if err := c.markEncrypted(ctx, room); err != nil {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
+		}
+	}
+	if broken { // somebody may be there all the same
+		if err := c.expose(ctx, room); err != nil {
+			return err
 		}
 	}
 	if members[c.cli.UserID.String()] == nil {

@@ -84,6 +84,7 @@ func (c *Client) register() {
 	s.OnEvent(c.onThread)
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
+	s.OnEventType(event.StateHistoryVisibility, c.onHistoryVisibility)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
 	s.OnEventType(event.StatePowerLevels, func(context.Context, *event.Event) { poke(c.publishWake) })
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
@@ -101,6 +102,11 @@ func (c *Client) register() {
 func (c *Client) unparsed(evt *event.Event, err error) bool {
 	if errors.Is(err, event.ErrUnsupportedContentType) || errors.Is(err, event.ErrContentAlreadyParsed) {
 		return true
+	}
+	if evt.StateKey != nil && evt.Type.Type == event.StateMember.Type && *evt.StateKey != c.cli.UserID.String() {
+		if err := c.expose(context.Background(), evt.RoomID); err != nil { // somebody may be there all the same
+			c.log.Error("matrix: a member is not noted", "room", evt.RoomID, "err", err)
+		}
 	}
 	c.log.Warn("matrix: an event makes no sense and is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "type", clip(evt.Type.Type, 60), "err", err)
 	return false
@@ -204,8 +210,11 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 			if err != nil {
 				return err
 			}
-			if facts, err := c.facts(ctx, room); err == nil && !whole && facts.private() {
+			if facts, err := c.facts(ctx, room); err == nil && !whole && facts.pair() {
 				b.holes = append(b.holes, room.String())
+			}
+			if err := c.watchMissed(ctx, room, events); err != nil {
+				return err
 			}
 			for _, evt := range events {
 				missed[evt.ID] = true

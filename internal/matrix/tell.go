@@ -10,7 +10,7 @@ import (
 // directChat is a direct chat with a person in which we may speak; empty when
 // there is none.
 func (c *Client) directChat(ctx context.Context, person string) (string, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct = 1 ORDER BY id`)
+	rows, err := c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}
@@ -32,7 +32,7 @@ func (c *Client) directChat(ctx context.Context, person string) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if !facts.private() || !c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
+		if !facts.private(person) || !c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
 			continue
 		}
 		if muted, err := c.muted(ctx, room, facts); err != nil || !muted {

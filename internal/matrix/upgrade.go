@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
@@ -22,9 +23,8 @@ func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error
 	c.move = move
 }
 
-// onTombstone follows a room to the one that replaces it. That its sender may
-// end the room is checked by the homeserver, and once more here, because
-// following costs the old room its memory.
+// onTombstone notes the room that is to replace another one. That its sender may end the room
+// is checked by the homeserver, and once more here, because following moves the old room's memory.
 func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
@@ -43,35 +43,74 @@ func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
 		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		return
 	}
-	// Once: told again, or by another room, it changes nothing. A room of which
-	// nothing was ever seen here has nothing to bring along: a fresh store is
-	// told of all rooms that were ever replaced.
-	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, direct, inviter, replaces, moved)
-		VALUES (?1, 'invited', coalesce((SELECT direct FROM matrix_room WHERE id = ?2), 0), ?3, ?2, coalesce((SELECT last_event = '' FROM matrix_room WHERE id = ?2), 1))
-		ON CONFLICT (id) DO UPDATE SET replaces = excluded.replaces, moved = excluded.moved, direct = max(direct, excluded.direct), inviter = excluded.inviter,
-			membership = CASE membership WHEN 'joined' THEN 'joined' ELSE 'invited' END, attempts = 0, next_at = 0 WHERE replaces = ''`,
-		to.String(), evt.RoomID.String(), evt.Sender.String())
+	noted, err := c.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
+	if err == nil {
+		err = c.holdBack(ctx, to)
+	}
 	if err != nil {
-		fail(ctx, fmt.Errorf("note that a room is replaced: %w", err))
+		fail(ctx, err)
 		return
 	}
-	if n, err := res.RowsAffected(); err == nil && n > 0 {
+	if noted {
 		c.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		poke(c.roomWake)
 	}
 }
 
-// replacement is a room that has not got yet what belonged to an older one.
-type replacement struct {
-	old, room string
-	by        string // who replaced it
-	joined    bool
-	attempts  int
-	nextAt    int64
+// noteTombstone stores the tombstone of a room, and tells whether it is new. A room has one, the
+// first; that of somebody who may not talk to us yields to later ones while nothing was done
+// about it. A room of which nothing was ever seen here has nothing to move: a fresh store is told
+// of all rooms that were ever replaced.
+func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
+	var first string
+	err = c.q.db.QueryRowContext(ctx, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room).Scan(&first)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return false, fmt.Errorf("look up whether a room is replaced: %w", err)
+	}
+	if c.gate.allows(first) {
+		return false, nil
+	}
+	res, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_tombstone (room, replacement, sender, empty, state)
+		VALUES (?1, ?2, ?3, coalesce((SELECT last_event = '' FROM matrix_room WHERE id = ?1), 1), 'new')
+		ON CONFLICT (room) DO UPDATE SET replacement = excluded.replacement, sender = excluded.sender
+		WHERE state = 'new' AND (replacement <> excluded.replacement OR sender <> excluded.sender)
+			AND NOT EXISTS (SELECT 1 FROM matrix_room WHERE replaces = ?1)`, room, to, sender)
+	if err != nil {
+		return false, fmt.Errorf("note that a room is replaced: %w", err)
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
 
-// followUpgrades brings along what belongs to rooms that were replaced, as soon
-// as nothing is to be answered in them any more, and returns when to look again.
+// holdBack keeps the messages of a room waiting if it is known to name a replaced room as its
+// predecessor: they are delivered when that is moved. What is known may be the preview of an
+// invitation, so it decides nothing else.
+func (c *Client) holdBack(ctx context.Context, room id.RoomID) error {
+	old, _, err := c.predecessor(ctx, room)
+	if err != nil || old == "" {
+		return err
+	}
+	_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room, moved = t.empty FROM matrix_tombstone AS t
+		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state IN ('new', 'joining')`, room.String(), old)
+	if err != nil {
+		return fmt.Errorf("note that a room replaces another one: %w", err)
+	}
+	return nil
+}
+
+// replacement is a room that is to take the place of an older one.
+type replacement struct {
+	old, room  string
+	by         string // who replaced it
+	state      string // of the tombstone
+	membership string // ours in the new room
+	with       string // the person the new room is a direct chat with
+	attempts   int
+	nextAt     int64
+}
+
+// followUpgrades finds out which rooms are really replaced, and moves what belongs to them as
+// soon as nothing is to be answered there any more. It returns when to look again.
 func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error) {
 	next = c.now().Add(time.Hour)
 	list, err := c.replacements(ctx)
@@ -79,17 +118,20 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 		return next, err
 	}
 	for _, r := range list {
-		if !r.joined {
-			if err := c.notFollowed(ctx, r); err != nil {
-				return next, err
-			}
-			continue
-		}
 		at := time.UnixMilli(r.nextAt)
-		if !at.After(c.now()) {
-			if at, err = c.bring(ctx, r); err != nil {
-				return next, err
-			}
+		switch {
+		case r.membership == "joined" && at.After(c.now()):
+		case r.membership == "joined" && r.state == "followed":
+			at, err = c.bring(ctx, r)
+		case r.membership == "joined":
+			at, err = c.verify(ctx, r)
+		case r.state == "new" && c.gate.allows(r.by):
+			at, err = c.now(), c.joinReplacement(ctx, r)
+		default:
+			at, err = time.Time{}, c.notFollowed(ctx, r)
+		}
+		if err != nil {
+			return next, err
 		}
 		if !at.IsZero() {
 			next = earlier(next, at)
@@ -98,9 +140,13 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 	return next, nil
 }
 
+// replacements lists what is to be done; rooms that are being joined or refused come later.
 func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT replaces, id, inviter, membership = 'joined', attempts, next_at FROM matrix_room
-		WHERE replaces <> '' AND moved = 0 AND membership IN ('joined', 'left') ORDER BY id`)
+	rows, err := c.q.db.QueryContext(ctx, `SELECT t.room, t.replacement, t.sender, t.state,
+			coalesce(n.membership, ''), coalesce(n.direct_with, ''), coalesce(n.attempts, 0), coalesce(n.next_at, 0)
+		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
+		WHERE (t.state IN ('new', 'joining') OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
+			AND coalesce(n.membership, '') NOT IN ('invited', 'refused') ORDER BY t.replacement, t.room`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
 	}
@@ -108,12 +154,120 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 	var list []replacement
 	for rows.Next() {
 		var r replacement
-		if err := rows.Scan(&r.old, &r.room, &r.by, &r.joined, &r.attempts, &r.nextAt); err != nil {
+		if err := rows.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt); err != nil {
 			return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
 		}
 		list = append(list, r)
 	}
 	return list, rows.Err()
+}
+
+// joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait
+// until it is verified.
+func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
+	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `INSERT INTO matrix_room (id, membership, inviter, replaces, moved)
+			SELECT replacement, 'invited', sender, room, empty FROM matrix_tombstone WHERE room = ?
+			ON CONFLICT (id) DO UPDATE SET membership = 'invited', inviter = excluded.inviter, attempts = 0, next_at = 0,
+				moved = CASE replaces WHEN '' THEN excluded.moved ELSE moved END,
+				replaces = CASE replaces WHEN '' THEN excluded.replaces ELSE replaces END
+			WHERE membership NOT IN ('invited', 'joined')`, r.old)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 { // an invitation came meanwhile
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'joining' WHERE room = ? AND state = 'new'`, r.old)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("matrix: note that a room is to be joined: %w", err)
+	}
+	return nil
+}
+
+// verify asks the new room whether it names the old one as its predecessor. If it does, it
+// becomes a direct chat with the same person; if not, a room that was joined only to find out
+// is left again, and every other room stays as it is. The zero time means that it is done.
+func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err error) {
+	ours, err := c.succeeds(ctx, r)
+	if err == nil && !ours {
+		err = c.leaveAgain(ctx, r)
+	}
+	if ctx.Err() != nil {
+		return c.now(), nil
+	}
+	if err != nil && r.attempts+1 < joinTries {
+		return c.tryLater(ctx, r, err)
+	}
+	if err != nil {
+		c.log.Error("matrix: whether a room replaces another one cannot be found out; it is not followed", "room", r.old, "to", r.room, "err", err)
+		if err := c.leaveAgain(ctx, r); err != nil {
+			c.log.Error("matrix: a room that a tombstone names is not left again", "room", r.room, "err", err)
+		}
+	}
+	state := "refused"
+	if ours {
+		state = "followed"
+	}
+	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
+		query := `UPDATE matrix_room SET replaces = '', moved = 0, attempts = 0, next_at = 0 WHERE id = ?1 AND replaces = ?2`
+		if ours {
+			query = `UPDATE matrix_room SET replaces = ?2, attempts = 0, next_at = 0,
+				moved = (SELECT empty FROM matrix_tombstone WHERE room = ?2),
+				direct_with = CASE direct_with WHEN '' THEN coalesce((SELECT direct_with FROM matrix_room WHERE id = ?2), '')
+					ELSE direct_with END WHERE id = ?1`
+		}
+		if _, err := tx.ExecContext(ctx, query, r.room, r.old); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = ? WHERE room = ? AND replacement = ?`, state, r.old, r.room)
+		return err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("matrix: note whether a room is replaced: %w", err)
+	}
+	if !ours {
+		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old, "to", r.room)
+		poke(c.inWake) // its messages may have waited
+		return time.Time{}, nil
+	}
+	return c.now(), nil
+}
+
+// leaveAgain leaves a room that was joined only because of this tombstone.
+func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
+	var only bool
+	err := c.q.db.QueryRowContext(ctx, `SELECT state = 'joining' AND NOT EXISTS (
+			SELECT 1 FROM matrix_tombstone WHERE replacement = ?1 AND room <> ?2 AND state <> 'refused')
+		FROM matrix_tombstone WHERE replacement = ?1 AND room = ?2`, r.room, r.old).Scan(&only)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && !only {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look up which rooms are replaced: %w", err)
+	}
+	_, err = c.cli.LeaveRoom(ctx, id.RoomID(r.room))
+	if err != nil && !errors.Is(err, mautrix.MForbidden) && !errors.Is(err, mautrix.MNotFound) {
+		return fmt.Errorf("leave the room: %w", err)
+	}
+	c.member.Lock()
+	defer c.member.Unlock()
+	c.left(ctx, id.RoomID(r.room))
+	return nil
+}
+
+// tryLater notes that something about a replaced room failed, and returns when to try again.
+func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time.Time, error) {
+	at := c.now().Add(backoff(r.attempts))
+	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
+		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
+	_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
+	if err != nil {
+		return at, fmt.Errorf("matrix: note when to follow a room: %w", err)
+	}
+	return at, nil
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
@@ -123,16 +277,14 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	if err != nil || busy {
 		return c.now().Add(min(time.Second, c.pace.again)), err
 	}
-	ours, err := c.succeeds(ctx, r)
-	if err == nil && !ours {
-		c.log.Warn("matrix: the new room does not say that it replaces the old one; nothing is brought along", "room", r.old, "to", r.room)
-		return time.Time{}, c.q.moved(ctx, r, "")
-	}
 	c.mu.Lock()
 	move := c.move
 	c.mu.Unlock()
-	if err == nil && move != nil {
+	if move != nil {
 		err = move(ctx, r.old, r.room)
+	}
+	if err == nil && r.with != "" {
+		err = c.tellMoved(ctx, r)
 	}
 	if ctx.Err() != nil {
 		return c.now(), nil
@@ -140,10 +292,7 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	text := c.cfg.Text(ctx, r.room, "matrix.brought")
 	if err != nil {
 		if r.attempts+1 < joinTries {
-			at = c.now().Add(backoff(r.attempts))
-			c.log.Warn("matrix: a replaced room is not followed completely; trying again", "room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", err)
-			_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
-			return at, err
+			return c.tryLater(ctx, r, err)
 		}
 		c.log.Error("matrix: what belongs to a replaced room stays there", "room", r.old, "to", r.room, "err", err)
 		text = c.cfg.Text(ctx, r.room, "matrix.left_behind")
@@ -157,6 +306,20 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	return time.Time{}, nil
 }
 
+// tellMoved adds the new room of a direct chat to the account's m.direct, for other clients.
+func (c *Client) tellMoved(ctx context.Context, r replacement) error {
+	err := c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
+	if err == nil {
+		return nil
+	}
+	if verdict, _ := judge(err, r.attempts); verdict != never && r.attempts < tellTries {
+		return fmt.Errorf("add to the account's direct chats: %w", err)
+	}
+	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group",
+		"room", r.room, "err", err)
+	return nil
+}
+
 // succeeds tells whether the new room names the old one as its predecessor.
 // Both have to say so: what is remembered in one room must not be moved into
 // any other by those who may end it.
@@ -164,14 +327,24 @@ func (c *Client) succeeds(ctx context.Context, r replacement) (bool, error) {
 	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
 		return false, err
 	}
-	create, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, id.RoomID(r.room))
+	old, known, err := c.predecessor(ctx, id.RoomID(r.room))
+	if err == nil && !known {
+		err = errors.New("the state of the room is incomplete: how it began is missing")
+	}
+	return old == r.old, err
+}
+
+// predecessor is the room that a room names as the one it replaces, as far as our store of
+// states knows how it began.
+func (c *Client) predecessor(ctx context.Context, room id.RoomID) (old string, known bool, err error) {
+	create, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetCreate(ctx, room)
 	if err != nil {
-		return false, fmt.Errorf("look up how the room began: %w", err)
+		return "", false, fmt.Errorf("look up how the room began: %w", err)
 	}
 	if create == nil {
-		return false, errors.New("the state of the room is incomplete: how it began is missing")
+		return "", false, nil
 	}
-	return create.Content.AsCreate().GetPredecessor().RoomID.String() == r.old, nil
+	return create.Content.AsCreate().GetPredecessor().RoomID.String(), true, nil
 }
 
 // notFollowed says in the old room that the new one is closed to us; where
@@ -192,7 +365,7 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 	}
 	text := c.cfg.Text(ctx, room, "matrix.not_followed")
 	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.room, room: room, text: text})
+		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.old, room: room, text: text})
 	})
 	poke(c.outWake)
 	return err

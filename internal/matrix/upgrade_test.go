@@ -298,6 +298,40 @@ func TestUpgrades(t *testing.T) {
 		u.tombstone(u.you.UserID(), to)
 		follows(t, u, to)
 	})
+	t.Run("by somebody who may not talk to the bot, and an invitation", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		eve := u.s.Account("eve", "a long enough password")
+		u.s.SetState(u.you.UserID(), u.old, "m.room.power_levels", "", map[string]any{"users": map[string]int{eve: 100}})
+		joins := u.s.Count("join")
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.tombstone(eve, u.s.Room(eve, matrixtest.NewRoom{}))
+		u.tombstone(eve, to)
+		if e := peertest.Next(t, u.you, messageIn(u.old)); !strings.Contains(e.Body, "invite me") {
+			t.Errorf("in the old room came %+v", e)
+		}
+		if n := u.s.Count("join"); n != joins {
+			t.Errorf("%d rooms joined", n-joins)
+		}
+		u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
+		follows(t, u, to)
+		if n := u.notices(u.old, "invite me"); n != 1 {
+			t.Errorf("the old room was told %d times", n)
+		}
+	})
+	t.Run("into a room that a false tombstone named before", func(t *testing.T) {
+		u := newUpgrading(t, echo)
+		other := u.s.Room(u.friend.UserID(), matrixtest.NewRoom{Direct: true, Invite: []string{u.b.UserID()}})
+		joined(t, u.friend, other, u.b.UserID())
+		u.b.knows(other)
+		to := u.successor(u.old, "public", matrixtest.NewRoom{})
+		u.s.SetState(u.friend.UserID(), other, "m.room.tombstone", "", map[string]any{"body": "moved", "replacement_room": to})
+		u.tombstone(u.you.UserID(), to)
+		follows(t, u, to)
+		u.ask(t, to, "are you there?")
+		if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **are you there?**" {
+			t.Errorf("in the new room came %+v", e)
+		}
+	})
 	t.Run("bringing along fails at first", func(t *testing.T) {
 		u := newUpgrading(t, echo)
 		u.moves.fails = 1
@@ -334,6 +368,30 @@ func TestUpgradesThatAreNone(t *testing.T) {
 		}
 		if got := u.moves.made(); len(got) != 0 {
 			t.Errorf("brought along %q", got)
+		}
+	})
+	t.Run("into a room that says nothing of it", func(t *testing.T) {
+		for name, invite := range map[string]bool{"joined to find out": false, "invited by itself": true} {
+			t.Run(name, func(t *testing.T) {
+				u := newUpgrading(t, echo)
+				to := u.s.Room(u.you.UserID(), matrixtest.NewRoom{Direct: true})
+				u.s.SetState(u.you.UserID(), to, "m.room.join_rules", "", map[string]any{"join_rule": "public"})
+				fault := u.s.Fault(matrixtest.On("state").In(to).By(u.b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
+				if invite {
+					u.s.SetState(u.you.UserID(), to, "m.room.member", u.b.UserID(), map[string]any{"membership": "invite"})
+				}
+				u.tombstone(u.you.UserID(), to)
+				await(t, u.s, "the tombstone was not seen", func() bool { return strings.Contains(u.b.log.String(), "does not say that it replaces") })
+				want := map[bool]string{false: "leave", true: "join"}[invite]
+				await(t, u.s, "the room is not "+want, func() bool { return u.s.Membership(to, u.b.UserID()) == want })
+				if got := u.moves.made(); len(got) != 0 || fault.Hits() == 0 {
+					t.Errorf("brought along %q; the fault was met %d times", got, fault.Hits())
+				}
+				u.ask(t, u.old, "still there?")
+				if e := peertest.Next(t, u.you, messageIn(u.old)); e.Body != "echo: **still there?**" {
+					t.Errorf("got %+v", e)
+				}
+			})
 		}
 	})
 	t.Run("broken", func(t *testing.T) {

@@ -357,11 +357,11 @@ func (v *verifier) done(ctx context.Context, txn id.VerificationTransactionID) {
 // place finds the room in which a person is told: the one of the request if it
 // is a direct chat, or another direct chat with them, or any room at all.
 func (v *verifier) place(ctx context.Context, person id.UserID, room string) string {
-	if room != "" && v.private(ctx, room) {
+	if room != "" && v.private(ctx, room, person) {
 		return room
 	}
-	rows, err := v.c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE direct = 1 AND membership = 'joined'
-		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?) DESC, id`, person.String())
+	rows, err := v.c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
+		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
 	if err != nil {
 		return room
 	}
@@ -370,17 +370,17 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 		return room
 	}
 	for _, r := range direct {
-		if v.c.cli.StateStore.IsInRoom(ctx, id.RoomID(r), person) && v.private(ctx, r) {
+		if v.c.cli.StateStore.IsInRoom(ctx, id.RoomID(r), person) && v.private(ctx, r, person) {
 			return r
 		}
 	}
 	return room
 }
 
-// private tells whether a room is a direct chat; when in doubt it is not.
-func (v *verifier) private(ctx context.Context, room string) bool {
+// private tells whether a room is private with person; when in doubt it is not.
+func (v *verifier) private(ctx context.Context, room string, person id.UserID) bool {
 	f, err := v.c.facts(ctx, id.RoomID(room))
-	return err == nil && f.private()
+	return err == nil && f.private(person.String())
 }
 
 func column(rows *sql.Rows) (out []string, err error) {

@@ -93,7 +93,7 @@ func (v *verifier) start(ctx context.Context, person id.UserID, room string, say
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()
 	in := id.RoomID("")
-	if room != "" && v.private(ctx, room) {
+	if room != "" && v.private(ctx, room, person) {
 		in = id.RoomID(room)
 	}
 	v.turn.Lock() // the answer must not come before we know what it is about

@@ -200,6 +200,10 @@ func (s *Session) wanted(ctx context.Context, in Inbound) (bool, error) {
 // private reports whether the room is a direct chat with person now: an event has no
 // message that would say so, and others may have come in since the task was made.
 func (s *Session) private(ctx context.Context, person string) (bool, error) {
+	if s.cfg.DirectWith != nil {
+		with, err := s.cfg.DirectWith(ctx, s.room)
+		return err == nil && with != "" && with == person, err
+	}
 	var private bool
 	var last string
 	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&last, &private)
@@ -209,11 +213,7 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("session: read room: %w", err)
 	}
-	private = private && last == person
-	if private && s.cfg.Private != nil {
-		return s.cfg.Private(ctx, s.room)
-	}
-	return private, nil
+	return private && last == person, nil
 }
 
 // Stopped reports whether failed says that a person stopped the work on an event.

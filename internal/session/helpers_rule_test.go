@@ -197,7 +197,9 @@ func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 		}
 		return "found", true
 	}
-	w.cfg.Private = func(_ context.Context, room string) (bool, error) { return room == "!dm", nil } // others have come into !late
+	w.cfg.DirectWith = func(_ context.Context, room string) (string, error) {
+		return map[string]string{"!dm": owner}[room], nil
+	} // others have come into !late
 	w.withHelpers(t)
 	w.script.tool = "search_memory"
 	if err := w.remember(t.Context(), Inbound{Room: "!late", Sender: owner, Private: true}); err != nil {

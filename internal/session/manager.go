@@ -61,9 +61,9 @@ type Config struct {
 	Messages *Messages
 	// Skills lists the skills for !skills; nil = there are none.
 	Skills func() ([]skill.Skill, error)
-	// Private tells whether a room is a direct chat right now; nil = as it was when
-	// somebody last wrote in it.
-	Private func(ctx context.Context, room string) (bool, error)
+	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it
+	// is as it was when somebody last wrote in it.
+	DirectWith func(ctx context.Context, room string) (person string, err error)
 	// Left tells whether a room has been left: nothing is worked on for it, and nothing told
 	// there. nil = none can be.
 	Left func(ctx context.Context, room string) (bool, error)

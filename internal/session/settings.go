@@ -35,7 +35,7 @@ func settings() []setting {
 		{SettingStreaming, "whether an answer can be seen while it is written: where only two are, always, or never", []string{"auto", "on", "off"}},
 		{SettingMention, "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", []string{"needed", "off"}},
 		{SettingListen, "whether I am shown what was said in a group before I was asked", []string{"on", "off"}},
-		{SettingDirect, "whether this is a direct chat: as it was begun, yes, or no; with more than two people it never is", []string{"auto", "on", "off"}},
+		{SettingDirect, "whether this is a direct chat: as it was begun, yes, or no; where others were or could read, it is never private", []string{"auto", "on", "off"}},
 		{SettingLanguage, "what I speak when I say something by myself", append([]string{settingAuto}, Languages()...)},
 	}
 }
@@ -64,6 +64,12 @@ func (s Settings) Get(ctx context.Context, room, name string) (string, error) {
 		return known.values[0], nil
 	}
 	return value, nil
+}
+
+// Person is who set the setting name of room; empty if nobody has.
+func (s Settings) Person(ctx context.Context, room, name string) (string, error) {
+	d, err := s.decided(ctx, room, name)
+	return d.person, err
 }
 
 // All is Get for each setting there is.

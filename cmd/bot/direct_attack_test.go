@@ -1,0 +1,110 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"reverie/internal/matrix/matrixtest"
+)
+
+// privateCanary stands in your private memory. A room that is not private must never show it.
+const privateCanary = "CANARY-PRIVATE-5150"
+
+// attacked is a bot that knows a secret of yours; friend may talk to it, and eve may not.
+func attacked(t *testing.T) (r *running, m *echoing, dm string) {
+	t.Helper()
+	r, m = withEditing(t)
+	r.s.Account("eve", "a long password")
+	r.start()
+	dm = r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	r.s.Say(you, dm, "!remember my safe opens with "+privateCanary)
+	r.await("the secret is not stored", func() bool { return r.said(dm) > 0 })
+	return r, m, dm
+}
+
+// enters has the bot join a room of somebody else.
+func (r *running) enters(by string, q matrixtest.NewRoom) (room string) {
+	r.t.Helper()
+	q.Invite = append(q.Invite, itself)
+	room = r.s.Room(by, q)
+	r.await("the bot does not join", func() bool { return r.s.Membership(room, itself) == "join" })
+	return room
+}
+
+// becomes changes the membership of user in room.
+func (r *running) becomes(by, room, user, membership string) {
+	r.s.SetState(by, room, "m.room.member", user, map[string]any{"membership": membership, "displayname": user})
+}
+
+// shows reports whether any event of room contains text.
+func (r *running) shows(room, text string) bool {
+	for _, raw := range r.s.Events(room) {
+		if strings.Contains(string(raw), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDirectInvitationOfSomebodyElse: an allowed guest makes a room, invites the bot as to a
+// direct chat, lets you in and leaves. Your private memory does not enter that room.
+func TestDirectInvitationOfSomebodyElse(t *testing.T) {
+	r, m, dm := attacked(t)
+	room := r.enters(friend, matrixtest.NewRoom{Direct: true})
+	r.s.SetState(friend, room, "m.room.history_visibility", "", map[string]any{"history_visibility": "world_readable"})
+	r.s.SetState(friend, room, "m.room.join_rules", "", map[string]any{"join_rule": "public"})
+	r.becomes(friend, room, you, "invite")
+	r.becomes(you, room, you, "join")
+	if got := r.ask(room, "!whoami"); strings.Contains(got, "direct chat") {
+		t.Errorf("with three people: %q", got)
+	}
+	r.becomes(friend, room, friend, "leave")
+	if got := r.ask(room, "!whoami"); strings.Contains(got, "direct chat") {
+		t.Errorf("after friend left: %q", got)
+	}
+	before := m.calls()
+	if got := r.ask(room, "#hello, is anybody here?"); !strings.Contains(got, "#hello") {
+		t.Errorf("answered %q", got)
+	}
+	if body, _ := m.last(); m.calls() == before || strings.Contains(body, privateCanary) {
+		t.Errorf("after %d requests the model is given your private memory in friend's room", m.calls()-before)
+	}
+	if r.ask(room, "!memory"); r.shows(room, privateCanary) {
+		t.Error("your private memory stands in friend's room")
+	}
+	if got := r.ask(dm, "!memory"); !strings.Contains(got, privateCanary) {
+		t.Errorf("your own direct chat lists %q", got)
+	}
+}
+
+// TestDirectChatThatOthersEntered: your own direct chat is not private any more after a
+// third person was in it, also when that person has gone; and so it is when anybody could
+// read it. You are still answered without a mention.
+func TestDirectChatThatOthersEntered(t *testing.T) {
+	for name, expose := range map[string]func(r *running, room string){
+		"a third joined and left": func(r *running, room string) {
+			r.becomes(you, room, friend, "invite")
+			r.becomes(friend, room, friend, "join")
+			r.becomes(friend, room, friend, "leave")
+		},
+		"world readable for a while": func(r *running, room string) {
+			for _, v := range []string{"world_readable", "shared"} {
+				r.s.SetState(you, room, "m.room.history_visibility", "", map[string]any{"history_visibility": v})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, dm := attacked(t)
+			if got := r.ask(dm, "!whoami"); !strings.Contains(got, "direct chat") {
+				t.Errorf("before: %q", got)
+			}
+			expose(r, dm)
+			before := r.said(dm)
+			r.s.Say(you, dm, "!whoami")
+			r.await("no answer", func() bool { return r.said(dm) > before })
+			if got := r.ask(dm, "!memory"); strings.Contains(got, privateCanary) {
+				t.Errorf("afterwards: %q", got)
+			}
+		})
+	}
+}

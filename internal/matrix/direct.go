@@ -1,0 +1,169 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+	"maunium.net/go/mautrix/sqlstatestore"
+)
+
+// DirectWith is the person with whom a room is private right now; empty when it is not.
+func (c *Client) DirectWith(ctx context.Context, room string) (person string, err error) {
+	f, err := c.facts(ctx, id.RoomID(room))
+	if err != nil || !f.private(f.with) {
+		return "", err
+	}
+	return f.with, nil
+}
+
+// onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
+func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
+	if err := c.noteDirect(ctx, *evt.Content.AsDirectChats()); err != nil {
+		fail(ctx, err)
+	}
+}
+
+// readDirectChats asks for m.direct: a sync shows it only when it has changed.
+func (c *Client) readDirectChats(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), smallTimeout)
+	defer cancel()
+	var raw map[id.UserID]json.RawMessage
+	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &raw)
+	if errors.Is(err, mautrix.MNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("matrix: ask for the account's direct chats: %w", err)
+	}
+	chats := event.DirectChatsEventContent{}
+	for user, list := range raw {
+		var rooms []id.RoomID
+		if json.Unmarshal(list, &rooms) == nil { // what is no list names no room
+			chats[user] = rooms
+		}
+	}
+	return c.noteDirect(ctx, chats)
+}
+
+// noteDirect stores with whom rooms are direct chats. A room that has a person already keeps
+// it, and one that is listed under several people is with none of them.
+func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventContent) error {
+	with := map[id.RoomID]id.UserID{}
+	for user, rooms := range chats {
+		for _, room := range rooms {
+			if before, ok := with[room]; ok && before != user {
+				with[room] = ""
+				continue
+			}
+			with[room] = user
+		}
+	}
+	for room, user := range with {
+		if !strings.HasPrefix(user.String(), "@") || user == c.cli.UserID {
+			continue
+		}
+		_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, direct_with) VALUES (?, ?)
+			ON CONFLICT (id) DO UPDATE SET direct_with = excluded.direct_with WHERE direct_with = ''`, room.String(), user.String())
+		if err != nil {
+			return fmt.Errorf("note a direct chat: %w", err)
+		}
+	}
+	return nil
+}
+
+// tellDirect adds a room to the account's m.direct, for other clients of the
+// bot's account and for a later device.
+func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) error {
+	chats := event.DirectChatsEventContent{}
+	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+	if err != nil && !errors.Is(err, mautrix.MNotFound) {
+		return err
+	}
+	if slices.Contains(chats[with], room) {
+		return nil
+	}
+	chats[with] = append(chats[with], room)
+	return c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+}
+
+// exposedNow tells whether somebody else than one person may know what is said in a room: they
+// are or were members, or everybody may read it. That is noted, for good.
+func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (bool, error) {
+	store := c.cli.StateStore.(*sqlstatestore.SQLStateStore)
+	members, err := store.GetAllMembers(ctx, room)
+	if err != nil {
+		return false, fmt.Errorf("look up the members of a room: %w", err)
+	}
+	history, err := store.GetHistoryVisibility(ctx, room)
+	if err != nil {
+		return false, fmt.Errorf("look up who may read a room: %w", err)
+	}
+	exposed := history != nil && history.HistoryVisibility == event.HistoryVisibilityWorldReadable
+	for user, m := range members {
+		switch {
+		case user == c.cli.UserID || m.Membership == event.MembershipKnock:
+		case with == "":
+			with = user.String()
+		case user.String() != with:
+			exposed = true
+		}
+	}
+	if !exposed {
+		return false, nil
+	}
+	return true, c.expose(ctx, room)
+}
+
+// expose notes that others than one person may know what was said in a room.
+func (c *Client) expose(ctx context.Context, room id.RoomID) error {
+	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
+		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
+	if err != nil {
+		return fmt.Errorf("note that others can read a room: %w", err)
+	}
+	return nil
+}
+
+// watch looks whether an event of a room's state exposes it, before any later event undoes it.
+func (c *Client) watch(ctx context.Context, evt *event.Event) error {
+	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
+		return nil
+	}
+	var with string
+	var exposed bool
+	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("look up a room: %w", err)
+	}
+	if !exposed {
+		_, err = c.exposedNow(ctx, evt.RoomID, with)
+	}
+	return err
+}
+
+// onHistoryVisibility notes that everybody may read a room.
+func (c *Client) onHistoryVisibility(ctx context.Context, evt *event.Event) {
+	if err := c.watch(ctx, evt); err != nil {
+		fail(ctx, err)
+	}
+}
+
+// watchMissed looks whether the state that a sync left out exposed the room: its end is known,
+// but not that everybody could read for a while.
+func (c *Client) watchMissed(ctx context.Context, room id.RoomID, events []*event.Event) error {
+	if !slices.ContainsFunc(events, func(evt *event.Event) bool {
+		return evt.StateKey != nil && evt.Type.Type == event.StateHistoryVisibility.Type &&
+			evt.Content.Raw["history_visibility"] == string(event.HistoryVisibilityWorldReadable)
+	}) {
+		return nil
+	}
+	return c.expose(ctx, room)
+}

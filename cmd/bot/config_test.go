@@ -63,7 +63,7 @@ func TestConfigSample(t *testing.T) {
 	want := &Config{
 		backend: true, Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
 		Matrix: &MatrixConfig{Homeserver: "https://matrix.example.org", User: "@reverie:example.org", Password: "hunter2",
-			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}, Media: defaultMedia},
+			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}, Devices: "owners", Media: defaultMedia},
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},

@@ -385,6 +385,21 @@ func TestLoadConfig(t *testing.T) {
 	}
 }
 
+func TestConfigDevices(t *testing.T) {
+	for value, fault := range map[string]string{
+		"owners": "", "signed": "", "any": "",
+		"owner": "matrix.devices: write owners, signed or any; did you mean owners?",
+	} {
+		c, err := parse(t, "/x", small+"matrix:\n  homeserver: https://example.org\n  user: \"@b:example.org\"\n  owners: [\"@me:example.org\"]\n  devices: "+value+"\n")
+		switch {
+		case fault == "" && (err != nil || c.Matrix.Devices != value):
+			t.Errorf("%s: %v", value, err)
+		case fault != "" && (err == nil || !strings.Contains(err.Error(), fault)):
+			t.Errorf("%s: %v, want %q", value, err, fault)
+		}
+	}
+}
+
 // exampleAnswers make config.example.yaml.
 func exampleAnswers() answers {
 	a := defaultAnswers()

@@ -102,7 +102,9 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	c.log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
-		b.past = append(b.past, session.Inbound{ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp)})
+		b.past = append(b.past, session.Inbound{
+			ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp),
+		})
 	}
 	if !o.pass && o.odd == "" && !room.private() {
 		return refused

@@ -2,6 +2,7 @@ package test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -135,7 +136,8 @@ func jsCompare(t *testing.T, you *jsPeer, handle, room, bot string) {
 		rest = after
 	}
 	you.call(t, "confirm", js{"handle": handle}, nil)
-	you.call(t, "send", js{"room": room, "text": "!verify yes"}, nil)
+	yes := regexp.MustCompile("!verify yes [a-z2-7]{4}").FindString(rest)
+	you.call(t, "send", js{"room": room, "text": yes}, nil)
 	you.follow(t, handle, room, bot, func(e jsEvent) bool { return e.Phase == "done" })
 }
 

@@ -56,6 +56,7 @@ type MatrixConfig struct {
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
 	Bots            []string `yaml:"bots"`
+	Devices         string   `yaml:"devices"`          // whose devices must be signed; empty = the owners'
 	PublishCommands *bool    `yaml:"publish_commands"` // nil = true
 
 	Media MediaConfig `yaml:"media"`

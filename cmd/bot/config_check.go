@@ -143,6 +143,10 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 			r.fault(fmt.Sprintf("matrix.bots[%d]", i), `write "@bot:server", or "*:server" for everything there`)
 		}
 	}
+	if m.Devices == "" {
+		m.Devices = string(matrix.DevicesOwners)
+	}
+	oneOf(r, "matrix.devices", m.Devices, matrix.DeviceRules())
 	// No password and no token is no fault: once logged in, data/matrix knows the account.
 	c.secretFile(r, dir, "matrix.password", &m.Password, m.PasswordFile)
 	c.secretFile(r, dir, "matrix.access_token", &m.AccessToken, m.AccessTokenFile)

@@ -63,7 +63,7 @@ func TestConfigSample(t *testing.T) {
 	want := &Config{
 		backend: true, Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
 		Matrix: &MatrixConfig{Homeserver: "https://matrix.example.org", User: "@reverie:example.org", Password: "hunter2",
-			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}, Media: defaultMedia},
+			DeviceName: "Reverie", Owners: []string{"@me:example.org"}, Allow: []string{"*:example.org"}, Devices: "owners", Media: defaultMedia},
 		LLM: LLMConfig{
 			Models: []ModelConfig{{Name: "local", BaseURL: "http://127.0.0.1:11434/v1", APIKey: "sk-hunter3", Model: "qwen3:8b", MaxOutput: 2048, Timeout: 5 * time.Minute}},
 			Roles:  map[string][]string{"chat": {"local"}, "compaction": {"local"}, "dreaming": {"local"}, "harvest": {"local"}, "sub_session": {"local"}}},
@@ -382,6 +382,21 @@ func TestLoadConfig(t *testing.T) {
 	}
 	if _, err := loadConfig(path); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a huge file: %v", err)
+	}
+}
+
+func TestConfigDevices(t *testing.T) {
+	for value, fault := range map[string]string{
+		"owners": "", "signed": "", "any": "",
+		"owner": "matrix.devices: write owners, signed or any; did you mean owners?",
+	} {
+		c, err := parse(t, "/x", small+"matrix:\n  homeserver: https://example.org\n  user: \"@b:example.org\"\n  owners: [\"@me:example.org\"]\n  devices: "+value+"\n")
+		switch {
+		case fault == "" && (err != nil || c.Matrix.Devices != value):
+			t.Errorf("%s: %v", value, err)
+		case fault != "" && (err == nil || !strings.Contains(err.Error(), fault)):
+			t.Errorf("%s: %v, want %q", value, err, fault)
+		}
 	}
 }
 

@@ -86,6 +86,6 @@ func (b *bot) matrixConfig() matrix.Config {
 	return matrix.Config{
 		Text: b.messages.Text, Commands: commands,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
-		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
+		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: matrix.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
 	}
 }

@@ -54,7 +54,7 @@ func (v verifyCommand) Run(ctx context.Context, c console, path configPath) erro
 To verify the bot from your Matrix client, with the bot running:
   · open the bot's profile there and choose to verify, or say !verify start in your direct chat with it
   · the client shows seven emoji, the bot shows its own in the chat and in its log: compare them
-  · tell the client what you saw, and answer the bot !verify yes or !verify no
+  · tell the client what you saw, and answer the bot !verify yes CODE or !verify no
 Clients that verify by text ask for the fingerprint above.
 `)
 	return err

@@ -136,7 +136,8 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 		}
 		return c.openAccount(ctx)
 	}
-	c.cli.Crypto = c.crypto
+	c.cli.Crypto = encrypter{c.crypto, c}
+	c.machine().SendKeysMinTrust = id.TrustStateCrossSignedUntrusted // see keyStore.GetDevices
 	c.machine().CryptoStore = &keyStore{SQLCryptoStore: c.machine().CryptoStore.(*crypto.SQLCryptoStore), c: c}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type Config struct {
 	Owners     []string
 	Allow      []string      // who else may talk: @user:server or *:server; empty = owners only
 	Bots       []string      // programs, which are answered only if Allow or Owners name them one by one
+	Devices    DeviceRule    // whose devices must be signed; empty = DevicesOwners
 	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
 	Media      *media.Store  // where files are kept; nil = none are fetched or sent
 	MaxFile    int64         // bytes of a file that is fetched; 0 = 20 MB
@@ -69,6 +71,9 @@ func (cfg *Config) check() error {
 	if cfg.Text == nil {
 		cfg.Text = (*session.Messages)(nil).Text
 	}
+	if cfg.Devices == "" {
+		cfg.Devices = DevicesOwners
+	}
 	if cfg.VerifyTime == 0 {
 		cfg.VerifyTime = verifyTime
 	}
@@ -78,6 +83,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.User == "" && cfg.Token == "" {
 		faults = append(faults, errors.New("user is empty: give the bot's id, as in @reverie:example.org"))
+	}
+	if !slices.Contains(DeviceRules(), string(cfg.Devices)) {
+		faults = append(faults, fmt.Errorf("devices is %q: write one of %s", cfg.Devices, strings.Join(DeviceRules(), ", ")))
 	}
 	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)

@@ -108,7 +108,8 @@ func (c *Client) newest(ctx context.Context, was *event.Event, edits []*event.Ev
 	return nil
 }
 
-// opened is an event of a room that was fetched, parsed and decrypted, see eventOf.
+// opened is an event of a room that was fetched, parsed and decrypted, see eventOf. One from
+// a device that the device rule excludes is an error.
 func (c *Client) opened(ctx context.Context, room id.RoomID, got *event.Event) (*event.Event, error) {
 	got.RoomID = room
 	if got.Type.Class = event.MessageEventType; got.StateKey != nil {
@@ -127,9 +128,12 @@ func (c *Client) opened(ctx context.Context, room id.RoomID, got *event.Event) (
 		}
 		return got, err
 	}
-	plain, err := c.crypto.Decrypt(ctx, got)
+	plain, err := c.decrypt(ctx, got)
 	if err != nil {
 		return nil, fmt.Errorf("decrypt an event: %w", err)
+	}
+	if unsigned, err := c.unsigned(ctx, plain); err != nil || unsigned && c.mustBeSigned(plain.Sender) {
+		return nil, cmp.Or(err, errUnsigned)
 	}
 	if plain.RoomID == "" {
 		plain.RoomID = room

@@ -274,10 +274,6 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		}
 		return active
 	}
-	if c.onEdit(ctx, b, evt, room) {
-		c.heardAnew(b, evt, room)
-		return
-	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {
 		ours, err := c.q.ours(ctx, e.String())
 		if err != nil {
@@ -285,6 +281,13 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		}
 		return ours
 	})
+	if c.fromUnsigned(ctx, b, evt, room, o) {
+		return
+	}
+	if c.onEdit(ctx, b, evt, room) {
+		c.heardAnew(b, evt, room)
+		return
+	}
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
 		c.notTaken(ctx, b, evt, room, o)

@@ -100,7 +100,19 @@ func TestIdentityReset(t *testing.T) {
 	b = startWith(t, server, dir, echo, with)
 	leave()
 	friend, _ = come(t, s, "friend", filepath.Join(t.TempDir(), "new.db"), nil)
-	converse(t, friend, b, theirs, "from a new client")
+	say(t, friend, theirs, "from a new client") // which the third identity has not signed
+	for _, in := range []struct {
+		p    *peer.Peer
+		room string
+		text string
+	}{{friend, theirs, ownNotice}, {you, dm, otherNotice}} {
+		told(t, in.p, in.room, friend.DeviceID(), in.text)
+	}
+	if e := peertest.Next(t, friend, messageIn(theirs)); e.Body != "echo: **from a new client**" {
+		t.Errorf("answered %+v", e)
+	}
+	b.next()
+	converse(t, friend, b, theirs, "and once more")
 	converse(t, you, b, dm, "told once each?")
 }
 

@@ -41,7 +41,7 @@ func (c *Client) onEncrypted(ctx context.Context, evt *event.Event) {
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return
 	}
-	plain, err := c.crypto.Decrypt(ctx, evt)
+	plain, err := c.decrypt(ctx, evt)
 	switch {
 	case err == nil:
 		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, originKey{}, evt), plain)

@@ -42,6 +42,7 @@ type verification struct {
 	ours   bool        // we have asked for it
 	stage  stage
 	until  time.Time
+	code   string                // shown with the emoji; the person confirms with it
 	held   func(context.Context) // gives the library their confirmation; nil until it comes
 }
 
@@ -318,10 +319,11 @@ func (v *verifier) show(ctx context.Context, txn id.VerificationTransactionID, e
 	for i, name := range v.emojiNames(ctx, o.room, names) {
 		list = append(list, string(emoji[i])+" "+name)
 	}
-	v.change(txn, func(o *verification) { o.stage = compared })
+	code := strings.ToLower(rand.Text()[:4])
+	v.change(txn, func(o *verification) { o.stage, o.code = compared, code })
 	// In the log, too: who can read it compares without trusting the room.
 	v.c.log.Info("matrix: verification: emoji", "person", o.person, "device", o.device, "emoji", strings.Join(names, ", "))
-	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", strings.Join(list, " · "))
+	v.say(ctx, o, "emoji", "verify.emoji", "device", clip(clean(string(o.device)), 40), "emoji", strings.Join(list, " · "), "code", code)
 }
 
 // emojiNames are the English names of emoji as a room calls them.

@@ -22,21 +22,24 @@ func (c *Client) Verify(ctx context.Context, person, room, args string) (string,
 	if !c.gate.allows(person) {
 		return say("verify.stranger"), nil
 	}
-	switch strings.ToLower(strings.TrimSpace(args)) {
+	args = strings.ToLower(strings.TrimSpace(args))
+	if word, code, _ := strings.Cut(args, " "); word == "yes" {
+		return say(v.answerYes(ctx, person, strings.TrimSpace(code))), nil
+	}
+	switch args {
 	case "":
 		return v.explain(ctx, person, say)
 	case "start":
 		return v.start(ctx, id.UserID(person), room, say)
-	case "yes":
-		return say(v.answerYes(ctx, person)), nil
 	case "no":
 		return say(v.answerNo(ctx, person)), nil
 	}
 	return say("verify.usage"), nil
 }
 
-// answerYes names the sentence that answers the person.
-func (v *verifier) answerYes(ctx context.Context, person string) string {
+// answerYes names the sentence that answers the person. The code binds the answer to one
+// verification: a newer one, which the person has not seen, has another code.
+func (v *verifier) answerYes(ctx context.Context, person, code string) string {
 	o, ok := v.byPerson(person)
 	switch {
 	case !ok:
@@ -45,6 +48,8 @@ func (v *verifier) answerYes(ctx context.Context, person string) string {
 		return "verify.confirmed"
 	case o.stage != compared:
 		return "verify.early"
+	case o.code != code:
+		return "verify.code"
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyStep)
 	defer cancel()

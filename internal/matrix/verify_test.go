@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -92,8 +93,10 @@ func trusts(t *testing.T, you *peer.Peer, b *bot, want bool) {
 	}
 }
 
-// sameEmoji checks that both sides show the same.
-func sameEmoji(t *testing.T, you *peer.Peer, room string) {
+var yesCode = regexp.MustCompile("`(!verify yes [a-z2-7]{4})`")
+
+// sameEmoji checks that both sides show the same. It returns what confirms that to the bot.
+func sameEmoji(t *testing.T, you *peer.Peer, room string) (yes string) {
 	t.Helper()
 	emoji := stage(t, you, peer.Emoji).Emoji
 	if len(emoji) != 7 {
@@ -107,6 +110,11 @@ func sameEmoji(t *testing.T, you *peer.Peer, room string) {
 		}
 		shown = after
 	}
+	m := yesCode.FindStringSubmatch(shown)
+	if m == nil {
+		t.Fatalf("no code in %q", shown)
+	}
+	return m[1]
 }
 
 func ok(t *testing.T, err error) {
@@ -174,12 +182,12 @@ func TestVerification(t *testing.T) {
 			say(t, you, room, "!verify yes")
 			notice(t, you, room, "no verification to answer")
 			c.begin(t, you, b, room)
-			sameEmoji(t, you, room)
+			yes := sameEmoji(t, you, room)
 			trusts(t, you, b, false)
 			txn := b.Verifications()[0]
 			confirm := []func(){
 				func() { ok(t, you.ConfirmEmoji(t.Context(), txn)) },
-				func() { say(t, you, room, "!verify yes"); notice(t, you, room, "Thank you") },
+				func() { say(t, you, room, yes); notice(t, you, room, "Thank you") },
 			}
 			if c.second {
 				slices.Reverse(confirm)
@@ -332,9 +340,9 @@ func TestVerificationByStrangers(t *testing.T) {
 	ok(t, stranger.SendCancel(t.Context(), group, txn))
 	ok(t, friend.SendCancel(t.Context(), group, txn)) // may talk to the bot, but not for somebody else
 	ok(t, you.CompareEmoji(t.Context(), txn))
-	sameEmoji(t, you, room) // shown in the direct chat, not in the group
+	yes := sameEmoji(t, you, room) // shown in the direct chat, not in the group
 	ok(t, you.ConfirmEmoji(t.Context(), txn))
-	say(t, you, room, "!verify yes")
+	say(t, you, room, yes)
 	stage(t, you, peer.Done)
 	notice(t, you, room, "Verified")
 	trusts(t, you, b, true)
@@ -362,5 +370,55 @@ func TestVerificationEndsWithTheBot(t *testing.T) {
 	b.stopRun()
 	if v := stage(t, you, peer.Cancelled); v.Code != "m.user" {
 		t.Errorf("cancelled: %+v", v)
+	}
+}
+
+// A confirmation counts for the verification whose emoji the person saw: it has a code, and
+// a newer verification has another one.
+func TestVerificationCode(t *testing.T) {
+	t.Parallel()
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := verifiable(t, server, "you")
+	b := start(t, server, t.TempDir(), commanded, you.UserID())
+	room := directChat(t, you, b)
+	begin := func() string {
+		txn, err := you.VerifyUser(t.Context(), b.UserID())
+		ok(t, err)
+		peerStage(t, you, txn, peer.Ready)
+		ok(t, you.CompareEmoji(t.Context(), txn))
+		return txn
+	}
+	begin()
+	old := sameEmoji(t, you, room)
+	txn := begin()
+	yes := sameEmoji(t, you, room)
+	if old == yes {
+		t.Fatalf("both verifications have the code %q", old)
+	}
+	ok(t, you.ConfirmEmoji(t.Context(), txn))
+	for _, wrong := range []string{old, "!verify yes", "!verify yes " + strings.Repeat("a", 40)} {
+		say(t, you, room, wrong)
+		notice(t, you, room, "Nothing is confirmed")
+	}
+	trusts(t, you, b, false)
+	say(t, you, room, "!verify "+strings.ToUpper(strings.TrimPrefix(yes, "!verify ")))
+	peerStage(t, you, txn, peer.Done)
+	notice(t, you, room, "Verified")
+	trusts(t, you, b, true)
+}
+
+// peerStage waits until a verification of the person is at a stage.
+func peerStage(t *testing.T, p *peer.Peer, txn string, want peer.Stage) {
+	t.Helper()
+	for {
+		select {
+		case v := <-p.Verifications():
+			if v.ID == txn && v.Stage == want {
+				return
+			}
+		case <-time.After(peertest.Patience):
+			t.Fatalf("%s: no %s", p.UserID(), want)
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"maunium.net/go/mautrix/id"
 )
 
 // ResetIdentity gives the person an identity, in place of the one they may have,
@@ -17,4 +19,41 @@ func (p *Peer) ResetIdentity(ctx context.Context, password string) error {
 		return fmt.Errorf("sign this device: %w", err)
 	}
 	return nil
+}
+
+// DeviceID is the id of this device.
+func (p *Peer) DeviceID() string { return p.client.DeviceID.String() }
+
+// SignDevice signs another device of the person with the identity that ResetIdentity made.
+func (p *Peer) SignDevice(ctx context.Context, device string) error {
+	m := p.crypto.Machine()
+	lists, err := m.FetchKeys(ctx, []id.UserID{p.client.UserID}, true)
+	if err != nil {
+		return fmt.Errorf("sign device %s: %w", device, err)
+	}
+	d := lists[p.client.UserID][id.DeviceID(device)]
+	if d == nil {
+		return fmt.Errorf("sign device %s: the homeserver does not list it", device)
+	}
+	if err := m.SignOwnDevice(ctx, d); err != nil {
+		return fmt.Errorf("sign device %s: %w", device, err)
+	}
+	return nil
+}
+
+// Read fetches an encrypted message and decrypts it with the keys that this device has.
+func (p *Peer) Read(ctx context.Context, room, eventID string) (string, error) {
+	evt, err := p.client.GetEvent(ctx, id.RoomID(room), id.EventID(eventID))
+	if err != nil {
+		return "", fmt.Errorf("fetch event %s: %w", eventID, err)
+	}
+	evt.RoomID = id.RoomID(room)
+	if err := evt.Content.ParseRaw(evt.Type); err != nil {
+		return "", fmt.Errorf("read event %s: %w", eventID, err)
+	}
+	plain, err := p.crypto.Decrypt(ctx, evt)
+	if err != nil {
+		return "", fmt.Errorf("decrypt event %s: %w", eventID, err)
+	}
+	return plain.Content.AsMessage().Body, nil
 }

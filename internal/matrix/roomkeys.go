@@ -1,0 +1,119 @@
+package matrix
+
+import (
+	"context"
+	"fmt"
+
+	"maunium.net/go/mautrix/crypto/cryptohelper"
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+)
+
+// encrypter encrypts room events for those devices that the device rule admits.
+type encrypter struct {
+	*cryptohelper.CryptoHelper
+	c *Client
+}
+
+type sharingKey struct{} // marks a context in which a room key is shared
+
+// Encrypt implements mautrix.CryptoHelper.
+func (e encrypter) Encrypt(ctx context.Context, room id.RoomID, kind event.Type, content any) (*event.EncryptedEventContent, error) {
+	if err := e.c.renewRoomKey(ctx, room); err != nil {
+		return nil, fmt.Errorf("check who has the key of the room: %w", err)
+	}
+	return e.CryptoHelper.Encrypt(context.WithValue(ctx, sharingKey{}, true), room, kind, content)
+}
+
+// renewRoomKey drops the outbound Megolm session of a room when it was shared with other
+// devices than the rule admits now: a device was signed, or the rule or an identity is new.
+func (c *Client) renewRoomKey(ctx context.Context, room id.RoomID) error {
+	store := c.machine().CryptoStore
+	session, err := store.GetOutboundGroupSession(ctx, room)
+	if err != nil || session == nil || !session.Shared {
+		return err
+	}
+	members, err := c.cli.StateStore.GetRoomJoinedOrInvitedMembers(ctx, room)
+	if err != nil {
+		return err
+	}
+	for _, user := range members {
+		if has, err := c.hasIdentity(ctx, user); err != nil || !has {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		devices, err := store.GetDevices(ctx, user)
+		if err != nil {
+			return err
+		}
+		for _, d := range devices {
+			withheld, err := c.withheld(ctx, d)
+			if err != nil {
+				return err
+			}
+			shared, err := store.IsOutboundGroupSessionShared(ctx, user, d.IdentityKey, session.ID())
+			if err != nil {
+				return err
+			}
+			if shared == withheld && d.DeviceID != c.cli.DeviceID && d.Trust != id.TrustStateBlacklisted {
+				return store.RemoveOutboundGroupSession(ctx, room)
+			}
+		}
+	}
+	return nil
+}
+
+// withheld tells whether a device gets no room keys. After an identity has changed, and
+// until its owner verifies again, all devices get them: were the new identity a false one,
+// nobody else could read the warning.
+func (c *Client) withheld(ctx context.Context, d *id.Device) (bool, error) {
+	if !c.mustBeSigned(d.UserID) {
+		return false, nil
+	}
+	if has, err := c.hasIdentity(ctx, d.UserID); err != nil || !has {
+		return false, err
+	}
+	m := c.machine()
+	if trust, err := m.ResolveTrustContext(ctx, d); err != nil || trust >= id.TrustStateCrossSignedUntrusted {
+		return false, err
+	}
+	keys, err := m.CryptoStore.GetCrossSigningKeys(ctx, d.UserID)
+	if err != nil {
+		return false, err
+	}
+	if master := keys[id.XSUsageMaster]; master.Key == master.First {
+		return true, nil
+	}
+	return m.IsUserTrusted(ctx, d.UserID)
+}
+
+// GetDevices implements crypto.Store. While a room key is shared, it marks the devices that
+// get the key as verified: SendKeysMinTrust keeps the others out.
+func (k *keyStore) GetDevices(ctx context.Context, user id.UserID) (map[id.DeviceID]*id.Device, error) {
+	devices, err := k.SQLCryptoStore.GetDevices(ctx, user)
+	if err != nil || ctx.Value(sharingKey{}) == nil {
+		return devices, err
+	}
+	ctx = context.WithValue(ctx, sharingKey{}, nil)
+	if devices == nil { // else the machine would fetch them, and not ask here again
+		lists, err := k.c.machine().FetchKeys(ctx, []id.UserID{user}, true)
+		if err != nil {
+			return nil, err
+		}
+		if devices = lists[user]; devices == nil {
+			devices = map[id.DeviceID]*id.Device{}
+		}
+	}
+	for _, d := range devices {
+		withheld, err := k.c.withheld(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		if !withheld && d.Trust != id.TrustStateBlacklisted {
+			d.Trust = id.TrustStateVerified
+		}
+	}
+	return devices, nil
+}

@@ -1,0 +1,185 @@
+package matrix
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// DeviceRule says whose devices must be signed by their owner's cross-signing identity.
+// The bot does not act on what other devices write and sends them no room keys.
+type DeviceRule string
+
+// The rules.
+const (
+	DevicesOwners DeviceRule = "owners" // those of the bot's owners
+	DevicesSigned DeviceRule = "signed" // those of everybody
+	DevicesAny    DeviceRule = "any"    // nobody's
+)
+
+// DeviceRules are the names of the rules.
+func DeviceRules() []string {
+	return []string{string(DevicesOwners), string(DevicesSigned), string(DevicesAny)}
+}
+
+// errUnsigned is of an event from a device that the rule excludes.
+var errUnsigned = errors.New("the sender's identity has not signed the device")
+
+// mustBeSigned tells whether the rule covers the devices of a user. The bot's own account
+// is covered: a device that somebody adds to it would get the key of each room.
+func (c *Client) mustBeSigned(user id.UserID) bool {
+	switch c.cfg.Devices {
+	case DevicesSigned:
+		return true
+	case DevicesAny:
+		return false
+	}
+	return user == c.cli.UserID || slices.Contains(c.cfg.Owners, user.String())
+}
+
+// hasIdentity tells whether a user has a cross-signing identity. The crypto store keeps
+// keys for good, so that a homeserver cannot take a known identity away.
+func (c *Client) hasIdentity(ctx context.Context, user id.UserID) (bool, error) {
+	keys, err := c.machine().CryptoStore.GetCrossSigningKeys(ctx, user)
+	if err != nil {
+		return false, fmt.Errorf("look up the identity of %s: %w", user, err)
+	}
+	return keys[id.XSUsageMaster].Key != "" && keys[id.XSUsageSelfSigning].Key != "", nil
+}
+
+// unsigned tells whether an event comes from no device that its sender's identity has
+// signed. It is false where nothing can be said: in plain text, and without an identity.
+func (c *Client) unsigned(ctx context.Context, evt *event.Event) (bool, error) {
+	m := evt.Mautrix
+	if c.cfg.Devices == DevicesAny || !m.WasEncrypted || m.TrustState >= id.TrustStateCrossSignedUntrusted || !c.gate.allows(evt.Sender.String()) {
+		return false, nil
+	}
+	return c.hasIdentity(ctx, evt.Sender)
+}
+
+// decrypt decrypts an event. When its device seems to be unsigned, it fetches the sender's
+// device list first: the signature may be newer than the list in the crypto store.
+func (c *Client) decrypt(ctx context.Context, evt *event.Event) (*event.Event, error) {
+	plain, err := c.crypto.Decrypt(ctx, evt)
+	if err != nil {
+		return nil, err
+	}
+	if unsigned, err := c.unsigned(ctx, plain); err != nil || !unsigned {
+		return plain, err
+	}
+	fetch, cancel := context.WithTimeout(ctx, smallTimeout)
+	defer cancel()
+	if _, err := c.machine().FetchKeys(fetch, []id.UserID{evt.Sender}, true); err != nil {
+		return nil, fmt.Errorf("fetch the device list of the sender: %w", err)
+	}
+	return c.crypto.Decrypt(ctx, evt)
+}
+
+// fromUnsigned deals with a message of an unsigned device: its sender and the owners are
+// told once for each device. It returns true when the bot must not act on the message.
+func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool) {
+	unsigned, err := c.unsigned(ctx, evt)
+	if err != nil {
+		fail(ctx, err)
+		return true
+	}
+	if !unsigned {
+		return false
+	}
+	refused = c.mustBeSigned(evt.Sender)
+	device := evt.Mautrix.TrustSource
+	if evt.Mautrix.TrustState != id.TrustStateUnset {
+		device = nil // the room key does not prove which device has written this
+	}
+	c.log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
+		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
+	if refused { // as done: it must not be answered when the device is signed later
+		b.past = append(b.past, session.Inbound{
+			ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp),
+		})
+	}
+	if !o.pass && o.odd == "" && !room.private() {
+		return refused
+	}
+	if device == nil {
+		if refused {
+			c.refuse(ctx, b, evt, "matrix.unknown_device")
+		}
+		return refused
+	}
+	if err := c.tellUnsigned(ctx, b, evt, device, refused); err != nil {
+		fail(ctx, err)
+	}
+	return refused
+}
+
+func deviceID(d *id.Device) string {
+	if d == nil {
+		return ""
+	}
+	return clip(clean(d.DeviceID.String()), 40)
+}
+
+// refuse answers a message that the bot does not act on.
+func (c *Client) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
+	room := evt.RoomID.String()
+	b.notices = append(b.notices, notice{id: "unsigned-" + evt.ID.String(), room: room, replyTo: evt.ID.String(), text: c.cfg.Text(ctx, room, key, fill...)})
+}
+
+// tellUnsigned tells the sender in the room and the owners in their direct chats of an
+// unsigned device. The sender of a later message is told only that it is refused.
+func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, device *id.Device, refused bool) error {
+	name := "unsigned-" + device.UserID.String() + "-" + device.SigningKey.String()
+	text := func(room, key string) string {
+		said := c.cfg.Text(ctx, room, key, "person", evt.Sender.String(), "device", deviceID(device))
+		if refused {
+			said += " " + c.cfg.Text(ctx, room, "matrix.unsigned_ignored")
+		}
+		return said
+	}
+	by, err := c.q.toldBy(ctx, b, name)
+	if err != nil {
+		return err
+	}
+	room := evt.RoomID.String()
+	switch {
+	case by == "":
+		b.notices = append(b.notices, notice{id: name, room: room, replyTo: evt.ID.String(), text: text(room, "matrix.unsigned_own")})
+	case by != evt.ID.String() && refused:
+		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
+	}
+	for _, owner := range c.cfg.Owners {
+		chat, err := c.directChat(ctx, owner)
+		if err != nil {
+			return err
+		}
+		key := "matrix.unsigned_other"
+		if owner == evt.Sender.String() {
+			key = "matrix.unsigned_own"
+		}
+		if chat != "" && (chat != room || owner != evt.Sender.String()) {
+			b.notices = append(b.notices, notice{id: name + "-" + chat, room: chat, text: text(chat, key)})
+		}
+	}
+	return nil
+}
+
+// toldBy is the message that the notice named id answers; empty if there is no such notice.
+func (q *queue) toldBy(ctx context.Context, b *batch, id string) (event string, err error) {
+	if at := slices.IndexFunc(b.notices, func(n notice) bool { return n.id == id }); at >= 0 {
+		return b.notices[at].replyTo, nil
+	}
+	err = q.db.QueryRowContext(ctx, `SELECT reply_to FROM outbox WHERE id = ?`, id).Scan(&event)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("look up a notice: %w", err)
+	}
+	return event, nil
+}

@@ -170,7 +170,7 @@ func (c *Client) inWords(ctx context.Context, r outRow, why error) (bool, error)
 // one of its options, is seen to by voted.
 func (c *Client) onVote(ctx context.Context, evt *event.Event) {
 	b := batchOf(ctx)
-	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil || evt.Sender == c.cli.UserID {
+	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
 		return
 	}
 	no := func(reason string) {

@@ -106,6 +106,9 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}
+	for i, o := range m.Options {
+		m.Text += fmt.Sprintf("\n%d. %s", i+1, o.Text)
+	}
 	if m.Draft && m.Notice { // it only says what the answer waits for
 		t.progress(m.Text)
 		return nil

@@ -32,3 +32,27 @@ func TestProgressOnTheScreen(t *testing.T) {
 		}
 	}
 }
+
+// A question stands on the screen with what may be chosen; when it is closed, what came of it
+// stands below.
+func TestOptionsOnTheScreen(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		var out bytes.Buffer
+		chat := &terminal{screen: &screen{out: &out, name: "R", live: live}}
+		for _, m := range []session.Outgoing{
+			{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
+			{ID: "1", Text: "Done."},
+		} {
+			if err := chat.Say(t.Context(), "", m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n"
+		if live {
+			want = "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\nR: Done.\n"
+		}
+		if got := out.String(); got != want {
+			t.Errorf("live %v: %q, want %q", live, got, want)
+		}
+	}
+}

@@ -328,7 +328,12 @@ func (t *talk) event(e peer.Event) (done bool, err error) {
 		t.screen.writing(e.On)
 	case peer.Undecryptable:
 		return false, fmt.Errorf("try: a message of the bot could not be decrypted: %w", e.Err)
-	case peer.Message, peer.Edit:
+	case peer.Message, peer.Edit, peer.Asked, peer.Closed:
+		if e.Poll != nil {
+			for i, o := range e.Poll.Options {
+				e.Body += fmt.Sprintf("\n%d. %s", i+1, o.Text)
+			}
+		}
 		if !e.Encrypted {
 			return false, errors.New("try: the bot sent plain text into the encrypted room")
 		}

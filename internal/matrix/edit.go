@@ -134,6 +134,8 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
 		return q.edit(ctx, tx, ch)
 	case session.TakenBack:
 		return q.takenBack(ctx, tx, ch)
+	case session.Voted:
+		return q.voted(ctx, tx, ch)
 	}
 	return q.reacted(ctx, tx, ch)
 }
@@ -277,11 +279,12 @@ func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch change) error {
 
 // replyOf names the message of ours that the event carries, or carries a part of.
 func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply string, ours bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT id FROM outbox WHERE event_id = ? AND event_id <> ''`, event).Scan(&reply)
+	var isPoll bool
+	err = tx.QueryRowContext(ctx, `SELECT id, poll <> '' FROM outbox WHERE event_id = ? AND event_id <> ''`, event).Scan(&reply, &isPoll)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	for whole := reply; err == nil; { // a part is named after what it is of, see partID and divide
+	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and divide
 		at := max(strings.LastIndex(whole, "-"), strings.LastIndex(whole, "+"))
 		if at <= 0 {
 			break
@@ -297,7 +300,7 @@ func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply st
 
 // gone takes rows out of the outbox whose events are not to be seen any more. Another
 // event may come of them later; it needs another transaction id.
-const gone = `UPDATE outbox SET state = 'dead', event_id = '', text = '', error = 'taken back', drafted = 0, revision = 0, generation = generation + 1`
+const gone = `UPDATE outbox SET state = 'dead', event_id = '', text = '', error = 'taken back', poll = '', closed = 0, drafted = 0, revision = 0, generation = generation + 1`
 
 // remove takes rows out of the outbox, and their events out of the room.
 func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
@@ -309,9 +312,9 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 	return err
 }
 
-// partsOf is the condition for rows that are further parts of the message ?1. The bounds
-// are for the index, which knows no substr: what has been said so far is not read.
-const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+'))`
+// partsOf is the condition for rows that are further parts of the message ?1. A poll is no
+// part, whatever its name. The bounds are for the index, which knows no substr: what has been said so far is not read.
+const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+') AND poll = '')`
 
 // shrink removes the parts that the final message m has no more, now that it is in parts, and
 // files with all of what it said before. What was divided because the homeserver found it

@@ -212,6 +212,9 @@ func oddKind(evt *event.Event) string {
 	case event.EventSticker.Type:
 		return "sticker"
 	case event.EventUnstablePollStart.Type, pollStart.Type:
+		if replaces(evt) {
+			return ""
+		}
 		return "poll"
 	}
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok && msg.MsgType == event.MsgLocation {

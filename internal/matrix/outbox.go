@@ -77,6 +77,9 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 	if strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
+	if m.Draft && len(m.Options) > 0 {
+		return nil // a poll cannot be edited
+	}
 	if m.Draft {
 		c.sketch(room, m)
 		return nil
@@ -274,6 +277,10 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 	if ctx.Err() != nil {
 		return // we are stopping; the row stays as it is
 	}
+	if done, derr := c.inWords(ctx, r, err); done || derr != nil {
+		c.unnoted(ctx, r, derr)
+		return
+	}
 	if tooLarge(err) && r.file == "" {
 		if done, derr := c.divide(ctx, r); done || derr != nil {
 			c.unnoted(ctx, r, derr)
@@ -319,6 +326,9 @@ func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
 // transmit brings the server to the state the row asks for. It can be repeated
 // at any point.
 func (c *Client) transmit(ctx context.Context, r outRow) error {
+	if r.poll != "" {
+		return c.transmitPoll(ctx, r)
+	}
 	content, err := c.content(ctx, r)
 	if err != nil {
 		return err

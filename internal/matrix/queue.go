@@ -22,7 +22,8 @@ type queue struct {
 type outRow struct {
 	id, room, kind, text, replyTo, state, eventID string
 	mention, thread, file                         string
-	drafted                                       bool
+	poll                                          string // see packPoll
+	drafted, closed                               bool
 	revision, attempts, generation                int
 	nextAt                                        time.Time
 }
@@ -69,13 +70,17 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 }
 
 // sayWith is say of a message that may be a file, or whose whole follows as one; of a file
-// that is known already, neither it nor its caption changes.
+// that is known already, neither it nor its caption changes. A poll only ever closes.
 func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
 	}
-	err := q.inTx(ctx, func(tx *sql.Tx) error {
+	asks, err := packPoll(m, parts)
+	if err != nil {
+		return err
+	}
+	err = q.inTx(ctx, func(tx *sql.Tx) error {
 		for _, store := range with {
 			if err := store(ctx, tx); err != nil {
 				return err
@@ -87,16 +92,17 @@ func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, pa
 			}
 		}
 		for i, text := range parts {
-			replyTo, mention := m.ReplyTo, strings.Join(m.Mention, " ")
+			replyTo, mention, ask := m.ReplyTo, strings.Join(m.Mention, " "), asks
 			if i > 0 {
-				replyTo, mention = "", "" // one mention is enough
+				replyTo, mention, ask = "", "", "" // one mention is enough
 			}
-			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, thread, state, revision, created_at)
-				VALUES (?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
-				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending',
+			_, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, reply_to, mention, file, poll, thread, state, revision, created_at)
+				VALUES (?, ?, ?, ?, ?, ?, ?, ?, `+threadOf+`, 'pending', 1, ?)
+				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, closed = outbox.poll <> '', state = 'pending',
 					revision = revision + 1, attempts = 0, next_at = 0, error = ''
-				WHERE file = '' AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind)`,
-				partID(m.ID, i), room, kind, text, replyTo, mention, file, m.Thread, m.ReplyTo, q.now().UnixMilli())
+				WHERE file = '' AND (outbox.poll = '' OR excluded.poll = '')
+					AND (state NOT IN ('sent', 'pending') OR text <> excluded.text OR kind <> excluded.kind OR outbox.poll <> '' AND closed = 0)`,
+				partID(m.ID, i), room, kind, text, replyTo, mention, file, ask, m.Thread, m.ReplyTo, q.now().UnixMilli())
 			if err != nil {
 				return err
 			}
@@ -133,11 +139,11 @@ func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	return err
 }
 
-const outColumns = `id, room, kind, text, reply_to, mention, thread, file, state, event_id, drafted, revision, attempts, next_at, generation`
+const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id, drafted, revision, attempts, next_at, generation`
 
 func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
 	var next int64
-	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.file, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
+	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.file, &r.poll, &r.closed, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
 	r.nextAt = time.UnixMilli(next)
 	return r, err
 }

@@ -19,13 +19,18 @@ import (
 // The same txn gives the same event, even if the answer to the first try was
 // lost; an empty one is for events that may be lost.
 func (c *Client) send(ctx context.Context, room id.RoomID, content any, txn string) (id.EventID, error) {
+	return c.sendAs(ctx, room, event.EventMessage, content, txn)
+}
+
+// sendAs is send of an event of another type.
+func (c *Client) sendAs(ctx context.Context, room id.RoomID, kind event.Type, content any, txn string) (id.EventID, error) {
 	if err := c.knowRoom(ctx, room); err != nil {
 		return "", err
 	}
 	if err := c.checkCrypto(ctx, room); err != nil {
 		return "", err
 	}
-	resp, err := c.cli.SendMessageEvent(ctx, room, event.EventMessage, content, mautrix.ReqSendEvent{TransactionID: txn})
+	resp, err := c.cli.SendMessageEvent(ctx, room, kind, content, mautrix.ReqSendEvent{TransactionID: txn})
 	if err != nil {
 		return "", err
 	}

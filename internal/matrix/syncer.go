@@ -93,6 +93,9 @@ func (c *Client) register() {
 		s.OnEventType(kind, c.onMessage)
 	}
 	s.OnEventType(event.EventReaction, c.onReaction)
+	for _, kind := range []event.Type{event.EventUnstablePollResponse, pollVote} {
+		s.OnEventType(kind, c.onVote)
+	}
 	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }

@@ -223,6 +223,6 @@ func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, 
 // message, or an answer of ours by its name.
 func branchOfTarget(ctx context.Context, tx *sql.Tx, target string) (branch string, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT coalesce((SELECT branch FROM inbox WHERE id = ?1),
-		(SELECT i.branch FROM outbox AS o JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target).Scan(&branch)
+		(SELECT coalesce(i.branch, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target).Scan(&branch)
 	return branch, err
 }

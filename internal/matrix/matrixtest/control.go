@@ -65,6 +65,14 @@ func (s *Server) Say(user, room, text string) string {
 	return s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}})
 }
 
+// Vote is Post with a vote for answers, by their ids, of the poll that the event began.
+func (s *Server) Vote(user, room, poll string, answers ...string) string {
+	return s.Post(user, room, "org.matrix.msc3381.poll.response", map[string]any{
+		"m.relates_to":                     map[string]any{"rel_type": "m.reference", "event_id": poll},
+		"org.matrix.msc3381.poll.response": map[string]any{"answers": answers},
+	})
+}
+
 // SetState changes the state of a room as a user, without asking whether the user
 // may: with m.room.member that is also how to invite, kick and ban.
 func (s *Server) SetState(user, room, typ, key string, content any) string {

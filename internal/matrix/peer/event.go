@@ -24,6 +24,8 @@ const (
 	Invited       Kind = "invited"       // this peer was invited; Sender is who did it
 	Joined        Kind = "joined"        // Sender is in the room now
 	Left          Kind = "left"          // Sender left, declined the invitation or was removed
+	Asked         Kind = "asked"         // a poll of somebody else: Body is its question, Poll its options
+	Closed        Kind = "closed"        // the poll ID has ended; Body says what it came to
 	Undecryptable Kind = "undecryptable" // a message whose key is missing; Err says more
 )
 
@@ -44,6 +46,7 @@ type Event struct {
 	Mentions  string // of a Message: whom it mentions, user ids with spaces between
 	Err       error  // Undecryptable: why
 	File      *File  // what a Message is, without its data: see Download; nil = words
+	Poll      *Poll  // of what is Asked: what may be chosen, see Vote
 
 	content *event.MessageEventContent
 }

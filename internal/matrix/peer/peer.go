@@ -189,6 +189,8 @@ func (p *Peer) register() {
 		Room:     &mautrix.RoomFilter{Timeline: &mautrix.FilterPart{Limit: 100}},
 	}
 	inner.OnEventType(event.EventMessage, p.onMessage)
+	inner.OnEventType(event.EventUnstablePollStart, p.onPoll)
+	inner.OnEventType(event.EventUnstablePollEnd, p.onPollEnd)
 	inner.OnEventType(event.StateMember, p.onMember)
 	inner.OnEventType(event.EphemeralEventTyping, p.onTyping)
 	p.client.Syncer = &syncer{DefaultSyncer: inner, after: p.afterSync}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 )
@@ -112,6 +113,11 @@ func plain(text string) *event.MessageEventContent {
 // that a room is encrypted, and encrypts for nobody when it does not know who is
 // in it, so the room's full state is fetched before the first message.
 func (p *Peer) send(ctx context.Context, room string, content *event.MessageEventContent) (string, error) {
+	return p.sendAs(ctx, room, event.EventMessage, content, mautrix.ReqSendEvent{})
+}
+
+// sendAs is send of an event of any type.
+func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content any, how mautrix.ReqSendEvent) (string, error) {
 	roomID := id.RoomID(room)
 	if err := p.untilSynced(ctx); err != nil {
 		return "", fmt.Errorf("send to %s: %w", room, err)
@@ -121,7 +127,7 @@ func (p *Peer) send(ctx context.Context, room string, content *event.MessageEven
 	if err := p.know(ctx, roomID); err != nil {
 		return "", fmt.Errorf("send to %s: %w", room, err)
 	}
-	sent, err := p.client.SendMessageEvent(ctx, roomID, event.EventMessage, content)
+	sent, err := p.client.SendMessageEvent(ctx, roomID, kind, content, how)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", room, err)
 	}

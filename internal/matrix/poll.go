@@ -1,0 +1,260 @@
+package matrix
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
+)
+
+// A message of ours that offers options is a poll (MSC3381). Its start event is sent from
+// the outbox as every message is. Clients send the unstable names, so the start and the end
+// have those; votes are read under the stable names, too.
+
+// pollVote is how a vote is called by the specification.
+var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
+
+// maxOptions is how many options a poll may have; clients drop those after it.
+const maxOptions = 20
+
+// poll is what the start event of a poll says.
+type poll struct {
+	Question string           `json:"question"`
+	Options  []session.Option `json:"options"`
+}
+
+// packPoll is the poll that m asks for, for its row; "" = m is an ordinary message. A question
+// that does not fit into one event is one: people must see all of what they decide.
+func packPoll(m session.Outgoing, parts []string) (string, error) {
+	if len(m.Options) == 0 {
+		return "", nil
+	}
+	if err := checkOptions(m); err != nil {
+		return "", err
+	}
+	p := poll{m.Text, m.Options}
+	content, err := json.Marshal(p.start(m.ID, &event.MessageEventContent{}))
+	if err != nil || len(parts) > 1 || len(content) > partSize {
+		return "", err
+	}
+	packed, err := json.Marshal(p)
+	return string(packed), err
+}
+
+// checkOptions tells what is wrong with the options of m.
+func checkOptions(m session.Outgoing) error {
+	seen := map[string]bool{}
+	for _, o := range m.Options {
+		if o.ID == "" || strings.TrimSpace(o.Text) == "" || seen[o.ID] {
+			return fmt.Errorf("matrix: the options of the message %s: each needs a text and an id of its own, and %q has not", m.ID, o.ID)
+		}
+		seen[o.ID] = true
+	}
+	if len(m.Options) > maxOptions {
+		return fmt.Errorf("matrix: the message %s has %d options, and a poll has %d at most: offer fewer", m.ID, len(m.Options), maxOptions)
+	}
+	return nil
+}
+
+// answerID names an option of the message in events. The homeserver can point an encrypted
+// vote at another poll, because relations are not encrypted; so no two polls share such an id.
+func answerID(message, option string) string {
+	sum := sha256.Sum256([]byte(message))
+	return option + "-" + hex.EncodeToString(sum[:8])
+}
+
+// start is the content of the start event of the poll that is the message. Its place in the
+// room and whom it mentions are those of m.
+func (p poll) start(message string, m *event.MessageEventContent) map[string]any {
+	question := plainBody(p.Question)
+	var answers []map[string]any
+	fallback := question
+	for i, o := range p.Options {
+		text := plainBody(o.Text)
+		answers = append(answers, map[string]any{"id": answerID(message, o.ID), textKey: text})
+		fallback += fmt.Sprintf("\n%d. %s", i+1, text)
+	}
+	return placed(m, map[string]any{
+		event.EventUnstablePollStart.Type: map[string]any{
+			"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 1, "answers": answers,
+			"question": map[string]any{textKey: question, "body": question, "msgtype": event.MsgText},
+		},
+		textKey: fallback, "body": fallback,
+	})
+}
+
+// textKey is how extensible events call their plain text (MSC1767).
+const textKey = "org.matrix.msc1767.text"
+
+// placed gives content the relation and the mentions of m.
+func placed(m *event.MessageEventContent, content map[string]any) map[string]any {
+	content["m.mentions"] = &event.Mentions{}
+	if m.Mentions != nil {
+		content["m.mentions"] = m.Mentions
+	}
+	if m.RelatesTo != nil {
+		content["m.relates_to"] = m.RelatesTo
+	}
+	return content
+}
+
+// pollEnd is the content of the event that closes the poll which began with start.
+func pollEnd(start id.EventID, text string) map[string]any {
+	m := &event.MessageEventContent{RelatesTo: &event.RelatesTo{Type: event.RelReference, EventID: start}}
+	return placed(m, map[string]any{event.EventUnstablePollEnd.Type: map[string]any{}, textKey: text, "body": text})
+}
+
+// transmitPoll is transmit for a poll: its start event, and once it is closed its end.
+func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
+	if r.eventID == "" {
+		var p poll
+		if err := json.Unmarshal([]byte(r.poll), &p); err != nil {
+			return fmt.Errorf("matrix: read the poll %s: %w", r.id, err)
+		}
+		m, err := c.content(ctx, r)
+		if err != nil {
+			return err
+		}
+		started, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollStart, p.start(r.id, m), r.txn())
+		if err != nil {
+			return err
+		}
+		if r.eventID, err = c.q.delivered(ctx, r, started.String(), !r.closed); err != nil {
+			return err
+		}
+		c.log.Info("matrix: poll sent", "room", r.room, "event", r.eventID, "message", r.id)
+	}
+	if r.closed {
+		txn := partID(r.txn()+"-end", r.revision-1)
+		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, pollEnd(id.EventID(r.eventID), plainBody(r.text)), txn); err != nil {
+			return err
+		}
+		c.log.Info("matrix: poll closed", "room", r.room, "event", r.eventID, "message", r.id)
+	}
+	return c.q.sent(ctx, r)
+}
+
+// inWords makes an ordinary message of a poll whose start event the homeserver refuses, and
+// tells whether it does. The text says how to answer in words.
+func (c *Client) inWords(ctx context.Context, r outRow, why error) (bool, error) {
+	if r.poll == "" || r.eventID != "" {
+		return false, nil
+	}
+	if v, _ := judge(why, r.attempts); v != never && !tooLarge(why) {
+		return false, nil
+	}
+	done, err := c.q.db.ExecContext(ctx, `UPDATE outbox SET poll = '', closed = 0, revision = 1 WHERE id = ? AND revision = ? AND generation = ? AND event_id = ''`,
+		r.id, r.revision, r.generation)
+	if err != nil {
+		return false, fmt.Errorf("matrix: make a message of a poll: %w", err)
+	}
+	if n, err := done.RowsAffected(); err != nil || n == 0 {
+		return err == nil, err // it was closed or sent meanwhile, and is looked at again
+	}
+	c.log.Warn("matrix: a poll cannot be sent; sending it as a message", "room", r.room, "message", r.id, "err", why)
+	return true, nil
+}
+
+// onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
+// one of its options, is seen to by voted.
+func (c *Client) onVote(ctx context.Context, evt *event.Event) {
+	b := batchOf(ctx)
+	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return
+	}
+	no := func(reason string) {
+		c.log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+	}
+	target, answer, ok := voteOf(evt)
+	switch {
+	case !ok:
+		no("it is not for one option of a poll")
+		return
+	case !c.gate.allows(evt.Sender.String()):
+		no("sender is not allowed")
+		return
+	}
+	room, err := c.facts(ctx, evt.RoomID)
+	if err != nil {
+		fail(ctx, err)
+		return
+	}
+	if room.encrypted && !evt.Mautrix.WasEncrypted {
+		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
+		return
+	}
+	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
+	case err != nil:
+		fail(ctx, fmt.Errorf("look up who votes: %w", err))
+		return
+	case in.Membership != event.MembershipJoin:
+		no("sender is not in the room")
+		return
+	}
+	b.changes = append(b.changes, change{Inbound: session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
+		Text: answer, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Voted, Target: target,
+	}})
+}
+
+// voteOf reads which answer of which poll a vote is for; ok tells whether it is one answer.
+func voteOf(evt *event.Event) (poll, answer string, ok bool) {
+	var v struct {
+		Relates  event.RelatesTo    `json:"m.relates_to"`
+		Unstable event.PollResponse `json:"org.matrix.msc3381.poll.response"`
+		Stable   []string           `json:"m.selections"`
+	}
+	if err := json.Unmarshal(evt.Content.VeryRaw, &v); err != nil {
+		return "", "", false
+	}
+	answers := v.Unstable.Answers
+	if evt.Type.Type == pollVote.Type {
+		answers = v.Stable
+	}
+	if v.Relates.Type != event.RelReference || v.Relates.EventID == "" || len(answers) != 1 {
+		return "", "", false
+	}
+	return v.Relates.EventID.String(), answers[0], true
+}
+
+// voted stores a vote on an open poll of ours in the same room, under the option's own id.
+func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch change) error {
+	var message, packed string
+	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, ch.Target, ch.Room).
+		Scan(&message, &packed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	var p poll
+	if err == nil {
+		err = json.Unmarshal([]byte(packed), &p)
+	}
+	if err != nil {
+		return err
+	}
+	chosen := slices.IndexFunc(p.Options, func(o session.Option) bool { return answerID(message, o.ID) == ch.Text })
+	if chosen < 0 {
+		return nil
+	}
+	ch.Target, ch.Text = message, p.Options[chosen].ID
+	return q.put(ctx, tx, ch.Inbound, "new")
+}
+
+// replaces tells whether an event is an edit of another one.
+func replaces(evt *event.Event) bool {
+	var content struct {
+		Relates event.RelatesTo `json:"m.relates_to"`
+	}
+	return json.Unmarshal(evt.Content.VeryRaw, &content) == nil && content.Relates.Type == event.RelReplace
+}

@@ -1,0 +1,551 @@
+package matrix_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/matrix/homeserver/homeservertest"
+	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/session"
+)
+
+const (
+	pollBegin = "org.matrix.msc3381.poll.start"
+	voteType  = "org.matrix.msc3381.poll.response"
+	question  = "May I delete `notes.txt`? Choose, or write `!approve K7QX`."
+)
+
+// poll is a question of the bot under a name.
+func poll(name string) session.Outgoing {
+	return session.Outgoing{ID: name, Text: question, Notice: true, Options: []session.Option{{ID: "once", Text: "Yes, this once"}, {ID: "no", Text: "No"}}}
+}
+
+// asks has the bot ask p in room, and returns the poll as the person sees it.
+func (b *bot) asks(you *peer.Peer, room string, p session.Outgoing) peer.Event {
+	b.t.Helper()
+	b.says(room, p)
+	return peertest.Next(b.t, you, peertest.Kind(room, peer.Asked))
+}
+
+func (b *bot) nextChange() session.Inbound {
+	b.t.Helper()
+	select {
+	case in := <-b.changes:
+		return in
+	case <-time.After(peertest.Patience):
+		b.t.Fatal("no change was delivered")
+		panic("unreachable")
+	}
+}
+
+// votes has the person choose an option, and expects what comes of it.
+func (b *bot) votes(you *peer.Peer, asked peer.Event, text string, want session.Inbound) session.Inbound {
+	b.t.Helper()
+	id, err := you.Vote(b.t.Context(), asked.Room, asked, text)
+	ok(b.t, err)
+	got := b.nextChange()
+	want.ID, want.Room, want.Sender, want.SenderName, want.Change, want.At = id, asked.Room, you.UserID(), got.SenderName, session.Voted, got.At
+	if got.At.IsZero() || cmp.Diff(want, got) != "" {
+		b.t.Errorf("delivered %+v, want %+v", got, want)
+	}
+	return got
+}
+
+// eventsOf lists the events of a type in a room.
+func eventsOf(t *testing.T, s *matrixtest.Server, room, kind string) (list []map[string]any) {
+	t.Helper()
+	for _, raw := range s.Events(room) {
+		var e map[string]any
+		ok(t, json.Unmarshal(raw, &e))
+		if e["type"] == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// A poll is one event; a vote on it is delivered; it closes once, and then no vote counts.
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{true, false} {
+		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			asked := b.asks(you, room, poll("ask:1"))
+			if asked.Body != question || asked.Encrypted != encrypted || asked.Poll.ID("Yes, this once") == "" || asked.Poll.ID("No") == "" || len(asked.Poll.Options) != 2 {
+				t.Errorf("asked %+v %+v", asked, asked.Poll)
+			}
+			b.says(room, poll("ask:1")) // as after a restart
+			changed := poll("ask:1")
+			changed.Text = "May I delete everything?"
+			b.says(room, changed) // what was asked stays what was asked
+			b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
+			closing := session.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true}
+			b.says(room, closing)
+			if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != closing.Text || e.Encrypted != encrypted {
+				t.Errorf("closed as %+v", e)
+			}
+			b.says(room, closing)
+			b.says(room, poll("ask:1"))
+			if _, err := you.Vote(t.Context(), room, asked, "No"); err != nil {
+				t.Fatal(err)
+			}
+			say(t, you, room, "and now?")
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
+				t.Errorf("after the end came %+v", e)
+			}
+			if len(b.changes) > 0 {
+				t.Errorf("after the end was delivered %+v", <-b.changes)
+			}
+			if starts := len(eventsOf(t, s, room, pollBegin)); encrypted && starts != 0 || !encrypted && starts != 1 {
+				t.Errorf("%d unencrypted polls", starts)
+			}
+			if encrypted {
+				onServer(t, you, room, "notes.txt")
+				onServer(t, you, room, "this once")
+			}
+		})
+	}
+}
+
+// The start and the end read as Element's do, with all of it as text for other clients.
+func TestPollContent(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
+	root := say(t, you, room, "a thread")
+	p := poll("ask:1")
+	p.Thread, p.Mention = root, []string{you.UserID()}
+	asked := b.asks(you, room, p)
+	if asked.Thread != root {
+		t.Errorf("asked in %q, want %q", asked.Thread, root)
+	}
+	const text = "org.matrix.msc1767.text"
+	all := question + "\n1. Yes, this once\n2. No"
+	want := map[string]any{
+		pollBegin: map[string]any{
+			"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 1.0,
+			"question": map[string]any{text: question, "body": question, "msgtype": "m.text"},
+			"answers": []any{
+				map[string]any{"id": asked.Poll.Options[0].ID, text: "Yes, this once"},
+				map[string]any{"id": asked.Poll.Options[1].ID, text: "No"},
+			},
+		},
+		text: all, "body": all,
+		"m.mentions": map[string]any{"user_ids": []any{you.UserID()}},
+		"m.relates_to": map[string]any{"rel_type": "m.thread", "event_id": root, "is_falling_back": true,
+			"m.in_reply_to": map[string]any{"event_id": root}},
+	}
+	if diff := cmp.Diff(want, eventsOf(t, s, room, pollBegin)[0]["content"]); diff != "" {
+		t.Errorf("the start (-want +got):\n%s", diff)
+	}
+	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Branch: root})
+	b.says(room, session.Outgoing{ID: "ask:1", Text: "It is deleted."})
+	peertest.Next(t, you, peertest.Kind(room, peer.Closed))
+	want = map[string]any{
+		"org.matrix.msc3381.poll.end": map[string]any{}, text: "It is deleted.", "body": "It is deleted.", "m.mentions": map[string]any{},
+		"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID},
+	}
+	if diff := cmp.Diff(want, eventsOf(t, s, room, "org.matrix.msc3381.poll.end")[0]["content"]); diff != "" {
+		t.Errorf("the end (-want +got):\n%s", diff)
+	}
+}
+
+// Votes count under the stable names, too.
+func TestStableVote(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	for _, encrypted := range []bool{true, false} {
+		room := chat(t, s, you, b, encrypted)
+		name := fmt.Sprint("ask:", encrypted)
+		asked := b.asks(you, room, poll(name))
+		id, err := you.Post(t.Context(), room, "m.poll.response", map[string]any{
+			"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}, "m.selections": []string{asked.Poll.ID("No")},
+		})
+		ok(t, err)
+		if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != name || got.Text != "no" {
+			t.Errorf("encrypted %v: delivered %+v", encrypted, got)
+		}
+	}
+}
+
+// What is no vote of somebody who may, for one option of this very poll, is nothing.
+func TestVotesThatDoNotCount(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{true, false} {
+		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you, friend, stranger := person(t, s, "you"), person(t, s, "friend"), person(t, s, "stranger")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			group := func() string {
+				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: encrypted, Invite: []string{b.UserID()}, Join: []string{stranger.UserID(), friend.UserID()}})
+				joined(t, you, room, b.UserID())
+				return room
+			}
+			room, elsewhere := group(), group()
+			asked := b.asks(you, room, poll("ask:1"))
+			other := b.asks(you, room, poll("ask:2"))
+			far := b.asks(you, elsewhere, poll("ask:3"))
+			b.says(room, session.Outgoing{ID: "words", Text: "no poll"})
+			words := peertest.Next(t, you, messageIn(room))
+			own, err := you.Post(t.Context(), room, pollBegin, map[string]any{pollBegin: map[string]any{
+				"question": map[string]any{"org.matrix.msc1767.text": "Tea?"}, "answers": []any{map[string]any{"id": asked.Poll.ID("No")}}}})
+			ok(t, err)
+			no, yes := asked.Poll.ID("No"), asked.Poll.ID("Yes, this once")
+			related := func(kind string) map[string]any {
+				content := peer.VoteFor(asked.ID, no)
+				content["m.relates_to"].(map[string]any)["rel_type"] = kind
+				return content
+			}
+			for _, c := range []struct {
+				what    string
+				who     *peer.Peer
+				room    string
+				content map[string]any
+			}{
+				{"an option that there is not", you, room, peer.VoteFor(asked.ID, "maybe")},
+				{"an option as the program calls it", you, room, peer.VoteFor(asked.ID, "no")},
+				{"an option of another poll", you, room, peer.VoteFor(asked.ID, other.Poll.ID("No"))},
+				{"an option of the poll for another poll", you, room, peer.VoteFor(other.ID, no)},
+				{"two options", you, room, peer.VoteFor(asked.ID, no, yes)},
+				{"the same option twice", you, room, peer.VoteFor(asked.ID, no, no)},
+				{"no option", you, room, peer.VoteFor(asked.ID)},
+				{"in another room", you, elsewhere, peer.VoteFor(asked.ID, no)},
+				{"for a poll of another room", you, room, peer.VoteFor(far.ID, far.Poll.ID("No"))},
+				{"for a poll of a person", you, room, peer.VoteFor(own, no)},
+				{"for a message", you, room, peer.VoteFor(words.ID, no)},
+				{"for nothing", you, room, peer.VoteFor("", no)},
+				{"a thread", you, room, related("m.thread")},
+				{"an edit", you, room, related("m.replace")},
+				{"a stranger's", stranger, room, peer.VoteFor(asked.ID, no)},
+			} {
+				if _, err := c.who.Post(t.Context(), c.room, voteType, c.content); err != nil {
+					t.Fatalf("%s: %v", c.what, err)
+				}
+			}
+			vote := peer.VoteFor(asked.ID, no)
+			s.SetState(friend.UserID(), room, "m.room.member", friend.UserID(), map[string]any{"membership": "leave"})
+			s.Post(friend.UserID(), room, voteType, vote) // who is not in the room
+			s.Post(b.UserID(), room, voteType, vote)      // our own account
+			if encrypted {
+				_, err = you.PostPlain(t.Context(), room, voteType, vote)
+				ok(t, err)
+				s.Vote(you.UserID(), room, asked.ID, no)
+				s.Post(you.UserID(), room, "m.poll.response", map[string]any{"m.relates_to": vote["m.relates_to"], "m.selections": []string{no}})
+			}
+			for _, key := range []string{"👍", "✅", "No", "no", no} {
+				ok(t, you.React(t.Context(), room, asked.ID, key))
+			}
+			good := b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once"})
+			ok(t, s.Redeliver(room, good.ID))
+			again := b.votes(you, other, "No", session.Inbound{Target: "ask:2", Text: "no"})
+			b.stop()
+			before := b.log
+			ok(t, s.Redeliver(room, good.ID))
+			b = startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			last := b.votes(you, far, "No", session.Inbound{Target: "ask:3", Text: "no"})
+			db := openDB(t, dir)
+			defer db.Close()
+			for id, row := range inboxRows(t, db) {
+				if !slices.Contains([]string{good.ID, again.ID, last.ID}, id) {
+					t.Errorf("taken in: %s %q", id, row)
+				}
+			}
+			if n := strings.Count(before.String(), "a vote that is not encrypted is ignored"); encrypted && n != 4 {
+				t.Errorf("the log tells of %d votes that were not encrypted", n)
+			}
+		})
+	}
+}
+
+// A vote that is cast while the program is down counts, once; it is delivered until it is handled.
+func TestVoteAfterARestart(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{true, false} {
+		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			asked := b.asks(you, room, poll("ask:1"))
+			b.stop()
+			id, err := you.Vote(t.Context(), room, asked, "No")
+			ok(t, err)
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+				t.Errorf("delivered %+v", got)
+			}
+			b.stop()
+			db := openDB(t, dir) // the program ended before the vote was handled
+			defer db.Close()
+			_, err = db.ExecContext(t.Context(), `UPDATE inbox SET state = 'new', text = 'no' WHERE id = ?`, id)
+			ok(t, err)
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+				t.Errorf("delivered again %+v", got)
+			}
+			b.stop()
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			say(t, you, room, "hello")
+			b.next()
+			if len(b.changes) > 0 {
+				t.Errorf("delivered a third time: %+v", <-b.changes)
+			}
+		})
+	}
+}
+
+// A poll whose sending was cut off is one event, also when it was closed meanwhile.
+func TestPollIsSentOnce(t *testing.T) {
+	t.Parallel()
+	for _, closed := range []bool{false, true} {
+		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, true)
+			say(t, you, room, "hello")
+			peertest.Next(t, you, messageIn(room))
+			lost := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.DropAnswer())
+			b.says(room, poll("ask:1"))
+			await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
+			b.stop()
+			if closed {
+				db := openDB(t, dir)
+				_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
+				ok(t, err)
+				ok(t, db.Close())
+			}
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
+			if closed {
+				if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
+					t.Errorf("closed as %+v", e)
+				}
+			} else {
+				b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
+			}
+			say(t, you, room, "and now?")
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **and now?**" {
+				t.Errorf("then came %+v", e)
+			}
+		})
+	}
+}
+
+// A vote whose key comes late counts when it has come.
+func TestVoteWaitsForItsKey(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	room := chat(t, s, you, b, true)
+	asked := b.asks(you, room, poll("ask:1"))
+	th := steal(t, s, b.UserID())
+	id, err := you.Vote(t.Context(), room, asked, "No")
+	ok(t, err)
+	b.utd(1)
+	b.stop()
+	th.giveBack(t, false)
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+		t.Errorf("delivered %+v", got)
+	}
+	b.utd(0)
+}
+
+// A poll that is taken back is told of as of a message, and no vote on it counts; a vote that
+// is taken back in time does not count either.
+func TestPollTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{true, false} {
+		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			dir := t.TempDir()
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
+			b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
+			peertest.Next(t, you, messageIn(room))
+			by := s.Redact(you.UserID(), room, first.ID)
+			if got := b.nextChange(); got.ID != by || got.Change != session.TakenBack || got.Target != "re-$x-ask" || got.Sender != you.UserID() {
+				t.Errorf("delivered %+v", got)
+			}
+			_, err := you.Vote(t.Context(), room, first, "No")
+			ok(t, err)
+			b.stop()
+			vote, err := you.Vote(t.Context(), room, second, "No")
+			ok(t, err)
+			s.Redact(you.UserID(), room, vote)
+			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
+			await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
+			for _, e := range eventsOf(t, s, room, "m.room.redaction") {
+				if e["sender"] == b.UserID() {
+					t.Errorf("the bot took back %v", e)
+				}
+			}
+		})
+	}
+}
+
+// Nobody but us edits our polls: who tries is not answered, and the poll goes on.
+func TestPollEditedByOthers(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{true, false} {
+		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, encrypted)
+			asked := b.asks(you, room, poll("ask:1"))
+			start := map[string]any{
+				"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 2, "question": map[string]any{"org.matrix.msc1767.text": "Tea?"},
+				"answers": []any{map[string]any{"id": "tea", "org.matrix.msc1767.text": "No"}},
+			}
+			replace := map[string]any{"rel_type": "m.replace", "event_id": asked.ID}
+			for kind, content := range map[string]map[string]any{
+				pollBegin:        {pollBegin: start, "m.new_content": map[string]any{pollBegin: start}, "m.relates_to": replace},
+				"m.poll.start":   {"m.poll": start, "m.new_content": map[string]any{"m.poll": start}, "m.relates_to": replace},
+				"m.room.message": {"msgtype": "m.text", "body": "* Tea?", "m.new_content": map[string]any{"msgtype": "m.text", "body": "Tea?"}, "m.relates_to": replace},
+			} {
+				_, err := you.Post(t.Context(), room, kind, content)
+				ok(t, err)
+			}
+			_, err := you.Post(t.Context(), room, voteType, peer.VoteFor(asked.ID, "tea"))
+			ok(t, err)
+			_, err = you.Post(t.Context(), room, "org.matrix.msc3381.poll.end", map[string]any{"org.matrix.msc3381.poll.end": map[string]any{},
+				"m.relates_to": map[string]any{"rel_type": "m.reference", "event_id": asked.ID}})
+			ok(t, err)
+			b.votes(you, asked, "No", session.Inbound{Target: "ask:1", Text: "no", Private: true})
+			say(t, you, room, "hello")
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Body != "echo: **hello**" {
+				t.Errorf("got %+v", e)
+			}
+			if in := b.next(); in.Text != "hello" || len(b.heard) > 0 || len(b.changes) > 0 {
+				t.Errorf("heard %+v and %d more, and %d changes", in, len(b.heard), len(b.changes))
+			}
+		})
+	}
+}
+
+// Where a poll cannot be sent, its text is: too long for one event, or refused by the homeserver.
+func TestPollInWords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		text   string
+		status int
+		code   string
+	}{
+		{"long", strings.Repeat("Every word of it. ", 1000) + question, 0, ""},
+		{"too large", question, 413, "M_TOO_LARGE"},
+		{"not allowed", question, 403, "M_FORBIDDEN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, server := pretend(t)
+			you := person(t, s, "you")
+			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+			room := chat(t, s, you, b, false)
+			if c.status > 0 {
+				s.Fault(matrixtest.On("send").By(b.UserID()).Saying("poll.disclosed"), matrixtest.Status(c.status, c.code))
+			}
+			p := poll("ask:1")
+			p.Text = c.text
+			b.says(room, p)
+			if e := peertest.Next(t, you, messageIn(room)); e.Body != c.text || !e.Notice {
+				t.Errorf("said %+v", e)
+			}
+			b.says(room, p)
+			b.says(room, session.Outgoing{ID: "ask:1", Text: "It is deleted.", Notice: true})
+			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind != peer.Typing }); e.Kind != peer.Edit || e.Body != "It is deleted." {
+				t.Errorf("then came %+v", e)
+			}
+		})
+	}
+}
+
+// Options that people could not tell apart are refused, and so are more than clients show.
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := chat(t, s, you, b, false)
+	many := make([]session.Option, 21)
+	for i := range many {
+		many[i] = session.Option{ID: fmt.Sprint("o", i), Text: fmt.Sprint(i)}
+	}
+	for name, options := range map[string][]session.Option{
+		"needs a text":  {{ID: "yes", Text: "Yes"}, {ID: "no", Text: " "}},
+		"an id":         {{Text: "Yes"}},
+		"of its own":    {{ID: "yes", Text: "Yes"}, {ID: "yes", Text: "No"}},
+		"offer fewer":   many,
+		"ask:1: each n": {{}},
+	} {
+		err := b.Say(t.Context(), room, session.Outgoing{ID: "ask:1", Text: "?", Options: options})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if n := b.Status(t.Context()).Outbox; n != 0 {
+		t.Errorf("%d messages wait to be sent", n)
+	}
+}
+
+// On a real homeserver, encrypted: a person sees the question and its options, chooses one, and
+// sees that the poll has closed.
+func TestPollOnTheHomeserver(t *testing.T) {
+	t.Parallel()
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	dir := t.TempDir()
+	b := start(t, server, dir, echo, you.UserID())
+	room := directChat(t, you, b)
+	asked := b.asks(you, room, poll("ask:1"))
+	if asked.Body != question || !asked.Encrypted || asked.Poll.ID("Yes, this once") == "" || asked.Poll.ID("No") == "" {
+		t.Errorf("asked %+v %+v", asked, asked.Poll)
+	}
+	_, err := you.PostPlain(t.Context(), room, voteType, peer.VoteFor(asked.ID, asked.Poll.ID("No")))
+	ok(t, err)
+	b.votes(you, asked, "Yes, this once", session.Inbound{Target: "ask:1", Text: "once", Private: true})
+	b.stop()
+	id, err := you.Vote(t.Context(), room, asked, "No")
+	ok(t, err)
+	b = start(t, server, dir, echo, you.UserID())
+	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
+		t.Errorf("delivered %+v", got)
+	}
+	b.says(room, session.Outgoing{ID: "ask:1", Text: "Nothing was deleted.", Notice: true})
+	if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Nothing was deleted." || !e.Encrypted {
+		t.Errorf("closed as %+v", e)
+	}
+	types := onServer(t, you, room, "notes.txt")
+	if types[pollBegin] != 0 || types["org.matrix.msc3381.poll.end"] != 0 || types[voteType] != 1 {
+		t.Errorf("events on the server: %v", types)
+	}
+	if len(b.changes) > 0 {
+		t.Errorf("delivered %+v, too", <-b.changes)
+	}
+}

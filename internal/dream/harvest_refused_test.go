@@ -8,6 +8,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 	"reverie/internal/memory"
 )
 
@@ -85,7 +86,14 @@ func TestRefused(t *testing.T) {
 
 // TestNotRead: messages that are not even put to a model.
 func TestNotRead(t *testing.T) {
-	r := newRig(t, func(c *HarvestConfig) { c.Trusted = func(s string) bool { return s == anna } })
+	r := newRig(t, func(c *HarvestConfig) { 
+		c.Level = func(s string) trust.Integrity {
+			if s == anna {
+				return trust.User
+			}
+			return trust.Foreign
+		}
+	 })
 	r.sayIn("!group", "@weatherbot:example.org", "$bot", "The weather: I live in the cloud.", true)
 	r.say("$gone", "I live in Rome.")
 	if err := r.history.Redact(t.Context(), "$gone"); err != nil {

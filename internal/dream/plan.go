@@ -116,10 +116,10 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 	return scopes
 }
 
-// better orders entries: the one whose word counts more first, then the one that says
-// more, then the older.
+// better orders entries: the one that is trusted more first, then the one whose word counts
+// more, then the one that says more, then the older.
 func better(a, b *signature) int {
-	return cmp.Or(cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
+	return cmp.Or(cmp.Compare(b.Integrity, a.Integrity), cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
 		a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
@@ -135,7 +135,7 @@ func (n *night) merge(a, b *signature, why string) {
 }
 
 func (n *night) mayMerge(a, b *signature) bool {
-	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && together(a, b) && covers(b, a)
+	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && a.Integrity <= b.Integrity && together(a, b) && covers(b, a)
 }
 
 // exact merges what says the same in the same words.
@@ -419,7 +419,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 			continue
 		}
 		for _, s := range sorted {
-			if !same[face.ID][s.ID] || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
+			if !same[face.ID][s.ID] || s.Integrity > face.Integrity || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
 				continue
 			}
 			if n.labelled >= n.most() {

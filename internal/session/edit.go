@@ -290,13 +290,13 @@ func (s *Session) hearAgain(ctx context.Context, m, question history.Message) er
 	if int(m.ID) > s.kept || m.EventID == "" || strings.TrimSpace(words) == "" {
 		return nil
 	}
-	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: memory.Visible(s.room, question.Sender, !shared(question))[0], Event: m.EventID, Sender: m.Sender,
+	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: question.Readers(), Integrity: s.heardIntegrity(m), Event: m.EventID, Sender: m.Sender,
 		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words})
 }
 
 // shared reports whether others were in the room when m was written: its header names
 // the sender then.
-func shared(m history.Message) bool { return strings.Contains(m.Header, ",") }
+func shared(m history.Message) bool { return m.Readers().Room() != "" }
 
 // handleChange deals with what was done to something said before. Whatever goes wrong,
 // the person hears of it where the answer would stand.

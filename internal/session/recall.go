@@ -7,6 +7,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // recallable keeps the conversation so that it can be found again: every message of
@@ -28,7 +29,7 @@ func (s *Session) recallable(ctx context.Context) {
 
 // keep hears what of past lacks. A message belongs to whom it was said before, also
 // where memories are for everybody (memory.isolation): what was noted may be shared, a
-// talk word for word is not. The header names the sender in rooms of several people only.
+// talk word for word is not.
 func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	if s.kept == 0 {
 		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
@@ -41,7 +42,7 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	for _, m := range past {
 		if m.Role == llm.User {
 			if scope = ""; m.EventID != "" && m.Sender != "" { // or it is an event, and nobody said it
-				scope = memory.Visible(s.room, m.Sender, !strings.Contains(m.Header, ","))[0]
+				scope = m.Readers()
 			}
 		}
 		words := m.Text
@@ -52,13 +53,23 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 		if int(m.ID) <= s.kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words}
+		t := memory.Turn{Scope: scope, Integrity: s.heardIntegrity(m), Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words}
 		if err := s.cfg.Memory.Hear(ctx, t); err != nil {
 			return err
 		}
 		s.kept = int(m.ID)
 	}
 	return nil
+}
+
+// heardIntegrity is the integrity of the words of m, which search finds again.
+//
+// TODO: m.Label.Integrity, as soon as messages have labels.
+func (s *Session) heardIntegrity(m history.Message) trust.Integrity {
+	if m.Role == llm.Assistant {
+		return trust.User
+	}
+	return s.level(m.Sender)
 }
 
 // countUse counts the memories that the newest answer made use of, among those

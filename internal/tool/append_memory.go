@@ -29,7 +29,7 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 			"Tell the person the fact and ask whether to remember it; when they have said yes, call append_memory again. They can also write `!remember` and the fact.")
 	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
-		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
+		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Integrity: scope.Label.Integrity, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)
 	if errors.Is(err, memory.ErrForgotten) {
 		return "", refusal("Not remembered: the person had this forgotten. Do not try again; they can take it up again with `!remember` and the fact.")

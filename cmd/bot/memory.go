@@ -65,7 +65,9 @@ const byOperator = "operator"
 
 // operator may see and change everything: who can start this program can read
 // the database as well.
-func operator() memory.Access { return memory.Access{Actor: byOperator, All: true, Owner: true, Integrity: trust.Owner} }
+func operator() memory.Access {
+	return memory.Access{Actor: byOperator, All: true, Owner: true, Integrity: trust.Owner}
+}
 
 type memoryCommand struct {
 	List    memoryListCommand    `cmd:"" help:"List what is remembered."`

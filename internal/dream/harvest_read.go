@@ -65,10 +65,10 @@ type turn struct {
 	room   string // where it was said, be it in a thread
 	scope  memory.Scope
 	level  trust.Integrity // of its sender
-	text   string // as stored
-	own    string // of it, the sender's own words
-	tail   string // what the prompt added to it: recalled memories, too
-	asked  string // the question that it may answer
+	text   string          // as stored
+	own    string          // of it, the sender's own words
+	tail   string          // what the prompt added to it: recalled memories, too
+	asked  string          // the question that it may answer
 	at     time.Time
 	known  []memory.Entry    // learned from it already
 	asks   []memory.Question // that it may answer

@@ -8,8 +8,8 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/trust"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // TestRefused: what a model may not make of a message.
@@ -86,14 +86,14 @@ func TestRefused(t *testing.T) {
 
 // TestNotRead: messages that are not even put to a model.
 func TestNotRead(t *testing.T) {
-	r := newRig(t, func(c *HarvestConfig) { 
+	r := newRig(t, func(c *HarvestConfig) {
 		c.Level = func(s string) trust.Integrity {
 			if s == anna {
 				return trust.User
 			}
 			return trust.Foreign
 		}
-	 })
+	})
 	r.sayIn("!group", "@weatherbot:example.org", "$bot", "The weather: I live in the cloud.", true)
 	r.say("$gone", "I live in Rome.")
 	if err := r.history.Redact(t.Context(), "$gone"); err != nil {

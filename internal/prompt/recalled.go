@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // recallLimits are what the search for one message may bring, by tier.
@@ -218,4 +219,13 @@ func (r *request) unsaid(e *epoch, c *content, above []string) *content {
 		return nil
 	}
 	return c.only(keep)
+}
+
+// hitsIntegrity is the least trusted hand among those of hits.
+func hitsIntegrity(hits []memory.Hit) trust.Integrity {
+	least := trust.Owner
+	for _, h := range hits {
+		least = min(least, h.Integrity())
+	}
+	return least
 }

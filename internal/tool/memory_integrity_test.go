@@ -1,0 +1,35 @@
+package tool
+
+import (
+	"testing"
+
+	"reverie/internal/memory"
+	"reverie/internal/trust"
+)
+
+// TestHitsIntegrity: what search finds is as trusted as the least trusted memory or message
+// that it shows, those before and after a message included.
+func TestHitsIntegrity(t *testing.T) {
+	said := func(i trust.Integrity, around ...trust.Integrity) memory.Hit {
+		h := memory.Hit{Turn: &memory.Turn{Integrity: i}}
+		for _, a := range around {
+			h.Around = append(h.Around, memory.Turn{Integrity: a})
+		}
+		return h
+	}
+	fact := func(i trust.Integrity) memory.Hit { return memory.Hit{Entry: memory.Entry{Integrity: i}} }
+	for _, c := range []struct {
+		hits []memory.Hit
+		want trust.Integrity
+	}{
+		{nil, trust.Owner},
+		{[]memory.Hit{fact(trust.Owner), fact(trust.User)}, trust.User},
+		{[]memory.Hit{fact(trust.Owner), said(trust.User)}, trust.User},
+		{[]memory.Hit{fact(trust.User), said(trust.User, trust.Owner, trust.Foreign)}, trust.Foreign},
+		{[]memory.Hit{said(trust.Guest, trust.Owner)}, trust.Guest},
+	} {
+		if got := hitsIntegrity(c.hits); got != c.want {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+	}
+}

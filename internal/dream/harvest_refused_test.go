@@ -135,9 +135,9 @@ func TestKnownAlready(t *testing.T) {
 		return e
 	}
 	id := r.say("$1", "I live in Kiel. I like sailing. My cat is called Mia. We have a garden. I never eat fish. Rex is my dog. I run a bakery.")
-	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit})
-	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit})
-	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Event: "$1"}) // by its tool, while it answered
+	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit, Integrity: trust.User})
+	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit, Integrity: trust.User})
+	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Integrity: trust.User, Event: "$1"}) // by its tool, while it answered
 	if _, err := r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id); err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 func (n *night) merge(a, b *signature, why string) {
 	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, Dedup, why})
 	n.gone[a.ID] = true
-	if a.ObservedAt.After(b.ObservedAt) {
+	if a.Integrity >= b.Integrity && a.ObservedAt.After(b.ObservedAt) {
 		b.ObservedAt = a.ObservedAt
 	}
 }

@@ -20,7 +20,12 @@ func TestForeignMemoriesTakeNoPlace(t *testing.T) {
 				if (strings.Contains(prompt, "Hamburg") || strings.Contains(prompt, "lives in Oslo")) && strings.Contains(prompt, "Vienna") {
 					t.Errorf("foreign text in one request with people's words:\n%s", prompt)
 				}
-				return answerAll(prompt, func(string, string) string { return verdict }), nil
+				return answerAll(prompt, func(a, b string) string {
+					if a[:3] == b[:3] { // of one person
+						return verdict
+					}
+					return "neither"
+				}), nil
 			})
 			ids := map[string]string{}
 			add := func(text string, i trust.Integrity, month int) {

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"strings"
 	"testing"
 
 	"reverie/internal/memory"
@@ -31,5 +32,40 @@ func TestHitsIntegrity(t *testing.T) {
 		if got := hitsIntegrity(c.hits); got != c.want {
 			t.Errorf("%v, want %v", got, c.want)
 		}
+	}
+}
+
+// TestStoredIntegrity: what tools note or put together is trusted as all that stands in the
+// prompt, and no more than what it was put together from.
+func TestStoredIntegrity(t *testing.T) {
+	w := newWorkshop(t)
+	of := func(i trust.Integrity) Scope {
+		s := direct()
+		s.Label = trust.Label{Integrity: i, Readers: s.Place().Readers()}
+		return s
+	}
+	last := func() memory.Entry {
+		all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Last: 1})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	ids := ""
+	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons", trust.Owner: "Jana likes white herons"} {
+		w.ok(t, of(i), "append_memory", `{"entry": "`+text+`"}`)
+		e := last()
+		if e.Text != text || e.Integrity != i {
+			t.Errorf("noted: %+v", e)
+		}
+		if i != trust.Foreign {
+			ids += e.ID + " "
+		}
+	}
+	if _, err := w.cfg.Memory.Merge(t.Context(), memory.Access{Scopes: direct().Memory, Integrity: of(trust.Owner).Label.Integrity}, strings.Fields(ids), "Jana likes grey and white herons", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if e := last(); e.Integrity != trust.User {
+		t.Errorf("put together: %+v", e)
 	}
 }

@@ -15,7 +15,8 @@ var before = map[string]struct {
 }{
 	"only a person's words": {[]history.Message{{Role: llm.User, EventID: "$1", Sender: anna, Text: "the harbour is nice"}}, true},
 	"a tool without foreign text": {[]history.Message{{Role: llm.User, EventID: "$1", Sender: anna, Text: "remember the harbour"},
-		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "1", Name: "append_memory", Arguments: "{}"}}}, {Role: llm.Tool, CallID: "1", Text: "done"}}, true},
+		{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "1", Name: "append_memory", Arguments: "{}"}}},
+		{Role: llm.Tool, CallID: "1", Text: "done"}}, true},
 	"a file": {[]history.Message{{Role: llm.User, EventID: "$1", Sender: anna, Text: "what is in it?",
 		Files: []history.File{{Name: "a.txt", Text: "Note that the harbour belongs to eve."}}}}, false},
 	"a quote": {[]history.Message{{Role: llm.User, EventID: "$1", Sender: anna, Text: "is it so?",

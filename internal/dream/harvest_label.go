@@ -32,7 +32,8 @@ const harmlessTools = `["append_memory", "task", "goal", "add_skill", "stay_sile
 // events. A conversation that began with a summary has such text from its beginning.
 func (h *Harvester) foreignFrom(ctx context.Context, room string) (map[int64]int64, error) {
 	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT conversation, min(id) FROM (
-		SELECT conversation, id FROM message WHERE room = ?1 AND (files <> '' OR quoted <> '' OR bystanders <> 0 OR role = 'user' AND sender = ''
+		SELECT conversation, id FROM message WHERE room = ?1 AND (files <> '' OR quoted <> '' OR bystanders <> 0
+			OR role = 'user' AND sender = ''
 			OR calls <> '' AND EXISTS (SELECT 1 FROM json_each(calls) WHERE value ->> 'name' NOT IN (SELECT value FROM json_each(?2))))
 		UNION ALL SELECT conversation, 0 FROM compaction WHERE room = ?1 AND messages = 0 AND shortened = 0) GROUP BY conversation`, room, harmlessTools)
 	if err != nil {

@@ -159,7 +159,8 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.header, m.text, m.tail, m.at,
 		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, '')
 		FROM harvest AS h JOIN message AS m ON m.id = h.message
-		LEFT JOIN message AS a ON a.id = (SELECT max(id) FROM message WHERE room = m.room AND id < m.id) WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
+		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
+		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
 		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
 	if err != nil {
 		return nil, fmt.Errorf("harvest: %w", err)
@@ -213,8 +214,8 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	if gone {
 		return notAnyMore, err
 	}
-	// What is noted of the message at lower integrity may be noted once more, from the person's own words.
-	t.known = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < t.level })
+	// What was noted of the message as foreign text may be learned from the person's own words.
+	t.known = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
 	if err == nil {
 		t.asks, err = h.asks(ctx, t.room, t.scope, t.at)
 	}

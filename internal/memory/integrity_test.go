@@ -20,7 +20,8 @@ import (
 // storeAs adds text on behalf of guest with an integrity, as one message says it.
 func storeAs(t testing.TB, s *Store, scope Scope, text string, i trust.Integrity) Entry {
 	t.Helper()
-	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: Assistant, Integrity: i, ObservedAt: today.AddDate(0, 0, -9+int(i))}, guest)
+	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: Assistant, Integrity: i,
+		ObservedAt: today.AddDate(0, 0, -9+int(i))}, guest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,8 @@ func TestSharedForeignEntry(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	storeAs(t, s, Shared, "tea", trust.Foreign)
-	l := must[[]Learned](t)(s.Learn(t.Context(), "harvest", []Entry{{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}}, nothingElse))
+	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
+	l := must[[]Learned](t)(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))
 	if !l[0].Added || l[0].Entry.Integrity != trust.User {
 		t.Errorf("%+v", l)
 	}
@@ -188,7 +190,8 @@ func TestMergedIntegrity(t *testing.T) {
 		{trust.Owner, trust.Owner, trust.Owner, trust.Owner},
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
-		one, other := storeAs(t, s, mine, "Ada likes green tea in the morning", c.one), storeAs(t, s, mine, "Ada likes green tea in the evening", c.other)
+		one := storeAs(t, s, mine, "Ada likes green tea in the morning", c.one)
+		other := storeAs(t, s, mine, "Ada likes green tea in the evening", c.other)
 		a := as(guest)
 		a.Integrity = c.author
 		e, err := s.Merge(t.Context(), a, []string{one.ID, other.ID}, "Ada likes green tea in the morning and evening", "tidying")
@@ -207,14 +210,17 @@ func TestStepsByIntegrity(t *testing.T) {
 		e, by trust.Integrity
 		done  bool
 	}{
-		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false}, {GroupStep, trust.User, trust.Foreign, false},
-		{SettleStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.Owner, trust.User, false}, {SettleStep, trust.Owner, trust.User, true},
-		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true}, {GroupStep, trust.Foreign, trust.User, true},
+		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
+		{GroupStep, trust.User, trust.Foreign, false}, {SettleStep, trust.User, trust.Foreign, false},
+		{SupersedeStep, trust.Owner, trust.User, false}, {SettleStep, trust.Owner, trust.User, true},
+		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
+		{GroupStep, trust.Foreign, trust.User, true},
 		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},
 	} {
 		s, mine := openAt(t, t.TempDir()), Private(guest)
 		add := func(text string, i trust.Integrity, days int) Entry {
-			e, _, err := s.Add(t.Context(), Entry{Scope: mine, Text: text, Source: Harvest, Integrity: i, ObservedAt: today.AddDate(0, 0, -9+days)}, "test")
+			e, _, err := s.Add(t.Context(), Entry{Scope: mine, Text: text, Source: Harvest, Integrity: i,
+				ObservedAt: today.AddDate(0, 0, -9+days)}, "test")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +311,8 @@ func TestImportIntegrity(t *testing.T) {
 			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
 		}
 	}
-	if _, err := m.Import(t.Context(), "x", strings.NewReader(`{"text": "gin", "scope": "shared", "integrity": 4}`)); err == nil || !strings.Contains(err.Error(), "integrity 4") {
+	wrong := strings.NewReader(`{"text": "gin", "scope": "shared", "integrity": 4}`)
+	if _, err := m.Import(t.Context(), "x", wrong); err == nil || !strings.Contains(err.Error(), "integrity 4") {
 		t.Errorf("%v", err)
 	}
 }
@@ -317,7 +324,8 @@ func TestTurnIntegrity(t *testing.T) {
 	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
 	say := func(event string, seq int, i trust.Integrity, text string) {
 		t.Helper()
-		if err := s.Hear(ctx, Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}); err != nil {
+		said := Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}
+		if err := s.Hear(ctx, said); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -365,8 +373,8 @@ func TestIntegrityMigration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, source := range allSources {
-		if _, err := db.Exec(`INSERT INTO memory (id, scope, text, source, observed_at, created_at, updated_at) VALUES (?, 'shared', ?, ?, 0, 0, 0)`,
-			"mem_"+string(rune('a'+i)), string(source), string(source)); err != nil {
+		if _, err := db.Exec(`INSERT INTO memory (id, scope, text, source, observed_at, created_at, updated_at)
+			VALUES (?, 'shared', ?, ?, 0, 0, 0)`, "mem_"+string(rune('a'+i)), string(source), string(source)); err != nil {
 			t.Fatal(err)
 		}
 	}

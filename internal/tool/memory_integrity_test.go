@@ -52,7 +52,8 @@ func TestStoredIntegrity(t *testing.T) {
 		return all[0]
 	}
 	ids := ""
-	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons", trust.Owner: "Jana likes white herons"} {
+	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons",
+		trust.Owner: "Jana likes white herons"} {
 		w.ok(t, of(i), "append_memory", `{"entry": "`+text+`"}`)
 		e := last()
 		if e.Text != text || e.Integrity != i {
@@ -62,7 +63,8 @@ func TestStoredIntegrity(t *testing.T) {
 			ids += e.ID + " "
 		}
 	}
-	if _, err := w.cfg.Memory.Merge(t.Context(), memory.Access{Scopes: direct().Memory, Integrity: of(trust.Owner).Label.Integrity}, strings.Fields(ids), "Jana likes grey and white herons", "test"); err != nil {
+	a := memory.Access{Scopes: direct().Memory, Integrity: trust.Owner}
+	if _, err := w.cfg.Memory.Merge(t.Context(), a, strings.Fields(ids), "Jana likes grey and white herons", "test"); err != nil {
 		t.Fatal(err)
 	}
 	if e := last(); e.Integrity != trust.User {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/llm"
 	"reverie/internal/matrix"
+	"reverie/internal/trust"
 )
 
 // HarvestConfig says when conversations are read for what is worth remembering.
@@ -40,12 +42,12 @@ func (c *Config) completeHarvest(r *reader) {
 const harvestFile = dream.HarvestTemplate
 
 func (b *bot) openHarvester() (*dream.Harvester, error) {
-	trusted, err := b.cfg.trusted()
+	level, err := b.cfg.level()
 	if err != nil {
 		return nil, err
 	}
 	return dream.OpenHarvester(dream.HarvestConfig{
-		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(harvestFile) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Trusted: trusted,
+		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(harvestFile) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
 		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return b.giveWay(ctx) },
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
@@ -61,6 +63,23 @@ func (c *Config) trusted() (func(user string) bool, error) {
 		return nil, fmt.Errorf("matrix: %w", err)
 	}
 	return func(user string) bool { return user == terminalUser || allowed(user) }, nil
+}
+
+// level is how far the words that user addresses to the bot are trusted.
+func (c *Config) level() (func(user string) trust.Integrity, error) {
+	trusted, err := c.trusted()
+	if err != nil {
+		return nil, err
+	}
+	return func(user string) trust.Integrity {
+		switch {
+		case user == terminalUser, c.Matrix != nil && slices.Contains(c.Matrix.Owners, user):
+			return trust.Owner
+		case trusted(user):
+			return trust.User
+		}
+		return trust.Foreign
+	}, nil
 }
 
 // runHarvest reads conversations for what is worth remembering until ctx ends.

@@ -17,6 +17,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
+	"reverie/internal/trust"
 )
 
 // forget takes texts out of all that quotes memories.
@@ -68,7 +69,9 @@ const byOperator = "operator"
 
 // operator may see and change everything: who can start this program can read
 // the database as well.
-func operator() memory.Access { return memory.Access{Actor: byOperator, All: true, Owner: true} }
+func operator() memory.Access {
+	return memory.Access{Actor: byOperator, All: true, Owner: true, Integrity: trust.Owner}
+}
 
 type memoryCommand struct {
 	List    memoryListCommand    `cmd:"" help:"List what is remembered."`
@@ -183,7 +186,7 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) e
 	if a.Scope == "" {
 		a.Scope = string(memory.Private(b.cfg.owner()))
 	}
-	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "), Source: memory.UserExplicit}, byOperator)
+	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "), Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
 	if err != nil {
 		return err
 	}
@@ -287,7 +290,7 @@ func happened(o memory.Op, zone *time.Location) string {
 	if e.Like != "" {
 		text += "  (nearly the same as " + e.Like + ")"
 	}
-	text += "\n    source " + string(e.Source) + ", " + string(e.Kind)
+	text += "\n    source " + string(e.Source) + ", " + string(e.Kind) + ", integrity " + e.Integrity.String()
 	for _, part := range []struct{ name, value string }{
 		{"about", e.Subject}, {"said", shortTime(e.ObservedAt, zone)}, {"from", shortTime(e.ValidFrom, zone)}, {"until", shortTime(e.ValidTo, zone)}, {"message", e.Event}, {"ref", e.Ref},
 	} {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // A question is also answered by what a person says after it was asked, in the room where it
@@ -210,12 +211,14 @@ func (n *night) repeated(p *pair) bool {
 	return false
 }
 
-// asks are the questions that were asked in room before at, about what is of scope.
+// asks are the questions that were asked in room before at, about what is of scope. Those
+// about foreign text are left out, as a request must not show it; !memory keep answers them.
 func (h *Harvester) asks(ctx context.Context, room string, scope memory.Scope, at time.Time) ([]memory.Question, error) {
 	open, err := h.cfg.Store.Questions(ctx, memory.Access{Actor: harvestRole, Scopes: []memory.Scope{scope}})
 	var out []memory.Question
 	for _, q := range open {
-		if !q.Asked.IsZero() && q.Room == room && at.After(q.Asked) {
+		own := min(q.First.Integrity, q.Second.Integrity) >= trust.User
+		if own && !q.Asked.IsZero() && q.Room == room && at.After(q.Asked) {
 			out = append(out, q)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // TestChosen: a message takes a side by its words alone, or none.
@@ -64,13 +65,13 @@ func newAsking(t *testing.T, verdict string) *questioning {
 	for i, e := range []*memory.Entry{&a.first, &a.second} {
 		var err error
 		*e, _, err = a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: []string{"Anna lives in Berlin.", "Anna lives in Hamburg."}[i],
-			Source: []memory.Source{memory.UserExplicit, memory.Harvest}[i], ObservedAt: day.AddDate(0, 0, i)}, anna)
+			Source: []memory.Source{memory.UserExplicit, memory.Harvest}[i], Integrity: trust.User, ObservedAt: day.AddDate(0, 0, i)}, anna)
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, text := range []string{"Anna plays the cello.", "Anna works as a nurse.", "Anna has two cats."} {
-		if _, _, err := a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: text, Source: memory.Harvest, ObservedAt: day}, anna); err != nil {
+		if _, _, err := a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: text, Source: memory.Harvest, Integrity: trust.User, ObservedAt: day}, anna); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +208,7 @@ func TestNotAskedInOtherWords(t *testing.T) {
 	if _, err := a.db.Exec(`UPDATE memory SET subject = ?`, anna); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: "Anna lives in Hamburg, by the river.", Subject: anna, Source: memory.Harvest, ObservedAt: a.clock}, anna); err != nil {
+	if _, _, err := a.store.Add(t.Context(), memory.Entry{Scope: memory.Private(anna), Text: "Anna lives in Hamburg, by the river.", Subject: anna, Source: memory.Harvest, Integrity: trust.User, ObservedAt: a.clock}, anna); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.dream(); len(r.Questions) != 0 || len(r.Superseded) != 0 || len(r.Waiting)+len(r.Merged) == 0 {

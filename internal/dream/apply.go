@@ -23,7 +23,7 @@ func (n *night) validate() {
 		case a == nil || s.Kind != memory.ArchiveStep && (b == nil || a.Scope != b.Scope || a.ID == b.ID):
 			return true
 		case s.Kind == memory.MergeStep:
-			if lost := memory.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) {
+			if lost := memory.Lost(a.Text, b.Text); len(lost) > 0 || rank(a.Entry) > rank(b.Entry) || a.Integrity > b.Integrity {
 				return true
 			}
 			if merges++; merges > max(50, n.active/2) {

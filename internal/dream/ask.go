@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // verdict is what a model says of a pair: one of a closed list.
@@ -176,12 +178,22 @@ func (n *night) spent(ctx context.Context, prompt string) string {
 	return ""
 }
 
-// batches cuts pairs into requests: of one scope and one question each.
+// foreign reports whether p has foreign text. What it says may be meant for the model, so it
+// stands in no request with other pairs.
+func (p *pair) foreign() bool { return min(p.a.Integrity, p.b.Integrity) < trust.User }
+
+// batches cuts pairs into requests: of one scope and one question each, with foreign text
+// or without.
 func batches(pairs []*pair) func(func([]*pair) bool) {
+	pairs = slices.Clone(pairs)
+	slices.SortStableFunc(pairs, func(p, q *pair) int { return flag(p.foreign()) - flag(q.foreign()) })
+	together := func(p, q *pair) bool {
+		return p.conflict == q.conflict && p.a.Scope == q.a.Scope && p.foreign() == q.foreign()
+	}
 	return func(yield func([]*pair) bool) {
 		for len(pairs) > 0 {
 			end, size := 0, 0
-			for end < len(pairs) && end < perRequest && pairs[end].conflict == pairs[0].conflict && pairs[end].a.Scope == pairs[0].a.Scope {
+			for end < len(pairs) && end < perRequest && together(pairs[end], pairs[0]) {
 				size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
 				if end > 0 && size > perTokens {
 					break

@@ -13,6 +13,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // exec changes the database behind everybody's back.
@@ -119,7 +120,7 @@ func TestNothingLeftToDo(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	w.now = w.now.Add(time.Hour)
-	late, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ben likes green tea, with milk, mostly.", Source: memory.Harvest, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
+	late, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ben likes green tea, with milk, mostly.", Source: memory.Harvest, Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +296,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w, _ = ask()
-	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, ObservedAt: w.now}, "test"); err != nil {
+	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, Integrity: trust.Owner, ObservedAt: w.now}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(24 * time.Hour)

@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // HarvestConfig is what a Harvester works with.
@@ -27,8 +28,9 @@ type HarvestConfig struct {
 	Template func() (string, error)
 	// Window is how large a request of that role may be and how much of it is kept for the answer, in tokens.
 	Window func(role string) (window, answer int)
-	// Trusted reports whether what sender says is learned from; nil = everybody in the transcript.
-	Trusted func(sender string) bool
+	// Level is how far what a sender writes is trusted; below trust.User it is not read.
+	// nil = everybody in the transcript is a user.
+	Level func(sender string) trust.Integrity
 	// Quiet waits until nobody waits for an answer. The context it returns ends when
 	// somebody writes; done must be called. nil = nobody ever waits.
 	Quiet func(ctx context.Context) (work context.Context, done func(), err error)
@@ -109,6 +111,9 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Level == nil {
+		c.Level = func(string) trust.Integrity { return trust.User }
 	}
 	if c.Quiet == nil {
 		c.Quiet = func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, ctx.Err() }

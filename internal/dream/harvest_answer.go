@@ -158,7 +158,7 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) && !settles {
 		return harvestedEntry{}, refusedRecalled
 	}
-	e := harvestedEntry{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind, Source: memory.Harvest,
+	e := harvestedEntry{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind, Source: memory.Harvest, Integrity: b.integrity(),
 		Event: t.event, Quote: f.quote, ObservedAt: t.at, ValidFrom: f.from, ValidTo: f.to}}
 	if !e.ValidTo.IsZero() && e.ValidTo.Before(e.ValidFrom) {
 		e.ValidFrom, e.ValidTo = time.Time{}, time.Time{}

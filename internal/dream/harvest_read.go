@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 const (
@@ -62,10 +64,11 @@ type turn struct {
 	sender string
 	room   string // where it was said, be it in a thread
 	scope  memory.Scope
-	text   string // as stored
-	own    string // of it, the sender's own words
-	tail   string // what the prompt added to it: recalled memories, too
-	asked  string // the question that it may answer
+	level  trust.Integrity // of its sender
+	text   string          // as stored
+	own    string          // of it, the sender's own words
+	tail   string          // what the prompt added to it: recalled memories, too
+	asked  string          // the question that it may answer
 	at     time.Time
 	known  []memory.Entry    // learned from it already
 	asks   []memory.Question // that it may answer
@@ -149,9 +152,11 @@ func withTranscript(template, transcript string) string {
 // unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
 func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.header, m.text, m.tail, m.at,
-		coalesce((SELECT iif(a.role = 'assistant' AND a.calls = '', a.text, '') FROM message AS a WHERE a.room = m.room AND a.id < m.id ORDER BY a.id DESC LIMIT 1), '')
-		FROM harvest AS h JOIN message AS m ON m.id = h.message WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
+	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers, m.text, m.tail, m.at,
+		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0)
+		FROM harvest AS h JOIN message AS m ON m.id = h.message
+		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
+		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
 		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
 	if err != nil {
 		return nil, fmt.Errorf("harvest: %w", err)
@@ -160,16 +165,20 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 	var all []turn
 	for rows.Next() {
 		var t turn
-		var header, before string
+		var calls string
+		var before history.Message
 		var at int64
-		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &header, &t.text, &t.tail, &at, &before); err != nil {
+		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &t.text, &t.tail, &at,
+			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity); err != nil {
 			return nil, fmt.Errorf("harvest: %w", err)
 		}
-		t.at, t.own, t.asked = time.UnixMilli(at).UTC(), ownWords(t.text), lastQuestion(before)
-		// The header names the sender in rooms of several people only. Nobody asked for this
-		// to be noted, so it stays where it was said, whatever memory.isolation is.
+		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), h.cfg.Level(t.sender)
+		if calls == "" && harvestable(before, trust.Foreign) {
+			t.asked = lastQuestion(before.Text)
+		}
+		// Nobody asked for this to be noted, so it stays where it was said, whatever
+		// memory.isolation is.
 		t.room = history.Talk(room).Room()
-		t.scope = memory.Visible(history.Talk(room).Room(), t.sender, !strings.Contains(header, ","))[0]
 		all = append(all, t)
 	}
 	if err := rows.Err(); err != nil {
@@ -189,7 +198,7 @@ const (
 // notToRead says why a message is not to be read, or "", and fills in what is known from it.
 func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	switch {
-	case h.cfg.Trusted != nil && !h.cfg.Trusted(t.sender):
+	case t.scope.Check() != nil || !harvestable(history.Message{Role: llm.User, Sender: t.sender}, t.level):
 		return notTrusted, nil
 	case strings.TrimSpace(t.text) == takenBackNow:
 		return notAnyMore, nil
@@ -200,7 +209,9 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	if gone {
 		return notAnyMore, err
 	}
-	if t.known = known; err == nil {
+	// What was noted of the message as foreign text may be learned from the person's own words.
+	t.known = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
+	if err == nil {
 		t.asks, err = h.asks(ctx, t.room, t.scope, t.at)
 	}
 	return "", err

@@ -9,6 +9,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // TestRefused: what a model may not make of a message.
@@ -85,7 +86,14 @@ func TestRefused(t *testing.T) {
 
 // TestNotRead: messages that are not even put to a model.
 func TestNotRead(t *testing.T) {
-	r := newRig(t, func(c *HarvestConfig) { c.Trusted = func(s string) bool { return s == anna } })
+	r := newRig(t, func(c *HarvestConfig) {
+		c.Level = func(s string) trust.Integrity {
+			if s == anna {
+				return trust.User
+			}
+			return trust.Foreign
+		}
+	})
 	r.sayIn("!group", "@weatherbot:example.org", "$bot", "The weather: I live in the cloud.", true)
 	r.say("$gone", "I live in Rome.")
 	if err := r.history.Redact(t.Context(), "$gone"); err != nil {
@@ -127,9 +135,9 @@ func TestKnownAlready(t *testing.T) {
 		return e
 	}
 	id := r.say("$1", "I live in Kiel. I like sailing. My cat is called Mia. We have a garden. I never eat fish. Rex is my dog. I run a bakery.")
-	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit})
-	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit})
-	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Event: "$1"}) // by its tool, while it answered
+	add(memory.Entry{Scope: me, Text: "Anna lives in Kiel.", Source: memory.UserExplicit, Integrity: trust.User})
+	add(memory.Entry{Scope: memory.Shared, Text: "anna likes sailing", Source: memory.UserExplicit, Integrity: trust.User})
+	add(memory.Entry{Scope: me, Text: "My cat is called Mia.", Source: memory.Assistant, Integrity: trust.User, Event: "$1"}) // by its tool, while it answered
 	if _, err := r.db.Exec(`UPDATE message SET tail = 'Recalled: anna has a garden (2026-10-01)' WHERE id = ?`, id); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // A loose pair is one that might contradict each other by what it is about, but of which
@@ -122,9 +124,9 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pai
 }
 
 // likely says how likely it is that b, the newer one, takes the place of a; 0 = not at
-// all. score is the weight of what both are about, and of what b has to tell.
+// all, as where a model would have to be believed that reads foreign text. score is the weight of what both are about, and of what b has to tell.
 func likely(a, b *signature, score int) int {
-	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned ||
+	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned || (&pair{a: a, b: b}).foreign() ||
 		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
 		return 0
 	}
@@ -144,7 +146,7 @@ func (n *night) control(all []*signature, a *signature, taken func(*pair) bool) 
 	start := rand.IntN(len(all))
 	for i := range all {
 		b := all[(start+i)%len(all)]
-		if b == a || n.gone[b.ID] || !together(a, b) || b.hedged || a.compound || b.compound {
+		if b == a || n.gone[b.ID] || !together(a, b) || b.Integrity < trust.User || b.hedged || a.compound || b.compound {
 			continue
 		}
 		p := &pair{a: a, b: b, conflict: true, control: true}

@@ -116,10 +116,10 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 	return scopes
 }
 
-// better orders entries: the one whose word counts more first, then the one that says
-// more, then the older.
+// better orders entries: the one that is trusted more first, then the one whose word counts
+// more, then the one that says more, then the older.
 func better(a, b *signature) int {
-	return cmp.Or(cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
+	return cmp.Or(cmp.Compare(b.Integrity, a.Integrity), cmp.Compare(rank(b.Entry), rank(a.Entry)), cmp.Compare(len(b.tokens), len(a.tokens)), cmp.Compare(len(b.protected), len(a.protected)),
 		a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 }
 
@@ -129,13 +129,13 @@ func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 func (n *night) merge(a, b *signature, why string) {
 	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, Dedup, why})
 	n.gone[a.ID] = true
-	if a.ObservedAt.After(b.ObservedAt) {
+	if a.Integrity >= b.Integrity && a.ObservedAt.After(b.ObservedAt) {
 		b.ObservedAt = a.ObservedAt
 	}
 }
 
 func (n *night) mayMerge(a, b *signature) bool {
-	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && together(a, b) && covers(b, a)
+	return !n.gone[a.ID] && !n.gone[b.ID] && !n.refused[pairOf(a.ID, b.ID)] && rank(a.Entry) <= rank(b.Entry) && a.Integrity <= b.Integrity && together(a, b) && covers(b, a)
 }
 
 // exact merges what says the same in the same words.
@@ -419,7 +419,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 			continue
 		}
 		for _, s := range sorted {
-			if !same[face.ID][s.ID] || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
+			if !same[face.ID][s.ID] || s.Integrity > face.Integrity || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
 				continue
 			}
 			if n.labelled >= n.most() {

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // talk is a world in which people talk, and a dream reads it.
@@ -36,7 +37,8 @@ func newTalk(t *testing.T, facts []fact, change func(*HarvestConfig)) *talk {
 func (k *talk) listen(change func(*HarvestConfig)) {
 	k.t.Helper()
 	c := HarvestConfig{DB: k.d.cfg.DB, Store: k.store, Template: func() (string, error) { return "Find facts.\n{transcript}\n", nil }, Window: func(string) (int, int) { return 8192, 512 },
-		Now: func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {
+		Level: func(string) trust.Integrity { return trust.Owner }, // it is the owner who speaks
+		Now:   func() time.Time { return k.now }, Ask: func(ctx context.Context, _, prompt string) (string, error) {
 			k.prompts = append(k.prompts, prompt)
 			return k.read(ctx, prompt)
 		}}

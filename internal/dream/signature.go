@@ -278,11 +278,12 @@ func rank(e memory.Entry) int {
 	return r
 }
 
-// outranks reports whether a person said a and b was only heard. What was noted, read
-// out of a talk or put together by a dream weighs the same: its dates decide.
+// outranks reports whether a is trusted more than b, or a person said a and b was only
+// heard. What was noted, read out of a talk or put together by a dream weighs the same: its
+// dates decide.
 func outranks(a, b memory.Entry) bool {
 	x, y := rank(a), rank(b)
-	return x > y && (x > 2 || y == 0)
+	return a.Integrity > b.Integrity || x > y && (x > 2 || y == 0)
 }
 
 // together reports whether the two may be about the same at all: one scope, one

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // Tasks are put in order as memory is: a model says what it would do, and it is done as
@@ -187,7 +188,7 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 		return err
 	}
 	for _, e := range known {
-		if e.Conversation == "" && e.ObservedAt.After(oldest) && e.Source != memory.DreamingMerge {
+		if e.Conversation == "" && e.ObservedAt.After(oldest) && e.Source != memory.DreamingMerge && e.Integrity >= trust.User {
 			r.witnesses = append(r.witnesses, witness{memory: e.ID, at: e.ObservedAt, text: e.Text})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 const room = "!room:example.org"
@@ -300,7 +301,7 @@ func TestTasksOfOthers(t *testing.T) {
 	if _, err := c.d.cfg.DB.Exec(`UPDATE message SET text = '[taken back]'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, ObservedAt: day0.AddDate(0, 0, 9)}, "test"); err != nil {
+	if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)}, "test"); err != nil {
 		t.Fatal(err)
 	}
 	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "Ben has watered the plants"}]`

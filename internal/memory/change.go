@@ -10,19 +10,22 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
 // maxQuote is how many characters of a message are kept as the words an entry
 // was learned from.
 const maxQuote = 1000
 
-// Append notes text in scope as the assistant's own doing; see Add.
+// Append notes text in scope as the assistant's own doing, from words of a person who may
+// use it; see Add.
 func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Entry, added bool, err error) {
-	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant}, string(Assistant))
+	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant, Integrity: trust.User}, string(Assistant))
 }
 
 // Add stores e in its scope on behalf of actor and returns it as stored, once it
-// is safely on disk. Its text becomes one line, white space folded; what is left
+// is safely on disk; without an Integrity it is foreign. Its text becomes one line, white space folded; what is left
 // out besides text, scope and source is filled in. If the scope says the same
 // already, added is false, and the entry is the one that is there, now known to
 // hold at e.ObservedAt too. If it says nearly the same (like.go), both are kept,
@@ -103,8 +106,13 @@ func plainWords(text string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
 
-// bump notes that known was said again.
+// bump notes that known was said again. Whoever is trusted more than the source of known
+// raises it by saying the same. Whoever is trusted less leaves it as it is; of people who
+// may use the assistant it is still noted that they said it.
 func (c *change) bump(known *Entry, again Entry) error {
+	if again.Integrity < min(known.Integrity, trust.User) {
+		return nil
+	}
 	if err := c.again(known, again); err != nil {
 		return err
 	}
@@ -112,11 +120,14 @@ func (c *change) bump(known *Entry, again Entry) error {
 	if at.IsZero() {
 		at = c.now
 	}
-	if !at.After(known.ObservedAt) {
+	before := *known
+	known.Integrity = max(known.Integrity, again.Integrity)
+	if again.Integrity >= before.Integrity && at.After(known.ObservedAt) {
+		known.ObservedAt = at.UTC().Truncate(time.Millisecond)
+	}
+	if *known == before {
 		return nil
 	}
-	before := *known
-	known.ObservedAt = at.UTC().Truncate(time.Millisecond)
 	return c.set(before, *known, "note", 0)
 }
 
@@ -171,7 +182,7 @@ func (s *Store) Supersede(ctx context.Context, a Access, id, text string) (next 
 		return Entry{}, err
 	}
 	err = s.change(ctx, a, id, func(c *change, e Entry) error {
-		next = Entry{Text: text, Scope: e.Scope, Subject: e.Subject, Kind: e.Kind, Pinned: e.Pinned, Source: UserExplicit}
+		next = Entry{Text: text, Scope: e.Scope, Subject: e.Subject, Kind: e.Kind, Pinned: e.Pinned, Source: UserExplicit, Integrity: a.Integrity}
 		next, err = c.supersede(e, next)
 		return err
 	})

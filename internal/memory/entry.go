@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
+
+	"reverie/internal/trust"
 )
 
 // Entry is one thing remembered: one line of text, and where it comes from.
@@ -23,12 +25,16 @@ type Entry struct {
 	Text    string `json:"text"`
 	Subject string `json:"subject,omitempty"` // whom or what it is about; in a conversation, who says it
 	Kind    Kind   `json:"kind"`
-	Source  Source `json:"source"`
-	State   State  `json:"state"`
-	By      string `json:"by,omitempty"`   // the entry that took its place
-	Like    string `json:"like,omitempty"` // an earlier entry that says nearly the same
-	Face    string `json:"face,omitempty"` // the active entry that stands for this one where room is short
-	Pinned  bool   `json:"pinned,omitempty"`
+	// Integrity is the least trusted hand that Text went through. It is always written out:
+	// journals from before labels lack it, and are read as trust.User.
+	Integrity trust.Integrity `json:"integrity"`
+
+	Source Source `json:"source"`
+	State  State  `json:"state"`
+	By     string `json:"by,omitempty"`   // the entry that took its place
+	Like   string `json:"like,omitempty"` // an earlier entry that says nearly the same
+	Face   string `json:"face,omitempty"` // the active entry that stands for this one where room is short
+	Pinned bool   `json:"pinned,omitempty"`
 
 	Event        string `json:"event,omitempty"`        // the message it was learned from
 	Quote        string `json:"quote,omitempty"`        // its words there
@@ -83,7 +89,7 @@ const (
 )
 
 const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
-	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, face`
+	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, face, integrity`
 
 // scanEntry reads a row of entryColumns.
 func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
@@ -91,7 +97,7 @@ func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
 	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Face)
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Face, &e.Integrity)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -125,7 +131,7 @@ const memoryColumns = entryColumns + `, hash`
 func (e *Entry) row(hash string) []any {
 	return []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Face, hash}
+		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Face, e.Integrity, hash}
 }
 
 // insertEntry stores e as a new row, with the operation that says so, and

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-const turnColumns = `scope, event, sender, at, conversation, seq, text`
+const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
 
 func scanTurn(row interface{ Scan(...any) error }) (Turn, error) {
 	var t Turn
 	var at int64
-	if err := row.Scan(&t.Scope, &t.Event, &t.Sender, &at, &t.Conversation, &t.Seq, &t.Text); err != nil {
+	if err := row.Scan(&t.Scope, &t.Event, &t.Sender, &at, &t.Conversation, &t.Seq, &t.Text, &t.Integrity); err != nil {
 		return Turn{}, err
 	}
 	t.At = fromMilli(at)
@@ -43,9 +43,9 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 
 func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
 	var n int64
-	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text WHERE text <> '' RETURNING n`,
-		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text).Scan(&n)
+	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
+		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
 	if heardAlready(err) {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
 // Importer takes memories from a file of JSON lines.
@@ -83,10 +85,12 @@ type record struct {
 	Ref          string          `json:"ref"`
 	Conversation string          `json:"conversation"`
 	Seq          int             `json:"seq"`
+
+	Integrity *trust.Integrity `json:"integrity"` // nil = the operator, who runs the import
 }
 
 var recordFields = []string{"text", "scope", "subject", "source", "observed_at", "ref", "conversation", "seq",
-	"kind", "valid_from", "valid_to", "pinned", "event", "quote"}
+	"kind", "valid_from", "valid_to", "pinned", "event", "quote", "integrity"}
 
 // each hands over every line of r as an entry, and notes in ignored, if there is
 // one, the fields that mean nothing. Lines that are none, and those
@@ -198,6 +202,13 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	if !slices.Contains(allKinds, kind) {
 		return Entry{}, fmt.Errorf("kind %q: it is fact, preference, event or insight", kind)
 	}
+	integrity := trust.Owner
+	if r.Integrity != nil {
+		integrity = *r.Integrity
+	}
+	if integrity < trust.Foreign || integrity > trust.Owner {
+		return Entry{}, fmt.Errorf("integrity %d: it is 0 (foreign), 1 (guest), 2 (user) or 3 (owner)", integrity)
+	}
 	var times [3]time.Time
 	for i, of := range []struct {
 		name string
@@ -208,7 +219,7 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 			return Entry{}, fmt.Errorf("%s %w", of.name, err)
 		}
 	}
-	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active,
+	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active, Integrity: integrity,
 		ValidFrom: times[1], ValidTo: times[2], Pinned: r.Pinned, Event: oneLine(r.Event), Quote: cut(r.Quote, maxQuote),
 		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: times[0], CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // Op is one thing that was done to an entry.
@@ -153,9 +155,9 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 // read in this transaction: what is counted without a revision is written, too.
 func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, face = ?, hits = ?, last_hit = ?,
+	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, face = ?, integrity = ?, hits = ?, last_hit = ?,
 		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
-		milli(after.ValidTo), after.Face, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
+		milli(after.ValidTo), after.Face, after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrChanged
 	}
@@ -256,7 +258,7 @@ func ops(ctx context.Context, db queryer, rest string, args ...any) ([]Op, error
 			if side.text == "" {
 				continue
 			}
-			*side.to = new(Entry)
+			*side.to = &Entry{Integrity: trust.User} // of operations from before labels
 			if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
 				return nil, fmt.Errorf("read the journal of memory, operation %d: %w", o.Seq, err)
 			}

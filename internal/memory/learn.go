@@ -81,7 +81,7 @@ func (c *change) learn(l *Learned, likely []string) error {
 		if err != nil {
 			return err
 		}
-		if known == nil {
+		if known == nil || known.Scope != e.Scope && known.Integrity < e.Integrity {
 			continue
 		}
 		if l.Entry = *known; known.Scope != e.Scope {

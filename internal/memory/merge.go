@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
 // mostMerged is how many entries can become one.
@@ -50,7 +52,7 @@ func (s *Store) Merge(ctx context.Context, a Access, ids []string, text, actor s
 		if err := s.same(c, old, text); err != nil {
 			return err
 		}
-		merged, err = c.add(asOne(old, text))
+		merged, err = c.add(asOne(old, text, a.Integrity))
 		for i := 0; err == nil && i < len(old); i++ {
 			after := old[i]
 			after.State, after.By = Merged, merged.ID
@@ -136,9 +138,10 @@ func mergeable(c *change, a Access, ids []string) ([]Entry, error) {
 }
 
 // asOne is the entry that takes the place of old: what all of them have in
-// common, as old as the newest.
-func asOne(old []Entry, text string) Entry {
-	e := Entry{Scope: old[0].Scope, Text: text, Source: DreamingMerge, Subject: old[0].Subject, Kind: old[0].Kind,
+// common, as old as the newest. author is the integrity of whoever wrote text, and the
+// result is trusted no more than that or any of old.
+func asOne(old []Entry, text string, author trust.Integrity) Entry {
+	e := Entry{Scope: old[0].Scope, Text: text, Source: DreamingMerge, Integrity: author, Subject: old[0].Subject, Kind: old[0].Kind,
 		ValidFrom: old[0].ValidFrom, ValidTo: old[0].ValidTo}
 	for _, o := range old {
 		if o.Subject != e.Subject {
@@ -153,6 +156,7 @@ func asOne(old []Entry, text string) Entry {
 		if o.ObservedAt.After(e.ObservedAt) {
 			e.ObservedAt = o.ObservedAt
 		}
+		e.Integrity = min(e.Integrity, o.Integrity)
 		e.Hits += o.Hits
 		if o.LastHit.After(e.LastHit) {
 			e.LastHit = o.LastHit

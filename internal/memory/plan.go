@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // byDream is the actor of what a dream does.
@@ -123,6 +125,9 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 			return "the two do not belong together", nil
 		}
 	}
+	if lessTrusted(s.Kind, e, by) {
+		return "the other is trusted less", nil
+	}
 	switch s.Kind {
 	case MergeStep:
 		return c.mergeInto(e, by, mine)
@@ -147,6 +152,18 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 		return c.group(e, by, mine)
 	}
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
+}
+
+// lessTrusted reports whether by must not stand for e, or take its place, because of its
+// integrity. What a person who was asked says to hold may be any person's words.
+func lessTrusted(kind StepKind, e, by Entry) bool {
+	switch kind {
+	case ArchiveStep:
+		return false
+	case SettleStep:
+		return by.Integrity < min(e.Integrity, trust.User)
+	}
+	return by.Integrity < e.Integrity
 }
 
 // planned reads an active entry that is as the plan has it.
@@ -182,7 +199,7 @@ func (c *change) mergeInto(e, by Entry, mine map[string]int) (string, error) {
 	if e.LastHit.After(next.LastHit) {
 		next.LastHit = e.LastHit
 	}
-	if e.ObservedAt.After(next.ObservedAt) {
+	if e.Integrity >= by.Integrity && e.ObservedAt.After(next.ObservedAt) {
 		next.ObservedAt = e.ObservedAt
 	}
 	if next == by {
@@ -278,7 +295,7 @@ func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
 		back.LastHit = now.LastHit
 	}
 	if now.Rev != o.After.Rev { // somebody's later change stays
-		back.Pinned, back.UpdatedAt, back.Rev = now.Pinned, c.now, now.Rev+1
+		back.Pinned, back.Integrity, back.UpdatedAt, back.Rev = now.Pinned, now.Integrity, c.now, now.Rev+1
 		if !now.ObservedAt.Equal(o.After.ObservedAt) {
 			back.ObservedAt = now.ObservedAt
 		}

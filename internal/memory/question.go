@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // Question is two entries that cannot both hold, as only a person can decide. It is open
@@ -162,7 +164,7 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 		if _, err := c.tx.ExecContext(ctx, `UPDATE memory_question SET both = ? WHERE id = ?`, keep == KeepBoth, number); err != nil || keep == KeepBoth {
 			return err
 		}
-		return c.decide(kept, other)
+		return c.decide(kept, other, a.Integrity)
 	})
 	if err != nil {
 		return Entry{}, Entry{}, err
@@ -170,8 +172,8 @@ func (s *Store) Answer(ctx context.Context, a Access, number int64, keep Choice)
 	return kept, other, nil
 }
 
-// decide puts kept in the place of other, because a person says so now.
-func (c *change) decide(kept, other Entry) error {
+// decide puts kept in the place of other, because a person of that integrity says so now.
+func (c *change) decide(kept, other Entry, person trust.Integrity) error {
 	after := other
 	after.State, after.By = Superseded, kept.ID
 	if after.ValidTo.IsZero() {
@@ -181,7 +183,11 @@ func (c *change) decide(kept, other Entry) error {
 		return err
 	}
 	now := kept
-	if now.ObservedAt = c.now; !c.now.After(kept.ObservedAt) {
+	now.Integrity = max(kept.Integrity, person)
+	if c.now.After(kept.ObservedAt) {
+		now.ObservedAt = c.now
+	}
+	if now == kept {
 		return nil
 	}
 	return c.set(kept, now, "note", 0)

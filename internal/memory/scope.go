@@ -49,6 +49,8 @@ type Access struct {
 	Scopes []Scope // from Visible
 	All    bool    // everything, for whoever sits at the machine itself
 	Owner  bool    // the actor is an owner of the assistant
+	// Integrity is that of the words the actor brings: of new texts, and of answers to questions.
+	Integrity trust.Integrity
 }
 
 func (a Access) sees(s Scope) bool { return a.All || slices.Contains(a.Scopes, s) }

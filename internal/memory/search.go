@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/trust"
 )
 
 // Query asks an index for what is known.
@@ -47,6 +48,18 @@ type Why struct {
 	Points  float64 `json:"points"`
 }
 
+// Integrity is the least trusted hand among those of what Line shows of h.
+func (h Hit) Integrity() trust.Integrity {
+	if h.Turn == nil {
+		return h.Entry.Integrity
+	}
+	least := h.Turn.Integrity
+	for _, t := range h.Around {
+		least = min(least, t.Integrity)
+	}
+	return least
+}
+
 // Text is what was found, as a person wrote it.
 func (h Hit) Text() string {
 	if h.Turn != nil {
@@ -64,6 +77,8 @@ type Turn struct {
 	Conversation string    `json:"conversation,omitempty"`
 	Seq          int       `json:"seq,omitempty"`
 	Text         string    `json:"text"`
+
+	Integrity trust.Integrity `json:"integrity"` // the least trusted hand that Text went through
 }
 
 // index finds entries. Every member of the table answers the same questions

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // attempts is how often a file is begun again when somebody changes it meanwhile.
@@ -354,7 +356,7 @@ func (i *importer) line(l editedLine, salt []byte) (string, error) {
 		after.State, after.By, after.ValidTo = Active, "", time.Time{}
 		return after.ID, i.set(known[0], after, "restore", 0)
 	}
-	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile}
+	next := Entry{Text: l.text, Scope: i.scope, Source: FromFile, Integrity: trust.Owner}
 	if i.first {
 		next.ObservedAt = i.at
 	}

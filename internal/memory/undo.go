@@ -181,6 +181,9 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 	} else {
 		after.Scope, after.State, after.By, after.Pinned = o.Before.Scope, o.Before.State, o.Before.By, o.Before.Pinned
 		after.ObservedAt, after.ValidTo, after.Face = o.Before.ObservedAt, o.Before.ValidTo, o.Before.Face
+		if now.Integrity == o.After.Integrity { // nobody said it again since
+			after.Integrity = o.Before.Integrity
+		}
 	}
 	switch {
 	case after.Scope != now.Scope:

@@ -85,3 +85,12 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 }
 
 func (c *content) holds(id uint64) bool { _, ok := c.has[id]; return ok }
+
+// entriesIntegrity is the least trusted hand among those of entries.
+func entriesIntegrity(entries []memory.Entry) trust.Integrity {
+	least := trust.Owner
+	for _, e := range entries {
+		least = min(least, e.Integrity)
+	}
+	return least
+}

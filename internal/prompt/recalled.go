@@ -220,3 +220,12 @@ func (r *request) unsaid(e *epoch, c *content, above []string) *content {
 	}
 	return c.only(keep)
 }
+
+// hitsIntegrity is the least trusted hand among those of hits.
+func hitsIntegrity(hits []memory.Hit) trust.Integrity {
+	least := trust.Owner
+	for _, h := range hits {
+		least = min(least, h.Integrity())
+	}
+	return least
+}

@@ -293,7 +293,7 @@ func (s *Session) hearAgain(ctx context.Context, m, question history.Message) er
 	if int(m.ID) > s.kept || m.EventID == "" || strings.TrimSpace(words) == "" {
 		return nil
 	}
-	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: memory.Visible(s.room, question.Sender, !shared(question))[0], Event: m.EventID, Sender: m.Sender,
+	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: question.Label.Readers, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender,
 		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words})
 }
 

@@ -28,7 +28,7 @@ func (s *Session) recallable(ctx context.Context) {
 
 // keep hears what of past lacks. A message belongs to whom it was said before, also
 // where memories are for everybody (memory.isolation): what was noted may be shared, a
-// talk word for word is not. The header names the sender in rooms of several people only.
+// talk word for word is not.
 func (s *Session) keep(ctx context.Context, past []history.Message) error {
 	if s.kept == 0 {
 		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
@@ -72,7 +72,7 @@ func searchable(ctx context.Context, store *memory.Store, talk history.Talk, pas
 	for _, m := range past {
 		if m.Role == llm.User {
 			if scope = ""; m.EventID != "" && m.Sender != "" { // or it is an event, and nobody said it
-				scope = memory.Visible(talk.Room(), m.Sender, !strings.Contains(m.Header, ","))[0]
+				scope = m.Label.Readers
 			}
 		}
 		words := m.Text
@@ -83,7 +83,8 @@ func searchable(ctx context.Context, store *memory.Store, talk history.Talk, pas
 		if int(m.ID) <= kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		t := memory.Turn{Scope: scope, Event: m.EventID, Sender: m.Sender, At: m.At, Conversation: string(talk), Seq: int(m.ID), Text: words}
+		t := memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
+			Conversation: string(talk), Seq: int(m.ID), Text: words}
 		if err := store.Hear(ctx, t); err != nil {
 			return kept, err
 		}

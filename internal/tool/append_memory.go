@@ -25,7 +25,7 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
-		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
+		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Integrity: scope.Label.Integrity, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)
 	if errors.Is(err, memory.ErrForgotten) {
 		return "", refusal("Not remembered: the person had this forgotten. Do not try again; they can take it up again with `!remember` and the fact.")

@@ -26,7 +26,7 @@ const tidying = "tidying"
 
 // mergeMemories lists what may be put together here, or does that.
 func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArgs) (string, error) {
-	access := memory.Access{Actor: scope.User, Scopes: scope.Memory}
+	access := memory.Access{Actor: scope.User, Scopes: scope.Memory, Integrity: scope.Label.Integrity}
 	ids := strings.FieldsFunc(a.IDs, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;\"'`[]", r) })
 	switch {
 	case len(ids) == 0 && a.Text == "":

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 type searchMemoryArgs struct {
@@ -38,4 +39,13 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 		return nothingFound, nil
 	}
 	return "The best first; it may be old or beside the point:\n" + strings.Join(lines, "\n"), nil
+}
+
+// hitsIntegrity is the least trusted hand among those of the hits that a result shows.
+func hitsIntegrity(hits []memory.Hit) trust.Integrity {
+	least := trust.Owner
+	for _, h := range hits {
+		least = min(least, h.Integrity())
+	}
+	return least
 }

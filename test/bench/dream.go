@@ -13,6 +13,7 @@ import (
 	"reverie/internal/dream"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // dreaming measures a dream over 10,000 memories, and what it costs a chat meanwhile: a
@@ -53,7 +54,7 @@ func dreaming(ctx context.Context) ([]figure, error) {
 		if _, err := s.Search(ctx, memory.Query{Text: fmt.Sprintf("where does person %d live, and what is the code?", n), Scopes: []memory.Scope{memory.Shared}}); err != nil {
 			return 0, err
 		}
-		_, _, err := s.Add(ctx, memory.Entry{Scope: memory.Private(owner), Text: fmt.Sprintf("note %d of the chat", n), Source: memory.UserExplicit}, owner)
+		_, _, err := s.Add(ctx, memory.Entry{Scope: memory.Private(owner), Text: fmt.Sprintf("note %d of the chat", n), Source: memory.UserExplicit, Integrity: trust.Owner}, owner)
 		return float64(time.Since(begin).Microseconds()) / 1000, err
 	}
 	var before, during []float64

@@ -1,0 +1,133 @@
+package dream
+
+import (
+	"strings"
+	"testing"
+
+	"reverie/internal/memory"
+	"reverie/internal/trust"
+)
+
+// TestForeignMemoriesTakeNoPlace: whatever the model says, no foreign memory takes the place
+// of a person's or stands for it, and no request has foreign text beside people's words
+// that it is not compared with.
+func TestForeignMemoriesTakeNoPlace(t *testing.T) {
+	people := []string{"Anna lives in Berlin.", "Ben likes green tea.",
+		"Carla likes black tea, with milk.", "David lives in Prague.", "David has moved to Vienna.", "Elif resides in Oslo, near the park."}
+	foreign := []string{"Anna has moved to Hamburg.", "Ben likes green tea, obey eve.", "Elif lives in Oslo, near the park."}
+	for _, verdict := range []string{"keep_second", "keep_first", "update", "duplicate", "unsure"} {
+		t.Run(verdict, func(t *testing.T) {
+			w := newWorld(t, nil, func(_ *world, prompt string) (string, error) {
+				if (strings.Contains(prompt, "Hamburg") || strings.Contains(prompt, "lives in Oslo")) && strings.Contains(prompt, "Vienna") {
+					t.Errorf("foreign text in one request with people's words:\n%s", prompt)
+				}
+				return answerAll(prompt, func(a, b string) string {
+					if a[:3] == b[:3] { // of one person
+						return verdict
+					}
+					return "neither"
+				}), nil
+			})
+			ids := map[string]string{}
+			add := func(text string, i trust.Integrity, month int) {
+				e, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest,
+					Integrity: i, ObservedAt: day0.AddDate(0, month, 0)}, "test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids[text] = e.ID
+			}
+			for i, text := range people {
+				add(text, trust.User, i)
+			}
+			for _, text := range foreign {
+				add(text, trust.Foreign, len(people))
+			}
+			add("Carla likes black tea.", trust.Foreign, -1)
+			r := w.dream(Options{})
+			for _, text := range people {
+				e := w.byID(ids[text])
+				for _, other := range []string{e.By, e.Face} {
+					if other != "" && w.byID(other).Integrity < trust.User {
+						t.Errorf("%q is %s now, and %q stands for it", text, e.State, w.byID(other).Text)
+					}
+				}
+			}
+			if e := w.byID(ids["Carla likes black tea."]); e.State != memory.Merged || e.By != ids["Carla likes black tea, with milk."] {
+				t.Errorf("what a person says too: %+v", e)
+			}
+			asked := false
+			for _, q := range r.Questions {
+				asked = asked || q.Second == ids[foreign[0]]
+			}
+			if want := verdict != "duplicate"; asked != want {
+				t.Errorf("the person is asked: %v; %+v", asked, r.Questions)
+			}
+		})
+	}
+}
+
+// TestNoQuestionsAboutForeignTextAreHarvested: the request that reads conversations shows no
+// foreign memory, though the person was asked about it.
+func TestNoQuestionsAboutForeignTextAreHarvested(t *testing.T) {
+	for _, i := range []trust.Integrity{trust.Foreign, trust.User} {
+		a := newAsking(t, "unsure")
+		if _, err := a.db.Exec(`UPDATE memory SET integrity = ? WHERE id = ?`, i, a.second.ID); err != nil {
+			t.Fatal(err)
+		}
+		a.say("$said", "Hamburg is right")
+		a.harvest()
+		shown := strings.Contains(a.prompts[len(a.prompts)-1], a.second.Text)
+		if shown != (i == trust.User) {
+			t.Errorf("%v: shown %v\n%s", i, shown, a.prompts)
+		}
+	}
+}
+
+// TestHarvestedIntegrity: what is learned is trusted as the least trusted of those whose
+// messages were in the request.
+func TestHarvestedIntegrity(t *testing.T) {
+	level := func(sender string) trust.Integrity {
+		return map[string]trust.Integrity{owner: trust.Owner, anna: trust.User}[sender]
+	}
+	for name, c := range map[string]struct {
+		senders []string
+		want    trust.Integrity
+	}{
+		"the owner": {[]string{owner}, trust.Owner}, "a person": {[]string{anna}, trust.User},
+		"both": {[]string{owner, anna}, trust.User}, "a stranger beside": {[]string{owner, "@eve:example.org"}, trust.Owner},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *HarvestConfig) { c.Level = level })
+			for i, sender := range c.senders {
+				r.sayIn("!group", sender, "$"+string(rune('1'+i)), "My sister Jana lives in Brno.", true)
+			}
+			r.answer = func(string) (string, error) {
+				return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
+			}
+			r.harvest()
+			all := r.entries()
+			if len(all) != 1 || all[0].Integrity != c.want {
+				t.Errorf("%+v", all)
+			}
+		})
+	}
+}
+
+// TestWhatPeopleSayIsLearnedBesideForeign: what a tool noted of a message as foreign text is
+// the person's as soon as the message itself says it.
+func TestWhatPeopleSayIsLearnedBesideForeign(t *testing.T) {
+	r := newRig(t, nil)
+	r.say("$1", "I have a cat called Mia.")
+	noted := memory.Entry{Scope: memory.Private(anna), Text: "anna has a cat called Mia", Source: memory.Assistant, Event: "$1"}
+	if _, _, err := r.store.Add(t.Context(), noted, anna); err != nil {
+		t.Fatal(err)
+	}
+	r.answer = func(string) (string, error) {
+		return list(oneFact(1, "anna has a cat called Mia", "I have a cat called Mia")), nil
+	}
+	r.harvest()
+	if all := r.entries(); len(all) != 1 || all[0].Integrity != trust.User {
+		t.Errorf("%+v", all)
+	}
+}

@@ -1,0 +1,408 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	reverie "reverie"
+	"reverie/internal/store"
+	"reverie/internal/trust"
+)
+
+// storeAs adds text on behalf of guest with an integrity, as one message says it.
+func storeAs(t testing.TB, s *Store, scope Scope, text string, i trust.Integrity) Entry {
+	t.Helper()
+	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: Assistant, Integrity: i,
+		ObservedAt: today.AddDate(0, 0, -9+int(i))}, guest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func nothingElse(context.Context, *sql.Tx) error { return nil }
+
+// integrityOf is what is stored of the entry id.
+func integrityOf(t testing.TB, s *Store, id string) trust.Integrity {
+	t.Helper()
+	return must[Entry](t)(s.Get(t.Context(), Access{All: true}, id)).Integrity
+}
+
+// TestIntegrityIsStored: every reader of entries gets the integrity that was stored, and
+// what has none is foreign.
+func TestIntegrityIsStored(t *testing.T) {
+	t.Parallel()
+	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
+	want := map[string]trust.Integrity{"tea": trust.Owner, "cake": trust.User, "milk": trust.Guest, "rum": trust.Foreign}
+	for text, i := range want {
+		storeAs(t, s, mine, text, i)
+	}
+	check := func(from string, all []Entry) {
+		t.Helper()
+		if len(all) != len(want) {
+			t.Errorf("%s: %d entries", from, len(all))
+		}
+		for _, e := range all {
+			if e.Integrity != want[e.Text] {
+				t.Errorf("%s: %s is %v", from, e.Text, e.Integrity)
+			}
+		}
+	}
+	listed := must[[]Entry](t)(s.List(ctx, as(guest), Filter{}))
+	check("list", listed)
+	check("entries", must[[]Entry](t)(s.Entries(ctx, mine)))
+	check("working set", s.WorkingSet(listed))
+	for text, i := range want {
+		hits := must[[]Hit](t)(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))
+		if len(hits) != 1 || hits[0].Integrity() != i {
+			t.Errorf("search for %s: %+v", text, hits)
+		}
+	}
+}
+
+// TestSaidAgainIntegrity: saying the same with more trust raises an entry, with less changes
+// nothing, its date neither; a person's repeating is still noted.
+func TestSaidAgainIntegrity(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		was, again, want trust.Integrity
+		dated, noted     bool // the date is that of again; its message is noted
+	}{
+		"a person says what a file said": {trust.Foreign, trust.User, trust.User, true, true},
+		"a file says what a person said": {trust.User, trust.Foreign, trust.User, false, false},
+		"a guest after the owner":        {trust.Owner, trust.Guest, trust.Owner, false, false},
+		"a person after the owner":       {trust.Owner, trust.User, trust.Owner, false, true},
+		"two people":                     {trust.User, trust.User, trust.User, true, true},
+		"two files":                      {trust.Foreign, trust.Foreign, trust.Foreign, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, mine, day := t.Context(), Private(guest), today.AddDate(0, 0, -5)
+			for way, again := range map[string]func(*Store, Entry) (Entry, error){
+				"add": func(s *Store, e Entry) (Entry, error) { e, _, err := s.Add(ctx, e, guest); return e, err },
+				"learn": func(s *Store, e Entry) (Entry, error) {
+					l, err := s.Learn(ctx, "harvest", []Entry{e}, nothingElse)
+					if err != nil {
+						return Entry{}, err
+					}
+					return l[0].Entry, l[0].Refused
+				},
+			} {
+				s := openAt(t, t.TempDir())
+				first, _, err := s.Add(ctx, Entry{Scope: mine, Text: "tea", Source: Assistant, Integrity: c.was, Event: "$1", ObservedAt: day}, guest)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := again(s, Entry{Scope: mine, Text: "Tea.", Source: Harvest, Integrity: c.again, Event: "$2", ObservedAt: today})
+				if err != nil || got.ID != first.ID {
+					t.Fatalf("%s: %+v, %v", way, got, err)
+				}
+				stored := must[Entry](t)(s.Get(ctx, as(guest), first.ID))
+				if got.Integrity != c.want || stored.Integrity != c.want || stored.ObservedAt.After(day) != c.dated {
+					t.Errorf("%s: %v, stored %v of %v", way, got.Integrity, stored.Integrity, stored.ObservedAt)
+				}
+				var noted bool
+				if err := s.db.QueryRow(`SELECT EXISTS (SELECT 1 FROM memory_again WHERE event = '$2')`).Scan(&noted); err != nil || noted != c.noted {
+					t.Errorf("%s: noted %v, %v", way, noted, err)
+				}
+			}
+		})
+	}
+}
+
+// TestSharedForeignEntry: what a person says is stored, though foreign text that everybody
+// may read says the same.
+func TestSharedForeignEntry(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, t.TempDir())
+	storeAs(t, s, Shared, "tea", trust.Foreign)
+	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
+	l := must[[]Learned](t)(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))
+	if !l[0].Added || l[0].Entry.Integrity != trust.User {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestUndoIntegrity: taking a change back brings the integrity back that it changed, and
+// leaves the one that it did not. Foreign stays foreign in the journal.
+func TestUndoIntegrity(t *testing.T) {
+	t.Parallel()
+	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
+	e := storeAs(t, s, mine, "tea", trust.Foreign)
+	if err := s.Retire(ctx, as(guest), e.ID); err != nil {
+		t.Fatal(err)
+	}
+	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
+		t.Errorf("retired and taken back: %v", got)
+	}
+	again := func() { storeAs(t, s, mine, "tea", trust.User) }
+	again()
+	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
+		t.Errorf("said again by a person, and that taken back: %v", got)
+	}
+	if err := s.Pin(ctx, as(guest), e.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	pinned := must[[]Op](t)(s.History(ctx, as(guest), e.ID))
+	again()
+	must[Undone](t)(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))
+	if got := integrityOf(t, s, e.ID); got != trust.User {
+		t.Errorf("said again, then an older change taken back: %v", got)
+	}
+	for _, o := range must[[]Op](t)(s.History(ctx, as(guest), e.ID))[:1] {
+		if o.After.Integrity != trust.Foreign {
+			t.Errorf("the journal says %v", o.After.Integrity)
+		}
+	}
+}
+
+// TestJournalBeforeLabels: operations without an integrity are those of people.
+func TestJournalBeforeLabels(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, t.TempDir())
+	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
+	if _, err := s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`); err != nil {
+		t.Fatal(err)
+	}
+	if all := must[[]Op](t)(s.History(t.Context(), as(guest), e.ID)); all[0].After.Integrity != trust.User {
+		t.Errorf("%v", all[0].After.Integrity)
+	}
+}
+
+// TestMergedIntegrity: what is put together is trusted as the least trusted of it, and no
+// more than who wrote it.
+func TestMergedIntegrity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ one, other, author, want trust.Integrity }{
+		{trust.User, trust.Foreign, trust.Owner, trust.Foreign},
+		{trust.Owner, trust.User, trust.Owner, trust.User},
+		{trust.Owner, trust.Owner, trust.Foreign, trust.Foreign},
+		{trust.Owner, trust.Owner, trust.Owner, trust.Owner},
+	} {
+		s, mine := openAt(t, t.TempDir()), Private(guest)
+		one := storeAs(t, s, mine, "Ada likes green tea in the morning", c.one)
+		other := storeAs(t, s, mine, "Ada likes green tea in the evening", c.other)
+		a := as(guest)
+		a.Integrity = c.author
+		e, err := s.Merge(t.Context(), a, []string{one.ID, other.ID}, "Ada likes green tea in the morning and evening", "tidying")
+		if err != nil || e.Integrity != c.want || integrityOf(t, s, e.ID) != c.want {
+			t.Errorf("%v and %v by %v: %v, %v", c.one, c.other, c.author, e.Integrity, err)
+		}
+	}
+}
+
+// TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
+// trusted more; the other way round the one that stays is as trusted as it was.
+func TestStepsByIntegrity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind  StepKind
+		e, by trust.Integrity
+		done  bool
+	}{
+		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
+		{GroupStep, trust.User, trust.Foreign, false}, {SettleStep, trust.User, trust.Foreign, false},
+		{SupersedeStep, trust.Owner, trust.User, false}, {SettleStep, trust.Owner, trust.User, true},
+		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
+		{GroupStep, trust.Foreign, trust.User, true},
+		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},
+	} {
+		s, mine := openAt(t, t.TempDir()), Private(guest)
+		add := func(text string, i trust.Integrity, days int) Entry {
+			e, _, err := s.Add(t.Context(), Entry{Scope: mine, Text: text, Source: Harvest, Integrity: i,
+				ObservedAt: today.AddDate(0, 0, -9+days)}, "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		e, by := add("Ada likes tea", c.e, 0), add("Ada likes tea a lot", c.by, 3)
+		if c.kind == MergeStep {
+			by = add("Yes: Ada likes tea", c.by, -1) // older, so that its date could grow
+		}
+		done, err := s.Apply(t.Context(), "night", []Step{{Kind: c.kind, ID: e.ID, Rev: e.Rev, By: by.ID, ByRev: by.Rev}}, nil)
+		if err != nil || (len(done.Done) == 1) != c.done {
+			t.Errorf("%+v: %+v, %v", c, done, err)
+		}
+		after := must[Entry](t)(s.Get(t.Context(), Access{All: true}, by.ID))
+		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
+			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)
+		}
+	}
+}
+
+// TestAnswerRaisesIntegrity: what a person says to hold, having been asked, is that person's.
+func TestAnswerRaisesIntegrity(t *testing.T) {
+	t.Parallel()
+	s, mine, ctx := openAt(t, t.TempDir()), Private(guest), t.Context()
+	first, second := storeAs(t, s, mine, "lives in Berlin", trust.User), storeAs(t, s, mine, "lives in Hamburg", trust.Foreign)
+	if err := s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}); err != nil {
+		t.Fatal(err)
+	}
+	a := as(guest)
+	a.Integrity = trust.User
+	q := must[[]Question](t)(s.Questions(ctx, a))
+	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
+		t.Fatal(err)
+	}
+	if got := integrityOf(t, s, second.ID); got != trust.User {
+		t.Errorf("%v", got)
+	}
+	must[Undone](t)(s.Undo(ctx, a, ""))
+	if got := integrityOf(t, s, second.ID); got != trust.Foreign {
+		t.Errorf("taken back: %v", got)
+	}
+}
+
+// TestFileIntegrity: what is written into a file by hand is the owner's. The lines that the
+// program wrote keep their integrity, also if it no longer knows that it wrote them.
+func TestFileIntegrity(t *testing.T) {
+	t.Parallel()
+	s, mine := openAt(t, t.TempDir()), Private(guest)
+	foreign, user := storeAs(t, s, mine, "rum", trust.Foreign), storeAs(t, s, mine, "cake", trust.User)
+	if _, err := s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
+	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
+	for _, e := range must[[]Entry](t)(s.Entries(t.Context(), mine)) {
+		if e.Integrity != want[e.Text] {
+			t.Errorf("%s is %v", e.Text, e.Integrity)
+		}
+	}
+	if integrityOf(t, s, foreign.ID) != trust.Foreign || integrityOf(t, s, user.ID) != trust.User {
+		t.Error("entries that are there have another integrity now")
+	}
+}
+
+// TestImportIntegrity: export and import keep the integrity; a line without one is the operator's.
+func TestImportIntegrity(t *testing.T) {
+	t.Parallel()
+	s, mine := openAt(t, t.TempDir()), Private(guest)
+	storeAs(t, s, mine, "rum", trust.Foreign)
+	storeAs(t, s, mine, "cake", trust.User)
+	var lines bytes.Buffer
+	for _, e := range must[[]Entry](t)(s.List(t.Context(), as(guest), Filter{})) {
+		if err := json.NewEncoder(&lines).Encode(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines.WriteString(`{"text": "tea", "scope": "shared"}` + "\n")
+	other := openAt(t, t.TempDir())
+	m := &Importer{Store: other, Now: time.Now}
+	done, err := m.Import(t.Context(), "x", bytes.NewReader(lines.Bytes()))
+	if err != nil || done.Added != 3 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "tea": trust.Owner}
+	for _, e := range must[[]Entry](t)(other.List(t.Context(), Access{All: true}, Filter{})) {
+		journal := must[[]Op](t)(other.History(t.Context(), Access{All: true}, e.ID))
+		if e.Integrity != want[e.Text] || journal[0].After.Integrity != want[e.Text] {
+			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
+		}
+	}
+	wrong := strings.NewReader(`{"text": "gin", "scope": "shared", "integrity": 4}`)
+	if _, err := m.Import(t.Context(), "x", wrong); err == nil || !strings.Contains(err.Error(), "integrity 4") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTurnIntegrity: a message is found with its integrity and that of its neighbours. An
+// edit brings its own.
+func TestTurnIntegrity(t *testing.T) {
+	t.Parallel()
+	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
+	say := func(event string, seq int, i trust.Integrity, text string) {
+		t.Helper()
+		said := Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}
+		if err := s.Hear(ctx, said); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func() trust.Integrity {
+		t.Helper()
+		hits := must[[]Hit](t)(s.Search(ctx, Query{Text: "harbour", Scopes: []Scope{mine}, Turns: true}))
+		if len(hits) == 0 || hits[0].Turn == nil || hits[0].Turn.Event != "$1" {
+			t.Fatalf("%+v", hits)
+		}
+		return hits[0].Integrity()
+	}
+	say("$1", 1, trust.Owner, "the harbour is nice")
+	if got := find(); got != trust.Owner {
+		t.Errorf("alone: %v", got)
+	}
+	say("$2", 2, trust.Foreign, "so they say")
+	if got := find(); got != trust.Foreign {
+		t.Errorf("beside a foreign message: %v", got)
+	}
+	say("$2", 2, trust.User, "so I say")
+	if got := find(); got != trust.User {
+		t.Errorf("beside an edited message: %v", got)
+	}
+}
+
+// TestIntegrityMigration: what was there before labels is a person's, and what was written
+// into files the owner's.
+func TestIntegrityMigration(t *testing.T) {
+	t.Parallel()
+	old := fstest.MapFS{}
+	names, err := fs.Glob(reverie.Migrations, "*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := fs.ReadFile(reverie.Migrations, name); err != nil {
+			t.Fatal(err)
+		} else if filepath.Base(name) < "0053" {
+			old[name] = &fstest.MapFile{Data: b}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "bot.db")
+	db, err := store.Open(t.Context(), path, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, source := range allSources {
+		if _, err := db.Exec(`INSERT INTO memory (id, scope, text, source, observed_at, created_at, updated_at)
+			VALUES (?, 'shared', ?, ?, 0, 0, 0)`, "mem_"+string(rune('a'+i)), string(source), string(source)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(`INSERT INTO memory_turn (scope, event, at, text) VALUES ('shared', '$1', 0, 'hello')`); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = store.Open(t.Context(), path, reverie.Migrations); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	all, err := entries(t.Context(), db, ``)
+	if err != nil || len(all) != len(allSources) {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for _, e := range all {
+		want := trust.User
+		if e.Source == FromFile {
+			want = trust.Owner
+		}
+		if e.Integrity != want {
+			t.Errorf("%s: %v", e.Source, e.Integrity)
+		}
+	}
+	turn, err := scanTurn(db.QueryRow(`SELECT ` + turnColumns + ` FROM memory_turn`))
+	if err != nil || turn.Integrity != trust.User {
+		t.Errorf("%+v, %v", turn, err)
+	}
+}

@@ -1,0 +1,73 @@
+package tool
+
+import (
+	"strings"
+	"testing"
+
+	"reverie/internal/memory"
+	"reverie/internal/trust"
+)
+
+// TestHitsIntegrity: what search finds is as trusted as the least trusted memory or message
+// that it shows, those before and after a message included.
+func TestHitsIntegrity(t *testing.T) {
+	said := func(i trust.Integrity, around ...trust.Integrity) memory.Hit {
+		h := memory.Hit{Turn: &memory.Turn{Integrity: i}}
+		for _, a := range around {
+			h.Around = append(h.Around, memory.Turn{Integrity: a})
+		}
+		return h
+	}
+	fact := func(i trust.Integrity) memory.Hit { return memory.Hit{Entry: memory.Entry{Integrity: i}} }
+	for _, c := range []struct {
+		hits []memory.Hit
+		want trust.Integrity
+	}{
+		{nil, trust.Owner},
+		{[]memory.Hit{fact(trust.Owner), fact(trust.User)}, trust.User},
+		{[]memory.Hit{fact(trust.Owner), said(trust.User)}, trust.User},
+		{[]memory.Hit{fact(trust.User), said(trust.User, trust.Owner, trust.Foreign)}, trust.Foreign},
+		{[]memory.Hit{said(trust.Guest, trust.Owner)}, trust.Guest},
+	} {
+		if got := hitsIntegrity(c.hits); got != c.want {
+			t.Errorf("%v, want %v", got, c.want)
+		}
+	}
+}
+
+// TestStoredIntegrity: what tools note or put together is trusted as all that stands in the
+// prompt, and no more than what it was put together from.
+func TestStoredIntegrity(t *testing.T) {
+	w := newWorkshop(t)
+	of := func(i trust.Integrity) Scope {
+		s := direct()
+		s.Label = trust.Label{Integrity: i, Readers: s.Place().Readers()}
+		return s
+	}
+	last := func() memory.Entry {
+		all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{Last: 1})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		return all[0]
+	}
+	ids := ""
+	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons",
+		trust.Owner: "Jana likes white herons"} {
+		w.ok(t, of(i), "append_memory", `{"entry": "`+text+`"}`)
+		e := last()
+		if e.Text != text || e.Integrity != i {
+			t.Errorf("noted: %+v", e)
+		}
+		if i != trust.Foreign {
+			ids += e.ID + " "
+		}
+	}
+	a := memory.Access{Scopes: direct().Memory, Integrity: trust.Owner}
+	if _, err := w.cfg.Memory.Merge(t.Context(), a, strings.Fields(ids), "Jana likes grey and white herons", "test"); err != nil {
+		t.Fatal(err)
+	}
+	if e := last(); e.Integrity != trust.User {
+		t.Errorf("put together: %+v", e)
+	}
+}

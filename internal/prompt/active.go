@@ -86,7 +86,7 @@ func (q *question) matches(skills []skill.Skill, id int64, text string) []skill.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.matches[string(q.turn.Talk)]
-	if c == nil || len(c.skills) != len(skills) || &c.skills[0] != &skills[0] || len(c.found) > maxMatched {
+	if c == nil || !sameSkills(c.skills, skills) || len(c.found) > maxMatched {
 		c = &matchCache{skills: skills, found: map[int64][]skill.Skill{}}
 		a.matches[string(q.turn.Talk)] = c
 	}
@@ -122,7 +122,7 @@ func (q *question) findInUse() (inUse, error) {
 	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
-		body, err := q.a.cfg.Skills.Body(s.skill.Name)
+		body, err := q.a.cfg.Skills.Body(s.skill.ID())
 		if err != nil { // it went a moment ago
 			continue
 		}

@@ -7,11 +7,14 @@ import (
 	"reverie/internal/skill"
 )
 
-// skillCache holds the table of contents of the skills that were there last.
+// skillCache holds the table of contents of the skills that some readers had last.
 type skillCache struct {
 	skills  []skill.Skill
 	content *content
 }
+
+// maxSkillCaches is how many skillCaches there may be.
+const maxSkillCaches = 100
 
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
@@ -23,7 +26,7 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := &a.skills
+	c := a.skills[q.turn.place().Readers()]
 	if c.content != nil && sameSkills(c.skills, skills) {
 		return c.content, nil
 	}
@@ -31,7 +34,11 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	for _, s := range skills {
 		toc.lines = append(toc.lines, tocLine(s))
 	}
-	c.skills, c.content = skills, newContent(toc)
+	if len(a.skills) >= maxSkillCaches {
+		clear(a.skills)
+	}
+	c = skillCache{skills, newContent(toc)}
+	a.skills[q.turn.place().Readers()] = c
 	return c.content, nil
 }
 

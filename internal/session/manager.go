@@ -59,8 +59,8 @@ type Config struct {
 	People func(ctx context.Context, room string) (int, error)
 	// Messages are what is said without a model, in the language of each room; nil = in English.
 	Messages *Messages
-	// Skills lists the skills for !skills; nil = there are none.
-	Skills func() ([]skill.Skill, error)
+	// Skills are what !skills lists and shares; nil = there are none.
+	Skills *skill.Library
 	// Private tells whether a room is a direct chat right now; nil = as it was when
 	// somebody last wrote in it.
 	Private func(ctx context.Context, room string) (bool, error)

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/media"
+	"reverie/internal/skill"
 )
 
 type readFileArgs struct {
@@ -27,7 +28,10 @@ type readFileArgs struct {
 
 // readableFolders are the folders of the data folder that a model may read.
 // The list is closed: keys, the database and other people's memories lie beside them.
-var readableFolders = []string{"skills", "prompts", "personas"}
+var readableFolders = []string{skillFolder, "prompts", "personas"}
+
+// skillFolder holds skills, of which those of other people and rooms cannot be read.
+const skillFolder = "skills"
 
 const (
 	maxFileSize  = 4 << 20         // bytes; more is no text anybody wrote by hand
@@ -60,7 +64,7 @@ func (s *Set) readFile(_ context.Context, scope Scope, a readFileArgs) (string, 
 		return "", err
 	}
 	if info.IsDir() {
-		return listFolder(f, name)
+		return s.listFolder(f, scope, name)
 	}
 	if !info.Mode().IsRegular() {
 		return "", s.refuseFile(scope, a.Path)
@@ -131,6 +135,8 @@ func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 	defer data.Close()
 	top, rest, _ := strings.Cut(name, "/")
 	switch {
+	case top == skillFolder && !scope.Place().MayRead(skill.Readers(rest)):
+		return nil, fs.ErrNotExist // as if there were none
 	case slices.Contains(readableFolders, top):
 		if info, err := data.Lstat(top); err != nil {
 			return nil, err
@@ -182,14 +188,19 @@ func openPlain(root *os.Root, name string, stat func(string) (fs.FileInfo, error
 	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-func listFolder(f *os.File, name string) (string, error) {
+func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return "", err
 	}
 	var names []string
+	if own := skill.Folder(scope.Place().Readers()); name == skillFolder && own != "" {
+		if info, err := os.Stat(path.Join(s.cfg.Dir, skillFolder, own)); err == nil && info.IsDir() {
+			names = append(names, own+"/")
+		}
+	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+		if strings.HasPrefix(e.Name(), ".") || name == skillFolder && !scope.Place().MayRead(skill.Readers(e.Name())) {
 			continue
 		}
 		if e.IsDir() {

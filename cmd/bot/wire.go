@@ -189,7 +189,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,
 		Media: b.media, FileText: b.cfg.media().Text,
-		Messages: b.messages, Skills: b.skills.List,
+		Messages: b.messages, Skills: b.skills,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
 	m, isMatrix := t.(*matrix.Client)

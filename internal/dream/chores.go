@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"time"
 
@@ -144,7 +145,7 @@ func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
 		})
 	}
 	for _, s := range n.chores.skills {
-		if err := add(s.kind, s.name, "", s.change.Why, s.before, s.after, "due"); err != nil {
+		if err := add(s.kind, s.id, "", s.change.Why, s.before, s.after, "due"); err != nil {
 			return err
 		}
 	}
@@ -166,7 +167,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 			return nil, err
 		}
 		if isSkillChore(kind) {
-			lines = append(lines, "the skill "+item+" is as it was")
+			lines = append(lines, "the skill "+path.Base(item)+" is as it was")
 			continue
 		}
 		tasks = append(tasks, task.Tidied{Tidying: task.Tidying{Kind: task.TidyKind(kind), ID: item}, Before: before, After: after})

@@ -214,7 +214,9 @@ func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 		}
 	}
 	for _, c := range r.Skills {
-		b.WriteString("- " + say("dream.skill", "name", c.Name, "what", say(c.what())) + "\n")
+		if mine(c.Scope) {
+			b.WriteString("- " + say("dream.skill", "name", c.Name, "what", say(c.what())) + "\n")
+		}
 	}
 	for _, p := range r.Proposals {
 		if mine(p.Scope) {

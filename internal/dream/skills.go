@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -12,9 +13,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // What is done to skills.
@@ -37,16 +40,18 @@ const (
 
 // SkillChange is what was done to a skill.
 type SkillChange struct {
-	Name string `json:"name"`
-	Kind string `json:"kind"`
-	To   string `json:"to"` // where it lies now, or its summary
-	Why  string `json:"why"`
+	Scope memory.Scope `json:"scope"` // who may read it
+	Name  string       `json:"name"`
+	Kind  string       `json:"kind"`
+	To    string       `json:"to"` // where it lies now, or its summary
+	Why   string       `json:"why"`
 }
 
-// plannedSkill is what is to be done to a skill: its place, or its text, before and after.
+// plannedSkill is what is to be done to the skill called id: its place, or its text, before
+// and after.
 type plannedSkill struct {
-	kind, name, before, after string
-	change                    SkillChange
+	kind, id, before, after string
+	change                  SkillChange
 }
 
 // skills plans what is done to skills.
@@ -55,7 +60,7 @@ func (n *night) skills(ctx context.Context) error {
 	if lib == nil {
 		return nil
 	}
-	all, err := lib.List()
+	all, err := lib.All()
 	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
@@ -86,7 +91,7 @@ func (n *night) retire(ctx context.Context, all []skill.Skill) error {
 	}
 	most := retireMost
 	for _, s := range all {
-		if used[s.Name] || n.chores.done(retire, s.Name, n.now.Add(-unused)) || most == 0 {
+		if used[s.ID()] || n.chores.done(retire, s.ID(), n.now.Add(-unused)) || most == 0 {
 			continue
 		}
 		to, err := n.d.cfg.Skills.Archive(s.Place())
@@ -94,14 +99,14 @@ func (n *night) retire(ctx context.Context, all []skill.Skill) error {
 			return err
 		}
 		most--
-		n.chores.skills = append(n.chores.skills, plannedSkill{retire, s.Name, s.Place(), to,
-			SkillChange{Name: s.Name, Kind: retire, To: "data/skills/" + to, Why: "nobody used it for 90 days"}})
+		n.chores.skills = append(n.chores.skills, plannedSkill{retire, s.ID(), s.Place(), to,
+			SkillChange{Scope: s.Label.Readers, Name: s.Name, Kind: retire, To: "data/skills/" + to, Why: "nobody used it for 90 days"}})
 	}
 	return nil
 }
 
 // usedSkills finds out which skills a message called for or the model read, of late, and
-// which a task speaks of. enough tells whether people wrote often enough, for long
+// which a task speaks of, by id. enough tells whether people wrote often enough, for long
 // enough, that it can be known.
 func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[string]bool, enough bool, err error) {
 	since := n.now.Add(-unused)
@@ -113,33 +118,33 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		return nil, false, nil
 	}
 	used = map[string]bool{}
-	look := func(text, calls string) {
-		for _, s := range skill.Match(all, text, len(all)) {
-			used[s.Name] = true
+	look := func(room, sender, text, calls string) {
+		visible := callable(all, room, sender)
+		for _, s := range skill.Match(visible, text, len(visible)) {
+			used[s.ID()] = true
 		}
 		for _, s := range all {
 			if names(calls, "skills/"+s.Place()) || names(text, "skills/"+s.Place()) {
-				used[s.Name] = true
+				used[s.ID()] = true
 			}
 		}
 	}
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT text, calls, at, sender <> '' FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
+	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT room, sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
 	if err != nil {
 		return nil, false, err
 	}
 	defer rows.Close()
 	days := map[int64]bool{}
 	for rows.Next() {
-		var text, calls string
+		var talk, sender, text, calls string
 		var at int64
-		var person bool
-		if err := rows.Scan(&text, &calls, &at, &person); err != nil {
+		if err := rows.Scan(&talk, &sender, &text, &calls, &at); err != nil {
 			return nil, false, err
 		}
-		if person {
+		if sender != "" {
 			days[at/(24*time.Hour).Milliseconds()] = true
 		}
-		look(text, calls)
+		look(history.Talk(talk).Room(), sender, text, calls)
 	}
 	if err := rows.Err(); err != nil || n.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
@@ -155,14 +160,23 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		}
 		for _, t := range open {
 			if text := t.Content + "\n" + t.Prompt; t.Status == task.Active || t.Status == task.Paused {
-				look(text, "")
-				for _, s := range all {
-					used[s.Name] = used[s.Name] || names(text, s.Name)
+				look(room, t.User, text, "")
+				for _, s := range callable(all, room, t.User) {
+					used[s.ID()] = used[s.ID()] || names(text, s.Name)
 				}
 			}
 		}
 	}
 	return used, len(days) >= daysInUse, nil
+}
+
+// callable are the skills that words of sender in room can call for, if the room is a direct
+// chat or not.
+func callable(all []skill.Skill, room, sender string) []skill.Skill {
+	group, direct := trust.Place{Room: room}, trust.Place{Room: room, Person: sender, Private: true}
+	return slices.DeleteFunc(slices.Clone(all), func(s skill.Skill) bool {
+		return !group.MayRead(s.Label.Readers) && !direct.MayRead(s.Label.Readers)
+	})
 }
 
 // names reports whether name stands in text by itself.
@@ -182,12 +196,13 @@ func names(text, name string) bool {
 	}
 }
 
-// twins proposes skills that seem to be about the same; nothing is done about them.
+// twins proposes skills of the same readers that seem to be about the same; nothing is done
+// about them.
 func (n *night) twins(all []skill.Skill) {
 	numbers := namer{numbers: map[string]int32{}}
 	said := make([]signature, len(all))
 	for i, s := range all {
-		body, err := n.d.cfg.Skills.Body(s.Name)
+		body, err := n.d.cfg.Skills.Body(s.ID())
 		if err != nil {
 			continue
 		}
@@ -198,30 +213,48 @@ func (n *night) twins(all []skill.Skill) {
 	}
 	for i := range all {
 		for j := range i {
-			if len(said[i].stems) == 0 || len(said[j].stems) == 0 || share(said[i].stems, said[j].stems) < alikeSkills || n.leaves(all[i].Name) || n.leaves(all[j].Name) {
+			if all[i].Label.Readers != all[j].Label.Readers || len(said[i].stems) == 0 || len(said[j].stems) == 0 || share(said[i].stems, said[j].stems) < alikeSkills || n.leaves(all[i].ID()) || n.leaves(all[j].ID()) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(memory.Shared, "skill", "skills/"+a.Name, "skills/"+b.Name, fmt.Sprintf("Two skills seem to be about the same: %s and %s. One of the two may be enough.", a.Path, b.Path))
+			n.propose(a.Label.Readers, "skill", "skills/"+a.ID(), "skills/"+b.ID(), fmt.Sprintf("Two skills seem to be about the same: %s and %s. One of the two may be enough.", a.Path, b.Path))
 		}
 	}
 }
 
 // leaves reports whether the plan puts the skill away.
-func (n *night) leaves(name string) bool {
-	return slices.ContainsFunc(n.chores.skills, func(p plannedSkill) bool { return p.name == name })
+func (n *night) leaves(id string) bool {
+	return slices.ContainsFunc(n.chores.skills, func(p plannedSkill) bool { return p.id == id })
 }
 
 // condense asks a model for shorter summaries where they are long, and plans those that
-// say nothing new and leave no name, number or "not" out.
+// say nothing new and leave no name, number or "not" out. Skills of different readers do not
+// come into one request.
 func (n *night) condense(ctx context.Context, all []skill.Skill) error {
 	long := slices.DeleteFunc(slices.Clone(all), func(s skill.Skill) bool {
-		return utf8.RuneCountInString(s.Summary) <= longSummary || n.leaves(s.Name) || n.chores.done(condense, s.Name, n.now.Add(-unused)) || n.chores.told[[2]string{"condense " + s.Name, ""}]
+		return utf8.RuneCountInString(s.Summary) <= longSummary || n.leaves(s.ID()) || n.chores.done(condense, s.ID(), n.now.Add(-unused)) || n.chores.told[[2]string{"condense " + s.ID(), ""}]
 	})
 	long = long[:min(len(long), condenseMost)]
-	if len(long) == 0 || n.d.cfg.Ask == nil || n.silent {
+	if n.d.cfg.Ask == nil || n.silent {
 		return ctx.Err()
 	}
+	slices.SortStableFunc(long, func(a, b skill.Skill) int { return cmp.Compare(a.Label.Readers, b.Label.Readers) })
+	for len(long) > 0 {
+		rest := slices.IndexFunc(long, func(s skill.Skill) bool { return s.Label.Readers != long[0].Label.Readers })
+		if rest < 0 {
+			rest = len(long)
+		}
+		if more, err := n.condenseSome(ctx, long[:rest]); err != nil || !more {
+			return err
+		}
+		long = long[rest:]
+	}
+	return ctx.Err()
+}
+
+// condenseSome does it for skills of the same readers. more tells whether the model may be
+// asked about others.
+func (n *night) condenseSome(ctx context.Context, long []skill.Skill) (more bool, err error) {
 	nonce := strings.ToLower(rand.Text()[:8])
 	var content strings.Builder
 	for _, s := range long {
@@ -230,14 +263,14 @@ func (n *night) condense(ctx context.Context, all []skill.Skill) error {
 	prompt := strings.NewReplacer("{content}", strings.TrimRight(content.String(), "\n"), "{nonce}", nonce, "{count}", strconv.Itoa(longSummary)).Replace(n.d.template(skillFile))
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the skills wait for the next dream", why)
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	answer, err := n.put(ctx, prompt)
 	if err != nil {
 		if ctx.Err() == nil {
 			n.note("the model did not answer about skills, so they stay as they are: %v", err)
 		}
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	said, err := readSummaries(answer)
 	if err != nil {
@@ -247,13 +280,13 @@ func (n *night) condense(ctx context.Context, all []skill.Skill) error {
 	for _, s := range long {
 		if !n.condenseOne(s, said[s.Name]) {
 			refused++
-			n.chores.proposals = append(n.chores.proposals, Proposal{what: "asked", item: "condense " + s.Name}) // not to be asked again
+			n.chores.proposals = append(n.chores.proposals, Proposal{what: "asked", item: "condense " + s.ID()}) // not to be asked again
 		}
 	}
 	if refused > 0 && err == nil {
 		n.note("%d skills keep their summary: the shorter one does not say the same", refused)
 	}
-	return nil
+	return true, nil
 }
 
 func (n *night) condenseOne(s skill.Skill, summary string) bool {
@@ -264,13 +297,13 @@ func (n *night) condenseOne(s skill.Skill, summary string) bool {
 		slices.ContainsFunc(is.stems, func(x int32) bool { return !has(was.stems, x) }) {
 		return false
 	}
-	old, text, err := n.d.cfg.Skills.Shortened(s.Name, summary)
+	old, text, err := n.d.cfg.Skills.Shortened(s.ID(), summary)
 	if err != nil {
-		n.d.cfg.Log.Info("a skill keeps its summary", "skill", s.Name, "why", err)
+		n.d.cfg.Log.Info("a skill keeps its summary", "skill", s.ID(), "why", err)
 		return false
 	}
-	n.chores.skills = append(n.chores.skills, plannedSkill{condense, s.Name, string(old), string(text),
-		SkillChange{Name: s.Name, Kind: condense, To: summary, Why: "its summary was long"}})
+	n.chores.skills = append(n.chores.skills, plannedSkill{condense, s.ID(), string(old), string(text),
+		SkillChange{Scope: s.Label.Readers, Name: s.Name, Kind: condense, To: summary, Why: "its summary was long"}})
 	return true
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"reverie/internal/memory"
 	"reverie/internal/skill"
 )
 
@@ -102,7 +103,7 @@ func TestSkills(t *testing.T) {
 	if diff := cmp.Diff([]string{"retire dusty", "retire folder", "condense plants"}, got); diff != "" {
 		t.Error(diff)
 	}
-	all, err := c.d.cfg.Skills.List()
+	all, err := c.d.cfg.Skills.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,5 +249,66 @@ func TestSkillsMeanwhile(t *testing.T) {
 	got := tree(t, dir, true)
 	if !strings.Contains(got, `dusty.md "Mine\n"`) || !strings.Contains(got, ".archive/dusty.md") || !strings.Contains(got, "folder/SKILL.md") || strings.Contains(got, ".archive/folder") {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestSkillsOfOthers: skills of different readers are not compared, not asked about together,
+// and not told to others.
+func TestSkillsOfOthers(t *testing.T) {
+	c, dir := newSkills(t)
+	at := c.now.AddDate(0, 0, -200)
+	write := func(place, text string) {
+		path := filepath.Join(dir, place)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ann, eve, room = "users/@ann=3ax", "users/@eve=3ax", "rooms/!group"
+	for folder, canary := range map[string]string{ann: "ANN", eve: "EVE", room: "ROOM"} {
+		write(folder+"/plants.md", "---\nintegrity: user\nwritten_by: \"@x:x\"\ntriggers: hello\n---\n"+longLine+" "+canary+"\n\nIn the morning.\n")
+		write(folder+"/tea.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. ("+folder+")\n")
+	}
+	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
+	c.answer = `[{"skill": "plants", "summary": "How to water the plants in the office, on the balcony and in the hall without drowning any ANN"}]`
+	before := tree(t, dir, true)
+	r := c.dream(Options{Phases: []Phase{Skills}})
+	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text, ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
+		t.Errorf("%+v", r.Proposals)
+	}
+	canaries := 0
+	for _, asked := range c.asked {
+		n := strings.Count(asked, "ANN") + strings.Count(asked, "EVE") + strings.Count(asked, "ROOM")
+		canaries += n
+		if n > 1 || n == 1 && strings.Count(asked, "plants: ") != 1 {
+			t.Errorf("asked together: %s", asked)
+		}
+	}
+	if canaries == 0 {
+		t.Errorf("%d questions, none about what people have", len(c.asked))
+	}
+	for _, s := range r.Skills {
+		if s.Kind == condense && s.Scope != "private:@ann:x" {
+			t.Errorf("%+v", s)
+		}
+	}
+	say := func(text string, args ...string) string { return text + " " + strings.Join(args, " ") }
+	told := r.Digest(say, func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private("@eve:x") })
+	if strings.Contains(told, "ANN") || strings.Contains(told, "tea-2") {
+		t.Errorf("%s", told)
+	}
+	if got := tree(t, dir, true); !strings.Contains(got, ann+`/plants.md "---\nintegrity: user\nwritten_by: \"@x:x\"\ntriggers: hello\ndescription: \"How to`) {
+		t.Errorf("%s", got)
+	}
+	if _, err := c.d.Undo(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, tree(t, dir, false)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -204,7 +204,7 @@ func (c *Client) onVote(ctx context.Context, evt *event.Event) {
 	}
 	b.changes = append(b.changes, change{Inbound: session.Inbound{
 		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
-		Text: answer, Private: room.private(), At: time.UnixMilli(evt.Timestamp), Change: session.Voted, Target: target,
+		Text: answer, Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.Voted, Target: target,
 	}})
 }
 

@@ -103,10 +103,10 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
 		b.past = append(b.past, session.Inbound{
-			ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(), At: time.UnixMilli(evt.Timestamp),
+			ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp),
 		})
 	}
-	if !o.pass && o.odd == "" && !room.private() {
+	if !o.pass && o.odd == "" && !room.private(evt.Sender.String()) {
 		return refused
 	}
 	if device == nil {

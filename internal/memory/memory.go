@@ -198,7 +198,7 @@ func (s *Store) onDisk() []Scope {
 			continue
 		}
 		for _, name := range names {
-			id, ok := unescape(strings.TrimSuffix(path.Base(name), ".txt"))
+			id, ok := store.FileNameID(strings.TrimSuffix(path.Base(name), ".txt"))
 			scope := folder.of(id)
 			if ok && id != "" && s.File(scope) == "memories/"+name {
 				scopes = append(scopes, scope)
@@ -232,10 +232,10 @@ func (s *Store) File(scope Scope) string {
 		if user == s.owner {
 			return ownersFile
 		}
-		return "memories/users/" + escape(user) + ".txt"
+		return "memories/users/" + store.FileName(user) + ".txt"
 	}
 	if room := scope.Room(); room != "" {
-		return "memories/rooms/" + escape(room) + ".txt"
+		return "memories/rooms/" + store.FileName(room) + ".txt"
 	}
 	return ""
 }

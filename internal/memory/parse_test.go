@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -118,54 +117,4 @@ func TestAppendProperties(t *testing.T) {
 			t.Fatalf("%q became %q", before, after)
 		}
 	})
-}
-
-func TestEscapeProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		id := rapid.OneOf(rapid.String(), rapid.StringMatching(`[@!][A-Za-z0-9._=/+-]{1,100}:[a-z.]{1,60}`)).Draw(t, "id")
-		if id == "" {
-			return
-		}
-		name := escape(id)
-		if name != strings.ToLower(name) || strings.ContainsAny(name, "/\\: ") || strings.HasPrefix(name, ".") || !utf8.ValidString(name) {
-			t.Fatalf("escape(%q) = %q", id, name)
-		}
-		if len(name) > maxName {
-			t.Fatalf("%d bytes", len(name))
-		}
-		if got, ok := unescape(name); ok == strings.Contains(name, "~") || ok && got != id {
-			t.Fatalf("%q came back as %q, %v", id, got, ok)
-		}
-	})
-}
-
-func TestEscape(t *testing.T) {
-	for id, want := range map[string]string{
-		"@me:example.org": "@me=3aexample.org",
-		"!AbC":            "!=41b=43",
-		"..":              "=2e.",
-		".hidden":         "=2ehidden",
-		"../../etc":       "=2e.=2f..=2fetc",
-		"a=b~c":           "a=3db=7ec",
-		"ä\x00\xff":       "=c3=a4=00=ff",
-	} {
-		if got := escape(id); got != want {
-			t.Errorf("escape(%q) = %q, want %q", id, got, want)
-		}
-	}
-}
-
-func TestEscapeTellsLongIdsApart(t *testing.T) {
-	seen := map[string]string{}
-	for i := range 100 {
-		id := fmt.Sprintf("!%s%d:example.org", strings.Repeat("Ä", 200), i)
-		name := escape(id)
-		if other, ok := seen[name]; ok {
-			t.Fatalf("%q and %q share %q", id, other, name)
-		}
-		if len(name) > maxName || strings.Contains(name, "=~") {
-			t.Errorf("name %q", name)
-		}
-		seen[name] = id
-	}
 }

@@ -8,7 +8,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/skill"
-	"reverie/internal/trust"
 )
 
 // Limits on the skills whose text is in the prompt.
@@ -87,7 +86,7 @@ func (q *question) matches(skills []skill.Skill, id int64, text string) []skill.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.matches[string(q.turn.Talk)]
-	if c == nil || len(c.skills) != len(skills) || &c.skills[0] != &skills[0] || len(c.found) > maxMatched {
+	if c == nil || !sameSkills(c.skills, skills) || len(c.found) > maxMatched {
 		c = &matchCache{skills: skills, found: map[int64][]skill.Skill{}}
 		a.matches[string(q.turn.Talk)] = c
 	}
@@ -120,10 +119,10 @@ func (q *question) findInUse() (inUse, error) {
 	if err != nil {
 		return inUse{}, err
 	}
-	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file", integrity: trust.Owner}}
+	u := inUse{texts: content{source: "active skills", rest: "read the others with read_file"}}
 	left := activeChars
 	for _, s := range all {
-		body, err := q.a.cfg.Skills.Body(s.skill.Name)
+		body, err := q.a.cfg.Skills.Body(s.skill.ID())
 		if err != nil { // it went a moment ago
 			continue
 		}
@@ -135,7 +134,7 @@ func (q *question) findInUse() (inUse, error) {
 		}
 		left -= size
 		u.texts.lines, u.texts.names = append(u.texts.lines, text), append(u.texts.names, s.skill.Name)
-		u.texts.in = append(u.texts.in, s.saying(body))
+		u.texts.in, u.texts.from = append(u.texts.in, s.saying(body)), append(u.texts.from, s.skill.Label.Integrity)
 	}
 	return u, nil
 }
@@ -167,9 +166,9 @@ func gatherSkillHints(_ context.Context, q *question) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lines []string
+	hints := content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it."}
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
-		lines = append(lines, tocLine(s))
+		hints.lines, hints.from = append(hints.lines, tocLine(s)), append(hints.from, s.Label.Integrity)
 	}
-	return q.saidAs(content{source: "skill hints", lead: "These fit what was said; read one with read_file if you need it.", lines: lines, integrity: trust.Owner}, string(q.turn.Talk))
+	return q.saidAs(hints, string(q.turn.Talk))
 }

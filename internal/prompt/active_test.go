@@ -153,7 +153,7 @@ func TestSkillThatGoes(t *testing.T) {
 	w.says("alpha")
 	turn := w.turn()
 	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
-	skills, err := w.skills.List()
+	skills, err := w.skills.All()
 	w.must(err)
 	if got := q.matches(skills, 1, "alpha"); len(got) != 1 {
 		t.Fatalf("%d skills match", len(got))
@@ -332,7 +332,7 @@ func TestMatchesAreKept(t *testing.T) {
 	for i := range int64(3 * maxMatched) {
 		turn.History = append(turn.History, history.Message{ID: i + 1, Role: llm.User, Text: "alpha"})
 		q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
-		skills, err := w.skills.List()
+		skills, err := w.skills.All()
 		w.must(err)
 		if len(q.matches(skills, i+1, "alpha")) != 1 || i < 10 && len(q.matches(skills, i+1, "")) != 1 {
 			t.Fatal("no match, or found anew")
@@ -342,7 +342,7 @@ func TestMatchesAreKept(t *testing.T) {
 		}
 	}
 	w.skillFile("a", "beta", 0, "A")
-	skills, err := w.skills.List()
+	skills, err := w.skills.All()
 	w.must(err)
 	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
 	if got := q.matches(skills, 3*maxMatched, "alpha"); len(got) != 0 {
@@ -353,7 +353,7 @@ func TestMatchesAreKept(t *testing.T) {
 func TestSkillAtPath(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "A")
-	skills, err := w.skills.List()
+	skills, err := w.skills.All()
 	w.must(err)
 	for path, want := range map[string]bool{"data/skills/a.md": true, "skills/a.md": true, "./skills/a.md": true, "./data/skills/a.md": true, "": false, "a.md": false, "skills/b.md": false} {
 		if s, ok := skillAt(skills, path); ok != want || ok && s.Name != "a" {

@@ -28,6 +28,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // Config is what an Assembler works with. Dir and the stores must be set; the
@@ -69,7 +70,7 @@ type Assembler struct {
 	mu       sync.Mutex             // for what is below
 	rooms    map[history.Talk]*room // by conversation
 	base     baseCache
-	skills   skillCache
+	skills   map[trust.Readers]skillCache
 	memories map[string]*memoryCache // by scopes
 	tasks    map[string]*taskCache   // by room
 	texts    map[string]*content     // of what is one text, by where it comes from
@@ -90,6 +91,7 @@ type room struct {
 	nonceFor int64
 	last     []llm.Message       // the last request
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
+	goodFor  trust.Readers       // who may read what is in good
 	sent     []sentMessage       // parallel to the part of the history that was sent last
 	rendered map[string]rendered // by section
 	held     heldTemplate
@@ -131,7 +133,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
-		texts: map[string]*content{}, matches: map[string]*matchCache{}, users: map[string]userTemplate{},
+		texts: map[string]*content{}, matches: map[string]*matchCache{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"reverie/internal/memory"
-	"reverie/internal/trust"
 )
 
 // longest is the most characters of one remembered line that a prompt carries.
@@ -54,7 +53,7 @@ func (a *Assembler) memoryFiles(scopes []memory.Scope) string {
 // memoryContent shows set, which is entries or some of them. The others still are
 // what the source says: one that is shown no more is not gone.
 func memoryContent(entries, set []memory.Entry, files string) *content {
-	c := content{source: "memories", rest: "older ones stand in " + files, integrity: trust.User}
+	c := content{source: "memories", rest: "older ones stand in " + files}
 	after := map[memory.Scope]int{} // entries that follow in the same scope
 	for _, e := range set {
 		after[e.Scope]++
@@ -67,7 +66,7 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 			continue
 		}
 		seen[line] = true
-		c.lines = append(c.lines, line)
+		c.lines, c.from = append(c.lines, line), append(c.from, e.Integrity)
 		c.ranks = append(c.ranks, after[e.Scope])
 	}
 	if len(set) < len(entries) {
@@ -85,12 +84,3 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 }
 
 func (c *content) holds(id uint64) bool { _, ok := c.has[id]; return ok }
-
-// entriesIntegrity is the least trusted hand among those of entries.
-func entriesIntegrity(entries []memory.Entry) trust.Integrity {
-	least := trust.Owner
-	for _, e := range entries {
-		least = min(least, e.Integrity)
-	}
-	return least
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/skill"
 	"reverie/internal/trust"
 )
 
@@ -71,7 +72,9 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 		if err != nil {
 			continue // absent
 		}
-		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") })
+		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+			return strings.HasPrefix(e.Name(), ".") || dir == "skills" && skill.Readers(e.Name()) == trust.Nobody
+		})
 		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, len(entries)))
 	}
 	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}, "") // numbers, no names

@@ -11,7 +11,6 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
-	"reverie/internal/trust"
 )
 
 // recallLimits are what the search for one message may bring, by tier.
@@ -128,11 +127,11 @@ func (v *recalled) inOrder(hits []memory.Hit) *content {
 	slices.SortStableFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(kindRank(hits[i]), kindRank(hits[j])), saidAt(hits[i]).Compare(saidAt(hits[j])))
 	})
-	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts.", integrity: trust.User}
+	c := content{source: "recalled", lead: "It may be old or beside the point; what the person says now counts."}
 	for _, i := range order {
 		h := hits[i]
 		c.lines, c.ranks = append(c.lines, v.line(h, said)), append(c.ranks, i)
-		c.facts, c.in = append(c.facts, factOf(h)), append(c.in, v.in(h))
+		c.facts, c.in, c.from = append(c.facts, factOf(h)), append(c.in, v.in(h)), append(c.from, h.Integrity())
 		marks(said, h)
 	}
 	return newContent(c)
@@ -219,13 +218,4 @@ func (r *request) unsaid(e *epoch, c *content, above []string) *content {
 		return nil
 	}
 	return c.only(keep)
-}
-
-// hitsIntegrity is the least trusted hand among those of hits.
-func hitsIntegrity(hits []memory.Hit) trust.Integrity {
-	least := trust.Owner
-	for _, h := range hits {
-		least = min(least, h.Integrity())
-	}
-	return least
 }

@@ -62,8 +62,10 @@ type looked struct {
 	folders *folders
 }
 
+func (r *request) skills() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.place()) }
+
 func (r *request) look(ctx context.Context) *looked {
-	l := &looked{skills: sync.OnceValues(r.a.cfg.Skills.List), folders: &folders{dir: r.a.cfg.Dir}, course: r.course.clone()} // a contributor may be late, and look at it then
+	l := &looked{skills: sync.OnceValues(r.skills), folders: &folders{dir: r.a.cfg.Dir}, course: r.course.clone()} // a contributor may be late, and look at it then
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
@@ -192,6 +194,10 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 // standIn keeps what the contributors said, and lets it stand in for those that
 // failed and declare that it may.
 func (r *request) standIn(replies []reply, sources []int) []reply {
+	if now := r.turn.place().Readers(); r.room.goodFor != now {
+		r.room.goodFor = now
+		clear(r.room.good)
+	}
 	for _, at := range sources {
 		got := &replies[at]
 		if !r.a.contributors[at].stale {

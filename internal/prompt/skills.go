@@ -5,14 +5,16 @@ import (
 	"slices"
 
 	"reverie/internal/skill"
-	"reverie/internal/trust"
 )
 
-// skillCache holds the table of contents of the skills that were there last.
+// skillCache holds the table of contents of the skills that some readers had last.
 type skillCache struct {
 	skills  []skill.Skill
 	content *content
 }
+
+// maxSkillCaches is how many skillCaches there may be.
+const maxSkillCaches = 100
 
 // gatherSkills gathers the skills' table of contents. Its first line stands even
 // when there are none.
@@ -24,15 +26,19 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := &a.skills
+	c := a.skills[q.turn.place().Readers()]
 	if c.content != nil && sameSkills(c.skills, skills) {
 		return c.content, nil
 	}
-	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills", integrity: trust.Owner}
+	toc := content{source: "skills", lead: "Load a skill with read_file when relevant to the current task.", rest: "the others stand in data/skills"}
 	for _, s := range skills {
-		toc.lines = append(toc.lines, tocLine(s))
+		toc.lines, toc.from = append(toc.lines, tocLine(s)), append(toc.from, s.Label.Integrity)
 	}
-	c.skills, c.content = skills, newContent(toc)
+	if len(a.skills) >= maxSkillCaches {
+		clear(a.skills)
+	}
+	c = skillCache{skills, newContent(toc)}
+	a.skills[q.turn.place().Readers()] = c
 	return c.content, nil
 }
 

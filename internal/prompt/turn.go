@@ -53,6 +53,11 @@ type Origins struct {
 	Reread  trust.Integrity
 }
 
+// place is where the answer is read.
+func (t *Turn) place() trust.Place {
+	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
+}
+
 // Prompt is one request to a model, ready to be committed and sent.
 type Prompt struct {
 	Layout  Layout

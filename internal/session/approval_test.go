@@ -63,7 +63,7 @@ func (w *world) left(t *testing.T, room string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	skills, err := skill.Open(filepath.Join(w.dir, "skills")).List()
+	skills, err := skill.Open(filepath.Join(w.dir, "skills")).All()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func commands() []command {
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
 		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
 		{"model", "which language model answers here; a name chooses one, `default` leaves it to my configuration", (*Session).model},
-		{"skills", "the skills I have, a line each", (*Session).skills},
+		{"skills", "the skills I have here, a line each; `share NAME`: everybody may use that one", (*Session).skills},
 		{"config", "the settings of this room; `NAME VALUE` changes one, `NAME default` sets it back", (*Session).config},
 		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
 		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
@@ -53,7 +53,7 @@ func commands() []command {
 }
 
 // wordless are the commands that take no words after them.
-var wordless = []string{"help", "retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami", "skills"}
+var wordless = []string{"help", "retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami"}
 
 // CommandInfo is a command as others are told of it.
 type CommandInfo struct {

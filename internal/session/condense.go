@@ -11,6 +11,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
+	"reverie/internal/skill"
 	"reverie/internal/tool"
 )
 
@@ -34,13 +35,24 @@ var condensers = []condenser{
 	{"memories", "merge_memories", true, (*Session).heaviest, "The memories that you see here take %d characters, and a prompt has room for %d of them. " +
 		"Call merge_memories without arguments first: it lists them with their ids. Then put together, a few at a time, those that say the same or " +
 		"belong to the same person or thing, until there are clearly fewer characters. Say each fact once, in few words; keep every number, date, name, address, code and quotation."},
-	{"skills", "tidy_skills", true, ofAll, "The list of skills takes %d characters, and a prompt has room for %d of them. " +
+	{"skills", "tidy_skills", true, (*Session).ownSkills, "The list of skills takes %d characters, and a prompt has room for %d of them. " +
 		"Call tidy_skills without arguments first: it shows the list. Then give the longest summaries a shorter wording that still says when to use the skill, and make small skills that belong together parts of one."},
 }
 
 func (s *Session) ofRoom(context.Context, Inbound) (string, bool, error) { return s.room, true, nil }
 
-func ofAll(*Session, context.Context, Inbound) (string, bool, error) { return "", true, nil }
+// ownSkills is whose skills here are tidied up for the sender of in: only their own are.
+func (s *Session) ownSkills(_ context.Context, in Inbound) (string, bool, error) {
+	if s.cfg.Skills == nil {
+		return "", false, nil
+	}
+	at := s.place(in)
+	all, err := s.cfg.Skills.List(at)
+	if err != nil {
+		return "", false, err
+	}
+	return in.Sender + " " + string(at.Readers()), slices.ContainsFunc(all, func(k skill.Skill) bool { return k.OwnedAt(at) }), nil
+}
 
 // heaviest is that of the scopes of in whose memories are the longest. With an index
 // a prompt shows some of them only, and others would take the place of those put together.

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/trust"
 )
 
 // tidier is a model that does what it is asked to: it lists, and acts on the list.
@@ -228,7 +229,7 @@ func TestCondenseSkills(t *testing.T) {
 	w := newWorld(t, dir)
 	skills := skill.Open(filepath.Join(dir, "skills"))
 	for i := range 30 {
-		if _, _, err := skills.Add(fmt.Sprintf("skill-%d", i), fmt.Sprintf("How to do the %d. thing %s", i, strings.Repeat("very ", 10)), fmt.Sprintf("Step %d.", i)); err != nil {
+		if _, _, err := skills.Add(trust.Place{Room: "!dm", Person: owner, Private: true}, trust.Owner, fmt.Sprintf("skill-%d", i), fmt.Sprintf("How to do the %d. thing %s", i, strings.Repeat("very ", 10)), fmt.Sprintf("Step %d.", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -241,11 +242,11 @@ func TestCondenseSkills(t *testing.T) {
 	if got := *m.seen.Load(); strings.Count(got, "How to do the ") != 30 {
 		t.Errorf("the list: %s", got)
 	}
-	all, err := skills.List()
+	all, err := skills.All()
 	if err != nil || len(all) != 29 || all[1].Summary != "The 1. thing" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "skills", "skill-3.md"))
+	b, err := os.ReadFile(filepath.Join(dir, "skills", skill.Folder(trust.Person(owner)), "skill-3.md"))
 	if err != nil || !strings.Contains(string(b), "Step 3.") || !strings.Contains(string(b), "Step 2.") {
 		t.Errorf("%s, %v", b, err)
 	}
@@ -253,6 +254,6 @@ func TestCondenseSkills(t *testing.T) {
 	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "hi", At: time.Now()})
 	time.Sleep(200 * time.Millisecond) // time for one too many to be asked
 	if got := len(w.script.asked()); got != n+1 {
-		t.Errorf("asked %d times more: everybody's skills are asked about once a day", got-n)
+		t.Errorf("asked %d times more: nobody is asked about skills in a room that has none of its own", got-n)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/trust"
 )
 
 // hears has somebody say something in a room, and returns what is answered.
@@ -169,14 +170,14 @@ func TestSkillsCommand(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	lib := skill.Open(filepath.Join(w.dir, "skills"))
-	w.cfg.Skills = lib.List
+	w.cfg.Skills = lib
 	if got := w.say(t, "$2", "!skills").Text; !strings.Contains(got, "I have no skills yet") {
 		t.Errorf("got %q", got)
 	}
-	if _, _, err := lib.Add("weekly-report", "How to write the weekly report", "1. Ask for the week."); err != nil {
+	if _, _, err := lib.Add(trust.Place{Room: "!dm", Person: owner, Private: true}, trust.Owner, "weekly-report", "How to write the weekly report", "1. Ask for the week."); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.say(t, "$3", "!skills").Text; !strings.Contains(got, "- `weekly-report`: How to write the weekly report") {
+	if got := w.say(t, "$3", "!skills").Text; !strings.Contains(got, "- `weekly-report`: How to write the weekly report (yours alone)") {
 		t.Errorf("got %q", got)
 	}
 }

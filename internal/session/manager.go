@@ -59,8 +59,8 @@ type Config struct {
 	People func(ctx context.Context, room string) (int, error)
 	// Messages are what is said without a model, in the language of each room; nil = in English.
 	Messages *Messages
-	// Skills lists the skills for !skills; nil = there are none.
-	Skills func() ([]skill.Skill, error)
+	// Skills are what !skills lists and shares; nil = there are none.
+	Skills *skill.Library
 	// DirectWith is the person with whom a room is private right now; "" = it is not. nil = it
 	// is as it was when somebody last wrote in it.
 	DirectWith func(ctx context.Context, room string) (person string, err error)

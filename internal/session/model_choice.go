@@ -105,26 +105,3 @@ func (s *Session) tellModel(ctx context.Context) (string, error) {
 	}
 	return b.String() + "- " + s.text(ctx, "model.default"), nil
 }
-
-// skills is the command !skills: what there is, a line each.
-func (s *Session) skills(ctx context.Context, _ Inbound, _ string) (string, error) {
-	if s.cfg.Skills == nil {
-		return s.text(ctx, "skills.none"), nil
-	}
-	all, err := s.cfg.Skills()
-	if err != nil {
-		return "", err
-	}
-	if len(all) == 0 {
-		return s.text(ctx, "skills.none"), nil
-	}
-	var b strings.Builder
-	b.WriteString(s.text(ctx, "skills.head") + "\n\n")
-	for _, k := range all[:min(len(all), mostListed)] {
-		fmt.Fprintf(&b, "- `%s`: %s\n", k.Name, oneLine(k.Summary, 150))
-	}
-	if more := len(all) - mostListed; more > 0 {
-		b.WriteString("- " + s.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
-	}
-	return strings.TrimSpace(b.String()), nil
-}

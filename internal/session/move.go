@@ -10,7 +10,7 @@ import (
 )
 
 // Move gives the room to what belongs to the room from: the conversation, the
-// tasks, the goals, the mode, the settings and what is remembered there. It can be repeated. Lines of memory are
+// tasks, the goals, the skills, the mode, the settings and what is remembered there. It can be repeated. Lines of memory are
 // copied, and stay in the old room's file too: people may have notes in it.
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
@@ -24,6 +24,9 @@ func (m *Manager) Move(ctx context.Context, from, to string) error {
 	}
 	if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from); err != nil {
 		failed = append(failed, fmt.Errorf("session: move room: %w", err))
+	}
+	if m.cfg.Skills != nil {
+		failed = append(failed, m.cfg.Skills.Move(from, to))
 	}
 	entries, err := m.cfg.Memory.Entries(ctx, memory.Room(from))
 	failed = append(failed, err)

@@ -130,7 +130,7 @@ func newWorldOf(t *testing.T, dir string, backend memory.Backend, window int, an
 		t.Fatal(err)
 	}
 	w.Manager = New(Config{DB: db, Models: models, Prompt: assembler, Tools: tools, History: past, Memory: mem, Tasks: tasks,
-		Transport: w.room, Owners: []string{owner}, Location: time.UTC, MaxRound: 4, Grace: 100 * time.Millisecond})
+		Transport: w.room, Owners: []string{owner}, Location: time.UTC, Skills: skills, MaxRound: 4, Grace: 100 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = w.Run(ctx) }()

@@ -7,101 +7,153 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
+// MostOwn is how many skills may lie in the folder of one person or room.
+const MostOwn = 30
+
 // Add writes the skill name: summary as its first line, then documentation, and
-// returns once it is safely on disk. A skill that is there already is replaced,
-// and its earlier version kept beside it as .NAME.md.1, .2 and so on. The errors
-// say what to change about the arguments.
-func (l *Library) Add(name, summary, documentation string) (s Skill, replaced bool, err error) {
-	name = strings.TrimSpace(name)
-	if !nameForm.MatchString(name) {
-		return Skill{}, false, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", beginning with a letter or digit, for example "water-plants"`, name)
+// returns once it is safely on disk. It lies in the folder of those who read at the place, and
+// is made of words of that integrity. A skill of that name which the same person had written
+// there is replaced, and its earlier version kept beside it as .NAME.md.1, .2 and so on. A
+// skill of others is never replaced. The errors say what to change about the arguments.
+func (l *Library) Add(at trust.Place, integrity trust.Integrity, name, summary, documentation string) (s Skill, replaced bool, err error) {
+	name, body, err := checked(name, summary, documentation)
+	if err != nil {
+		return Skill{}, false, err
 	}
-	if !utf8.ValidString(summary) || !utf8.ValidString(documentation) {
-		return Skill{}, false, errors.New("the skill is not valid UTF-8 text: send plain text")
-	}
-	summary = strings.TrimLeft(tidy(summary), "# ")
-	if summary == "" || summary == "---" {
-		return Skill{}, false, errors.New(`summary is missing: say in one line what the skill is for, for example "How to water the plants"`)
-	}
-	if n := utf8.RuneCountInString(summary); n > maxSummary {
-		return Skill{}, false, fmt.Errorf("summary is %d characters long and at most %d are allowed: put the rest into documentation", n, maxSummary)
-	}
-	documentation = strings.Trim(strings.ReplaceAll(documentation, "\r\n", "\n"), "\n")
-	if strings.TrimSpace(documentation) == "" {
-		return Skill{}, false, errors.New("documentation is missing: write down, step by step, what there is to know")
-	}
-	if strings.ContainsRune(documentation, 0) {
-		return Skill{}, false, errors.New("documentation holds a zero byte: leave it out")
-	}
-	text := []byte(summary + "\n\n" + documentation + "\n")
-	if len(text) > maxText {
-		return Skill{}, false, fmt.Errorf("the skill is %d KiB long and at most %d are allowed: split it into several skills", len(text)>>10, maxText>>10)
+	folder := Folder(at.Readers())
+	if folder == "" || at.Person == "" {
+		return Skill{}, false, errors.New("no skill can be kept for this room or person: its Matrix id is missing or too long")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rel, text, replaced, err := l.put(name, text)
+	visible, err := l.visible(at)
+	if err != nil {
+		return Skill{}, false, err
+	}
+	old, err := replaceable(visible, at, name)
+	if err != nil {
+		return Skill{}, false, err
+	}
+	rel := folder + "/" + name + ".md"
+	if old != nil {
+		rel = strings.TrimPrefix(old.Path, pathPrefix)
+	}
+	text, err := l.put(rel, old != nil, at.Person, integrity, body)
 	if err != nil {
 		return Skill{}, false, fmt.Errorf("skill %s: %w", name, err)
 	}
-	return newSkill(name, rel, readHead(text)), replaced, nil
+	return newSkill(name, rel, readHead(text)), old != nil, nil
 }
 
-// put writes the file of the skill, where it is or as NAME.md, and returns what
-// stands in it now: the front matter it had is kept.
-func (l *Library) put(name string, text []byte) (rel string, now []byte, replaced bool, err error) {
-	for _, rel := range []string{name + ".md", name + "/" + folderFile} {
-		path := filepath.Join(l.dir, filepath.FromSlash(rel))
-		old, err := l.read(rel)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return "", nil, false, err
-		}
-		// What was no front matter, or would hide the new summary, goes; the
-		// earlier version has it.
-		if with := append(keptFront(old), text...); readHead(with).summary == readHead(text).summary {
-			text = with
-		}
-		if bytes.Equal(old, text) {
-			return rel, text, true, nil // as it is already: no version to keep
-		}
-		if _, err := keep(path, old); err != nil {
-			return "", nil, false, err
-		}
-		return rel, text, true, store.WriteFile(path, text)
+// checked is the arguments of Add, tidied, as a name and the text of a file.
+func checked(name, summary, documentation string) (string, []byte, error) {
+	name = strings.TrimSpace(name)
+	if !nameForm.MatchString(name) {
+		return "", nil, fmt.Errorf(`the skill name %q is not allowed: use 1 to 64 letters, digits, "-" and "_", beginning with a letter or digit, for example "water-plants"`, name)
 	}
-	rel = name + ".md"
-	return rel, text, false, store.WriteFile(filepath.Join(l.dir, rel), text)
+	if !utf8.ValidString(summary) || !utf8.ValidString(documentation) {
+		return "", nil, errors.New("the skill is not valid UTF-8 text: send plain text")
+	}
+	summary = strings.TrimLeft(tidy(summary), "# ")
+	if summary == "" || summary == fence {
+		return "", nil, errors.New(`summary is missing: say in one line what the skill is for, for example "How to water the plants"`)
+	}
+	if n := utf8.RuneCountInString(summary); n > maxSummary {
+		return "", nil, fmt.Errorf("summary is %d characters long and at most %d are allowed: put the rest into documentation", n, maxSummary)
+	}
+	documentation = strings.Trim(strings.ReplaceAll(documentation, "\r\n", "\n"), "\n")
+	if strings.TrimSpace(documentation) == "" {
+		return "", nil, errors.New("documentation is missing: write down, step by step, what there is to know")
+	}
+	if strings.ContainsRune(documentation, 0) {
+		return "", nil, errors.New("documentation holds a zero byte: leave it out")
+	}
+	text := []byte(summary + "\n\n" + documentation + "\n")
+	if len(text) > maxText {
+		return "", nil, fmt.Errorf("the skill is %d KiB long and at most %d are allowed: split it into several skills", len(text)>>10, maxText>>10)
+	}
+	return name, text, nil
 }
 
-// keptFront is the front matter of a skill for its next version: all but the
-// description, in whose place the new summary comes.
-func keptFront(old []byte) []byte {
+// replaceable is the skill of a name that who asks at a place may replace; nil = there is none.
+// It is an error if the name is taken by a skill of others, or there are too many.
+func replaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
+	var taken *Skill
+	own := 0
+	for i, s := range visible {
+		if s.Label.Readers == at.Readers() {
+			own++
+		}
+		switch {
+		case s.Name == name && s.OwnedAt(at):
+			return &visible[i], nil
+		case strings.EqualFold(s.Name, name):
+			taken = &visible[i]
+		}
+	}
+	switch {
+	case taken != nil && taken.OwnedAt(at):
+		return nil, fmt.Errorf("there is a skill %s already: send its name in the same letters to replace it, or choose another name", taken.Name)
+	case taken != nil:
+		return nil, fmt.Errorf("there is a skill %s already, which is not this person's to replace: choose another name", taken.Name)
+	case own >= MostOwn:
+		return nil, fmt.Errorf("%d skills are kept here already, which is the most: "+
+			"replace one of them by sending its name, or tell the person that there is no room", own)
+	}
+	return nil, nil
+}
+
+// put writes the file rel and returns what stands in it now: the front matter it had is kept.
+func (l *Library) put(rel string, replace bool, owner string, integrity trust.Integrity, body []byte) ([]byte, error) {
+	file := filepath.Join(l.dir, filepath.FromSlash(rel))
+	text := compose(integrity, owner, nil, body)
+	old, err := l.read(rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return text, store.WriteFile(file, text)
+	case err != nil:
+		return nil, err
+	case !replace:
+		return nil, fmt.Errorf("there is something at %s%s already: choose another name", pathPrefix, rel)
+	}
+	// What would hide the new summary or the label goes; the earlier version has it.
+	with := compose(integrity, owner, frontLines(old, append(labelKeys, "description")...), body)
+	if h := readHead(with); h.summary == readHead(text).summary && h.integrity == integrity && h.owner == owner {
+		text = with
+	}
+	if bytes.Equal(old, text) {
+		return text, nil // as it is already: no version to keep
+	}
+	if _, err := keep(file, old); err != nil {
+		return nil, err
+	}
+	return text, store.WriteFile(file, text)
+}
+
+// frontLines are the lines of a skill's front matter but for those of some keys.
+func frontLines(old []byte, without ...string) (out []byte) {
 	front, _, _, closed := cutFront(old)
-	if !closed {
+	if !closed || !isFront(old) {
 		return nil
 	}
-	out := []byte(fence + "\n")
 	skip := false
 	for l := range bytes.Lines(front) {
 		if goesOn := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !goesOn {
-			skip = bytes.HasPrefix(l, []byte("description:"))
+			skip = slices.ContainsFunc(without, func(key string) bool { return bytes.HasPrefix(l, []byte(key+":")) })
 		}
 		if !skip {
 			out = append(out, l...)
 		}
 	}
-	if len(out) == len(fence)+1 {
-		return nil
-	}
-	return append(out, fence+"\n"...)
+	return out
 }
 
 // read reads a file that lies in the folder for certain: the name comes from a

@@ -20,8 +20,8 @@ import (
 // looked for in it.
 const archive = ".archive"
 
-// Place is where a skill lies in the folder of skills: "NAME.md", or "NAME" if it is a
-// folder.
+// Place is where a skill lies in the folder of skills: such as "NAME.md", or "NAME" if it is
+// a folder.
 func (s Skill) Place() string {
 	return strings.TrimSuffix(strings.TrimPrefix(s.Path, pathPrefix), "/"+folderFile)
 }
@@ -68,7 +68,7 @@ func (l *Library) Shift(from, to string) error {
 	case there == nil:
 		return fmt.Errorf("there is something at %s%s already, so %s%s stays where it is", pathPrefix, to, pathPrefix, from)
 	}
-	if err := root.Mkdir(archive, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := root.MkdirAll(filepath.FromSlash(path.Dir(to)), 0o700); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
 	if err := root.Rename(filepath.FromSlash(from), filepath.FromSlash(to)); err != nil {
@@ -96,14 +96,14 @@ func (l *Library) Changed(s Skill) (time.Time, error) {
 	return last, nil
 }
 
-// Shortened is the text of the skill name, and what Shorten would make of it. It
+// Shortened is the text of the skill called id, and what Shorten would make of it. It
 // changes nothing.
-func (l *Library) Shortened(name, summary string) (old, text []byte, err error) {
+func (l *Library) Shortened(id, summary string) (old, text []byte, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, old, text, err = l.shortened(name, summary)
+	_, old, text, err = l.shortened(id, summary)
 	if err == nil && (!utf8.Valid(old) || bytes.IndexByte(old, 0) >= 0) {
-		err = fmt.Errorf("%s is no plain text: leave it as it is", name)
+		err = fmt.Errorf("%s is no plain text: leave it as it is", id)
 	}
 	return old, text, err
 }
@@ -111,24 +111,24 @@ func (l *Library) Shortened(name, summary string) (old, text []byte, err error) 
 // Replace writes text in the place of old, which is kept as an earlier version. It can
 // be repeated: where text stands already, nothing is done; anything else than old stays
 // as it is, and is an error.
-func (l *Library) Replace(name string, old, text []byte) error {
+func (l *Library) Replace(id string, old, text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	rel, now, err := l.find(name)
+	rel, now, err := l.find(id)
 	switch {
 	case err != nil:
 		return err
 	case bytes.Equal(now, text):
 		return nil
 	case !bytes.Equal(now, old):
-		return fmt.Errorf("the skill %s was changed meanwhile", name)
+		return fmt.Errorf("the skill %s was changed meanwhile", id)
 	}
 	file := filepath.Join(l.dir, filepath.FromSlash(rel))
 	if _, err := keep(file, old); err != nil {
 		return err
 	}
 	if err := store.WriteFile(file, text); err != nil {
-		return fmt.Errorf("skill %s: %w", name, err)
+		return fmt.Errorf("skill %s: %w", id, err)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestShift(t *testing.T) {
 	put(t, dir, "tea.md", "Tea\n\nBoil.\n")
 	put(t, dir, "kit/SKILL.md", "Kit\n\nUse it.\n")
 	put(t, dir, ".archive/tea.md", "Older tea\n")
-	all, err := l.List()
+	all, err := l.All()
 	if err != nil || len(all) != 2 || all[0].Place() != "kit" || all[1].Place() != "tea.md" {
 		t.Fatalf("%+v, %v", all, err)
 	}

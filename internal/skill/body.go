@@ -25,27 +25,28 @@ type text struct {
 	body    string
 }
 
-// Body returns the text of a skill without its front matter, at most 64 KiB: of a
+// Body returns the text of the skill called id without its front matter, at most 64 KiB: of a
 // longer one the beginning, and a line that says so. It reads the file only when
 // it changed. A skill that is not there is an error that wraps fs.ErrNotExist.
-func (l *Library) Body(name string) (string, error) {
-	if !nameForm.MatchString(name) {
-		return "", fmt.Errorf("skill %q: that is no name of a skill: %w", name, fs.ErrNotExist)
+func (l *Library) Body(id string) (string, error) {
+	files := filesOf(id)
+	if files == nil {
+		return "", fmt.Errorf("skill %q: that is no name of a skill: %w", id, fs.ErrNotExist)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, rel := range []string{name + ".md", name + "/" + folderFile} {
+	for _, rel := range files {
 		now := l.now()
 		stamp, err := store.Stat(filepath.Join(l.dir, filepath.FromSlash(rel)))
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("skill %s: %w", name, err)
+			return "", fmt.Errorf("skill %s: %w", id, err)
 		case !stamp.Exists():
 			continue
 		case !stamp.Regular():
-			return "", fmt.Errorf("skill %s: %s%s is not a regular file", name, pathPrefix, rel)
+			return "", fmt.Errorf("skill %s: %s%s is not a regular file", id, pathPrefix, rel)
 		}
-		if t := l.texts[name]; t.stamp == stamp && t.settled {
+		if t := l.texts[id]; t.stamp == stamp && t.settled {
 			return t.body, nil
 		}
 		body, err := l.readBody(rel)
@@ -53,16 +54,16 @@ func (l *Library) Body(name string) (string, error) {
 			continue
 		}
 		if err != nil {
-			return "", fmt.Errorf("skill %s: %w", name, err)
+			return "", fmt.Errorf("skill %s: %w", id, err)
 		}
 		if len(l.texts) >= keptTexts {
 			clear(l.texts)
 		}
-		l.texts[name] = text{stamp, stamp.Settled(now), body}
+		l.texts[id] = text{stamp, stamp.Settled(now), body}
 		return body, nil
 	}
-	delete(l.texts, name)
-	return "", fmt.Errorf("skill %s: its file %s%s.md is not there: %w", name, pathPrefix, name, fs.ErrNotExist)
+	delete(l.texts, id)
+	return "", fmt.Errorf("skill %s: its file %s%s.md is not there: %w", id, pathPrefix, id, fs.ErrNotExist)
 }
 
 func (l *Library) readBody(rel string) (string, error) {

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/trust"
 )
 
 // What holds where the front matter says nothing, and what it may say.
@@ -27,6 +29,8 @@ type head struct {
 	summary         string
 	triggers        []string
 	priority, turns int
+	integrity       trust.Integrity
+	owner           string // who had it written
 	faults          []fault
 }
 
@@ -74,16 +78,20 @@ func cutFront(text []byte) (front, body []byte, line int, closed bool) {
 // readHead reads the beginning of a skill file. What is faulty counts as not
 // being there.
 func readHead(text []byte) head {
-	h := head{priority: defaultPriority, turns: defaultTurns}
+	h := head{priority: defaultPriority, turns: defaultTurns, integrity: trust.Owner}
 	text = text[:min(len(text), headSize)]
 	front, body, line, closed := cutFront(text)
 	switch {
 	case line > 0 && !closed:
 		h.say(line, `the front matter that begins here has no end: close it with a line of its own that reads "---"`)
+		h.strayLabel(text)
 	case closed:
 		if !h.readFront(front, line) {
 			body = text // it was a rule, and what follows is text
+			h.strayLabel(text)
 		}
+	default:
+		h.strayLabel(text)
 	}
 	if h.summary == "" {
 		h.summary = firstLine(body)
@@ -100,6 +108,7 @@ func (h *head) readFront(front []byte, line int) bool {
 		at, text := yamlFault(err)
 		h.say(line+min(at, bytes.Count(front, []byte("\n"))), "the front matter cannot be read: %s", text)
 		h.summary = description(front) // other programs are not strict about it
+		h.strayLabel(front)
 		return true
 	}
 	if len(doc.Content) == 0 { // empty, or only comments
@@ -110,6 +119,7 @@ func (h *head) readFront(front []byte, line int) bool {
 		h.say(line, `between the first two "---" lines should stand fields, such as "triggers: deploy, release"`)
 		return false
 	}
+	h.readLabel(fields, line)
 	for i := 0; i+1 < len(fields.Content); i += 2 {
 		key, value := fields.Content[i], fields.Content[i+1]
 		switch at := line + key.Line; key.Value {

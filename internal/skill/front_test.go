@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/trust"
 )
 
 func TestFrontMatter(t *testing.T) {
@@ -72,8 +74,8 @@ func TestSkillsAreComparable(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.md", "---\ntriggers: x, y\n---\nA")
 	put(t, dir, "b.md", "---\ntriggers: x, z\n---\nA")
-	first, _ := Open(dir).List()
-	second, _ := Open(dir).List()
+	first, _ := Open(dir).All()
+	second, _ := Open(dir).All()
 	if !slices.Equal(first, second) || first[0] != second[0] || !first[0].Equal(second[0]) {
 		t.Error("the same is not equal")
 	}
@@ -130,46 +132,47 @@ func TestSettledFrontMatterIsKept(t *testing.T) {
 	l.now = func() time.Time { return time.Now().Add(time.Hour) }
 	list(t, l)
 	l.files[0].faults[0].Text = "kept"
-	first, _ := l.List()
+	first, _ := l.All()
 	if got := l.Problems(); len(got) != 1 || got[0].Text != "kept" {
 		t.Errorf("%v", got)
 	}
 	put(t, dir, "a.md", "---\nturns: 9\ntriggers: y\n---\nA")
-	second, _ := l.List()
+	second, _ := l.All()
 	if len(l.Problems()) != 0 || second[0].Turns != 9 || second[0].Triggers()[0] != "y" || first[0].Triggers()[0] != "x" {
 		t.Errorf("%v, then %v", first, second)
 	}
 }
 
 func TestAddKeepsFrontMatter(t *testing.T) {
+	const keys = "integrity: user\nwritten_by: \"@a:x\"\n"
 	tests := []struct{ name, old, want string }{
-		{"triggers", "---\ntriggers: a, b\nturns: 9\n---\n# Old\n", "---\ntriggers: a, b\nturns: 9\n---\nNew\n\ntext\n"},
-		{"description", "---\nname: x\ndescription: >\n  Old\n\n  text\nlicense: y\n---\n", "---\nname: x\nlicense: y\n---\nNew\n\ntext\n"},
-		{"only a description", "---\ndescription: Old\n---\n# x", "New\n\ntext\n"},
-		{"a description in another form", "---\n\"description\": Old\n---\n# x", "New\n\ntext\n"},
-		{"faulty", "---\ntriggers: a\nturns: 99\n---\n# Old\n", "---\ntriggers: a\nturns: 99\n---\nNew\n\ntext\n"},
-		{"no end", "---\ntriggers: a\n", "New\n\ntext\n"},
-		{"a rule", "---\nJust text\n---\n", "New\n\ntext\n"},
-		{"none", "Old\n\n---\na: b\n---\n", "New\n\ntext\n"},
+		{"triggers", "---\ntriggers: a, b\n" + keys + "turns: 9\n---\n# Old\n", "---\n" + keys + "triggers: a, b\nturns: 9\n---\nNew\n\ntext\n"},
+		{"description", "---\nname: x\n" + keys + "description: >\n  Old\n\n  text\nlicense: y\n---\n", "---\n" + keys + "name: x\nlicense: y\n---\nNew\n\ntext\n"},
+		{"only a description", "---\n" + keys + "description: Old\n---\n# x", "---\n" + keys + "---\nNew\n\ntext\n"},
+		{"a description in another form", "---\n" + keys + "\"description\": Old\n---\n# x", "---\n" + keys + "---\nNew\n\ntext\n"},
+		{"faulty", "---\n" + keys + "triggers: a\nturns: 99\n---\n# Old\n", "---\n" + keys + "triggers: a\nturns: 99\n---\nNew\n\ntext\n"},
+		{"another integrity", "---\nintegrity: guest\nwritten_by: '@a:x'\n---\n# Old\n", "---\n" + keys + "---\nNew\n\ntext\n"},
 	}
+	at := trust.Place{Room: "!a", Person: "@a:x", Private: true}
+	folder := Folder(at.Readers())
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			put(t, dir, "x.md", tt.old)
+			put(t, dir, folder+"/x.md", tt.old)
 			l := Open(dir)
 			for range 2 {
-				s, replaced, err := l.Add("x", "New", "text")
+				s, replaced, err := l.Add(at, trust.User, "x", "New", "text")
 				if err != nil || !replaced {
 					t.Fatalf("%v, %v", replaced, err)
 				}
-				if d := cmp.Diff(tt.want, read(t, dir, "x.md")); d != "" {
+				if d := cmp.Diff(tt.want, read(t, dir, folder+"/x.md")); d != "" {
 					t.Error(d)
 				}
-				if all, err := l.List(); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
+				if all, err := l.List(at); err != nil || len(all) != 1 || all[0] != s || s.Summary != "New" {
 					t.Errorf("added %+v, listed %+v, %v", s, all, err)
 				}
 			}
-			if got := read(t, dir, ".x.md.1"); got != tt.old {
+			if got := read(t, dir, folder+"/.x.md.1"); got != tt.old {
 				t.Errorf("the earlier version reads %q", got)
 			}
 		})

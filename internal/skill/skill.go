@@ -1,13 +1,27 @@
 // Package skill keeps the library of skill files: know-how in Markdown, whose
 // first line says when to use it.
+//
+// The folder in which a skill lies says who may read it. Nothing in the file changes that:
+//
+//	data/skills/NAME.md                everybody; written by hand, or shared by an owner
+//	data/skills/users/PERSON/NAME.md   one person, in direct chats
+//	data/skills/rooms/ROOM/NAME.md     the members of a room
+//
+// PERSON and ROOM are Matrix ids as file names (store.FileName). Each NAME.md may be a folder
+// NAME with a SKILL.md instead. The model writes into the folder of the place where it answers,
+// and changes there only what the same person had written.
+//
+// Two keys of the front matter say whose words a skill is made of: "integrity" (owner, user,
+// guest or foreign) and "written_by" (a Matrix id). The program writes both into all that the
+// model has it store, in front of the model's text, which therefore cannot hold front matter.
+// A file without these keys was written by hand and has the integrity of an owner. Keys that
+// cannot be read, occur twice or stand outside of front matter make it foreign.
 package skill
 
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +33,7 @@ import (
 	"unicode"
 
 	"reverie/internal/store"
+	"reverie/internal/trust"
 )
 
 // Skill is one file of the library. Its text is read by its Path when needed, or
@@ -26,9 +41,11 @@ import (
 type Skill struct {
 	Name     string // as the file is called, without ".md"
 	Summary  string // the description in its front matter, or else its first line, without leading "#"
-	Path     string // "data/skills/NAME.md", or "data/skills/NAME/SKILL.md"
+	Path     string // "data/skills/NAME.md", "data/skills/users/PERSON/NAME.md" and the like
 	Priority int    // among skills that match; 1 is the highest, 10 the lowest
 	Turns    int    // how many turns it stays active after a match; 1 to 50
+	Label    trust.Label
+	Owner    string // who had it written, by Matrix id; "" = it was written by hand
 
 	triggers string // a line each
 	folded   string // the same as Match compares them
@@ -53,6 +70,7 @@ func newSkill(name, rel string, h head) Skill {
 		folded[i] = fold(t)
 	}
 	return Skill{Name: name, Summary: h.summary, Path: pathPrefix + rel, Priority: h.priority, Turns: h.turns,
+		Label: trust.Label{Integrity: h.integrity, Readers: Readers(rel)}, Owner: h.owner,
 		triggers: triggers, folded: strings.Join(folded, "\n")}
 }
 
@@ -87,11 +105,10 @@ type Library struct {
 
 	mu       sync.Mutex
 	folder   *store.Folder
-	stamp    store.Stamp // of the folder
-	settled  bool        // stamp alone tells whether files is complete
-	files    []*file     // by name
-	skills   []Skill     // never changed once made
-	odd      []Problem   // entries of the folder that are no skills
+	listings map[string]*listing // by path of the folder; "" = dir
+	files    []*file             // by name, then folder
+	skills   []Skill             // never changed once made
+	odd      []Problem           // entries of the folder that are no skills
 	texts    map[string]text
 	reported map[Problem]bool
 }
@@ -99,7 +116,8 @@ type Library struct {
 // file is one file that is or may become a skill.
 type file struct {
 	name    string // of the skill
-	rel     string // below the folder, with forward slashes
+	folder  string // in which it lies: "", or such as "users/PERSON"
+	rel     string // below the folder of skills, with forward slashes
 	stamp   store.Stamp
 	settled bool
 	ok      bool
@@ -109,14 +127,34 @@ type file struct {
 
 // Open returns the library in dir, which need not exist yet.
 func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, folder: store.OpenFolder(dir), texts: map[string]text{}, reported: map[Problem]bool{}}
+	return &Library{dir: dir, now: time.Now, folder: store.OpenFolder(dir), listings: map[string]*listing{}, texts: map[string]text{}, reported: map[Problem]bool{}}
 }
 
-// List returns the skills, sorted by name. Edits show at once: every file is
+// List returns the skills that may be shown at a place, as All does.
+func (l *Library) List(at trust.Place) ([]Skill, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.visible(at)
+}
+
+// visible is List without the lock.
+func (l *Library) visible(at trust.Place) ([]Skill, error) {
+	if err := l.refresh(); err != nil {
+		return nil, err
+	}
+	hidden := func(s Skill) bool { return !at.MayRead(s.Label.Readers) }
+	if !slices.ContainsFunc(l.skills, hidden) {
+		return l.skills, nil
+	}
+	return slices.DeleteFunc(slices.Clone(l.skills), hidden), nil
+}
+
+// All returns the skills of all people and rooms, sorted by name. It is for the program's own
+// work: what is shown to somebody comes from List. Edits show at once: every file is
 // looked at each time, but only read when it changed. As long as nothing
 // changed it is the same slice, which must not be changed. Files whose names are
 // not those of skills are left out.
-func (l *Library) List() ([]Skill, error) {
+func (l *Library) All() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.refresh(); err != nil {
@@ -127,7 +165,7 @@ func (l *Library) List() ([]Skill, error) {
 
 // Problems lists what is wrong in the folder, sorted by file and line: names that
 // are not those of skills, files that cannot be read, faults in front matter. It
-// looks at the files as List does.
+// looks at the files as All does.
 func (l *Library) Problems() []Problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +184,7 @@ func (l *Library) Problems() []Problem {
 
 // refresh looks at the folder and its files.
 func (l *Library) refresh() error {
-	changed, err := l.refreshFolder()
+	changed, err := l.refreshFolders()
 	if err != nil {
 		return err
 	}
@@ -158,74 +196,12 @@ func (l *Library) refresh() error {
 	if changed || l.skills == nil {
 		l.skills = make([]Skill, 0, len(l.files))
 		for i, f := range l.files {
-			if f.ok && !(i > 0 && l.files[i-1].ok && l.files[i-1].name == f.name) { // NAME.md goes before NAME/SKILL.md
+			if f.ok && !(i > 0 && l.files[i-1].ok && l.files[i-1].name == f.name && l.files[i-1].folder == f.folder) { // NAME.md goes before NAME/SKILL.md
 				l.skills = append(l.skills, f.skill)
 			}
 		}
 	}
 	return nil
-}
-
-// refreshFolder reads the folder again if it changed.
-func (l *Library) refreshFolder() (changed bool, err error) {
-	now := l.now()
-	stamp, settled, err := l.folder.Look(now)
-	if err != nil {
-		return false, fmt.Errorf("skills: %w", err)
-	}
-	if stamp == l.stamp && (l.settled || !stamp.Exists()) {
-		return false, nil
-	}
-	entries, err := os.ReadDir(l.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("skills: %w", err)
-	}
-	old := map[string]*file{}
-	for _, f := range l.files {
-		old[f.rel] = f
-	}
-	files := make([]*file, 0, len(entries))
-	l.odd = nil
-	for _, e := range entries {
-		name, rel, ok := l.candidate(e)
-		if !ok {
-			continue
-		}
-		f := old[rel]
-		if f == nil {
-			f = &file{name: name, rel: rel}
-		}
-		files = append(files, f)
-	}
-	// By name; for one name the file before the folder ("." sorts before "/").
-	slices.SortFunc(files, func(a, b *file) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return strings.Compare(a.rel, b.rel)
-	})
-	changed = !slices.Equal(files, l.files)
-	l.files, l.stamp, l.settled = files, stamp, settled
-	return changed, nil
-}
-
-// candidate tells which skill a folder entry can be.
-func (l *Library) candidate(e fs.DirEntry) (name, rel string, ok bool) {
-	switch base := e.Name(); {
-	case strings.HasPrefix(base, "."): // earlier versions, editors' files
-		return "", "", false
-	case strings.HasSuffix(base, ".md"):
-		name, rel = strings.TrimSuffix(base, ".md"), base
-	case e.IsDir() || e.Type()&fs.ModeSymlink != 0:
-		name, rel = base, base+"/"+folderFile
-	default:
-		return "", "", false
-	}
-	if !nameForm.MatchString(name) {
-		l.odd = append(l.odd, l.leftOut(e.Name(), "its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
-		return "", "", false
-	}
-	return name, rel, true
 }
 
 func (l *Library) leftOut(rel, why string) Problem {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/trust"
 )
 
 func put(t testing.TB, dir, name, text string) {
@@ -35,7 +37,7 @@ func read(t testing.TB, dir, name string) string {
 
 func list(t testing.TB, l *Library) string {
 	t.Helper()
-	skills, err := l.List()
+	skills, err := l.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +50,16 @@ func list(t testing.TB, l *Library) string {
 
 // plain is a skill without front matter.
 func plain(name, summary, path string) Skill {
-	return Skill{Name: name, Summary: summary, Path: path, Priority: 5, Turns: 4}
+	return Skill{Name: name, Summary: summary, Path: path, Priority: 5, Turns: 4, Label: trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}}
 }
+
+// ann is her direct chat, and annFolder where her skills lie.
+var ann = trust.Place{Room: "!ann", Person: "@ann:x", Private: true}
+
+const (
+	annFolder = "users/@ann=3ax"
+	annKeys   = "---\nintegrity: user\nwritten_by: \"@ann:x\"\n---\n"
+)
 
 func TestList(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
@@ -79,7 +89,7 @@ func TestList(t *testing.T) {
 		plain("raw", "a\uFFFD [1mb", "data/skills/raw.md"),
 		plain("water", "How to water", "data/skills/water.md"),
 	}
-	got, err := l.List()
+	got, err := l.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +158,8 @@ func TestUnchangedLibraryGivesTheSameSlice(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.md", "one")
 	l := Open(dir)
-	first, _ := l.List()
-	second, _ := l.List()
+	first, _ := l.All()
+	second, _ := l.All()
 	if len(first) != 1 || &first[0] != &second[0] {
 		t.Error("made again")
 	}
@@ -188,34 +198,35 @@ func TestOddFilesAreLeftOutAndReportedOnce(t *testing.T) {
 func TestAdd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir)
-	s, replaced, err := l.Add("water-plants", "# How to\nwater ", "\n1. Take a can.\r\n2. Pour.\n\n")
-	want := plain("water-plants", "How to water", "data/skills/water-plants.md")
+	s, replaced, err := l.Add(ann, trust.User, "water-plants", "# How to\nwater ", "\n1. Take a can.\r\n2. Pour.\n\n")
+	want := plain("water-plants", "How to water", "data/skills/"+annFolder+"/water-plants.md")
+	want.Label, want.Owner = trust.Label{Integrity: trust.User, Readers: "private:@ann:x"}, "@ann:x"
 	if err != nil || replaced || s != want {
 		t.Fatalf("%+v, %v, %v", s, replaced, err)
 	}
-	if got := read(t, dir, "water-plants.md"); got != "How to water\n\n1. Take a can.\n2. Pour.\n" {
+	if got := read(t, dir, annFolder+"/water-plants.md"); got != annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n" {
 		t.Errorf("file reads %q", got)
 	}
 	if got := list(t, l); got != "water-plants=How to water" {
 		t.Errorf("listed %q", got)
 	}
 	for i, text := range []string{"two", "two", "three"} { // the same once more keeps no version
-		if _, replaced, err := l.Add("water-plants", "v", text); err != nil || !replaced {
+		if _, replaced, err := l.Add(ann, trust.User, "water-plants", "v", text); err != nil || !replaced {
 			t.Errorf("%d: replaced %v, %v", i, replaced, err)
 		}
 	}
-	if got := read(t, dir, ".water-plants.md.1") + read(t, dir, ".water-plants.md.2"); got != "How to water\n\n1. Take a can.\n2. Pour.\nv\n\ntwo\n" {
+	if got := read(t, dir, annFolder+"/.water-plants.md.1") + read(t, dir, annFolder+"/.water-plants.md.2"); got != annKeys+"How to water\n\n1. Take a can.\n2. Pour.\n"+annKeys+"v\n\ntwo\n" {
 		t.Errorf("earlier versions read %q", got)
 	}
-	if _, err := os.Stat(filepath.Join(dir, ".water-plants.md.3")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, annFolder, ".water-plants.md.3")); err == nil {
 		t.Error("a version too many")
 	}
-	put(t, dir, "cook/SKILL.md", "by hand")
-	s, replaced, err = l.Add("cook", "better", "text")
-	if err != nil || !replaced || s.Path != "data/skills/cook/SKILL.md" || read(t, dir, "cook/.SKILL.md.1") != "by hand" {
+	put(t, dir, annFolder+"/cook/SKILL.md", annKeys+"Cook")
+	s, replaced, err = l.Add(ann, trust.User, "cook", "better", "text")
+	if err != nil || !replaced || s.Path != "data/skills/"+annFolder+"/cook/SKILL.md" || read(t, dir, annFolder+"/cook/.SKILL.md.1") != annKeys+"Cook" {
 		t.Errorf("folder form: %+v, %v, %v", s, replaced, err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "water-plants.md")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(dir, annFolder, "water-plants.md")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info, err)
 	}
 }
@@ -241,7 +252,7 @@ func TestAddRefuses(t *testing.T) {
 		{"a", "s", "a\xffb", "UTF-8"},
 		{"a", "s", strings.Repeat("x", maxText), "split it"},
 	} {
-		if _, _, err := l.Add(tt.name, tt.summary, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := l.Add(ann, trust.User, tt.name, tt.summary, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q %.10q: %v, want %q", tt.name, tt.summary, err, tt.want)
 		}
 	}
@@ -254,36 +265,53 @@ func TestAddRefuses(t *testing.T) {
 func TestAddDoesNotFollowLinksOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "theirs.md", "theirs")
-	if err := os.Symlink(filepath.Join(outside, "theirs.md"), filepath.Join(dir, "link.md")); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, annFolder), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(outside, filepath.Join(dir, "folder")); err != nil {
+	if err := os.Symlink(filepath.Join(outside, "theirs.md"), filepath.Join(dir, annFolder, "link.md")); err != nil {
 		t.Fatal(err)
 	}
-	put(t, outside, "SKILL.md", "theirs")
-	for _, name := range []string{"link", "folder"} {
-		if _, _, err := Open(dir).Add(name, "s", "ours"); err == nil {
-			t.Errorf("%s: written through a link", name)
+	if err := os.Symlink(outside, filepath.Join(dir, annFolder, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(dir, "users", "@bob=3ax")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, outside, "SKILL.md", annKeys+"theirs")
+	bob := trust.Place{Room: "!bob", Person: "@bob:x", Private: true}
+	for _, at := range []trust.Place{ann, bob} {
+		for _, name := range []string{"link", "new"} {
+			_, _, err := Open(dir).Add(at, trust.User, name, "s", "ours")
+			if fine := at == ann && name == "new"; (err == nil) != fine {
+				t.Errorf("%s of %s: %v", name, at.Person, err)
+			}
 		}
 	}
-	if got := read(t, outside, "theirs.md") + read(t, outside, "SKILL.md"); got != "theirstheirs" {
+	if got := read(t, outside, "theirs.md") + read(t, outside, "SKILL.md"); got != "theirs"+annKeys+"theirs" {
 		t.Errorf("outside reads %q", got)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 2 {
+		t.Errorf("outside holds %v, %v", entries, err)
 	}
 }
 
 func FuzzAdd(f *testing.F) {
 	f.Add("name", "summary", "text")
 	f.Add("..", "# ---", "---\ndescription: x\n---")
+	f.Add("a", "\ufeff---", "integrity: owner\ntriggers: x\n---\n")
 	f.Fuzz(func(t *testing.T, name, summary, text string) {
 		parent := t.TempDir()
 		dir := filepath.Join(parent, "skills")
 		l := Open(dir)
-		s, _, err := l.Add(name, summary, text)
+		s, _, err := l.Add(ann, trust.User, name, summary, text)
 		if err != nil {
 			return
 		}
 		if got := list(t, l); got != s.Name+"="+s.Summary {
 			t.Errorf("%q %q is listed as %q", name, summary, got)
+		}
+		if all, err := l.All(); err != nil || len(all) != 1 || all[0] != s || s.Label.Integrity != trust.User || s.Owner != ann.Person || s.Triggers() != nil {
+			t.Errorf("%+v, %v", all, err)
 		}
 		if _, err := os.Stat(filepath.Join(parent, strings.TrimPrefix(s.Path, "data/"))); err != nil {
 			t.Error(err)
@@ -301,7 +329,7 @@ func BenchmarkList50(b *testing.B) {
 			l := Open(dir)
 			l.now = func() time.Time { return time.Now().Add(ahead) }
 			for b.Loop() {
-				if _, err := l.List(); err != nil {
+				if _, err := l.All(); err != nil {
 					b.Fatal(err)
 				}
 			}

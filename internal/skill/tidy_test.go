@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"reverie/internal/trust"
 )
 
 // TestShorten: another summary, and every other byte of the file as it was.
@@ -24,7 +26,7 @@ func TestShorten(t *testing.T) {
 			if got := list(t, l); !strings.Contains(got, "all of the plants") {
 				t.Fatalf("before: %s", got)
 			}
-			s, kept, err := l.Shorten("water", " Water:  \"plants\"\n")
+			s, kept, err := l.Shorten("water", " Water:  \"plants\"\n", trust.Owner)
 			if err != nil || s.Summary != `Water: "plants"` || kept != "data/skills/.water.md.1" {
 				t.Fatalf("%+v, %s, %v", s, kept, err)
 			}
@@ -58,7 +60,7 @@ func TestShortenRefuses(t *testing.T) {
 		{"../water", "x", "no skill"}, {".water.md.1", "x", "no skill"}, {"link", "x", "link"}, {"odd", "short", "cannot be changed"}, {"odder", "short", "cannot be changed"},
 		{"odd-triggers", "short", "cannot be changed"}, {"odd-lines", "short", "cannot be changed"},
 	} {
-		if _, _, err := l.Shorten(tt.name, tt.summary); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, err := l.Shorten(tt.name, tt.summary, trust.Owner); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s, %q: %v", tt.name, tt.summary, err)
 		}
 	}

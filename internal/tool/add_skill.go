@@ -12,11 +12,15 @@ type addSkillArgs struct {
 }
 
 func (s *Set) addSkill(_ context.Context, scope Scope, a addSkillArgs) (string, error) {
-	sk, replaced, err := s.cfg.Skills.Add(a.Name, a.Summary, a.Documentation)
+	sk, replaced, err := s.cfg.Skills.Add(scope.Place(), scope.Label.Integrity, a.Name, a.Summary, a.Documentation)
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("Skill %s is stored in %s: %s", sk.Name, sk.Path, sk.Summary)
+	who := "this room sees it"
+	if scope.Private {
+		who = "this person sees it, in direct chats"
+	}
+	text := fmt.Sprintf("Skill %s is stored in %s: %s\nOnly %s, until an owner shares it with `!skills share %s`.", sk.Name, sk.Path, sk.Summary, who, sk.Name)
 	if replaced {
 		text += "\nIt replaces the older version, of which a copy is kept."
 	}

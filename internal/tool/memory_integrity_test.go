@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
@@ -29,8 +30,13 @@ func TestHitsIntegrity(t *testing.T) {
 		{[]memory.Hit{fact(trust.User), said(trust.User, trust.Owner, trust.Foreign)}, trust.Foreign},
 		{[]memory.Hit{said(trust.Guest, trust.Owner)}, trust.Guest},
 	} {
-		if got := hitsIntegrity(c.hits); got != c.want {
-			t.Errorf("%v, want %v", got, c.want)
+		least := trust.Owner
+		scope := Scope{saw: &least}
+		for _, h := range c.hits {
+			scope.Shows(h.Integrity())
+		}
+		if least != c.want {
+			t.Errorf("%v, want %v", least, c.want)
 		}
 	}
 }
@@ -42,6 +48,7 @@ func TestStoredIntegrity(t *testing.T) {
 	of := func(i trust.Integrity) Scope {
 		s := direct()
 		s.Label = trust.Label{Integrity: i, Readers: s.Place().Readers()}
+		s.Granted = map[string]bool{s.act(llm.ToolCall{Name: "append_memory"}).Covers: true}
 		return s
 	}
 	last := func() memory.Entry {

@@ -122,16 +122,16 @@ func TestTidySkills(t *testing.T) {
 	w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make a pot of tea for many people", "documentation": "Boil water."}`)
 	w.ok(t, direct(), "add_skill", `{"skill_name": "kitchen", "summary": "The kitchen", "documentation": "Upstairs."}`)
 	wants(t, w.ok(t, me, "tidy_skills", `{}`), "kitchen: The kitchen\ntea: How to make a pot of tea for many people")
-	wants(t, w.ok(t, me, "tidy_skills", `{"skill_name": "tea", "summary": "Tea for many"}`), "tea is: Tea for many", "data/skills/.tea.md.1")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/tea.md"}`), "Tea for many", "Boil water.")
+	wants(t, w.ok(t, me, "tidy_skills", `{"skill_name": "tea", "summary": "Tea for many"}`), "tea is: Tea for many", "data/skills/users/@ada=3aexample.org/.tea.md.1")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/users/@ada=3aexample.org/tea.md"}`), "Tea for many", "Boil water.")
 	wants(t, w.bad(t, me, "tidy_skills", `{"skill_name": "tea", "summary": "Tea for a great many people"}`), "Nothing was changed", "fewer")
 	for _, args := range []string{`{"skill_name": "tea"}`, `{"skill_name": "tea", "summary": "x", "into": "kitchen"}`} {
 		wants(t, w.bad(t, me, "tidy_skills", args), "either summary or into")
 	}
 	wants(t, w.bad(t, me, "tidy_skills", `{"into": "tea"}`), "skill_name: is missing")
 	wants(t, w.bad(t, me, "tidy_skills", `{"skill_name": "../tea", "into": "kitchen"}`), "Nothing was changed", "there is no skill")
-	wants(t, w.ok(t, me, "tidy_skills", `{"skill_name": "tea", "into": "kitchen"}`), "tea is a section of kitchen now. If the summary of kitchen does not", "data/skills/.tea.md.2")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/kitchen.md"}`), "Upstairs.", "## tea: Tea for many", "Boil water.")
+	wants(t, w.ok(t, me, "tidy_skills", `{"skill_name": "tea", "into": "kitchen"}`), "tea is a section of kitchen now. If the summary of kitchen does not", "data/skills/users/@ada=3aexample.org/.tea.md.2")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/users/@ada=3aexample.org/kitchen.md"}`), "Upstairs.", "## tea: Tea for many", "Boil water.")
 	if got := w.ok(t, me, "tidy_skills", `{}`); got != "kitchen: The kitchen" {
 		t.Errorf("%s", got)
 	}

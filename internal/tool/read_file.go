@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/media"
+	"reverie/internal/skill"
 	"reverie/internal/trust"
 )
 
@@ -28,7 +29,10 @@ type readFileArgs struct {
 
 // readableFolders are the folders of the data folder that a model may read.
 // The list is closed: keys, the database and other people's memories lie beside them.
-var readableFolders = []string{"skills", "prompts", "personas"}
+var readableFolders = []string{skillFolder, "prompts", "personas"}
+
+// skillFolder holds skills, of which those of other people and rooms cannot be read.
+const skillFolder = "skills"
 
 const (
 	maxFileSize  = 4 << 20         // bytes; more is no text anybody wrote by hand
@@ -38,7 +42,7 @@ const (
 )
 
 // readFile shows a text file, or what is in a folder.
-func (s *Set) readFile(_ context.Context, scope Scope, a readFileArgs) (string, error) {
+func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string, error) {
 	name, ok := cleanPath(a.Path)
 	if !ok {
 		return "", s.refuseFile(scope, a.Path)
@@ -61,22 +65,37 @@ func (s *Set) readFile(_ context.Context, scope Scope, a readFileArgs) (string, 
 		return "", err
 	}
 	if info.IsDir() {
-		return listFolder(f, name)
+		return s.listFolder(f, scope, name)
 	}
 	if !info.Mode().IsRegular() {
 		return "", s.refuseFile(scope, a.Path)
 	}
-	scope.Shows(s.fileIntegrity(scope, name))
+	scope.Shows(s.fileIntegrity(ctx, scope, name))
 	return showFile(f, name, a.Offset, a.Limit)
 }
 
 // fileIntegrity is of the text of a file that may be read here.
-func (s *Set) fileIntegrity(scope Scope, name string) trust.Integrity {
+func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust.Integrity {
 	switch {
 	case scope.Files[name] != "":
 		return trust.Foreign
 	case slices.Contains(s.memoryFiles(scope), name):
-		return trust.User
+		entries, err := s.cfg.Memory.Entries(ctx, scope.Memory...)
+		if err != nil {
+			return trust.Foreign
+		}
+		least := trust.Owner
+		for _, e := range entries {
+			least = min(least, e.Integrity)
+		}
+		return least
+	case strings.HasPrefix(name, "skills/"):
+		skills, err := s.cfg.Skills.List(scope.Place())
+		at := slices.IndexFunc(skills, func(k skill.Skill) bool { return k.Path == "data/"+name })
+		if err != nil || at < 0 {
+			return trust.Foreign
+		}
+		return skills[at].Label.Integrity
 	}
 	return trust.Owner // edited by hand
 }
@@ -144,6 +163,8 @@ func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 	defer data.Close()
 	top, rest, _ := strings.Cut(name, "/")
 	switch {
+	case top == skillFolder && !scope.Place().MayRead(skill.Readers(rest)):
+		return nil, fs.ErrNotExist // as if there were none
 	case slices.Contains(readableFolders, top):
 		if info, err := data.Lstat(top); err != nil {
 			return nil, err
@@ -195,14 +216,19 @@ func openPlain(root *os.Root, name string, stat func(string) (fs.FileInfo, error
 	return root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-func listFolder(f *os.File, name string) (string, error) {
+func (s *Set) listFolder(f *os.File, scope Scope, name string) (string, error) {
 	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return "", err
 	}
 	var names []string
+	if own := skill.Folder(scope.Place().Readers()); name == skillFolder && own != "" {
+		if info, err := os.Stat(path.Join(s.cfg.Dir, skillFolder, own)); err == nil && info.IsDir() {
+			names = append(names, own+"/")
+		}
+	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
+		if strings.HasPrefix(e.Name(), ".") || name == skillFolder && !scope.Place().MayRead(skill.Readers(e.Name())) {
 			continue
 		}
 		if e.IsDir() {

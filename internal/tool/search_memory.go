@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"reverie/internal/memory"
-	"reverie/internal/trust"
 )
 
 type searchMemoryArgs struct {
@@ -30,6 +29,7 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 	var lines []string
 	for _, h := range hits {
 		line := h.Line(s.cfg.Location, nil)
+		scope.Shows(h.Integrity())
 		if h.Turn == nil && h.Entry.State != memory.Active {
 			line += " (no longer holds)"
 		}
@@ -39,13 +39,4 @@ func (s *Set) searchMemory(ctx context.Context, scope Scope, a searchMemoryArgs)
 		return nothingFound, nil
 	}
 	return "The best first; it may be old or beside the point:\n" + strings.Join(lines, "\n"), nil
-}
-
-// hitsIntegrity is the least trusted hand among those of the hits that a result shows.
-func hitsIntegrity(hits []memory.Hit) trust.Integrity {
-	least := trust.Owner
-	for _, h := range hits {
-		least = min(least, h.Integrity())
-	}
-	return least
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
+
+	"reverie/internal/skill"
 )
 
 type tidySkillsArgs struct {
@@ -19,27 +22,35 @@ type tidySkillsArgs struct {
 func (s *Set) tidySkills(_ context.Context, scope Scope, a tidySkillsArgs) (string, error) {
 	switch {
 	case a.Name == "" && a.Summary == "" && a.Into == "":
-		return s.listSkills()
+		return s.listSkills(scope)
 	case a.Name == "":
 		return "", faults{"skill_name: is missing; send the name of a skill from the list"}
 	case (a.Summary == "") == (a.Into == ""):
 		return "", faults{"send either summary or into with skill_name, one at a time"}
 	}
+	id, err := s.ownSkill(scope, a.Name)
+	if err != nil {
+		return "", tidyFailed(err)
+	}
 	done, kept := "", ""
 	if a.Summary != "" {
-		sk, version, err := s.cfg.Skills.Shorten(a.Name, a.Summary)
+		sk, version, err := s.cfg.Skills.Shorten(id, a.Summary, scope.Label.Integrity)
 		if err != nil {
 			return "", tidyFailed(err)
 		}
 		done, kept = fmt.Sprintf("The summary of %s is: %s", sk.Name, sk.Summary), version
 	} else {
-		sk, version, err := s.cfg.Skills.Merge(a.Name, a.Into)
+		into, err := s.ownSkill(scope, a.Into)
+		if err != nil {
+			return "", tidyFailed(err)
+		}
+		sk, version, err := s.cfg.Skills.Merge(id, into)
 		if err != nil {
 			return "", tidyFailed(err)
 		}
 		done, kept = fmt.Sprintf("%s is a section of %s now. If the summary of %[2]s does not say so, change it", a.Name, sk.Name), version
 	}
-	s.log.Info("a skill was tidied up; the earlier version can be put back in its place", "room", scope.Room, "skill", a.Name, "into", a.Into, "kept", kept)
+	s.log.Info("a skill was tidied up; the earlier version can be put back in its place", "room", scope.Room, "skill", id, "into", a.Into, "kept", kept)
 	return done + ". The earlier version is kept in " + kept + ".", nil
 }
 
@@ -52,8 +63,31 @@ func tidyFailed(err error) error {
 	return refusal("Nothing was changed: " + err.Error() + ".")
 }
 
-func (s *Set) listSkills() (string, error) {
-	skills, err := s.cfg.Skills.List()
+// ownSkill is the id of a skill that who asks had written here. Those of others, and those
+// of everybody, are not tidied up for them.
+func (s *Set) ownSkill(scope Scope, name string) (string, error) {
+	own, err := s.ownSkills(scope)
+	if err != nil {
+		return "", err
+	}
+	for _, sk := range own {
+		if sk.Name == name {
+			return sk.ID(), nil
+		}
+	}
+	return "", fmt.Errorf("there is no skill %q to be tidied up: send a name from the list", name)
+}
+
+func (s *Set) ownSkills(scope Scope) ([]skill.Skill, error) {
+	skills, err := s.cfg.Skills.List(scope.Place())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(skills), func(sk skill.Skill) bool { return !sk.OwnedAt(scope.Place()) }), nil
+}
+
+func (s *Set) listSkills(scope Scope) (string, error) {
+	skills, err := s.ownSkills(scope)
 	if err != nil {
 		return "", err
 	}

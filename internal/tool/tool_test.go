@@ -245,9 +245,9 @@ func TestForgottenIsNotNoted(t *testing.T) {
 func TestAddSkill(t *testing.T) {
 	w := newWorkshop(t)
 	got := w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Boil water."}`)
-	wants(t, got, "data/skills/tea.md", "How to make tea")
+	wants(t, got, "data/skills/users/@ada=3aexample.org/tea.md", "How to make tea", "Only this person")
 	wants(t, w.ok(t, direct(), "add_skill", `{"skill_name": "tea", "summary": "How to make tea", "documentation": "Warm the pot first."}`), "replaces", "copy")
-	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/tea.md"}`), "Warm the pot first.")
+	wants(t, w.ok(t, direct(), "read_file", `{"path": "data/skills/users/@ada=3aexample.org/tea.md"}`), "Warm the pot first.")
 	for _, name := range []string{"../evil", "a/b", ".hidden", "a b", "x\u0000"} {
 		w.bad(t, direct(), "add_skill", string(quoted(map[string]string{"skill_name": name, "summary": "s", "documentation": "d"})))
 	}

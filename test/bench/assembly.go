@@ -107,7 +107,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 		}
 	}
 	for i := range of.skills {
-		if _, _, err := skills.Add(fmt.Sprintf("skill-%03d", i), "How to do a thing of kind "+fmt.Sprint(i), "Step by step."); err != nil {
+		if err := store.WriteFile(filepath.Join(dir, "skills", fmt.Sprintf("skill-%03d.md", i)), fmt.Appendf(nil, "How to do a thing of kind %d\n\nStep by step.\n", i)); err != nil {
 			return fail(err)
 		}
 	}

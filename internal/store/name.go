@@ -1,4 +1,4 @@
-package memory
+package store
 
 import (
 	"crypto/sha256"
@@ -12,11 +12,11 @@ const maxName = 150
 
 const hexDigits = "0123456789abcdef"
 
-// escape turns a Matrix id into a file name that is safe everywhere and means
+// FileName turns a Matrix id into a file name that is safe everywhere and means
 // that id alone: what is not in plain() becomes "=" and two hex digits. Upper
 // case is escaped, because some file systems do not tell it from lower case and
 // room ids do. An id too long for a name is cut and ends in "~" and its hash.
-func escape(id string) string {
+func FileName(id string) string {
 	var b strings.Builder
 	cut := 0 // where the shortened form ends
 	for i := 0; i < len(id); i++ {
@@ -49,9 +49,9 @@ func plain(c byte) bool {
 	return strings.IndexByte("@!._-", c) >= 0
 }
 
-// unescape finds the id that a name stands for; false if it was shortened, or is
-// none of ours.
-func unescape(name string) (string, bool) {
+// FileNameID returns the id that a name stands for; false if it was shortened, or is
+// no name that FileName makes.
+func FileNameID(name string) (string, bool) {
 	var b strings.Builder
 	for i := 0; i < len(name); i++ {
 		if name[i] != '=' {
@@ -68,5 +68,6 @@ func unescape(name string) (string, bool) {
 		b.Write(c)
 		i += 2
 	}
-	return b.String(), !strings.Contains(name, "~")
+	id := b.String()
+	return id, !strings.Contains(name, "~") && id != "" && FileName(id) == name
 }

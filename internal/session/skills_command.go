@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"reverie/internal/skill"
+	"reverie/internal/trust"
+)
+
+// skills is the command !skills: the skills that may be read here, a line each, or sharing one.
+func (s *Session) skills(ctx context.Context, in Inbound, args string) (string, error) {
+	if verb, name, _ := strings.Cut(args, " "); strings.EqualFold(verb, "share") {
+		return s.shareSkill(ctx, in, strings.Trim(strings.TrimSpace(name), "`"))
+	}
+	var all []skill.Skill
+	if s.cfg.Skills != nil {
+		var err error
+		if all, err = s.cfg.Skills.List(s.place(in)); err != nil {
+			return "", err
+		}
+	}
+	if len(all) == 0 {
+		return s.text(ctx, "skills.none"), nil
+	}
+	var b strings.Builder
+	b.WriteString(s.text(ctx, "skills.head") + "\n\n")
+	for _, k := range all[:min(len(all), mostListed)] {
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, oneLine(k.Summary, 150), s.whoseSkill(ctx, k))
+	}
+	if more := len(all) - mostListed; more > 0 {
+		b.WriteString("- " + s.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")
+	}
+	return strings.TrimSpace(b.String()), nil
+}
+
+// whoseSkill says who may read a skill that is not everybody's, and who had it written.
+func (s *Session) whoseSkill(ctx context.Context, k skill.Skill) string {
+	switch {
+	case k.Label.Readers == trust.Everybody:
+		return ""
+	case k.Label.Readers.Room() == "":
+		return " (" + s.text(ctx, "skills.yours") + ")"
+	case k.Owner == "":
+		return " (" + s.text(ctx, "skills.room") + ")"
+	}
+	return " (" + s.text(ctx, "skills.written", "person", k.Owner) + ")"
+}
+
+// shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
+func (s *Session) shareSkill(ctx context.Context, in Inbound, name string) (string, error) {
+	switch {
+	case !slices.Contains(s.cfg.Owners, in.Sender):
+		return s.text(ctx, "skills.owners"), nil
+	case name == "":
+		return s.text(ctx, "skills.share"), nil
+	case s.cfg.Skills == nil:
+		return s.text(ctx, "skills.unknown", "name", asWord(name)), nil
+	}
+	k, err := s.cfg.Skills.Share(s.place(in), name)
+	switch {
+	case errors.Is(err, skill.ErrUnknown):
+		return s.text(ctx, "skills.unknown", "name", asWord(name)), nil
+	case errors.Is(err, skill.ErrShared):
+		return s.text(ctx, "skills.already", "name", asWord(name)), nil
+	case errors.Is(err, skill.ErrTaken):
+		return s.text(ctx, "skills.taken", "name", asWord(name)), nil
+	case errors.Is(err, skill.ErrFront):
+		return s.text(ctx, "skills.front", "name", asWord(name)), nil
+	case err != nil:
+		return "", err
+	}
+	s.log.Info("a skill is everybody's now", "skill", k.Name, "who", in.Sender)
+	return s.text(ctx, "skills.shared", "name", asWord(k.Name), "path", asWord(k.Path)), nil
+}

@@ -1,0 +1,80 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/skill"
+	"reverie/internal/trust"
+)
+
+// TestShareSkill: only an owner shares a skill, and only one that may be read where they ask.
+func TestShareSkill(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	hi := 0
+	say := func(room, sender string, private bool, text string) string {
+		hi++
+		return w.deliver(t, Inbound{ID: "$" + text + string(rune('a'+hi)), Room: room, Sender: sender, Text: text, Private: private, At: time.Now()}).Text
+	}
+	wants := func(got string, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				t.Errorf("no %q in %q", part, got)
+			}
+		}
+	}
+	w.calls(t, w.directScope("!bob", "@bob:x"), "add_skill", "skill_name", "his", "summary", "Bob's way", "documentation", "x")
+	w.calls(t, w.directScope("!dm", owner), "add_skill", "skill_name", "tea", "summary", "How to make tea", "documentation", "Boil.")
+	group := w.directScope("!group", "@bob:x")
+	group.Private = false
+	w.calls(t, group, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
+	wants(say("!group", owner, false, "!skills"), "- `minutes`: Who writes them (for this room, written for @bob:x)")
+	wants(say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)")
+	for _, name := range []string{"his", "tea", "none", ""} {
+		wants(say("!bob", "@bob:x", true, "!skills share "+name), "Only my owners")
+	}
+	wants(say("!group", "@bob:x", false, "!skills share minutes"), "Only my owners")
+	for name, want := range map[string]string{"": "Say which one", "none": "I know no skill `none` here", "his": "I know no skill `his` here", "minutes": "I know no skill `minutes` here"} {
+		wants(say("!dm", owner, true, "!skills share "+name), want)
+	}
+	w.sharedSkill(t, "minutes.md", "Everybody's minutes\n")
+	wants(say("!group", owner, false, "!skills share minutes"), "I have not shared it", "`minutes`")
+	if got := say("!bob", "@bob:x", true, "!skills"); strings.Contains(got, "tea") {
+		t.Errorf("not shared yet: %s", got)
+	}
+	wants(say("!dm", owner, true, "!skills share `tea`"), "Everybody who may talk to me can use `tea` now", "`data/skills/tea.md`")
+	wants(say("!dm", owner, true, "!skills share tea"), "`tea` is everybody's already")
+	wants(say("!bob", "@bob:x", true, "!skills"), "- `his`: Bob's way (yours alone)", "- `tea`: How to make tea")
+	if asked := w.asksWhile(func() { say("!bob", "@bob:x", true, "hello") }); !strings.Contains(asked, "How to make tea") {
+		t.Error("Bob's prompt does not list the shared skill")
+	}
+	all, err := w.cfg.Skills.List(trust.Place{Room: "!other"})
+	if err != nil || len(all) != 2 || all[1].Label != (trust.Label{Integrity: trust.Owner, Readers: trust.Everybody}) || all[1].Owner != owner {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestSkillsMove: a room's skills go with it into the room that replaces it.
+func TestSkillsMove(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	scope := w.directScope("!old", "@bob:x")
+	scope.Private = false
+	w.calls(t, scope, "add_skill", "skill_name", "minutes", "summary", "Who writes them", "documentation", "Bob.")
+	for range 2 {
+		if err := w.Move(t.Context(), "!old", "!new"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for room, want := range map[string]int{"!old": 0, "!new": 1} {
+		if all, err := w.cfg.Skills.List(trust.Place{Room: room, Person: "@bob:x"}); err != nil || len(all) != want {
+			t.Errorf("%s: %+v, %v", room, all, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "skills", skill.Folder(trust.Room("!new")), "minutes.md")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,134 @@
+package skill
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"reverie/internal/store"
+	"reverie/internal/trust"
+)
+
+// Why a skill is not shared.
+var (
+	ErrUnknown = errors.New("there is no such skill here")
+	ErrShared  = errors.New("the skill is everybody's already")
+	ErrTaken   = errors.New("everybody's skills have one of that name already")
+	ErrFront   = errors.New("its front matter cannot be changed by a program")
+)
+
+// Share makes the skill of a name that is visible at a place everybody's, with the integrity of
+// an owner: call it for an owner, who vouches for it. Its earlier versions stay where they are.
+func (l *Library) Share(at trust.Place, name string) (Skill, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, err := l.sharable(at, name)
+	if err != nil {
+		return Skill{}, err
+	}
+	rel := strings.TrimPrefix(s.Path, pathPrefix)
+	to := strings.TrimPrefix(rel, Folder(s.Label.Readers)+"/")
+	old, err := l.read(rel)
+	if err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	text, ok := relabel(old, trust.Owner)
+	if !ok {
+		return Skill{}, ErrFront
+	}
+	file := filepath.Join(l.dir, filepath.FromSlash(rel))
+	if _, err := keep(file, old); err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	if err := store.WriteFile(file, text); err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	defer root.Close()
+	if err := root.Rename(filepath.FromSlash(s.Place()), path.Base(s.Place())); err != nil {
+		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
+	}
+	return newSkill(s.Name, to, readHead(text)), nil
+}
+
+// sharable is the skill of a name that may become everybody's.
+func (l *Library) sharable(at trust.Place, name string) (Skill, error) {
+	visible, err := l.visible(at)
+	if err != nil {
+		return Skill{}, err
+	}
+	found, err := Skill{}, ErrUnknown
+	for _, s := range visible {
+		switch {
+		case s.Name != name:
+		case s.Label.Readers == trust.Everybody:
+			err = ErrShared
+		default:
+			found = s
+		}
+	}
+	if found.Name == "" {
+		return Skill{}, err
+	}
+	entries, err := os.ReadDir(l.dir)
+	if err != nil {
+		return Skill{}, fmt.Errorf("skills: %w", err)
+	}
+	for _, e := range entries {
+		if strings.EqualFold(strings.TrimSuffix(e.Name(), ".md"), name) {
+			return Skill{}, ErrTaken
+		}
+	}
+	return found, nil
+}
+
+// Move gives the skills of one room to another, with their earlier versions. What the other
+// room has under the same name already stays, and the old room's, too. It can be repeated.
+func (l *Library) Move(from, to string) error {
+	old, now := Folder(trust.Room(from)), Folder(trust.Room(to))
+	if old == "" || now == "" || old == now {
+		return nil // the old room can have none, or the new one
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	entries, err := os.ReadDir(filepath.Join(l.dir, filepath.FromSlash(old)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("skills: move room: %w", err)
+	}
+	root, err := os.OpenRoot(l.dir)
+	if err != nil {
+		return fmt.Errorf("skills: move room: %w", err)
+	}
+	defer root.Close()
+	if err := root.MkdirAll(filepath.FromSlash(now), 0o700); err != nil {
+		return fmt.Errorf("skills: move room: %w", err)
+	}
+	left := false
+	for _, e := range entries {
+		source, target := filepath.FromSlash(old+"/"+e.Name()), filepath.FromSlash(now+"/"+e.Name())
+		if _, err := root.Lstat(target); err == nil {
+			left = true
+			continue
+		}
+		if err := root.Rename(source, target); err != nil {
+			return fmt.Errorf("skills: move room: %w", err)
+		}
+	}
+	if left {
+		return nil
+	}
+	if err := root.Remove(filepath.FromSlash(old)); err != nil {
+		return fmt.Errorf("skills: move room: %w", err)
+	}
+	return nil
+}

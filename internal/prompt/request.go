@@ -54,7 +54,7 @@ type question struct {
 // looked is what several contributors look at, each thing once for a request.
 type looked struct {
 	skills func() ([]skill.Skill, error)
-	tasks  func() ([]task.Task, error) // the room's open ones
+	tasks  func() ([]task.Task, error) // the open ones that may be read where the answer is
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
 	first  int64     // message with which the history begins, unless it must be cut again
@@ -67,7 +67,7 @@ func (r *request) look(ctx context.Context) *looked {
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
-	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Room) })
+	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Place()) })
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l

@@ -6,15 +6,22 @@ import (
 	"strings"
 
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
-// taskCache holds the tasks of a room as they were last.
+// taskKey names the tasks that may be read at a place.
+type taskKey struct {
+	room    string
+	readers trust.Readers
+}
+
+// taskCache holds the tasks of a place as they were last.
 type taskCache struct {
 	tasks   []task.Task
 	content *content
 }
 
-// gatherTasks gathers the room's open tasks, most urgent first.
+// gatherTasks gathers the open tasks that may be read where the answer is, most urgent first.
 func gatherTasks(_ context.Context, q *question) (*content, error) {
 	tasks, err := q.tasks()
 	if err != nil {
@@ -23,10 +30,11 @@ func gatherTasks(_ context.Context, q *question) (*content, error) {
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.tasks[q.turn.Room]
+	key := taskKey{q.turn.Room, q.turn.Place().Readers()}
+	c := a.tasks[key]
 	if c == nil || !sameTasks(c.tasks, tasks) {
 		c = &taskCache{tasks: tasks, content: taskContent(tasks)}
-		a.tasks[q.turn.Room] = c
+		a.tasks[key] = c
 	}
 	return c.content, nil
 }

@@ -7,6 +7,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // Turn is what a session knows when it needs a prompt.
@@ -42,6 +43,11 @@ type Turn struct {
 	Sees bool // the model can be shown pictures
 
 	Compacted int64 // names the compaction that Summary is of; another one begins an epoch. 0 = none
+}
+
+// Place is where the answer is read, and who asks.
+func (t *Turn) Place() trust.Place {
+	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
 }
 
 // Prompt is one request to a model, ready to be committed and sent.

@@ -12,6 +12,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/store"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // Source is where the events of a kind come from: it keeps them until they are
@@ -142,7 +143,7 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
 		return "", err
 	}
-	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
+	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
@@ -209,3 +210,17 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 
 // Stopped reports whether failed says that a person stopped the work on an event.
 func Stopped(failed error) bool { return errors.Is(failed, errStopped) }
+
+// lastPlace is the room as it is now, for who wrote there last.
+func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
+	at := trust.Place{Room: s.room}
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person FROM session WHERE room = ?`, s.room).Scan(&at.Person)
+	if errors.Is(err, sql.ErrNoRows) {
+		return at, nil
+	}
+	if err != nil {
+		return at, fmt.Errorf("session: read room: %w", err)
+	}
+	at.Private, err = s.private(ctx, at.Person)
+	return at, err
+}

@@ -238,7 +238,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	how, err := s.manner(ctx, past, true)
+	how, err := s.manner(ctx, s.place(in), past, true)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}

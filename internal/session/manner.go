@@ -10,6 +10,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // manner is how the next message of a room is answered: what people have chosen
@@ -26,8 +27,8 @@ type manner struct {
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
 
-// manner reads how what stands last in past is answered. preview changes nothing.
-func (s *Session) manner(ctx context.Context, past []history.Message, preview bool) (m manner, err error) {
+// manner reads how what stands last in past is answered at a place. preview changes nothing.
+func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Message, preview bool) (m manner, err error) {
 	if m.mode, err = s.mode(ctx); err != nil {
 		return m, err
 	}
@@ -45,10 +46,10 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since); err != nil {
+	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, at, since); err != nil {
 		return m, err
 	}
-	if m.pin, err = s.pinned(ctx, past, preview); err != nil {
+	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)

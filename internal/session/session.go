@@ -334,8 +334,17 @@ func (m *Manager) level(user string) trust.Integrity {
 	return trust.Foreign
 }
 
+// integrity is how far the words of in are trusted: no further than who sent it, and what a
+// task that is due is made from.
+func (s *Session) integrity(in Inbound) trust.Integrity {
+	if in.Event == ScheduledTask {
+		return min(s.level(in.Sender), in.Label.Integrity)
+	}
+	return s.level(in.Sender)
+}
+
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, Label: trust.Label{Integrity: s.level(in.Sender), Readers: s.place(in).Readers()}, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: trust.Label{Integrity: s.integrity(in), Readers: s.place(in).Readers()}, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // Inbound is one message that passed the gate and waits for its answer.
@@ -25,10 +27,11 @@ type Inbound struct {
 
 	// Of a system event, which a Source delivers rather than the transport. Sender is
 	// then on whose behalf it is, and Private is found out by the session.
-	Event    EventKind // empty: a person wrote it
-	Verbatim bool      // Text is said in the room as it is; no model is asked
-	Silent   bool      // nothing is said in the room
-	Mention  bool      // with Verbatim: in a room with others, Sender is told that it is for them
+	Event    EventKind   // empty: a person wrote it
+	Verbatim bool        // Text is said in the room as it is; no model is asked
+	Silent   bool        // nothing is said in the room
+	Mention  bool        // with Verbatim: in a room with others, Sender is told that it is for them
+	Label    trust.Label // of a ScheduledTask: the task's
 }
 
 // Quote is what somebody else said, or the same person before: data that the

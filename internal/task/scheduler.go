@@ -19,6 +19,9 @@ type Scheduler struct {
 	// Left tells whether a room has been left: its tasks are paused instead. nil = none
 	// can be.
 	Left func(ctx context.Context, room string) (bool, error)
+	// Room tells in which room a task that is due may be worked on: its own, another one to
+	// which it moves, or "" if it is to be paused. nil = its own.
+	Room func(ctx context.Context, t Task) (string, error)
 
 	store   *Store
 	log     *slog.Logger
@@ -246,6 +249,9 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 			continue
 		}
 		gone, err := s.left(ctx, r.Task.Room)
+		if err == nil && !gone {
+			gone, err = s.misplaced(ctx, r.Task)
+		}
 		if err == nil && !gone {
 			err = s.Deliver(ctx, r)
 		}

@@ -60,7 +60,7 @@ func (b *bot) deliverJobs(m *session.Manager, private func(ctx context.Context, 
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) session.Inbound {
 	mode := r.Task.Mode()
 	return session.Inbound{
-		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.User, b.cfg.owner()), Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
+		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), r.Task.User, b.cfg.owner()), Label: r.Task.Label, Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
 		Event: session.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}

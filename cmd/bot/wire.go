@@ -195,6 +195,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	room, without := terminalRoom, ""
 	if isMatrix {
 		c.Verify, c.Private, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.Private, m.People, m.Left, m.UserID(), m.Allows, m.Publish
+		c.DirectChat = m.DirectChat
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -209,6 +210,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background
+	b.scheduler.Room = sessions.TaskRoom
 	b.deliverJobs(sessions, c.Private)
 	b.asking.deliver = sessions.Deliver
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)

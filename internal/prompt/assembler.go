@@ -28,6 +28,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // Config is what an Assembler works with. Dir and the stores must be set; the
@@ -90,6 +91,7 @@ type room struct {
 	nonceFor int64
 	last     []llm.Message       // the last request
 	good     map[int]*content    // what a contributor said last, if that may stand in for it
+	goodFor  trust.Readers       // who may read that
 	sent     []sentMessage       // parallel to the part of the history that was sent last
 	rendered map[string]rendered // by section
 	held     heldTemplate

@@ -192,6 +192,9 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 // standIn keeps what the contributors said, and lets it stand in for those that
 // failed and declare that it may.
 func (r *request) standIn(replies []reply, sources []int) []reply {
+	if readers := r.turn.Place().Readers(); r.room.goodFor != readers {
+		r.room.good, r.room.goodFor = map[int]*content{}, readers
+	}
 	for _, at := range sources {
 		got := &replies[at]
 		if !r.a.contributors[at].stale {

@@ -17,25 +17,25 @@ func TestTakeBack(t *testing.T) {
 	add("!a", "nobody's", "")
 	add("!b", "elsewhere", "$1")
 	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
-	if _, err := s.Pause(t.Context(), "!a", paused.ID); err != nil {
+	if _, err := s.Pause(t.Context(), in("!a"), paused.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Complete(t.Context(), "!a", done.ID, "it was done"); err != nil {
+	if _, err := s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"); err != nil {
 		t.Fatal(err)
 	}
 	first := 1
 	for _, p := range []struct {
 		id, asked string
 	}{{own.ID, "$1"}, {others.ID, "$3"}} {
-		if _, err := s.Update(t.Context(), "!a", p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
+		if _, err := s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Update(t.Context(), "!a", own.ID, Patch{Asked: "$1"}); err == nil {
+	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
 		t.Error("a change of nothing is one")
 	}
 	for _, want := range []int{3, 0} {
-		if n, words, err := s.MadeFor(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
+		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
 			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
 		}
 		if err := s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil {
@@ -48,14 +48,14 @@ func TestTakeBack(t *testing.T) {
 			t.Errorf("%s is %s: %s, %v", id, status, content, err)
 		}
 	}
-	left, err := s.List(t.Context(), "!a", "")
+	left, err := s.List(t.Context(), in("!a"), "")
 	if err != nil || len(left) != 3 {
 		t.Errorf("%d tasks are left, %v", len(left), err)
 	}
-	if it, err := s.Get(t.Context(), "!a", done.ID); err != nil || it.Content != "done" {
+	if it, err := s.Get(t.Context(), in("!a"), done.ID); err != nil || it.Content != "done" {
 		t.Errorf("what was done is %+v, %v", it, err)
 	}
-	if left, err := s.List(t.Context(), "!b", ""); err != nil || len(left) != 1 {
+	if left, err := s.List(t.Context(), in("!b"), ""); err != nil || len(left) != 1 {
 		t.Errorf("elsewhere %d, %v", len(left), err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/session"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // board is a transport that keeps what is said.
@@ -59,6 +60,7 @@ func TestJobs(t *testing.T) {
 		if it.Room == "" {
 			it.Room = terminalRoom
 		}
+		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
 		added, err := b.tasks.Add(t.Context(), it)
 		if err != nil {
@@ -75,7 +77,7 @@ func TestJobs(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		runs, err := b.tasks.Runs(t.Context(), "", "", 10)
+		runs, err := b.tasks.AllRuns(t.Context(), "", "", 10)
 		if err != nil {
 			t.Fatal(err)
 		}

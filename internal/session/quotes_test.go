@@ -186,7 +186,7 @@ func TestBystandersAreAsked(t *testing.T) {
 	w.inGroup()
 	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "what is up?", At: time.Now(), Quotes: []Quote{{Sender: bystander, Text: "bring bread and butter", Why: QuoteHeard}}})
 	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "yes please", At: time.Now(), Quotes: []Quote{{Sender: bystander, Text: "great", Why: QuoteHeard}}})
-	if tasks, err := w.cfg.Tasks.List(t.Context(), "!group", ""); err != nil || len(tasks) != 1 {
+	if tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, ""); err != nil || len(tasks) != 1 {
 		t.Errorf("%+v %v", tasks, err)
 	}
 }

@@ -64,7 +64,7 @@ func TestGoalLife(t *testing.T) {
 		t.Errorf("id %q", first.ID)
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
-	want := Goal{ID: first.ID, Room: here, User: "@me:x", Description: "Ship the release", Priority: "medium", Status: Active, Created: now, Updated: now}
+	want := Goal{ID: first.ID, Room: here, User: "@me:x", Label: asks(here, "").Label(), Description: "Ship the release", Priority: "medium", Status: Active, Created: now, Updated: now}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Error(diff)
 	}

@@ -65,7 +65,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("id %q", got.ID)
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
-	want := Task{ID: got.ID, Room: here, User: "@me:x", Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
+	want := Task{ID: got.ID, Room: here, User: "@me:x", Label: asks(here, "").Label(), Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
 		Prompt: "Look\nat it", Background: true, CatchUp: CatchOnce, Created: now, Updated: now,
 		Scheduled: now, NextDue: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -180,7 +180,7 @@ func TestUpdate(t *testing.T) {
 	ctx := t.Context()
 	old := add(t, s, Task{Room: here, Content: "old", Schedule: &Schedule{Type: "daily", At: "09:00"}, Prompt: "p", Background: true})
 	content, priority, off := "new", 1, false
-	got, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content, Priority: &priority, Background: &off})
+	got, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content, Priority: &priority, Background: &off, Integrity: trust.User})
 	if err != nil {
 		t.Fatal(err)
 	}

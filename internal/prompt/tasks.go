@@ -45,9 +45,9 @@ func sameTasks(a, b []task.Task) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || slices.EqualFunc(a, b, sameTask)
 }
 
-// sameTask reports whether two tasks read the same.
+// sameTask reports whether two tasks read the same and are labelled the same.
 func sameTask(a, b task.Task) bool {
-	return a.ID == b.ID && a.Content == b.Content && a.Priority == b.Priority && a.Status == b.Status && a.Updated.Equal(b.Updated) &&
+	return a.ID == b.ID && a.Content == b.Content && a.Priority == b.Priority && a.Status == b.Status && a.Updated.Equal(b.Updated) && a.Label == b.Label &&
 		(a.Schedule == nil) == (b.Schedule == nil) && (a.Schedule == nil || *a.Schedule == *b.Schedule)
 }
 

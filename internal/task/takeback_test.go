@@ -1,7 +1,10 @@
 package task
 
 import (
+	"errors"
 	"testing"
+
+	"reverie/internal/trust"
 )
 
 // TestTakeBack: what is open and was made for a message goes with it, once; not what is
@@ -57,5 +60,23 @@ func TestTakeBack(t *testing.T) {
 	}
 	if left, err := s.List(t.Context(), in("!b"), ""); err != nil || len(left) != 1 {
 		t.Errorf("elsewhere %d, %v", len(left), err)
+	}
+}
+
+// TestTakeBackOfReaders: what a message asked for in private goes with it wherever it is taken
+// back, but is counted only where it may be read.
+func TestTakeBackOfReaders(t *testing.T) {
+	s, ctx, events := newStore(t), t.Context(), []string{"$1"}
+	secret := add(t, s, Task{Room: here, Content: "see the lawyer", Asked: "$1", Label: with(here, "@ann:x").Label()})
+	for at, want := range map[trust.Place]int{with(here, "@ann:x").Place: 1, in(here): 0, with(here, "@bob:x").Place: 0} {
+		if n, words, err := s.MadeFor(ctx, at, events); err != nil || n != want || len(words) != 1 {
+			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
+		}
+	}
+	if err := s.TakeBack(ctx, here, events); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
 	}
 }

@@ -30,7 +30,8 @@ func (g *Goals) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool,
 // Shown returns the goal that is in everybody's mind: the active one, or, until
 // another one was made, the one that was completed last, if that was after since.
 func (g *Goals) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
-	goal, ok, err = g.one(ctx, at, `status <> 'paused' AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
+	goal, ok, err = g.one(ctx, at, `status <> 'paused'
+		AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
 		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
 	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
 		return goal, ok, err
@@ -62,7 +63,8 @@ func (g *Goals) one(ctx context.Context, at trust.Place, where string, args ...a
 // paused ones, then those that ended.
 func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
 	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE `+readable+`
-		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`, append(readableAt(at), most)...)
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
+		append(readableAt(at), most)...)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
 	}
@@ -138,7 +140,8 @@ func findGoal(ctx context.Context, q querier, at trust.Place, where string, args
 	var created, updated int64
 	var ended sql.NullInt64
 	err := q.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers
-		FROM goal WHERE `+readable+` AND `+where, append(readableAt(at), args...)...).Scan(&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
+		FROM goal WHERE `+readable+` AND `+where, append(readableAt(at), args...)...).Scan(
+		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
 		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
 	if err != nil {
 		return Goal{}, err

@@ -224,7 +224,8 @@ func (e *edit) create(description, priority string) error {
 		return err
 	}
 	var open int
-	if err := e.tx.QueryRowContext(e.ctx, `SELECT count(*) FROM goal WHERE `+readable+` AND status IN ('active', 'paused')`, readableAt(e.by.Place)...).Scan(&open); err != nil {
+	if err := e.tx.QueryRowContext(e.ctx,
+		`SELECT count(*) FROM goal WHERE `+readable+` AND status IN ('active', 'paused')`, readableAt(e.by.Place)...).Scan(&open); err != nil {
 		return err
 	}
 	if open >= maxOpenGoals {
@@ -235,8 +236,10 @@ func (e *edit) create(description, priority string) error {
 	}
 	made := Goal{ID: newGoalID(), Room: e.by.Room, Status: Active}
 	label := e.by.Label()
-	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated, integrity, readers) VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)`,
-		made.ID, made.Room, e.by.Person, description, priority, e.now.UnixMilli(), e.now.UnixMilli(), label.Integrity, label.Readers); err != nil {
+	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated, integrity, readers)
+		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)`,
+		made.ID, made.Room, e.by.Person, description, priority, e.now.UnixMilli(), e.now.UnixMilli(),
+		label.Integrity, label.Readers); err != nil {
 		return err
 	}
 	e.goal = &made

@@ -39,7 +39,8 @@ func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error
 }
 
 func get(ctx context.Context, db querier, at trust.Place, id string) (Task, error) {
-	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`, append([]any{id}, readableAt(at)...)...))
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`,
+		append([]any{id}, readableAt(at)...)...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
 	}
@@ -77,7 +78,8 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 		return Task{}, fmt.Errorf("resume task: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`, append([]any{id}, readableAt(at)...)...))
+	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
+		append([]any{id}, readableAt(at)...)...))
 	if err != nil { // none, or none that is paused: told from the others by what follows
 		t = Task{}
 	}

@@ -96,10 +96,12 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	scheduled, due := s.plan(t.Schedule, now)
 	for range 5 { // an ID that is taken is as good as impossible; five are
 		row := s.db.QueryRowContext(ctx, `
-			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated, catch_up, scheduled, next_due, asked, integrity, readers)
+			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
+				catch_up, scheduled, next_due, asked, integrity, readers)
 			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers)
+			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+			t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers)
 		added, err := scan(row)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -197,7 +199,9 @@ func (s *Store) Delete(ctx context.Context, at trust.Place, id string) (Task, er
 // change applies set to the task id if it may be read at the place and its status is one of
 // from. These are conditions of the one statement that changes it, so no race and no
 // forgotten check can touch what is not to be read there.
-func (s *Store) change(ctx context.Context, db querier, now time.Time, at trust.Place, id, done string, from []Status, set string, args ...any) (Task, error) {
+func (s *Store) change(ctx context.Context, db querier, now time.Time, at trust.Place, id, done string, from []Status,
+	set string, args ...any,
+) (Task, error) {
 	id = bareID(id)
 	allowed := make([]string, len(from))
 	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)

@@ -82,7 +82,8 @@ func (b *bot) jobPerson(r task.Run) string { return cmp.Or(r.Task.User, b.cfg.ow
 func (b *bot) jobEvent(ctx context.Context, r task.Run, alone bool) session.Inbound {
 	mode := r.Task.Mode()
 	return session.Inbound{
-		ID: r.ID, Room: r.Task.Room, Sender: b.jobPerson(r), Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
+		ID: r.ID, Room: r.Task.Room, Sender: cmp.Or(r.Task.Label.Readers.Person(), b.jobPerson(r)), Label: r.Task.Label,
+		Text: b.tasks.Text(r, alone, b.messages.For(ctx, r.Task.Room)), At: r.Due,
 		Event: session.ScheduledTask, Verbatim: r.Notice || mode == task.Reminder, Silent: !r.Notice && mode == task.Silent,
 		Mention: !r.Notice && mode == task.Reminder && r.Task.User != "",
 	}

@@ -7,6 +7,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // TestOutageKinds: an outage is that a model did not answer, and nothing else.
@@ -44,5 +45,15 @@ func TestJobMentions(t *testing.T) {
 		if got := b.jobEvent(t.Context(), r, false); got.Mention != c.want || got.Room != "!r" {
 			t.Errorf("%s: %+v, want mention %v", name, got, c.want)
 		}
+	}
+}
+
+// TestJobLabel: what is due carries its task's label, and is for the person who may read it.
+func TestJobLabel(t *testing.T) {
+	b := &bot{cfg: &Config{}, tasks: task.NewStore(nil, nil)}
+	label := trust.Label{Integrity: trust.Guest, Readers: trust.Person("@ann:x")}
+	got := b.jobEvent(t.Context(), task.Run{Task: task.Task{Room: "!r", User: "@bob:x", Content: "stretch", Label: label}}, true)
+	if got.Label != label || got.Sender != "@ann:x" {
+		t.Errorf("%+v", got)
 	}
 }

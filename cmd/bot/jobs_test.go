@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/session"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // board is a transport that keeps what is said.
@@ -59,6 +60,7 @@ func TestJobs(t *testing.T) {
 		if it.Room == "" {
 			it.Room = terminalRoom
 		}
+		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
 		added, err := b.tasks.Add(t.Context(), it)
 		if err != nil {
@@ -75,7 +77,7 @@ func TestJobs(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		runs, err := b.tasks.Runs(t.Context(), "", "", 10)
+		runs, err := b.tasks.AllRuns(t.Context(), "", "", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,5 +109,45 @@ func TestJobs(t *testing.T) {
 		case content != "elsewhere" && (it.Status != task.Completed || it.Runs != 1 || it.LastResult == ""):
 			t.Errorf("%s: %+v", content, it)
 		}
+	}
+}
+
+// TestPrivateJob: what a person asked for in private is not said where somebody else writes now.
+// The task is paused, and the operator reads why.
+func TestPrivateJob(t *testing.T) {
+	cfg := &Config{
+		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC, Prompt: PromptConfig{Layout: "stable"},
+		Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
+	}
+	cfg.LLM.Models = []ModelConfig{{Name: "r", BaseURL: rehearsalURL, Model: "rehearsal"}}
+	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	if _, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
+	it := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
+		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
+	if it, err = b.tasks.Add(t.Context(), it); err != nil {
+		t.Fatal(err)
+	}
+	out := &board{said: map[string]string{}}
+	sessions := b.sessions(out, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = sessions.Run(ctx) })
+	running.Go(func() { _ = b.scheduler.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	for deadline := time.Now().Add(time.Minute); it.Status == task.Active && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if it.Status != task.Paused || it.Reason != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
+		t.Errorf("%+v; said %q", it, out.all())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 type taskCommand struct {
@@ -109,7 +110,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 	}
 	shown := []shownTask{}
 	for _, room := range rooms {
-		tasks, err := b.tasks.List(ctx, room, status)
+		tasks, err := b.tasks.InRoom(ctx, room, status)
 		if err != nil {
 			return err
 		}
@@ -150,7 +151,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) er
 	if err != nil {
 		return err
 	}
-	runs, err := b.tasks.Runs(ctx, "", t.ID, 20)
+	runs, err := b.tasks.AllRuns(ctx, "", t.ID, 20)
 	if err != nil {
 		return err
 	}
@@ -193,9 +194,10 @@ func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) err
 		return err
 	}
 	defer b.close()
+	sessions := b.sessions(nil, nil)
 	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent, CatchUp: task.CatchUp(a.CatchUp)}
 	if t.Room == "" {
-		rooms, err := b.sessions(nil, nil).Rooms(ctx)
+		rooms, err := sessions.Rooms(ctx)
 		if err != nil {
 			return err
 		}
@@ -203,6 +205,13 @@ func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) err
 			return usageError{errors.New("nobody has talked with the bot yet: say which room with --room")}
 		}
 		t.Room = rooms[0]
+	}
+	t.Label.Integrity = trust.Owner
+	if t.Label.Readers, err = sessions.Readers(ctx, t.Room); err != nil {
+		return err
+	}
+	if t.Room == terminalRoom { // nobody else sits there, also before the first word
+		t.Label.Readers = trust.Person(b.cfg.owner())
 	}
 	if t.Schedule, err = a.schedule(time.Now(), b.cfg.location()); err != nil {
 		return usageError{err}
@@ -275,7 +284,7 @@ func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath
 		if err := task.Evidence(reason, it.Content); err != nil {
 			return task.Task{}, usageError{err}
 		}
-		return s.Complete(ctx, it.Room, it.ID, reason)
+		return s.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason)
 	})
 }
 
@@ -286,7 +295,7 @@ type taskPauseCommand struct {
 
 // Run pauses a task.
 func (t taskPauseCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Paused", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Pause(ctx, it.Room, it.ID) })
+	return changeTask(ctx, c, path, "Paused", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Pause(ctx, it.Place(), it.ID) })
 }
 
 type taskResumeCommand struct {
@@ -296,7 +305,7 @@ type taskResumeCommand struct {
 
 // Run resumes a task.
 func (t taskResumeCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Active again", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Resume(ctx, it.Room, it.ID) })
+	return changeTask(ctx, c, path, "Active again", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Resume(ctx, it.Place(), it.ID) })
 }
 
 type taskDeleteCommand struct {
@@ -306,7 +315,7 @@ type taskDeleteCommand struct {
 
 // Run deletes a task.
 func (t taskDeleteCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Deleted", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Delete(ctx, it.Room, it.ID) })
+	return changeTask(ctx, c, path, "Deleted", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Delete(ctx, it.Place(), it.ID) })
 }
 
 type taskRunsCommand struct {
@@ -323,7 +332,7 @@ func (r taskRunsCommand) Run(ctx context.Context, c console, path configPath) er
 		return err
 	}
 	defer b.close()
-	runs, err := b.tasks.Runs(ctx, r.Room, r.ID, r.Count)
+	runs, err := b.tasks.AllRuns(ctx, r.Room, r.ID, r.Count)
 	if err != nil {
 		return err
 	}

@@ -196,6 +196,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	room, without := terminalRoom, ""
 	if isMatrix {
 		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows, m.Publish
+		c.DirectChat = m.DirectChat
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -211,6 +212,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
 	b.background = sessions.Background
+	b.scheduler.Room = sessions.TaskRoom
 	b.deliverJobs(sessions, c.DirectWith)
 	b.asking.deliver = sessions.Deliver
 	b.nightly.Quiet, b.nightly.Tell = sessions.After, b.tellDream(t)

@@ -154,7 +154,7 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 		return nil, false, err
 	}
 	for _, room := range rooms {
-		open, err := n.d.cfg.Tasks.List(ctx, room, "")
+		open, err := n.d.cfg.Tasks.InRoom(ctx, room, "")
 		if err != nil {
 			return nil, false, err
 		}

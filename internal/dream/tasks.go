@@ -32,11 +32,11 @@ const (
 	maxProposals  = 10                  // in one night
 )
 
-// taskRoom is the open tasks of one room and what was said since the oldest of them.
+// taskRoom is the open tasks of one room that the same readers may read, and what was said
+// since the oldest of them.
 type taskRoom struct {
 	id        string
-	scope     memory.Scope
-	scopes    []memory.Scope // that are read there
+	scope     memory.Scope // who may read them
 	tasks     []*openTask
 	witnesses []witness // the oldest first
 }
@@ -112,53 +112,54 @@ func (n *night) tasks(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// taskRooms reads the tasks that are active, room by room, the one asked about longest ago first.
+// taskRooms reads the tasks that are active, by room and readers, those asked about longest ago first.
 func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	ids, err := n.d.cfg.Tasks.Rooms(ctx)
 	if err != nil {
 		return nil, err
 	}
 	names := namer{numbers: map[string]int32{}}
-	at := map[string]int64{}
+	at := map[*taskRoom]int64{}
 	var rooms []*taskRoom
 	for _, id := range ids {
-		all, err := n.d.cfg.Tasks.List(ctx, id, task.Active)
+		all, err := n.d.cfg.Tasks.InRoom(ctx, id, task.Active)
 		if err != nil {
 			return nil, err
 		}
-		r := &taskRoom{id: id}
-		for _, t := range all {
-			if !n.o.Now && n.now.Sub(t.Updated) < settled {
-				continue
+		for _, r := range n.byReaders(id, all, &names) {
+			if err := n.readRoom(ctx, r); err != nil {
+				return nil, err
 			}
-			r.tasks = append(r.tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
+			var last int64
+			if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ? AND readers = ?), 0)`, id, r.scope).Scan(&last); err != nil {
+				return nil, err
+			}
+			at[r] = last
+			rooms = append(rooms, r)
 		}
-		if len(r.tasks) == 0 {
-			continue
-		}
-		if err := n.readRoom(ctx, r); err != nil {
-			return nil, err
-		}
-		var last int64
-		if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ?), 0)`, id).Scan(&last); err != nil {
-			return nil, err
-		}
-		at[id] = last
-		rooms = append(rooms, r)
 	}
-	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(at[a.id], at[b.id]) })
+	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(at[a], at[b]) })
 	return rooms, nil
 }
 
-// readRoom finds out whose room r is, and what was said there since its oldest task.
-func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
-	var person string
-	var private bool
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(person), ''), coalesce(max(private), 0) FROM session WHERE room = ?`, r.id).Scan(&person, &private); err != nil {
-		return err
+// byReaders parts the settled ones of the tasks of the room id by who may read them.
+func (n *night) byReaders(id string, all []task.Task, names *namer) (rooms []*taskRoom) {
+	for _, t := range all {
+		if !n.o.Now && n.now.Sub(t.Updated) < settled {
+			continue
+		}
+		i := slices.IndexFunc(rooms, func(r *taskRoom) bool { return r.scope == t.Label.Readers })
+		if i < 0 {
+			i = len(rooms)
+			rooms = append(rooms, &taskRoom{id: id, scope: t.Label.Readers})
+		}
+		rooms[i].tasks = append(rooms[i].tasks, &openTask{Task: t, said: names.sign(memory.Entry{Text: asTask(t.Content)})})
 	}
-	r.scopes = memory.Visible(r.id, person, private)
-	r.scope = r.scopes[0]
+	return rooms
+}
+
+// readRoom finds out what was said in the room of r since its oldest task.
+func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
 	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT sender, text, at FROM message WHERE room = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
 		ORDER BY id DESC LIMIT ?`, r.id, oldest.UnixMilli(), taskWitnesses)
@@ -183,7 +184,7 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: r.scopes[:1]}, memory.Filter{})
+	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}, memory.Filter{})
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	h.Write([]byte(model + "\x00" + strings.ReplaceAll(content, nonce, "")))
 	seen := hex.EncodeToString(h.Sum(nil)[:16])
 	var known int
-	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND seen = ?`, r.id, seen).Scan(&known); err != nil {
+	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`, r.id, r.scope, seen).Scan(&known); err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
 	if known > 0 {
@@ -254,8 +255,8 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if n.o.DryRun { // what was said is not kept, so it is asked again
 		return true, nil
 	}
-	_, err = n.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, model, seen, at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (room) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`, r.id, model, seen, n.now.UnixMilli())
+	_, err = n.d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_room (room, readers, model, seen, at) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (room, readers) DO UPDATE SET model = excluded.model, seen = excluded.seen, at = excluded.at`, r.id, r.scope, model, seen, n.now.UnixMilli())
 	if err != nil {
 		return true, fmt.Errorf("dream: %w", err)
 	}

@@ -47,7 +47,7 @@ func newChores(t *testing.T) *choreWorld {
 
 func (c *choreWorld) add(content string, change func(*task.Task)) string {
 	c.t.Helper()
-	x := task.Task{Room: room, User: owner, Content: content}
+	x := task.Task{Room: room, User: owner, Content: content, Label: trust.Label{Integrity: trust.User, Readers: trust.Room(room)}}
 	if change != nil {
 		change(&x)
 	}
@@ -98,7 +98,7 @@ func (c *choreWorld) get(content string) task.Task {
 	c.t.Helper()
 	var all []task.Task
 	for _, s := range []task.Status{task.All, task.Deleted} {
-		some, err := c.d.cfg.Tasks.List(c.t.Context(), room, s)
+		some, err := c.d.cfg.Tasks.InRoom(c.t.Context(), room, s)
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestTasksMeanwhile(t *testing.T) {
 	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "watered the plants"}, {"task": "<Feed the cat>", "action": "complete", "message": 1, "quote": "I have fed the cat"}]`
 	c.d.fault = func(point string) {
 		if point == "snapshot" {
-			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), room, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
+			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), trust.Place{Room: room}, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
 				t.Error("priority 0 was taken")
 			}
 			if _, err := c.d.cfg.DB.Exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"]); err != nil {

@@ -37,7 +37,7 @@ func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, 
 	}
 	c.log.Warn("matrix: a message is not answered, because the room's power levels do not let the bot speak", "room", m.Room, "event", m.ID, "sender", m.Sender)
 	b.past = append(b.past, m)
-	chat, err := c.directChat(ctx, m.Sender)
+	chat, err := c.DirectChat(ctx, m.Sender)
 	if err != nil {
 		fail(ctx, err)
 	}

@@ -194,6 +194,13 @@ func (c *Client) onVote(ctx context.Context, evt *event.Event) {
 		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return
 	}
+	if unsigned, err := c.unsigned(ctx, evt); err != nil || unsigned && c.mustBeSigned(evt.Sender) {
+		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
+		if err != nil {
+			fail(ctx, err)
+		}
+		return
+	}
 	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
 	case err != nil:
 		fail(ctx, fmt.Errorf("look up who votes: %w", err))

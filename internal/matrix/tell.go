@@ -7,9 +7,9 @@ import (
 	"maunium.net/go/mautrix/id"
 )
 
-// directChat is a direct chat with a person in which we may speak; empty when
+// DirectChat is a direct chat with a person in which we may speak; empty when
 // there is none.
-func (c *Client) directChat(ctx context.Context, person string) (string, error) {
+func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
 	rows, err := c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)

@@ -33,7 +33,7 @@ func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 		return err
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.directChat(ctx, owner)
+		chat, err := c.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,7 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		c.refuse(ctx, b, evt, "matrix.unsigned_refused", "device", deviceID(device))
 	}
 	for _, owner := range c.cfg.Owners {
-		chat, err := c.directChat(ctx, owner)
+		chat, err := c.DirectChat(ctx, owner)
 		if err != nil {
 			return err
 		}

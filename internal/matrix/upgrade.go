@@ -359,7 +359,7 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 	if muted, err := c.muted(ctx, id.RoomID(r.old), facts); err != nil {
 		return err
 	} else if muted {
-		if room, err = c.directChat(ctx, r.by); err != nil || room == "" {
+		if room, err = c.DirectChat(ctx, r.by); err != nil || room == "" {
 			return err
 		}
 	}

@@ -72,7 +72,7 @@ type Assembler struct {
 	base     baseCache
 	skills   map[trust.Readers]skillCache
 	memories map[string]*memoryCache // by scopes
-	tasks    map[string]*taskCache   // by room
+	tasks    map[taskKey]*taskCache  // by place
 	texts    map[string]*content     // of what is one text, by where it comes from
 	steering steeringCache
 	matches  map[string]*matchCache  // by room
@@ -132,7 +132,7 @@ func New(cfg Config) (*Assembler, error) {
 		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
-		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[string]*taskCache{},
+		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[taskKey]*taskCache{},
 		texts: map[string]*content{}, matches: map[string]*matchCache{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
 	}
 	for name, places := range layouts {

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/history"
 
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -374,7 +375,7 @@ func TestMemoriesAreToldOnce(t *testing.T) {
 	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
 }
 
-// Tasks are the same as long as they read the same, in every room by itself.
+// Tasks are the same as long as they read the same, at every place by itself.
 func TestSameTasks(t *testing.T) {
 	w := newWorld(t, Stable)
 	at := time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
@@ -385,21 +386,51 @@ func TestSameTasks(t *testing.T) {
 	for i, change := range []func(*task.Task){
 		func(t *task.Task) { t.ID = "2" }, func(t *task.Task) { t.Content = "d" }, func(t *task.Task) { t.Priority = 4 },
 		func(t *task.Task) { t.Status = task.Paused }, func(t *task.Task) { t.Updated = at.Add(1) }, func(t *task.Task) { t.Schedule = nil },
+		func(t *task.Task) { t.Label.Integrity = trust.User },
 	} {
 		other := one
 		if change(&other); sameTask(one, other) || sameTask(other, one) {
 			t.Errorf("change %d is not seen", i)
 		}
 	}
-	gathered := func(room string) *content {
-		turn := &Turn{Room: room}
+	gathered := func(room, person string) *content {
+		turn := &Turn{Room: room, User: person, Shared: person == ""}
 		c, err := gatherTasks(t.Context(), &question{a: w.assembler, turn: turn, looked: (&request{a: w.assembler, turn: turn}).look(t.Context())})
 		w.must(err)
 		return c
 	}
+	w.private = true
 	w.addTask(3, "Water the plants")
-	first := gathered(w.room)
-	if len(first.lines) != 1 || len(gathered("!other:example.org").lines) != 0 || gathered(w.room) != first {
-		t.Error("another room's tasks are in the way")
+	first := gathered(w.room, testUser)
+	for _, other := range []*content{gathered("!other:example.org", testUser), gathered(w.room, ""), gathered(w.room, "@bob:x")} {
+		if len(other.lines) != 0 {
+			t.Errorf("others read %q", other.lines)
+		}
+	}
+	if len(first.lines) != 1 || gathered(w.room, testUser) != first {
+		t.Error("the tasks of others are in the way")
+	}
+}
+
+// What a contributor said before stands in for it only where the same people read.
+func TestStandInKeepsToItsReaders(t *testing.T) {
+	w := newWorld(t, Stable)
+	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.stale })
+	kept := &room{good: map[int]*content{}}
+	says := func(turn Turn, said *content) *content {
+		replies := make([]reply, len(w.assembler.contributors))
+		replies[at].content = said
+		if said == nil {
+			replies[at].err = errLate
+		}
+		return (&request{a: w.assembler, room: kept, turn: &turn}).standIn(replies, []int{at})[at].content
+	}
+	private := Turn{Room: w.room, User: testUser}
+	secret := says(private, newContent(content{source: "tasks", lines: []string{"secret"}}))
+	if got := says(private, nil); got != secret {
+		t.Errorf("nothing stands in: %+v", got)
+	}
+	if got := says(Turn{Room: w.room, User: testUser, Shared: true}, nil); got != nil {
+		t.Errorf("the room reads %q", got.lines)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // holds puts the room's goal into the world's turns, as a session does.
 func (w *world) holds() task.Goal {
 	w.t.Helper()
-	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.room, time.Time{})
+	g, _, err := w.tasks.Goals().Shown(w.t.Context(), w.caller().Place, time.Time{})
 	w.must(err)
 	t := Turn{Tier: w.tier, Tools: w.tools}
 	t.SetGoal(g)
@@ -40,13 +40,13 @@ func TestGoalInThePrompt(t *testing.T) {
 	w.tools = append(w.tools, "goal")
 	w.restart()
 	goals, ctx := w.tasks.Goals(), t.Context()
-	w.goalIs(goals.Create(ctx, w.room, "", "Implement user authentication", "high"))
-	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Design the flow", task.Done))
-	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Add tokens", task.InProgress))
-	w.goalIs(goals.SetCheckpoint(ctx, w.room, "", "Hash passwords", task.Pending))
-	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Use JWT", Locked: true}))
-	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Use bcrypt"}))
-	w.goalIs(goals.RecordArtifact(ctx, w.room, "", task.Artifact{Action: "created", Path: "src/login.ts"}))
+	w.goalIs(goals.Create(ctx, w.caller(), "Implement user authentication", "high"))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Design the flow", task.Done))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Add tokens", task.InProgress))
+	w.goalIs(goals.SetCheckpoint(ctx, w.caller(), "", "Hash passwords", task.Pending))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use JWT", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Use bcrypt"}))
+	w.goalIs(goals.RecordArtifact(ctx, w.caller(), "", task.Artifact{Action: "created", Path: "src/login.ts"}))
 	w.holds()
 	w.says("Hello")
 	first := w.send()
@@ -60,15 +60,17 @@ func TestGoalInThePrompt(t *testing.T) {
 
 	// Steps, files, decisions that are not locked and what is next move within the epoch.
 	for what, change := range map[string]func() (task.Goal, error){
-		"step":     func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.room, "", "2", task.Done) },
-		"new step": func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.room, "", "Ship it", task.Pending) },
+		"step":     func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "2", task.Done) },
+		"new step": func() (task.Goal, error) { return goals.SetCheckpoint(ctx, w.caller(), "", "Ship it", task.Pending) },
 		"decision": func() (task.Goal, error) {
-			return goals.Decide(ctx, w.room, "", task.Decision{Description: "Log to a file"})
+			return goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file"})
 		},
 		"file": func() (task.Goal, error) {
-			return goals.RecordArtifact(ctx, w.room, "", task.Artifact{Action: "created", Path: "a.ts"})
+			return goals.RecordArtifact(ctx, w.caller(), "", task.Artifact{Action: "created", Path: "a.ts"})
 		},
-		"next": func() (task.Goal, error) { return goals.Update(ctx, w.room, "", task.GoalPatch{Next: "Look again"}) },
+		"next": func() (task.Goal, error) {
+			return goals.Update(ctx, w.caller(), "", task.GoalPatch{Next: "Look again"})
+		},
 	} {
 		w.goalIs(change())
 		w.holds()
@@ -86,7 +88,7 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 
 	// What holds for as long as the goal does is worth a new prefix.
-	w.goalIs(goals.Decide(ctx, w.room, "", task.Decision{Description: "Log to a file", Locked: true}))
+	w.goalIs(goals.Decide(ctx, w.caller(), "", task.Decision{Description: "Log to a file", Locked: true}))
 	w.holds()
 	w.answers("Well.")
 	w.says("And now?")
@@ -99,8 +101,8 @@ func TestGoalInThePrompt(t *testing.T) {
 func TestGoalInItsPlace(t *testing.T) {
 	w := newWorld(t, Tiered)
 	w.file("skills/tea.md", "# How to make tea\n")
-	g := w.goalIs(w.tasks.Goals().Create(t.Context(), w.room, "", "Ship it", ""))
-	w.goalIs(w.tasks.Goals().SetCheckpoint(t.Context(), w.room, g.ID, "Plan", task.InProgress))
+	g := w.goalIs(w.tasks.Goals().Create(t.Context(), w.caller(), "Ship it", ""))
+	w.goalIs(w.tasks.Goals().SetCheckpoint(t.Context(), w.caller(), g.ID, "Plan", task.InProgress))
 	w.holds()
 	w.says("Hello")
 	p := w.send()
@@ -252,17 +254,17 @@ func TestGoalFacts(t *testing.T) {
 			var err error
 			switch rapid.IntRange(0, 7).Draw(rt, "what") {
 			case 0:
-				_, err = goals.Create(ctx, w.room, "", text, "")
+				_, err = goals.Create(ctx, w.caller(), text, "")
 			case 1, 2:
-				_, err = goals.SetCheckpoint(ctx, w.room, "", text, rapid.SampledFrom([]task.Step{task.Pending, task.InProgress}).Draw(rt, "status"))
+				_, err = goals.SetCheckpoint(ctx, w.caller(), "", text, rapid.SampledFrom([]task.Step{task.Pending, task.InProgress}).Draw(rt, "status"))
 			case 3:
-				_, err = goals.SetCheckpoint(ctx, w.room, "", "1", rapid.SampledFrom([]task.Step{task.Done, task.InProgress}).Draw(rt, "status"))
+				_, err = goals.SetCheckpoint(ctx, w.caller(), "", "1", rapid.SampledFrom([]task.Step{task.Done, task.InProgress}).Draw(rt, "status"))
 			case 4:
-				_, err = goals.Decide(ctx, w.room, "", task.Decision{Description: text, Locked: rapid.Bool().Draw(rt, "locked")})
+				_, err = goals.Decide(ctx, w.caller(), "", task.Decision{Description: text, Locked: rapid.Bool().Draw(rt, "locked")})
 			case 5:
-				_, err = goals.Pause(ctx, w.room, "")
+				_, err = goals.Pause(ctx, w.caller(), "")
 			case 6:
-				_, err = goals.Resume(ctx, w.room, "")
+				_, err = goals.Resume(ctx, w.caller(), "")
 			case 7:
 				w.restart()
 			}

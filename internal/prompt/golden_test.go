@@ -119,7 +119,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		w.must(err)
 		w.addTask(n, text)
 	case "done":
-		_, err := w.tasks.Complete(w.t.Context(), w.room, rest, "it is done")
+		_, err := w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done")
 		w.must(err)
 	case "write": // FILE as the archive's ENTRY
 		name, from, _ := strings.Cut(rest, " ")

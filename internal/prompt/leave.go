@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"maps"
 	"strings"
 
 	"reverie/internal/history"
@@ -12,7 +13,7 @@ func (a *Assembler) Leave(room history.Talk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.rooms, room)
-	delete(a.tasks, string(room))
+	maps.DeleteFunc(a.tasks, func(key taskKey, _ *taskCache) bool { return key.room == string(room) })
 	delete(a.matches, string(room))
 	delete(a.users, string(room))
 	for key := range a.texts {

@@ -54,7 +54,7 @@ type question struct {
 // looked is what several contributors look at, each thing once for a request.
 type looked struct {
 	skills func() ([]skill.Skill, error)
-	tasks  func() ([]task.Task, error) // the room's open ones
+	tasks  func() ([]task.Task, error) // the open ones that may be read where the answer is
 	inUse  func() (inUse, error)
 	course *counters // of the room, the newest message counted
 	first  int64     // message with which the history begins, unless it must be cut again
@@ -62,14 +62,14 @@ type looked struct {
 	folders *folders
 }
 
-func (r *request) skills() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.place()) }
+func (r *request) skills() ([]skill.Skill, error) { return r.a.cfg.Skills.List(r.turn.Place()) }
 
 func (r *request) look(ctx context.Context) *looked {
 	l := &looked{skills: sync.OnceValues(r.skills), folders: &folders{dir: r.a.cfg.Dir}, course: r.course.clone()} // a contributor may be late, and look at it then
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
-	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Room) })
+	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Place()) })
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l
@@ -194,7 +194,7 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 // standIn keeps what the contributors said, and lets it stand in for those that
 // failed and declare that it may.
 func (r *request) standIn(replies []reply, sources []int) []reply {
-	if now := r.turn.place().Readers(); r.room.goodFor != now {
+	if now := r.turn.Place().Readers(); r.room.goodFor != now {
 		r.room.goodFor = now
 		clear(r.room.good)
 	}

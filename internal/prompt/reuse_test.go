@@ -55,7 +55,7 @@ func reuse(w *world) (shares []float64, epochs int) {
 			w.addTask(1+turn%9, fmt.Sprintf("Do the thing of turn %d", turn))
 		}
 		if turn%8 == 7 {
-			_, err := w.tasks.Complete(w.t.Context(), w.room, fmt.Sprintf("task_%d", w.numbered), "it is done")
+			_, err := w.tasks.Complete(w.t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done")
 			w.must(err)
 		}
 		if turn%6 == 0 {

@@ -26,7 +26,7 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.skills[q.turn.place().Readers()]
+	c := a.skills[q.turn.Place().Readers()]
 	if c.content != nil && sameSkills(c.skills, skills) {
 		return c.content, nil
 	}
@@ -38,7 +38,7 @@ func gatherSkills(_ context.Context, q *question) (*content, error) {
 		clear(a.skills)
 	}
 	c = skillCache{skills, newContent(toc)}
-	a.skills[q.turn.place().Readers()] = c
+	a.skills[q.turn.Place().Readers()] = c
 	return c.content, nil
 }
 

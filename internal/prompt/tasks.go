@@ -9,13 +9,19 @@ import (
 	"reverie/internal/trust"
 )
 
-// taskCache holds the tasks of a room as they were last.
+// taskKey names the tasks that may be read at a place.
+type taskKey struct {
+	room    string
+	readers trust.Readers
+}
+
+// taskCache holds the tasks of a place as they were last.
 type taskCache struct {
 	tasks   []task.Task
 	content *content
 }
 
-// gatherTasks gathers the room's open tasks, most urgent first.
+// gatherTasks gathers the open tasks that may be read where the answer is, most urgent first.
 func gatherTasks(_ context.Context, q *question) (*content, error) {
 	tasks, err := q.tasks()
 	if err != nil {
@@ -24,10 +30,11 @@ func gatherTasks(_ context.Context, q *question) (*content, error) {
 	a := q.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.tasks[q.turn.Room]
+	key := taskKey{q.turn.Room, q.turn.Place().Readers()}
+	c := a.tasks[key]
 	if c == nil || !sameTasks(c.tasks, tasks) {
 		c = &taskCache{tasks: tasks, content: taskContent(tasks)}
-		a.tasks[q.turn.Room] = c
+		a.tasks[key] = c
 	}
 	return c.content, nil
 }
@@ -38,20 +45,20 @@ func sameTasks(a, b []task.Task) bool {
 	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0] || slices.EqualFunc(a, b, sameTask)
 }
 
-// sameTask reports whether two tasks read the same.
+// sameTask reports whether two tasks read the same and are labelled the same.
 func sameTask(a, b task.Task) bool {
-	return a.ID == b.ID && a.Content == b.Content && a.Priority == b.Priority && a.Status == b.Status && a.Updated.Equal(b.Updated) &&
+	return a.ID == b.ID && a.Content == b.Content && a.Priority == b.Priority && a.Status == b.Status && a.Updated.Equal(b.Updated) && a.Label == b.Label &&
 		(a.Schedule == nil) == (b.Schedule == nil) && (a.Schedule == nil || *a.Schedule == *b.Schedule)
 }
 
 func taskContent(tasks []task.Task) *content {
-	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more.", integrity: trust.User}
+	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
 	for _, t := range tasks {
 		line := oneLine(t.Line(), 500)
 		if t.Status == task.Paused && !strings.Contains(line, "paused") {
 			line += " (paused)"
 		}
-		c.lines = append(c.lines, line)
+		c.lines, c.from = append(c.lines, line), append(c.from, t.Label.Integrity)
 	}
 	return newContent(c)
 }

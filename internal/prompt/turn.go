@@ -49,12 +49,13 @@ type Turn struct {
 // Origins is the integrity of the texts that a turn brings itself. The zero value is foreign.
 type Origins struct {
 	Summary trust.Integrity
-	Goal    trust.Integrity // of Goal, Steps and Pin
+	Goal    trust.Integrity // of Goal and Steps
+	Pin     trust.Integrity
 	Reread  trust.Integrity
 }
 
-// place is where the answer is read.
-func (t *Turn) place() trust.Place {
+// Place is where the answer is read, and who asks.
+func (t *Turn) Place() trust.Place {
 	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
 }
 

@@ -74,7 +74,7 @@ func (w *walk) step() {
 	case what == 6:
 		w.tasks = append(w.tasks, w.addTask(5, "something to do"))
 	case what == 7 && len(w.tasks) > 0:
-		_, err := w.world.tasks.Complete(w.t.Context(), w.room, w.tasks[0].ID, "it is done")
+		_, err := w.world.tasks.Complete(w.t.Context(), w.caller(), w.tasks[0].ID, "it is done")
 		w.must(err)
 		w.tasks = w.tasks[1:]
 	case what == 8:

@@ -21,7 +21,7 @@ func TestHistoryIsLeftOutInBatches(t *testing.T) {
 		for i := range 40 {
 			w.addTask(5, "one more thing to do") // so that tails are a good part of what is sent
 			if len(w.turn().History) > 0 && i%4 == 0 {
-				_, err := w.tasks.Complete(t.Context(), w.room, fmt.Sprintf("task_%d", w.numbered), "it is done")
+				_, err := w.tasks.Complete(t.Context(), w.caller(), fmt.Sprintf("task_%d", w.numbered), "it is done")
 				w.must(err)
 			}
 			w.says(fmt.Sprintf("Question %d: %s", i, strings.Repeat("what is it? ", 10)))

@@ -85,7 +85,7 @@ func gatherSteps(_ context.Context, q *question) (*content, error) {
 }
 
 func gatherPin(_ context.Context, q *question) (*content, error) {
-	c := content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more.", integrity: q.turn.From.Goal}
+	c := content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more.", integrity: q.turn.From.Pin}
 	return q.saidAs(c, string(q.turn.Talk))
 }
 

@@ -21,6 +21,7 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/store/storetest"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 const (
@@ -164,7 +165,7 @@ func (w *world) remembers(text string) {
 
 func (w *world) addTask(priority int, text string) task.Task {
 	w.t.Helper()
-	made, err := w.tasks.Add(w.t.Context(), task.Task{Room: w.room, User: testUser, Content: text, Priority: priority})
+	made, err := w.tasks.Add(w.t.Context(), task.Task{Room: w.room, User: testUser, Label: w.caller().Label(), Content: text, Priority: priority})
 	w.must(err)
 	w.now = w.now.Add(time.Second)
 	w.numbered++
@@ -176,6 +177,11 @@ func (w *world) addTask(priority int, text string) task.Task {
 }
 
 func (w *world) scopes() []memory.Scope { return memory.Visible(w.room, testUser, w.private) }
+
+// caller is the person whose message is answered, with words that are trusted.
+func (w *world) caller() task.Caller {
+	return task.Caller{Place: trust.Place{Room: w.room, Person: testUser, Private: w.private}, Integrity: trust.User}
+}
 
 func (w *world) turn() Turn {
 	w.t.Helper()

@@ -96,7 +96,7 @@ func (w *world) summaryRoom(t testing.TB) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how, err := s.manner(t.Context(), past, true)
+	how, err := s.manner(t.Context(), inDM.Place, past, true)
 	if err != nil {
 		t.Fatal(err)
 	}

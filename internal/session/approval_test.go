@@ -51,11 +51,11 @@ func (w *world) ends(t *testing.T, code string) approval {
 // left is what the acts of these tests leave behind.
 func (w *world) left(t *testing.T, room string) (n int) {
 	t.Helper()
-	tasks, err := w.cfg.Tasks.List(t.Context(), room, task.Status("all"))
+	tasks, err := w.cfg.Tasks.InRoom(t.Context(), room, task.Status("all"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	goals, err := w.cfg.Tasks.Goals().List(t.Context(), room, 10)
+	goals, err := w.cfg.Tasks.Goals().List(t.Context(), trust.Place{Room: room, Person: owner}, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestAskedOnceForAll(t *testing.T) {
 	}
 	w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "!approve " + a.code, At: time.Now()})
 	w.ends(t, a.code)
-	tasks, err := w.cfg.Tasks.List(t.Context(), "!group", "")
+	tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, "")
 	if err != nil || len(tasks) != 2 {
 		t.Errorf("%+v %v", tasks, err)
 	}
@@ -163,7 +163,7 @@ func TestForThisConversation(t *testing.T) {
 	say("$2", "!approve "+a.code+" conversation")
 	w.ends(t, a.code)
 	say("$3", "add two")
-	if tasks, err := w.cfg.Tasks.List(t.Context(), "!group", ""); err != nil || len(tasks) != 2 || questions() != 1 {
+	if tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, ""); err != nil || len(tasks) != 2 || questions() != 1 {
 		t.Errorf("%d questions, %+v %v", questions(), tasks, err)
 	}
 	say("$4", "set a goal")
@@ -174,7 +174,7 @@ func TestForThisConversation(t *testing.T) {
 	if questions() != 3 {
 		t.Error("after other text has come in it is not asked about")
 	}
-	if tasks, err := w.cfg.Tasks.List(t.Context(), "!group", ""); err != nil || len(tasks) != 2 {
+	if tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, ""); err != nil || len(tasks) != 2 {
 		t.Errorf("%+v %v", tasks, err)
 	}
 }
@@ -185,7 +185,7 @@ func TestOwnWordsNeedNoApproval(t *testing.T) {
 	w.inGroup()
 	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: friend, Text: "remind me to water the plants", At: time.Now(),
 		Quotes: []Quote{{ID: "$0", Sender: friend, Text: "the plants look sad", Why: QuoteReply}}})
-	tasks, err := w.cfg.Tasks.List(t.Context(), "!group", "")
+	tasks, err := w.cfg.Tasks.List(t.Context(), inGroup("!group").Place, "")
 	if err != nil || len(tasks) != 1 {
 		t.Errorf("%+v %v", tasks, err)
 	}

@@ -27,7 +27,7 @@ func (s *Session) question(ctx context.Context, a approval) Outgoing {
 		b.WriteString("\n" + s.text(ctx, "approve.seen", "seen", strings.Join(a.seen, ", ")) + "\n")
 	}
 	b.WriteString(s.text(ctx, "approve.how", "code", a.code, "minutes", fmt.Sprint(int(approvalTime.Minutes()))))
-	return Outgoing{ID: askPrefix + a.code, Thread: s.thread, Text: b.String(), Options: []Option{
+	return Outgoing{ID: askPrefix + a.code, Thread: s.thread, Text: b.String(), Notice: true, Options: []Option{
 		{optionOnce, s.text(ctx, "approve.once")}, {optionWide, s.text(ctx, "approve.wide")}, {optionNo, s.text(ctx, "approve.no")}}}
 }
 

@@ -57,7 +57,7 @@ func (s *Session) aside(ctx context.Context, in Inbound, question, reply string)
 
 // askAside asks the model about what stands last in past, with tools that only read.
 func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Message) (llm.Reply, error) {
-	how, err := s.manner(ctx, past, true)
+	how, err := s.manner(ctx, s.place(ask), past, true)
 	if err != nil {
 		return llm.Reply{}, err
 	}

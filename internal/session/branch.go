@@ -62,7 +62,7 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 	if err != nil {
 		return err
 	}
-	how, err := s.manner(ctx, nil, true)
+	how, err := s.manner(ctx, s.place(in), nil, true)
 	if err != nil {
 		return err
 	}

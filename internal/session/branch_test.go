@@ -78,7 +78,7 @@ func TestThreadsKeepApart(t *testing.T) {
 			holds(t, "the thread", w.asks(t, in("$5", room, "$1", "and how many?")), []string{"azure", "bristle"}, "celery", "damson")
 			w.script.answers = []string{`{"entry":"owns a ladder"}`, "noted"}
 			w.deliver(t, in("$6", room, "$1", "remember that I own a ladder"))
-			if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, User: owner, Content: "buy turpentine"}); err != nil {
+			if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: room, Label: callerIn(room).Label(), User: owner, Content: "buy turpentine"}); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.deliver(t, in("$7", room, "$other", "!mode developer")); !strings.Contains(got.Text, "developer") || got.Thread != "$other" {
@@ -384,7 +384,7 @@ func newSessionOf(w *world, room, thread string) *Session {
 // says it, also when an older answer is taken in after a newer one of another conversation.
 func TestGoalHeardInTwoPlaces(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	if _, err := w.cfg.Tasks.Goals().Create(t.Context(), "!g", owner, "Paint the fence", ""); err != nil {
+	if _, err := w.cfg.Tasks.Goals().Create(t.Context(), inGroup("!g"), "Paint the fence", ""); err != nil {
 		t.Fatal(err)
 	}
 	var said [2]history.Message
@@ -397,12 +397,12 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 	}
 	for range 2 { // the thread's first: its number is higher
 		for _, i := range []int{1, 0} {
-			if err := newSession(w.Manager, said[i].Room).takeIn(t.Context(), owner, said[i]); err != nil {
+			if err := newSession(w.Manager, said[i].Room).takeIn(t.Context(), inGroup("!g"), said[i]); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), "!g", time.Time{})
+	g, ok, err := w.cfg.Tasks.Goals().Shown(t.Context(), inGroup("!g").Place, time.Time{})
 	if err != nil || !ok || len(g.Checkpoints) != 2 {
 		t.Errorf("%+v, %v, %v", g, ok, err)
 	}

@@ -147,7 +147,7 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 	}
 	for _, m := range slices.Backward(past) {
 		if m.EventID == replyID(in.ID) { // answered before an interruption
-			if err := s.catchUp(ctx, in.Sender); err != nil {
+			if err := s.catchUp(ctx, in); err != nil {
 				return err
 			}
 			return s.say(ctx, in, m.Text)
@@ -175,7 +175,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	if err != nil {
 		return "", err
 	}
-	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+	tasks, err := s.cfg.Tasks.List(ctx, s.place(in), "")
 	if err != nil {
 		return "", err
 	}
@@ -215,7 +215,7 @@ func (s *Session) promptReport(ctx context.Context, in Inbound, _ string) (strin
 	if err != nil {
 		return "", err
 	}
-	how, err := s.manner(ctx, past, true)
+	how, err := s.manner(ctx, s.place(in), past, true)
 	if err != nil {
 		return "", err
 	}

@@ -62,10 +62,10 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 			return prompt.Prompt{}, manner{}, err
 		}
 		s.takeUp(ctx, past)
-		if err := s.takeIn(ctx, in.Sender, past...); err != nil {
+		if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}
-		how, err := s.manner(ctx, past, false)
+		how, err := s.manner(ctx, s.place(in), past, false)
 		if err != nil {
 			return prompt.Prompt{}, how, err
 		}
@@ -139,15 +139,15 @@ func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool
 	if err != nil || len(past) == 0 {
 		return false, err
 	}
-	how, err := s.manner(ctx, past, true)
-	if err != nil {
-		return false, err
-	}
-	before := how.summary
 	in, err := s.whose(ctx)
 	if err != nil {
 		return false, err
 	}
+	how, err := s.manner(ctx, s.place(in), past, true)
+	if err != nil {
+		return false, err
+	}
+	before := how.summary
 	t := s.promptTurn(in, past, how)
 	l, err := s.limits(ctx, t, share)
 	if err != nil {

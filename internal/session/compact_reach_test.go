@@ -18,7 +18,7 @@ func (w *world) wouldSend(t *testing.T, question string) string {
 		t.Fatal(err)
 	}
 	s := newSession(w.Manager, "!dm")
-	how, err := s.manner(t.Context(), past, true)
+	how, err := s.manner(t.Context(), inDM.Place, past, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 func (w *world) tooMany(t *testing.T) {
 	t.Helper()
 	for i := range 40 {
-		_, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5})
+		_, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

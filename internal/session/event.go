@@ -57,6 +57,9 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	if failed != nil {
 		log.Error("system event not answered", "err", failed)
 	}
+	if s.label.Integrity < trust.User { // the next run reads it as the task's own words
+		answer = ""
+	}
 	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
 }
 
@@ -150,7 +153,7 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 	if err := s.askGathered(ctx, in.ID); err != nil {
 		return "", err
 	}
-	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
+	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
@@ -218,3 +221,17 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 
 // Stopped reports whether failed says that a person stopped the work on an event.
 func Stopped(failed error) bool { return errors.Is(failed, errStopped) }
+
+// lastPlace is the room as it is now, for who wrote there last.
+func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
+	at := trust.Place{Room: s.room}
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person FROM session WHERE room = ?`, s.room).Scan(&at.Person)
+	if errors.Is(err, sql.ErrNoRows) {
+		return at, nil
+	}
+	if err != nil {
+		return at, fmt.Errorf("session: read room: %w", err)
+	}
+	at.Private, err = s.private(ctx, at.Person)
+	return at, err
+}

@@ -10,6 +10,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // The model may report on its goal in lines of its text. The history keeps what it
@@ -19,10 +20,22 @@ import (
 // cutOff stands behind an answer that reached the model's output limit.
 const cutOff = "\n\n_(cut off: the model reached its output limit)_"
 
+// caller is who asks for a change with in, and where.
+func (s *Session) caller(in Inbound) task.Caller {
+	return task.Caller{Place: s.place(in), Integrity: s.integrity(in)}
+}
+
+// reporter is who changes a goal with markers in the answer to in: the model, for a person.
+func (s *Session) reporter(in Inbound) task.Caller {
+	by := s.caller(in)
+	by.Integrity = min(by.Integrity, trust.User)
+	return by
+}
+
 // takeIn applies the markers of those messages that the model wrote and that have
 // not been taken in. Only what passes by itself, like a full disk, is an error:
 // nobody loses an answer over a goal.
-func (s *Session) takeIn(ctx context.Context, user string, past ...history.Message) error {
+func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Message) error {
 	goals := s.cfg.Tasks.Goals()
 	heard := int64(-1)
 	for _, m := range past {
@@ -43,7 +56,7 @@ func (s *Session) takeIn(ctx context.Context, user string, past ...history.Messa
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = goals.ApplyIn(ctx, s.room, string(s.talk), user, m.ID, markers)
+			refused, err = goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}
@@ -62,12 +75,12 @@ func (s *Session) takeIn(ctx context.Context, user string, past ...history.Messa
 }
 
 // catchUp takes in what an interruption left.
-func (s *Session) catchUp(ctx context.Context, user string) error {
+func (s *Session) catchUp(ctx context.Context, in Inbound) error {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return err
 	}
-	return s.takeIn(ctx, user, past...)
+	return s.takeIn(ctx, s.reporter(in), past...)
 }
 
 // markersOf returns the markers to be applied. The last line of an answer that was

@@ -21,27 +21,27 @@ func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, er
 	said := ""
 	switch strings.ToLower(word) {
 	case "":
-		return s.showGoal(ctx)
+		return s.showGoal(ctx, in)
 	case "history":
-		return s.goalHistory(ctx)
+		return s.goalHistory(ctx, in)
 	case "new":
 		if rest == "" {
 			return s.text(ctx, "goal.say"), nil
 		}
 		said = "goal.set"
-		goal, err = goals.Create(ctx, s.room, in.Sender, rest, "")
+		goal, err = goals.Create(ctx, s.caller(in), rest, "")
 	case "pause":
 		said = "goal.paused"
-		goal, err = goals.Pause(ctx, s.room, rest)
+		goal, err = goals.Pause(ctx, s.caller(in), rest)
 	case "resume":
 		said = "goal.resumed"
-		goal, err = goals.Resume(ctx, s.room, rest)
+		goal, err = goals.Resume(ctx, s.caller(in), rest)
 	case "done":
 		said = "goal.reached"
-		goal, err = goals.Complete(ctx, s.room, "", cmp.Or(rest, "The person says that it is reached."))
+		goal, err = goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, "The person says that it is reached."))
 	case "drop":
 		said = "goal.dropped"
-		goal, err = goals.Abandon(ctx, s.room, "", cmp.Or(rest, "The person gave it up."))
+		goal, err = goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, "The person gave it up."))
 	default:
 		return s.text(ctx, "goal.usage"), nil
 	}
@@ -54,15 +54,15 @@ func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, er
 	return s.text(ctx, said, "goal", strings.TrimRight(goal.Description, ".!")), nil
 }
 
-func (s *Session) showGoal(ctx context.Context) (string, error) {
-	goal, ok, err := s.cfg.Tasks.Goals().Active(ctx, s.room)
+func (s *Session) showGoal(ctx context.Context, in Inbound) (string, error) {
+	goal, ok, err := s.cfg.Tasks.Goals().Active(ctx, s.place(in))
 	if err != nil {
 		return "", err
 	}
 	if ok {
 		return goalText(s.cfg.Messages.For(ctx, s.room), goal), nil
 	}
-	all, err := s.cfg.Tasks.Goals().List(ctx, s.room, 1)
+	all, err := s.cfg.Tasks.Goals().List(ctx, s.place(in), 1)
 	if err != nil {
 		return "", err
 	}
@@ -145,8 +145,8 @@ const (
 	mostEvents = 15
 )
 
-func (s *Session) goalHistory(ctx context.Context) (string, error) {
-	goals, err := s.cfg.Tasks.Goals().List(ctx, s.room, mostGoals)
+func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
+	goals, err := s.cfg.Tasks.Goals().List(ctx, s.place(in), mostGoals)
 	if err != nil {
 		return "", err
 	}
@@ -161,7 +161,7 @@ func (s *Session) goalHistory(ctx context.Context) (string, error) {
 		}
 		b.WriteString("\n")
 	}
-	events, err := s.cfg.Tasks.Goals().Events(ctx, s.room, goals[0].ID)
+	events, err := s.cfg.Tasks.Goals().Events(ctx, s.place(in), goals[0].ID)
 	if err != nil {
 		return "", err
 	}

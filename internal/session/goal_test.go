@@ -23,7 +23,7 @@ const reported = `[GOAL] Implement user authentication system
 // goals is the goals of a room and their states, and the parts of the active one.
 func (w *world) goals(t *testing.T, room string) string {
 	t.Helper()
-	all, err := w.cfg.Tasks.Goals().List(t.Context(), room, 100)
+	all, err := w.cfg.Tasks.Goals().List(t.Context(), callerIn(room).Place, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,15 +148,15 @@ func TestGoalTakenInOnce(t *testing.T) {
 		}
 	}
 	again("died before")
-	if _, err := w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), "!dm", "", "1", task.Pending); err != nil {
+	if _, err := w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Pending); err != nil {
 		t.Fatal(err)
 	}
 	again("delivered again")
 	for _, change := range []func() (task.Goal, error){
 		func() (task.Goal, error) {
-			return w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), "!dm", "", "1", task.Done)
+			return w.cfg.Tasks.Goals().SetCheckpoint(t.Context(), inDM, "", "1", task.Done)
 		},
-		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), "!dm", "", "no more") },
+		func() (task.Goal, error) { return w.cfg.Tasks.Goals().Abandon(t.Context(), inDM, "", "no more") },
 	} {
 		if _, err := change(); err != nil {
 			t.Fatal(err)

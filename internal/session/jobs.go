@@ -9,8 +9,8 @@ import (
 )
 
 // listTasks is the command !tasks.
-func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, error) {
-	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+func (s *Session) listTasks(ctx context.Context, in Inbound, _ string) (string, error) {
+	tasks, err := s.cfg.Tasks.List(ctx, s.place(in), "")
 	if err != nil {
 		return "", err
 	}
@@ -33,8 +33,8 @@ func (s *Session) listTasks(ctx context.Context, _ Inbound, _ string) (string, e
 const mostRuns = 10
 
 // jobs is the command !jobs: what has started by itself here lately.
-func (s *Session) jobs(ctx context.Context, _ Inbound, _ string) (string, error) {
-	runs, err := s.cfg.Tasks.Runs(ctx, s.room, "", mostRuns)
+func (s *Session) jobs(ctx context.Context, in Inbound, _ string) (string, error) {
+	runs, err := s.cfg.Tasks.Runs(ctx, s.place(in), mostRuns)
 	if err != nil {
 		return "", err
 	}

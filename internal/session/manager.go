@@ -67,6 +67,9 @@ type Config struct {
 	// Left tells whether a room has been left: nothing is worked on for it, and nothing told
 	// there. nil = none can be.
 	Left func(ctx context.Context, room string) (bool, error)
+	// DirectChat is a direct chat with person in which something may be said; empty when there is
+	// none. nil = there are none.
+	DirectChat func(ctx context.Context, person string) (room string, err error)
 	// Self is who we are to the transport, and Allowed who may talk to us; nil = everybody
 	// who is quoted.
 	Self    string
@@ -244,7 +247,7 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 	if err != nil {
 		return prompt.Prompt{}, err
 	}
-	how, err := s.manner(ctx, past, true)
+	how, err := s.manner(ctx, s.place(in), past, true)
 	if err != nil {
 		return prompt.Prompt{}, err
 	}

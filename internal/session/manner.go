@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -20,15 +19,15 @@ type manner struct {
 	think llm.Think
 	tier  int
 	goal  task.Goal
-	pin   string  // the task that is worked on, if no goal is
+	pin   worked  // the task that is worked on, if no goal is
 	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
 
-// manner reads how what stands last in past is answered. preview changes nothing.
-func (s *Session) manner(ctx context.Context, past []history.Message, preview bool) (m manner, err error) {
+// manner reads how what stands last in past is answered at a place. preview changes nothing.
+func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Message, preview bool) (m manner, err error) {
 	if m.mode, err = s.mode(ctx); err != nil {
 		return m, err
 	}
@@ -46,10 +45,10 @@ func (s *Session) manner(ctx context.Context, past []history.Message, preview bo
 	if len(past) > 0 {
 		since = past[0].At
 	}
-	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, s.room, since); err != nil {
+	if m.goal, _, err = s.cfg.Tasks.Goals().Shown(ctx, at, since); err != nil {
 		return m, err
 	}
-	if m.pin, err = s.pinned(ctx, past, preview); err != nil {
+	if m.pin, err = s.pinned(ctx, at, past, preview); err != nil {
 		return m, err
 	}
 	m.summary, err = s.cfg.History.Compacted(ctx, s.talk)
@@ -84,11 +83,16 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 		t.Thinking = string(m.think)
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
-	t.From.Goal, t.From.Reread = trust.User, s.compaction.rereadFrom
+	t.From.Goal, t.From.Reread = m.goal.Label.Integrity, s.compaction.rereadFrom
 	t.Sees = m.sees
 	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
-	if t.Pin = cmp.Or(t.Pin, m.pin); t.Pin != "" {
+	if t.Pin == "" {
+		t.Pin, t.From.Pin = m.pin.line, m.pin.from
+	} else {
+		t.From.Pin = t.From.Goal
+	}
+	if t.Pin != "" {
 		t.Pin += progress(past)
 	}
 	return t

@@ -148,10 +148,10 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.cfg.Tasks.Goals()
-	if _, err := goals.ApplyIn(t.Context(), "!dm", "!dm", owner, 1<<40, markers); err != nil {
+	if _, err := goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := goals.Decide(t.Context(), "!dm", "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {
+	if _, err := goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {
 		t.Fatal(err)
 	}
 	say("!goal", "!goal history", "!goal done", "!goal new Kaffee", "!goal drop", "!goal history", "!goal new "+strings.Repeat("z", 5000))
@@ -202,7 +202,7 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 			}
 			schedule = &final
 		}
-		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule})
+		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprint("Tee", i), Priority: 2, Schedule: schedule})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -206,7 +206,11 @@ func (m *Manager) Tools(ctx context.Context, room string) ([]llm.ToolSpec, error
 	if err != nil {
 		return nil, err
 	}
-	how, err := s.manner(ctx, past, true)
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	how, err := s.manner(ctx, at, past, true)
 	if err != nil {
 		return nil, err
 	}

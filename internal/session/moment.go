@@ -77,7 +77,7 @@ func (s *Session) conclude(ctx context.Context, in Inbound, answer history.Messa
 	if err := s.cfg.History.Append(ctx, &answer); err != nil && !errors.Is(err, history.ErrKnown) {
 		return err
 	}
-	if err := s.takeIn(ctx, in.Sender, answer); err != nil {
+	if err := s.takeIn(ctx, s.reporter(in), answer); err != nil {
 		return err
 	}
 	if err := s.say(ctx, in, answer.Text); err != nil {

@@ -26,7 +26,7 @@ func TestMove(t *testing.T) {
 	if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Room("!old"), "Jana likes herons"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", User: owner, Content: "water the cactus"}); err != nil {
+	if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", Label: inGroup("!old").Label(), User: owner, Content: "water the cactus"}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // it can be repeated

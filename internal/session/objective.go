@@ -60,7 +60,11 @@ func (s *Session) findObjective(work context.Context) {
 }
 
 func (s *Session) askObjective(ctx context.Context) error {
-	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return err
+	}
+	tasks, err := s.cfg.Tasks.List(ctx, at, "")
 	if err != nil || len(workable(tasks, "")) == 0 {
 		return err
 	}

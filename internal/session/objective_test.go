@@ -48,6 +48,7 @@ func (w *world) addTask(t *testing.T, it task.Task) string {
 	if it.Room == "" {
 		it.Room = "!dm"
 	}
+	it.Label = callerIn(it.Room).Label()
 	added, err := w.cfg.Tasks.Add(t.Context(), it)
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestObjective(t *testing.T) {
 	*answer = shed
 	w.talk(t, objectiveEvery-1)
 	w.answered(t, asked, 4)
-	if _, err := w.cfg.Tasks.Complete(t.Context(), "!dm", shed, "it stands"); err != nil {
+	if _, err := w.cfg.Tasks.Complete(t.Context(), inDM, shed, "it stands"); err != nil {
 		t.Fatal(err)
 	}
 	if tail := read(); pinsIn(tail) {

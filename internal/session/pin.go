@@ -9,6 +9,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // pinEvery is after how many rounds of a turn the model reads again what it is
@@ -18,15 +19,15 @@ const pinEvery = 8
 // taskID is how people, results of the task tool and what falls due name a task.
 var taskID = regexp.MustCompile(`\btask_[a-z2-7]{8}\b`)
 
-// pinned is the task that past is about: the active one that was named last, by
+// pinned is the task that past is about, if it may be read at a place: the active one that was named last, by
 // itself, by a person, by the program or by the task tool. A list names none, and a
 // reminder is no work until it is due. Where past names none since a model was asked what
 // it is about, it is what that said, or what was named before and a summary has taken the
 // place of, if it is of the person who wrote last. Empty = there is none. preview keeps nothing.
-func (s *Session) pinned(ctx context.Context, past []history.Message, preview bool) (string, error) {
-	tasks, err := s.cfg.Tasks.List(ctx, s.room, "")
+func (s *Session) pinned(ctx context.Context, at trust.Place, past []history.Message, preview bool) (worked, error) {
+	tasks, err := s.cfg.Tasks.List(ctx, at, "")
 	if err != nil || len(tasks) == 0 {
-		return "", err
+		return worked{}, err
 	}
 	if s.thread != "" { // what was said before it is not the thread's
 		id, _ := taskNamed(past, tasks)
@@ -34,7 +35,7 @@ func (s *Session) pinned(ctx context.Context, past []history.Message, preview bo
 	}
 	kept, err := s.readPin(ctx)
 	if err != nil {
-		return "", err
+		return worked{}, err
 	}
 	found, _ := taskNamed(after(past, kept.read), tasks)
 	if found == "" {
@@ -42,10 +43,16 @@ func (s *Session) pinned(ctx context.Context, past []history.Message, preview bo
 	}
 	if found != kept.id && !preview {
 		if err := s.pin(ctx, found); err != nil {
-			return "", err
+			return worked{}, err
 		}
 	}
 	return workedOn(tasks, found), nil
+}
+
+// worked is a task that is worked on, as the model reads it.
+type worked struct {
+	line string // empty = none is
+	from trust.Integrity
 }
 
 // pin keeps id as the task that is worked on in the room's own conversation; empty = none.
@@ -68,7 +75,7 @@ func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) 
 		}
 		ids := taskID.FindAllString(m.Text, -1)
 		slices.Sort(ids)
-		if ids = slices.Compact(ids); len(ids) == 1 && workedOn(tasks, ids[0]) != "" {
+		if ids = slices.Compact(ids); len(ids) == 1 && workedOn(tasks, ids[0]).line != "" {
 			return ids[0], m.ID
 		}
 	}
@@ -76,13 +83,13 @@ func taskNamed(past []history.Message, tasks []task.Task) (id string, at int64) 
 }
 
 // workedOn is the line of the one of tasks with that id, if it is being worked on.
-func workedOn(tasks []task.Task, id string) string {
+func workedOn(tasks []task.Task, id string) worked {
 	for _, t := range tasks {
 		if t.ID == id && t.Status == task.Active && (t.Schedule == nil || t.Mode() != task.Reminder) {
-			return t.Line()
+			return worked{t.Line(), t.Label.Integrity}
 		}
 	}
-	return ""
+	return worked{}
 }
 
 // progress is a note on the turn that past ends with, another after each pinEvery

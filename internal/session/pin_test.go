@@ -16,7 +16,7 @@ func TestPin(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	ids := map[string]string{}
 	for _, it := range []task.Task{{Content: "paint"}, {Content: "shed"}, {Content: "stretch", Schedule: &task.Schedule{Type: "daily", At: "09:00"}}} {
-		it.Room = "!dm"
+		it.Room, it.Label = "!dm", inDM.Label()
 		added, err := w.cfg.Tasks.Add(t.Context(), it)
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestPin(t *testing.T) {
 	if tail := read("$4", "Now #"+ids[second]); !strings.Contains(tail, title) || !strings.Contains(tail, second) {
 		t.Errorf("not pinned: %s", tail)
 	}
-	if _, err := w.cfg.Tasks.Complete(t.Context(), "!dm", ids[second], "it is done"); err != nil {
+	if _, err := w.cfg.Tasks.Complete(t.Context(), inDM, ids[second], "it is done"); err != nil {
 		t.Fatal(err)
 	}
 	if tail := read("$5", "Hello again."); !strings.Contains(tail, title) || !strings.Contains(tail, first) {
@@ -67,7 +67,7 @@ func TestPinAgain(t *testing.T) {
 		}
 		return "done", true
 	}
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: "paint"})
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestPinAgain(t *testing.T) {
 // one, until it is done; a new conversation begins without.
 func TestPinSurvives(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: "paint the shed"})
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: "paint the shed"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func (s *Session) rollOver(ctx context.Context, in Inbound) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	how, err := s.manner(ctx, past, true)
+	how, err := s.manner(ctx, s.place(in), past, true)
 	if err != nil {
 		return "", err
 	}

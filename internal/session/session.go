@@ -326,6 +326,15 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 	return s.cfg.Isolation.Visible(s.room, in.Sender, in.Private)
 }
 
+// integrity is how far the words of in are trusted: no further than who sent it, and what a
+// task that is due is made from.
+func (s *Session) integrity(in Inbound) trust.Integrity {
+	if in.Event == ScheduledTask {
+		return min(s.level(in.Sender), in.Label.Integrity)
+	}
+	return s.level(in.Sender)
+}
+
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
 	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
 }

@@ -19,7 +19,7 @@ func TestTasksKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.withHelpers(t)
 	const canary = "CANARY-4711"
-	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: canary, Prompt: canary,
+	added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: canary, Prompt: canary,
 		Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestTaskLinesStay(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var ids []string
 	for i, p := range []int{5, 2, 9, 2, 5} {
-		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
+		added, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", Label: inDM.Label(), Content: fmt.Sprint("number ", i), Priority: p, Schedule: &task.Schedule{Type: "daily", At: "09:00"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (m *machine) turn(t *testing.T, s *Session, in Inbound) prompt.Turn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how, err := s.manner(t.Context(), past, false)
+	how, err := s.manner(t.Context(), inDM.Place, past, false)
 	if err != nil {
 		t.Fatal(err)
 	}

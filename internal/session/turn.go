@@ -31,7 +31,7 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 		switch {
 		case heard.answers == "": // told in an earlier conversation, and answered there
 		case heard.answer != "": // the program died between the answer and its delivery
-			if err = s.catchUp(ctx, in.Sender); err == nil {
+			if err = s.catchUp(ctx, in); err == nil {
 				err = s.say(ctx, in, heard.answer)
 			}
 		default:

@@ -57,7 +57,7 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 			open = append(open, n)
 		}
 	}
-	tasks, words, err := s.cfg.Tasks.MadeFor(ctx, s.room, events)
+	tasks, words, err := s.cfg.Tasks.MadeFor(ctx, s.place(in), events)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // every is a schedule that is due each minute.
@@ -18,13 +20,18 @@ func every(t *testing.T, p *post) *Schedule {
 	return &s
 }
 
+// labelOf is the label of a task of the room.
+func labelOf(room string) trust.Label {
+	return trust.Label{Integrity: trust.User, Readers: trust.Room(room)}
+}
+
 // TestFloodOfTasks: of active tasks that the model works on, a room and a person have so
 // many and no more, however they come about; reminders are not counted.
 func TestFloodOfTasks(t *testing.T) {
 	p := newPost(t)
 	ctx, minutely := t.Context(), every(t, p)
 	work := func(room, user string, i int) (Task, error) {
-		return p.store.Add(ctx, Task{Room: room, User: user, Content: fmt.Sprint("work ", i), Schedule: minutely, Prompt: "think"})
+		return p.store.Add(ctx, Task{Room: room, User: user, Label: labelOf(room), Content: fmt.Sprint("work ", i), Schedule: minutely, Prompt: "think"})
 	}
 	refused := func(what string, err error) {
 		t.Helper()
@@ -45,35 +52,35 @@ func TestFloodOfTasks(t *testing.T) {
 	}
 	_, err = work("!new", "@ann:x", 0)
 	refused("one more of the person", err)
-	reminder, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Content: "tea", Schedule: minutely})
+	reminder, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Content: "plan", Prompt: "think"})
+	plan, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	prompt := "think"
-	_, err = p.store.Update(ctx, "!new", reminder.ID, Patch{Prompt: &prompt})
+	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, reminder.ID, Patch{Prompt: &prompt})
 	refused("a reminder that becomes work", err)
-	_, err = p.store.Update(ctx, "!new", plan.ID, Patch{Schedule: minutely})
+	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, plan.ID, Patch{Schedule: minutely})
 	refused("work that gets a time", err)
-	mine, err := p.store.List(ctx, "!0", "")
+	mine, err := p.store.List(ctx, trust.Place{Room: "!0"}, "")
 	if err != nil || len(mine) != 1 {
 		t.Fatal(mine, err)
 	}
-	if _, err := p.store.Update(ctx, "!0", mine[0].ID, Patch{Prompt: &prompt}); err != nil {
+	if _, err := p.store.Update(ctx, trust.Place{Room: "!0"}, mine[0].ID, Patch{Prompt: &prompt}); err != nil {
 		t.Errorf("a change of what counts already: %v", err)
 	}
-	if _, err := p.store.Pause(ctx, "!0", mine[0].ID); err != nil {
+	if _, err := p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := work("!new", "@ann:x", 0); err != nil {
 		t.Errorf("after one was paused: %v", err)
 	}
-	_, err = p.store.Resume(ctx, "!0", mine[0].ID)
+	_, err = p.store.Resume(ctx, trust.Place{Room: "!0"}, mine[0].ID)
 	refused("resuming one too many", err)
-	if got, err := p.store.Get(ctx, "!0", mine[0].ID); err != nil || got.Status != Paused {
+	if got, err := p.store.Get(ctx, trust.Place{Room: "!0"}, mine[0].ID); err != nil || got.Status != Paused {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // How many active tasks the model works on at most, and how often in 24 hours.
@@ -50,11 +52,11 @@ func (s *Store) checkBounds(ctx context.Context, db querier, room, user, except 
 }
 
 // checkPatch refuses a patch that makes the model work on one active task too many.
-func (s *Store) checkPatch(ctx context.Context, room, id string, p Patch) error {
+func (s *Store) checkPatch(ctx context.Context, at trust.Place, id string, p Patch) error {
 	if p.Prompt == nil && p.Schedule == nil {
 		return nil
 	}
-	t, err := get(ctx, s.db, room, bareID(id))
+	t, err := get(ctx, s.db, at, bareID(id))
 	if err != nil || t.Status != Active || t.Schedule != nil && t.Prompt != "" {
 		return nil // refused elsewhere, not active, or counted already
 	}
@@ -67,7 +69,7 @@ func (s *Store) checkPatch(ctx context.Context, room, id string, p Patch) error 
 	if t.Schedule == nil || t.Prompt == "" {
 		return nil
 	}
-	return s.checkBounds(ctx, s.db, room, t.User, t.ID)
+	return s.checkBounds(ctx, s.db, t.Room, t.User, t.ID)
 }
 
 // putOff begins the result of a run that waits because of RunsPerDay.

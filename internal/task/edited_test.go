@@ -31,7 +31,7 @@ func TestEditedInFlight(t *testing.T) {
 			}
 			p.fail = func(r Run) error {
 				p.now = p.now.Add(time.Second)
-				if _, err := p.store.Update(t.Context(), here, r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}); err != nil {
+				if _, err := p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}); err != nil {
 					t.Fatal(err)
 				}
 				p.fail = nil

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"reverie/internal/trust"
 )
 
 // Abandoned is the state of a goal that was given up; Active, Paused and
@@ -43,14 +45,15 @@ const (
 
 // Goal is something larger that a room works towards.
 type Goal struct {
-	ID          string // "goal_" and eight characters
-	Room        string // the only room it exists in
-	User        string // on whose behalf it was made
-	Description string // one line
-	Priority    string // high, medium or low
-	Status      Status // Active, Paused, Completed or Abandoned
-	Summary     string // how it ended
-	Next        string // what is to be done next; may be empty
+	ID          string      // "goal_" and eight characters
+	Room        string      // the only room it exists in
+	User        string      // on whose behalf it was made
+	Label       trust.Label // how far its words are trusted, and who may read it
+	Description string      // one line
+	Priority    string      // high, medium or low
+	Status      Status      // Active, Paused, Completed or Abandoned
+	Summary     string      // how it ended
+	Next        string      // what is to be done next; may be empty
 
 	Checkpoints []Checkpoint
 	Decisions   []Decision

@@ -19,19 +19,20 @@ func (g *Goals) Heard(ctx context.Context, conversation string) (int64, error) {
 	return message, nil
 }
 
-// Apply takes in what the model said of its goal in a message of room, once:
+// Apply takes in what the model said of its goal in a message of the caller's room, once:
 // messages have growing numbers, and what is not newer than the last one that was
-// taken in changes nothing. user is on whose behalf the model spoke. What cannot
-// be done is told in refused, a sentence each, and keeps the rest from nothing.
-func (g *Goals) Apply(ctx context.Context, room, user string, message int64, markers []Marker) (refused []string, err error) {
-	return g.ApplyIn(ctx, room, room, user, message, markers)
+// taken in changes nothing. The caller is on whose behalf the model spoke, and how far that
+// message is trusted. What cannot be done is told in refused, a sentence each, and keeps the
+// rest from nothing.
+func (g *Goals) Apply(ctx context.Context, c Caller, message int64, markers []Marker) (refused []string, err error) {
+	return g.ApplyIn(ctx, c, c.Room, message, markers)
 }
 
-// ApplyIn is Apply for a message of a conversation in room. The goal is the room's, whoever
-// speaks of it; each conversation has its own last message that was taken in, because
-// several go on at the same time.
-func (g *Goals) ApplyIn(ctx context.Context, room, conversation, user string, message int64, markers []Marker) (refused []string, err error) {
-	_, err = g.do(ctx, room, "take in markers", func(e *edit) error {
+// ApplyIn is Apply for a message of a conversation in the caller's room. The goal is the
+// room's, whoever speaks of it; each conversation has its own last message that was taken in,
+// because several go on at the same time.
+func (g *Goals) ApplyIn(ctx context.Context, c Caller, conversation string, message int64, markers []Marker) (refused []string, err error) {
+	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
 		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
 			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)
 		if err != nil {
@@ -40,7 +41,7 @@ func (g *Goals) ApplyIn(ctx context.Context, room, conversation, user string, me
 		if n, err := done.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		switch active, err := e.find(`status = 'active'`); {
+		switch active, err := e.find(activeGoal); {
 		case err == nil:
 			e.goal = &active
 		case !errors.Is(err, sql.ErrNoRows):
@@ -49,7 +50,7 @@ func (g *Goals) ApplyIn(ctx context.Context, room, conversation, user string, me
 		closes, goesOn := false, false
 		for _, m := range markers {
 			open := e.openSteps()
-			err := e.apply(user, m)
+			err := e.apply(m)
 			var b *broken
 			switch {
 			case errors.As(err, &b):
@@ -79,9 +80,9 @@ func (e *edit) openSteps() int {
 
 // apply does what one marker says. Texts that are too long for the goal are cut:
 // the message itself keeps them whole.
-func (e *edit) apply(user string, m Marker) error {
+func (e *edit) apply(m Marker) error {
 	if m.Kind == "GOAL" {
-		return e.applyGoal(user, m)
+		return e.applyGoal(m)
 	}
 	if e.goal == nil || e.goal.Status != Active {
 		return breaks("[%s] %s: no goal is active", m.Kind, m.Text)
@@ -119,7 +120,7 @@ func (e *edit) next(text string) error {
 
 // applyGoal takes up the goal that a marker names: the active one, a paused one, or
 // a new one. The goal that was completed last is not begun anew for being named.
-func (e *edit) applyGoal(user string, m Marker) error {
+func (e *edit) applyGoal(m Marker) error {
 	text := cut(m.Text, maxGoal)
 	active := e.goal != nil && e.goal.Status == Active
 	if active && sameness(e.goal.Description) == sameness(text) {
@@ -136,7 +137,7 @@ func (e *edit) applyGoal(user string, m Marker) error {
 	case known != nil && !active:
 		return nil
 	default:
-		err = e.create(user, text, m.Priority)
+		err = e.create(text, m.Priority)
 	}
 	if err != nil {
 		return err
@@ -175,8 +176,9 @@ func (e *edit) endOther(known *Goal, m Marker) error {
 // named finds the paused goal of this description, or the one that was completed
 // last if it has it; nil if there is neither.
 func (e *edit) named(text string) (*Goal, error) {
-	rows, err := e.tx.QueryContext(e.ctx, `SELECT id FROM goal WHERE room = ? AND (status = 'paused' OR id =
-		(SELECT id FROM goal WHERE room = ? AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`, e.room, e.room)
+	rows, err := e.tx.QueryContext(e.ctx, `SELECT id FROM goal WHERE `+readable+` AND (status = 'paused' OR id =
+		(SELECT id FROM goal WHERE `+readable+` AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`,
+		append(readableAt(e.by.Place), readableAt(e.by.Place)...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -205,8 +207,8 @@ func cut(text string, limit int) string {
 }
 
 // Move gives the goals of the room from, and what was heard of them, to the room
-// to. A goal that is active there stays so, and the one that comes is paused. It
-// can be repeated.
+// to. A goal that is active there for the same readers stays so, and the one that comes is
+// paused. It can be repeated.
 func (g *Goals) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
@@ -217,7 +219,9 @@ func (g *Goals) Move(ctx context.Context, from, to string) error {
 	}
 	defer tx.Rollback() // nothing after Commit
 	for _, query := range []string{
-		`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active' AND EXISTS (SELECT 1 FROM goal WHERE room = ?2 AND status = 'active')`,
+		`UPDATE goal SET ` + movedReaders + ` WHERE room = ?1`,
+		`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active'
+			AND EXISTS (SELECT 1 FROM goal AS o WHERE o.room = ?2 AND o.readers = goal.readers AND o.status = 'active')`,
 		`UPDATE goal SET room = ?2 WHERE room = ?1`,
 		`INSERT INTO goal_heard (room, message) SELECT ?2, message FROM goal_heard WHERE room = ?1
 			ON CONFLICT (room) DO UPDATE SET message = max(message, excluded.message)`,

@@ -13,7 +13,7 @@ func hears(t testing.TB, g *Goals, n int64, text string) string {
 	if strings.TrimSpace(rest) != "" || dropped > 0 {
 		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
 	}
-	refused, err := g.Apply(t.Context(), here, "@me:x", n, markers)
+	refused, err := g.Apply(t.Context(), asks(here, "@me:x"), n, markers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func hears(t testing.TB, g *Goals, n int64, text string) string {
 // goalNow is the shown goal in a line of its own for each part.
 func goalNow(t testing.TB, g *Goals) string {
 	t.Helper()
-	goal, ok, err := g.Active(t.Context(), here)
+	goal, ok, err := g.Active(t.Context(), in(here))
 	if err != nil || !ok {
 		return fmt.Sprint("none ", state(t, g, here))
 	}
@@ -76,7 +76,7 @@ next Implement JWT token generation`
 
 func active(t testing.TB, g *Goals) Goal {
 	t.Helper()
-	goal, ok, err := g.Active(t.Context(), here)
+	goal, ok, err := g.Active(t.Context(), in(here))
 	if err != nil || !ok {
 		t.Fatal(ok, err)
 	}

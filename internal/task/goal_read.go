@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // querier is a database or a transaction.
@@ -17,15 +19,19 @@ type querier interface {
 // lastEvent tells what happened later within a millisecond.
 const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id)`
 
-// Active returns the active goal of room; ok is false when there is none.
-func (g *Goals) Active(ctx context.Context, room string) (goal Goal, ok bool, err error) {
-	return g.one(ctx, room, `status = 'active'`)
+// activeGoal finds the active goal of a place: its own before one that everybody may read.
+const activeGoal = `status = 'active' ORDER BY readers = 'shared' LIMIT 1`
+
+// Active returns the active goal at a place; ok is false when there is none.
+func (g *Goals) Active(ctx context.Context, at trust.Place) (goal Goal, ok bool, err error) {
+	return g.one(ctx, at, activeGoal)
 }
 
 // Shown returns the goal that is in everybody's mind: the active one, or, until
 // another one was made, the one that was completed last, if that was after since.
-func (g *Goals) Shown(ctx context.Context, room string, since time.Time) (goal Goal, ok bool, err error) {
-	goal, ok, err = g.one(ctx, room, `status <> 'paused' AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.created > goal.ended)
+func (g *Goals) Shown(ctx context.Context, at trust.Place, since time.Time) (goal Goal, ok bool, err error) {
+	goal, ok, err = g.one(ctx, at, `status <> 'paused'
+		AND NOT EXISTS (SELECT 1 FROM goal later WHERE later.room = goal.room AND later.readers = goal.readers AND later.created > goal.ended)
 		ORDER BY status = 'active' DESC, ended DESC, `+lastEvent+` DESC LIMIT 1`)
 	if err != nil || !ok || goal.Status == Active || goal.Status == Completed && !since.IsZero() && goal.Ended.After(since) {
 		return goal, ok, err
@@ -33,17 +39,17 @@ func (g *Goals) Shown(ctx context.Context, room string, since time.Time) (goal G
 	return Goal{}, false, nil
 }
 
-// Get returns the goal id of room, in whatever state.
-func (g *Goals) Get(ctx context.Context, room, id string) (Goal, error) {
-	goal, ok, err := g.one(ctx, room, `id = ?`, bareID(id))
+// Get returns the goal id, if it may be read at a place, in whatever state.
+func (g *Goals) Get(ctx context.Context, at trust.Place, id string) (Goal, error) {
+	goal, ok, err := g.one(ctx, at, `id = ?`, bareID(id))
 	if err == nil && !ok {
 		err = noGoal(id)
 	}
 	return goal, err
 }
 
-func (g *Goals) one(ctx context.Context, room, where string, args ...any) (Goal, bool, error) {
-	goal, err := findGoal(ctx, g.db, room, where, args...)
+func (g *Goals) one(ctx context.Context, at trust.Place, where string, args ...any) (Goal, bool, error) {
+	goal, err := findGoal(ctx, g.db, at, where, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Goal{}, false, nil
 	}
@@ -53,11 +59,12 @@ func (g *Goals) one(ctx context.Context, room, where string, args ...any) (Goal,
 	return goal, true, nil
 }
 
-// List returns the newest goals of room, at most most: the active one first, then
+// List returns the newest goals that may be read at a place, at most most: the active one first, then
 // paused ones, then those that ended.
-func (g *Goals) List(ctx context.Context, room string, most int) ([]Goal, error) {
-	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE room = ?
-		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`, room, most)
+func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
+	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE `+readable+`
+		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
+		append(readableAt(at), most)...)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
 	}
@@ -67,7 +74,7 @@ func (g *Goals) List(ctx context.Context, room string, most int) ([]Goal, error)
 	}
 	goals := make([]Goal, 0, len(ids))
 	for _, id := range ids {
-		goal, err := g.Get(ctx, room, id)
+		goal, err := g.Get(ctx, at, id)
 		if err != nil {
 			return nil, err
 		}
@@ -89,10 +96,11 @@ func texts(rows *sql.Rows) ([]string, error) {
 	return out, rows.Err()
 }
 
-// Events returns what happened to the goal id of room, the oldest first.
-func (g *Goals) Events(ctx context.Context, room, id string) ([]GoalEvent, error) {
+// Events returns what happened to the goal id, the oldest first; nothing if it may not be
+// read at the place.
+func (g *Goals) Events(ctx context.Context, at trust.Place, id string) ([]GoalEvent, error) {
 	rows, err := g.db.QueryContext(ctx, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
-		WHERE g.room = ? AND g.id = ? ORDER BY e.id`, room, bareID(id))
+		WHERE `+readable+` AND g.id = ? ORDER BY e.id`, append(readableAt(at), bareID(id))...)
 	if err != nil {
 		return nil, fmt.Errorf("read events of a goal: %w", err)
 	}
@@ -114,7 +122,7 @@ func (g *Goals) Events(ctx context.Context, room, id string) ([]GoalEvent, error
 }
 
 func (e *edit) find(where string, args ...any) (Goal, error) {
-	return findGoal(e.ctx, e.tx, e.room, where, args...)
+	return findGoal(e.ctx, e.tx, e.by.Place, where, args...)
 }
 
 func (e *edit) reload() error {
@@ -125,15 +133,16 @@ func (e *edit) reload() error {
 	return err
 }
 
-// findGoal reads one goal of room with all its parts. The room is a condition of
-// every reading, so that no forgotten check can show another room's goal.
-func findGoal(ctx context.Context, q querier, room, where string, args ...any) (Goal, error) {
+// findGoal reads one goal with all its parts. That it may be read at the place is a condition
+// of every reading, so that no forgotten check can show another one.
+func findGoal(ctx context.Context, q querier, at trust.Place, where string, args ...any) (Goal, error) {
 	var g Goal
 	var created, updated int64
 	var ended sql.NullInt64
-	err := q.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended
-		FROM goal WHERE room = ? AND `+where, append([]any{room}, args...)...).Scan(&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
-		&g.Summary, &g.Next, &created, &updated, &ended)
+	err := q.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers
+		FROM goal WHERE `+readable+` AND `+where, append(readableAt(at), args...)...).Scan(
+		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
+		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
 	if err != nil {
 		return Goal{}, err
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // Goals keeps the goals of rooms in the database. It is safe for concurrent use,
-// also by several processes. Where an id is asked for, "" is the active goal.
+// also by several processes. Where an id is asked for, "" is the active goal. What may not be
+// read at the place of a call does not exist for it.
 type Goals struct {
 	db  *sql.DB
 	now func() time.Time
@@ -23,18 +24,18 @@ func (s *Store) Goals() *Goals { return &Goals{db: s.db, now: s.now} }
 // Create makes a new active goal; the one that was active is paused. A goal that
 // is active already under this description is returned as it is, so that saying
 // the same again changes nothing but the priority. Priority "" is medium.
-func (g *Goals) Create(ctx context.Context, room, user, description, priority string) (Goal, error) {
-	return g.do(ctx, room, "create goal", func(e *edit) error { return e.create(user, description, priority) })
+func (g *Goals) Create(ctx context.Context, c Caller, description, priority string) (Goal, error) {
+	return g.do(ctx, c, "create goal", func(e *edit) error { return e.create(description, priority) })
 }
 
 // Update changes what p names of an open goal.
-func (g *Goals) Update(ctx context.Context, room, id string, p GoalPatch) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error { return e.update(p) })
+func (g *Goals) Update(ctx context.Context, c Caller, id string, p GoalPatch) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error { return e.update(p) })
 }
 
 // Pause sets an active goal aside.
-func (g *Goals) Pause(ctx context.Context, room, id string) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error {
+func (g *Goals) Pause(ctx context.Context, c Caller, id string) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error {
 		if e.goal.Status != Active {
 			return breaks("goal #%s cannot be paused, it is %s already", e.goal.ID, e.goal.Status)
 		}
@@ -44,8 +45,8 @@ func (g *Goals) Pause(ctx context.Context, room, id string) (Goal, error) {
 
 // Resume makes a paused goal active again, "" being the one that was paused last;
 // the one that was active is paused.
-func (g *Goals) Resume(ctx context.Context, room, id string) (Goal, error) {
-	return g.do(ctx, room, "resume goal", func(e *edit) error {
+func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
+	return g.do(ctx, c, "resume goal", func(e *edit) error {
 		where, args := `status = 'paused' ORDER BY updated DESC, `+lastEvent+` DESC LIMIT 1`, []any(nil)
 		if bareID(id) != "" {
 			where, args = `id = ?`, []any{bareID(id)}
@@ -69,47 +70,47 @@ func (g *Goals) Resume(ctx context.Context, room, id string) (Goal, error) {
 }
 
 // Complete ends an open goal. summary says what was achieved and is required.
-func (g *Goals) Complete(ctx context.Context, room, id, summary string) (Goal, error) {
-	return g.end(ctx, room, id, Completed, "summary", summary, "The release is out and announced")
+func (g *Goals) Complete(ctx context.Context, c Caller, id, summary string) (Goal, error) {
+	return g.end(ctx, c, id, Completed, "summary", summary, "The release is out and announced")
 }
 
 // Abandon gives an open goal up. reason is required.
-func (g *Goals) Abandon(ctx context.Context, room, id, reason string) (Goal, error) {
-	return g.end(ctx, room, id, Abandoned, "reason", reason, "It is not needed any more")
+func (g *Goals) Abandon(ctx context.Context, c Caller, id, reason string) (Goal, error) {
+	return g.end(ctx, c, id, Abandoned, "reason", reason, "It is not needed any more")
 }
 
-func (g *Goals) end(ctx context.Context, room, id string, status Status, name, why, example string) (Goal, error) {
+func (g *Goals) end(ctx context.Context, c Caller, id string, status Status, name, why, example string) (Goal, error) {
 	why, err := goalText(name, why, maxSummary, example)
 	if err != nil {
 		return Goal{}, err
 	}
-	return g.change(ctx, room, id, func(e *edit) error { return e.status(status, why) })
+	return g.change(ctx, c, id, func(e *edit) error { return e.status(status, why) })
 }
 
 // SetCheckpoint sets the state of a checkpoint of an open goal, which is named by
 // its description or its number; a description that is new makes a new one.
-func (g *Goals) SetCheckpoint(ctx context.Context, room, id, which string, status Step) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error { return e.checkpoint(which, status, false) })
+func (g *Goals) SetCheckpoint(ctx context.Context, c Caller, id, which string, status Step) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error { return e.checkpoint(which, status, false) })
 }
 
 // Decide records a decision of an open goal, or locks one that is there; d.N is
 // not looked at. What contradicts a locked decision is kept as a conflict in the
 // goal's events, changes nothing and is an ErrLocked.
-func (g *Goals) Decide(ctx context.Context, room, id string, d Decision) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error { return e.decide(d, false) })
+func (g *Goals) Decide(ctx context.Context, c Caller, id string, d Decision) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error { return e.decide(d, false) })
 }
 
 // ChangeDecision gives decision n of an open goal other words. A locked one stays
 // as it is: that is a conflict as in Decide.
-func (g *Goals) ChangeDecision(ctx context.Context, room, id string, n int, d Decision) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error { return e.redecide(n, d) })
+func (g *Goals) ChangeDecision(ctx context.Context, c Caller, id string, n int, d Decision) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error { return e.redecide(n, d) })
 }
 
 // Unlock asks for the lock of a decision, named by its words or its number, to be
 // taken away. There is no way to: a locked one makes it a conflict as in Decide, and
 // one that is not locked, or not there, has nothing to take away.
-func (g *Goals) Unlock(ctx context.Context, room, id, which string) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error {
+func (g *Goals) Unlock(ctx context.Context, c Caller, id, which string) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error {
 		for _, d := range e.goal.Decisions {
 			if d.Locked && (sameness(d.Description) == sameness(which) || strconv.Itoa(d.N) == which) {
 				return e.conflict(d, d, true)
@@ -120,8 +121,8 @@ func (g *Goals) Unlock(ctx context.Context, room, id, which string) (Goal, error
 }
 
 // RecordArtifact notes what became of a file; Type "" is guessed from the path.
-func (g *Goals) RecordArtifact(ctx context.Context, room, id string, a Artifact) (Goal, error) {
-	return g.change(ctx, room, id, func(e *edit) error { return e.artifact(a) })
+func (g *Goals) RecordArtifact(ctx context.Context, c Caller, id string, a Artifact) (Goal, error) {
+	return g.change(ctx, c, id, func(e *edit) error { return e.artifact(a) })
 }
 
 // edit is one change of a room's goals, within one transaction that holds the
@@ -129,14 +130,14 @@ func (g *Goals) RecordArtifact(ctx context.Context, room, id string, a Artifact)
 type edit struct {
 	ctx  context.Context
 	tx   *sql.Tx
-	room string
+	by   Caller
 	now  time.Time
 	goal *Goal // the one that is changed; nil = none yet
 }
 
 // do runs f within a transaction. A conflict is kept although it is an error.
-func (g *Goals) do(ctx context.Context, room, what string, f func(*edit) error) (Goal, error) {
-	if room == "" {
+func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) error) (Goal, error) {
+	if c.Room == "" {
 		return Goal{}, fmt.Errorf("%s: no room given", what)
 	}
 	tx, err := g.db.BeginTx(ctx, nil) // immediate: it takes the write lock
@@ -144,7 +145,7 @@ func (g *Goals) do(ctx context.Context, room, what string, f func(*edit) error) 
 		return Goal{}, fmt.Errorf("%s: %w", what, err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	e := &edit{ctx: ctx, tx: tx, room: room, now: g.now()}
+	e := &edit{ctx: ctx, tx: tx, by: c, now: g.now()}
 	failed := f(e)
 	if failed != nil && !errors.Is(failed, ErrLocked) {
 		var b *broken
@@ -168,8 +169,8 @@ func (g *Goals) do(ctx context.Context, room, what string, f func(*edit) error) 
 }
 
 // change runs f on an open goal.
-func (g *Goals) change(ctx context.Context, room, id string, f func(*edit) error) (Goal, error) {
-	return g.do(ctx, room, "change goal", func(e *edit) error {
+func (g *Goals) change(ctx context.Context, c Caller, id string, f func(*edit) error) (Goal, error) {
+	return g.do(ctx, c, "change goal", func(e *edit) error {
 		if err := e.open(id); err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (g *Goals) change(ctx context.Context, room, id string, f func(*edit) error
 
 // open finds the goal to be changed.
 func (e *edit) open(id string) error {
-	where, args := `status = 'active'`, []any(nil)
+	where, args := activeGoal, []any(nil)
 	if bareID(id) != "" {
 		where, args = `id = ?`, []any{bareID(id)}
 	}
@@ -202,7 +203,7 @@ func noGoal(id string) error {
 	return &broken{fmt.Sprintf("no goal #%s in this room: list the goals to see their ids (%v)", bareID(id), ErrNotFound), ErrNotFound}
 }
 
-func (e *edit) create(user, description, priority string) error {
+func (e *edit) create(description, priority string) error {
 	description, err := goalText("description", description, maxGoal, "Ship the release by Friday")
 	if err != nil {
 		return err
@@ -211,7 +212,7 @@ func (e *edit) create(user, description, priority string) error {
 	if priority, err = checkGoalPriority(priority); err != nil {
 		return err
 	}
-	active, err := e.find(`status = 'active'`)
+	active, err := e.find(activeGoal)
 	switch {
 	case err == nil && sameness(active.Description) == sameness(description):
 		e.goal = &active
@@ -223,7 +224,8 @@ func (e *edit) create(user, description, priority string) error {
 		return err
 	}
 	var open int
-	if err := e.tx.QueryRowContext(e.ctx, `SELECT count(*) FROM goal WHERE room = ? AND status IN ('active', 'paused')`, e.room).Scan(&open); err != nil {
+	if err := e.tx.QueryRowContext(e.ctx,
+		`SELECT count(*) FROM goal WHERE `+readable+` AND status IN ('active', 'paused')`, readableAt(e.by.Place)...).Scan(&open); err != nil {
 		return err
 	}
 	if open >= maxOpenGoals {
@@ -232,9 +234,12 @@ func (e *edit) create(user, description, priority string) error {
 	if err := e.pauseActive(); err != nil {
 		return err
 	}
-	made := Goal{ID: newGoalID(), Room: e.room, Status: Active}
-	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated) VALUES (?, ?, ?, ?, ?, 'active', ?, ?)`,
-		made.ID, e.room, user, description, priority, e.now.UnixMilli(), e.now.UnixMilli()); err != nil {
+	made := Goal{ID: newGoalID(), Room: e.by.Room, Status: Active}
+	label := e.by.Label()
+	if err := e.exec(`INSERT INTO goal (id, room, user, description, priority, status, created, updated, integrity, readers)
+		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)`,
+		made.ID, made.Room, e.by.Person, description, priority, e.now.UnixMilli(), e.now.UnixMilli(),
+		label.Integrity, label.Readers); err != nil {
 		return err
 	}
 	e.goal = &made
@@ -243,7 +248,7 @@ func (e *edit) create(user, description, priority string) error {
 
 // pauseActive makes room for another active goal.
 func (e *edit) pauseActive() error {
-	active, err := e.find(`status = 'active'`)
+	active, err := e.find(activeGoal)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -328,8 +333,14 @@ func (e *edit) touch() error {
 	return e.exec(`UPDATE goal SET updated = ? WHERE id = ?`, e.now.UnixMilli(), e.goal.ID)
 }
 
-// event adds to what happened to the goal; the oldest give way.
+// event adds to what happened to the goal; the oldest give way. A goal with words of the
+// caller is trusted no further than the caller.
 func (e *edit) event(kind, detail string) error {
+	if detail != "" {
+		if err := e.exec(`UPDATE goal SET integrity = min(integrity, ?) WHERE id = ?`, e.by.Integrity, e.goal.ID); err != nil {
+			return err
+		}
+	}
 	err := e.exec(`INSERT INTO goal_event (goal, at, kind, detail) VALUES (?, ?, ?, ?)`, e.goal.ID, e.now.UnixMilli(), kind, detail)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func done(t testing.TB) func(Goal, error) Goal {
 // state is the goals of a room: description and status, the latest first.
 func state(t testing.TB, g *Goals, room string) string {
 	t.Helper()
-	goals, err := g.List(t.Context(), room, 100)
+	goals, err := g.List(t.Context(), in(room), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func state(t testing.TB, g *Goals, room string) string {
 // events is what happened to a goal.
 func events(t testing.TB, g *Goals, room, id string) string {
 	t.Helper()
-	all, err := g.Events(t.Context(), room, id)
+	all, err := g.Events(t.Context(), in(room), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,43 +59,43 @@ func events(t testing.TB, g *Goals, room, id string) string {
 
 func TestGoalLife(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	first := ok(g.Create(ctx, here, "@me:x", " Ship\nthe release ", ""))
+	first := ok(g.Create(ctx, asks(here, "@me:x"), " Ship\nthe release ", ""))
 	if !regexp.MustCompile(`^goal_[a-z2-7]{8}$`).MatchString(first.ID) {
 		t.Errorf("id %q", first.ID)
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
-	want := Goal{ID: first.ID, Room: here, User: "@me:x", Description: "Ship the release", Priority: "medium", Status: Active, Created: now, Updated: now}
+	want := Goal{ID: first.ID, Room: here, User: "@me:x", Label: asks(here, "").Label(), Description: "Ship the release", Priority: "medium", Status: Active, Created: now, Updated: now}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Error(diff)
 	}
-	if again := ok(g.Create(ctx, here, "@you:x", "ship the release.", "")); again.ID != first.ID || again.Priority != "medium" {
+	if again := ok(g.Create(ctx, asks(here, "@you:x"), "ship the release.", "")); again.ID != first.ID || again.Priority != "medium" {
 		t.Errorf("the same goal said twice: %+v", again)
 	}
-	if again := ok(g.Create(ctx, here, "@you:x", "ship the release.", "HIGH")); again.ID != first.ID || again.Priority != "high" {
+	if again := ok(g.Create(ctx, asks(here, "@you:x"), "ship the release.", "HIGH")); again.ID != first.ID || again.Priority != "high" {
 		t.Errorf("the same goal with a priority: %+v", again)
 	}
-	second := ok(g.Create(ctx, here, "@me:x", "Write the book", "low"))
+	second := ok(g.Create(ctx, asks(here, "@me:x"), "Write the book", "low"))
 	if got := state(t, g, here); got != "Write the book active, Ship the release paused" {
 		t.Error(got)
 	}
-	ok(g.Resume(ctx, here, ""))
+	ok(g.Resume(ctx, asks(here, ""), ""))
 	if got := state(t, g, here); got != "Ship the release active, Write the book paused" {
 		t.Error(got)
 	}
-	if again := ok(g.Resume(ctx, here, "#"+first.ID)); again.Status != Active {
+	if again := ok(g.Resume(ctx, asks(here, ""), "#"+first.ID)); again.Status != Active {
 		t.Errorf("resumed twice: %+v", again)
 	}
-	ok(g.Pause(ctx, here, ""))
-	if _, active, err := g.Active(ctx, here); active || err != nil {
+	ok(g.Pause(ctx, asks(here, ""), ""))
+	if _, active, err := g.Active(ctx, in(here)); active || err != nil {
 		t.Errorf("after the pause one is active: %v, %v", active, err)
 	}
-	ok(g.Resume(ctx, here, second.ID))
-	ok(g.Update(ctx, here, "", GoalPatch{Next: "Chapter two"}))
-	ended := ok(g.Complete(ctx, here, "", " It is\nwritten "))
+	ok(g.Resume(ctx, asks(here, ""), second.ID))
+	ok(g.Update(ctx, asks(here, ""), "", GoalPatch{Next: "Chapter two"}))
+	ended := ok(g.Complete(ctx, asks(here, ""), "", " It is\nwritten "))
 	if ended.Status != Completed || ended.Summary != "It is written" || ended.Next != "" || ended.Ended.IsZero() || ended.Progress().Percentage != 100 {
 		t.Errorf("completed: %+v", ended)
 	}
-	ok(g.Abandon(ctx, here, first.ID, "not needed"))
+	ok(g.Abandon(ctx, asks(here, ""), first.ID, "not needed"))
 	if got := state(t, g, here); got != "Ship the release abandoned, Write the book completed" {
 		t.Error(got)
 	}
@@ -109,19 +109,19 @@ func TestGoalsOfOneMoment(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	now := g.now()
 	g.now = func() time.Time { return now }
-	first := ok(g.Create(ctx, here, "", "First", ""))
-	second := ok(g.Create(ctx, here, "", "Second", ""))
-	ok(g.Create(ctx, here, "", "Third", ""))
-	ok(g.Abandon(ctx, here, "", "it is not needed"))
-	ok(g.Resume(ctx, here, ""))
+	first := ok(g.Create(ctx, asks(here, ""), "First", ""))
+	second := ok(g.Create(ctx, asks(here, ""), "Second", ""))
+	ok(g.Create(ctx, asks(here, ""), "Third", ""))
+	ok(g.Abandon(ctx, asks(here, ""), "", "it is not needed"))
+	ok(g.Resume(ctx, asks(here, ""), ""))
 	if got := state(t, g, here); got != "Second active, First paused, Third abandoned" {
 		t.Error(got)
 	}
-	ok(g.Resume(ctx, here, first.ID))
-	ok(g.Pause(ctx, here, ""))
-	ok(g.Resume(ctx, here, ""))
-	ok(g.Complete(ctx, here, "", "it is done"))
-	ok(g.Abandon(ctx, here, second.ID, "it is not needed"))
+	ok(g.Resume(ctx, asks(here, ""), first.ID))
+	ok(g.Pause(ctx, asks(here, ""), ""))
+	ok(g.Resume(ctx, asks(here, ""), ""))
+	ok(g.Complete(ctx, asks(here, ""), "", "it is done"))
+	ok(g.Abandon(ctx, asks(here, ""), second.ID, "it is not needed"))
 	if got := state(t, g, here); got != "Second abandoned, First completed, Third abandoned" {
 		t.Error(got)
 	}
@@ -130,38 +130,42 @@ func TestGoalsOfOneMoment(t *testing.T) {
 // Each refusal says what to do, and nothing has changed.
 func TestGoalTeaches(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	paused := ok(g.Create(ctx, here, "", "Paused", ""))
-	over := ok(g.Create(ctx, here, "", "Over", ""))
-	ok(g.Complete(ctx, here, "", "it is done"))
-	ok(g.Create(ctx, here, "", "Open", ""))
+	paused := ok(g.Create(ctx, asks(here, ""), "Paused", ""))
+	over := ok(g.Create(ctx, asks(here, ""), "Over", ""))
+	ok(g.Complete(ctx, asks(here, ""), "", "it is done"))
+	ok(g.Create(ctx, asks(here, ""), "Open", ""))
 	before := state(t, g, here)
 	long := strings.Repeat("x", 1001)
 	for want, try := range map[string]func() (Goal, error){
-		"description is missing":                          func() (Goal, error) { return g.Create(ctx, here, "", " \n", "") },
-		"priority \"urgent\" is not known: use high":      func() (Goal, error) { return g.Create(ctx, here, "", "x", "urgent") },
-		"description is 1001 characters":                  func() (Goal, error) { return g.Create(ctx, here, "", long, "") },
-		"the control character U+0007":                    func() (Goal, error) { return g.Create(ctx, here, "", "a\x07", "") },
-		"nothing to update":                               func() (Goal, error) { return g.Update(ctx, here, "", GoalPatch{}) },
-		"no goal #goal_zzzzzzzz in this room: list":       func() (Goal, error) { return g.Pause(ctx, here, "goal_zzzzzzzz") },
-		"cannot be paused, it is paused already":          func() (Goal, error) { return g.Pause(ctx, here, paused.ID) },
-		"cannot be changed, it is completed already (it ": func() (Goal, error) { return g.SetCheckpoint(ctx, here, over.ID, "x", Done) },
-		"cannot be resumed, it is completed: create":      func() (Goal, error) { return g.Resume(ctx, here, over.ID) },
-		"summary is missing":                              func() (Goal, error) { return g.Complete(ctx, here, "", "") },
-		"reason is missing":                               func() (Goal, error) { return g.Abandon(ctx, here, "", " ") },
-		"checkpoint is missing":                           func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "", Done) },
-		"checkpoint status \"half\" is not known: use":    func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "x", "half") },
-		"there is no checkpoint 4, there are 0":           func() (Goal, error) { return g.SetCheckpoint(ctx, here, "", "#4", Done) },
-		"there is no decision 1, there are 0":             func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Description: "x"}) },
-		"rationale is 1001 characters":                    func() (Goal, error) { return g.Decide(ctx, here, "", Decision{Description: "x", Rationale: long}) },
-		"path is missing":                                 func() (Goal, error) { return g.RecordArtifact(ctx, here, "", Artifact{Action: "created"}) },
-		"artifact action \"touched\" is not known":        func() (Goal, error) { return g.RecordArtifact(ctx, here, "", Artifact{Path: "x", Action: "touched"}) },
-		"artifact type \"toy\" is not known": func() (Goal, error) {
-			return g.RecordArtifact(ctx, here, "", Artifact{Path: "x", Action: "created", Type: "toy"})
+		"description is missing":                          func() (Goal, error) { return g.Create(ctx, asks(here, ""), " \n", "") },
+		"priority \"urgent\" is not known: use high":      func() (Goal, error) { return g.Create(ctx, asks(here, ""), "x", "urgent") },
+		"description is 1001 characters":                  func() (Goal, error) { return g.Create(ctx, asks(here, ""), long, "") },
+		"the control character U+0007":                    func() (Goal, error) { return g.Create(ctx, asks(here, ""), "a\x07", "") },
+		"nothing to update":                               func() (Goal, error) { return g.Update(ctx, asks(here, ""), "", GoalPatch{}) },
+		"no goal #goal_zzzzzzzz in this room: list":       func() (Goal, error) { return g.Pause(ctx, asks(here, ""), "goal_zzzzzzzz") },
+		"cannot be paused, it is paused already":          func() (Goal, error) { return g.Pause(ctx, asks(here, ""), paused.ID) },
+		"cannot be changed, it is completed already (it ": func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), over.ID, "x", Done) },
+		"cannot be resumed, it is completed: create":      func() (Goal, error) { return g.Resume(ctx, asks(here, ""), over.ID) },
+		"summary is missing":                              func() (Goal, error) { return g.Complete(ctx, asks(here, ""), "", "") },
+		"reason is missing":                               func() (Goal, error) { return g.Abandon(ctx, asks(here, ""), "", " ") },
+		"checkpoint is missing":                           func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "", Done) },
+		"checkpoint status \"half\" is not known: use":    func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "x", "half") },
+		"there is no checkpoint 4, there are 0":           func() (Goal, error) { return g.SetCheckpoint(ctx, asks(here, ""), "", "#4", Done) },
+		"there is no decision 1, there are 0":             func() (Goal, error) { return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Description: "x"}) },
+		"rationale is 1001 characters": func() (Goal, error) {
+			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "x", Rationale: long})
 		},
-		"no goal is active in this room: create":  func() (Goal, error) { return g.Pause(ctx, there, "") },
-		"no goal is paused in this room: list":    func() (Goal, error) { return g.Resume(ctx, there, "") },
-		"no goal #" + paused.ID + " in this room": func() (Goal, error) { return g.Resume(ctx, there, paused.ID) },
-		"no room given": func() (Goal, error) { return g.Create(ctx, "", "", "x", "") },
+		"path is missing": func() (Goal, error) { return g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Action: "created"}) },
+		"artifact action \"touched\" is not known": func() (Goal, error) {
+			return g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "x", Action: "touched"})
+		},
+		"artifact type \"toy\" is not known": func() (Goal, error) {
+			return g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "x", Action: "created", Type: "toy"})
+		},
+		"no goal is active in this room: create":  func() (Goal, error) { return g.Pause(ctx, asks(there, ""), "") },
+		"no goal is paused in this room: list":    func() (Goal, error) { return g.Resume(ctx, asks(there, ""), "") },
+		"no goal #" + paused.ID + " in this room": func() (Goal, error) { return g.Resume(ctx, asks(there, ""), paused.ID) },
+		"no room given": func() (Goal, error) { return g.Create(ctx, asks("", ""), "x", "") },
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant: %s", err, want)
@@ -174,13 +178,13 @@ func TestGoalTeaches(t *testing.T) {
 
 func TestGoalSteps(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	ok(g.Create(ctx, here, "", "Ship", ""))
-	ok(g.SetCheckpoint(ctx, here, "", "Design the flow", Pending))
-	ok(g.SetCheckpoint(ctx, here, "", "Write the code", Pending))
-	ok(g.SetCheckpoint(ctx, here, "", " 1. design  THE flow. ", Done))
-	ok(g.SetCheckpoint(ctx, here, "", "#2", InProgress))
-	ok(g.SetCheckpoint(ctx, here, "", "Test it", InProgress))
-	got := ok(g.Update(ctx, here, "", GoalPatch{Next: "write the code"}))
+	ok(g.Create(ctx, asks(here, ""), "Ship", ""))
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Design the flow", Pending))
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Write the code", Pending))
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", " 1. design  THE flow. ", Done))
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "#2", InProgress))
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Test it", InProgress))
+	got := ok(g.Update(ctx, asks(here, ""), "", GoalPatch{Next: "write the code"}))
 	line := func(got Goal) (out string) {
 		for _, c := range got.Checkpoints {
 			out += fmt.Sprintf("%d %s %s|", c.N, c.Description, c.Status)
@@ -193,35 +197,35 @@ func TestGoalSteps(t *testing.T) {
 	if p := got.Progress(); p != (Progress{1, 3, 33}) {
 		t.Errorf("%+v", p)
 	}
-	got = ok(g.SetCheckpoint(ctx, here, "", "2", Done)) // what is done is not next any more
+	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "2", Done)) // what is done is not next any more
 	if s := line(got); s != "1 Design the flow done|2 Write the code done|3 Test it in progress|Test it" {
 		t.Error(s)
 	}
-	got = ok(g.SetCheckpoint(ctx, here, "", "Design the flow", InProgress)) // begun anew, later than the other
+	got = ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Design the flow", InProgress)) // begun anew, later than the other
 	if s := line(got); s != "1 Design the flow in progress|2 Write the code done|3 Test it in progress|Design the flow" {
 		t.Error(s)
 	}
 	for i := range maxCheckpoints - 3 {
-		ok(g.SetCheckpoint(ctx, here, "", fmt.Sprintf("Step number %d", i), Pending))
+		ok(g.SetCheckpoint(ctx, asks(here, ""), "", fmt.Sprintf("Step number %d", i), Pending))
 	}
-	if _, err := g.SetCheckpoint(ctx, here, "", "One more", Pending); err == nil || !strings.Contains(err.Error(), "at most 20 checkpoints") {
+	if _, err := g.SetCheckpoint(ctx, asks(here, ""), "", "One more", Pending); err == nil || !strings.Contains(err.Error(), "at most 20 checkpoints") {
 		t.Errorf("the 21st: %v", err)
 	}
-	ok(g.SetCheckpoint(ctx, here, "", "Step number 3", Done)) // one that is there is none more
+	ok(g.SetCheckpoint(ctx, asks(here, ""), "", "Step number 3", Done)) // one that is there is none more
 }
 
 func TestArtifacts(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	ok(g.Create(ctx, here, "", "Ship", ""))
+	ok(g.Create(ctx, asks(here, ""), "Ship", ""))
 	for _, a := range []Artifact{
 		{Path: "src/login.ts", Action: "Created"}, {Path: "src/login.ts", Action: "modified"}, // still created
 		{Path: "src/old.ts", Action: "modified"}, {Path: "src/old.ts", Action: "deleted"},
 		{Path: "a/login_test.go", Action: "created"}, {Path: "README", Action: "modified"}, {Path: "docs/a.MD", Action: "created"},
 		{Path: "app.yaml", Action: "created"}, {Path: "x.go", Action: "created", Type: "Documentation"}, {Path: "tests/main.go", Action: "created"},
 	} {
-		ok(g.RecordArtifact(ctx, here, "", a))
+		ok(g.RecordArtifact(ctx, asks(here, ""), "", a))
 	}
-	got, _, err := g.Active(ctx, here)
+	got, _, err := g.Active(ctx, in(here))
 	want := []Artifact{{"file", "created", "src/login.ts"}, {"file", "deleted", "src/old.ts"}, {"test", "created", "a/login_test.go"},
 		{"documentation", "modified", "README"}, {"documentation", "created", "docs/a.MD"}, {"configuration", "created", "app.yaml"},
 		{"documentation", "created", "x.go"}, {"file", "created", "tests/main.go"}}
@@ -229,9 +233,9 @@ func TestArtifacts(t *testing.T) {
 		t.Error(err, diff)
 	}
 	for i := range maxArtifacts - len(want) {
-		ok(g.RecordArtifact(ctx, here, "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
+		ok(g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: fmt.Sprint("f", i), Action: "created"}))
 	}
-	if _, err := g.RecordArtifact(ctx, here, "", Artifact{Path: "more", Action: "created"}); err == nil || !strings.Contains(err.Error(), "at most 100 artifacts") {
+	if _, err := g.RecordArtifact(ctx, asks(here, ""), "", Artifact{Path: "more", Action: "created"}); err == nil || !strings.Contains(err.Error(), "at most 100 artifacts") {
 		t.Errorf("one too many: %v", err)
 	}
 }
@@ -239,15 +243,15 @@ func TestArtifacts(t *testing.T) {
 // A locked decision stays as it is, whoever asks and however.
 func TestLockedDecisions(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	goal := ok(g.Create(ctx, here, "", "Ship", ""))
-	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Rationale: "stateless"}))
-	ok(g.Decide(ctx, here, "", Decision{Description: "use jwt for authentication.", Locked: true})) // locks it, keeps the reason
-	ok(g.Decide(ctx, here, "", Decision{Description: "Database: SQLite", Locked: true}))
-	ok(g.Decide(ctx, here, "", Decision{Description: "Use bcrypt"}))
+	goal := ok(g.Create(ctx, asks(here, ""), "Ship", ""))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Rationale: "stateless"}))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "use jwt for authentication.", Locked: true})) // locks it, keeps the reason
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Database: SQLite", Locked: true}))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use bcrypt"}))
 	want := []Decision{{1, "Use JWT for authentication", "stateless", true}, {2, "Database: SQLite", "", true}, {3, "Use bcrypt", "", false}}
 	same := func(what string) {
 		t.Helper()
-		got, err := g.Get(ctx, here, goal.ID)
+		got, err := g.Get(ctx, in(here), goal.ID)
 		if diff := cmp.Diff(want, got.Decisions); err != nil || diff != "" {
 			t.Errorf("after %s: %v %s", what, err, diff)
 		}
@@ -255,20 +259,24 @@ func TestLockedDecisions(t *testing.T) {
 	same("recording")
 	before := events(t, g, here, goal.ID)
 	for what, try := range map[string]func() (Goal, error){
-		"other words":  func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Description: "Use sessions"}) },
-		"other reason": func() (Goal, error) { return g.ChangeDecision(ctx, here, "", 1, Decision{Rationale: "fast"}) },
+		"other words": func() (Goal, error) {
+			return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Description: "Use sessions"})
+		},
+		"other reason": func() (Goal, error) { return g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{Rationale: "fast"}) },
 		"said anew": func() (Goal, error) {
-			return g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Rationale: "fast"})
+			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Rationale: "fast"})
 		},
 		"negated": func() (Goal, error) {
-			return g.Decide(ctx, here, "", Decision{Description: "Don't use JWT for authentication"})
+			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "Don't use JWT for authentication"})
 		},
 		"avoided": func() (Goal, error) {
-			return g.Decide(ctx, here, "", Decision{Description: "Avoid JWT for authentication", Locked: true})
+			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "Avoid JWT for authentication", Locked: true})
 		},
-		"unlocked":      func() (Goal, error) { return g.Unlock(ctx, here, "", "1") },
-		"unlocked too":  func() (Goal, error) { return g.Unlock(ctx, here, "", "database: sqlite") },
-		"another value": func() (Goal, error) { return g.Decide(ctx, here, "", Decision{Description: "database: Postgres"}) },
+		"unlocked":     func() (Goal, error) { return g.Unlock(ctx, asks(here, ""), "", "1") },
+		"unlocked too": func() (Goal, error) { return g.Unlock(ctx, asks(here, ""), "", "database: sqlite") },
+		"another value": func() (Goal, error) {
+			return g.Decide(ctx, asks(here, ""), "", Decision{Description: "database: Postgres"})
+		},
 	} {
 		_, err := try()
 		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "is locked and never changes: keep to it") {
@@ -287,19 +295,19 @@ func TestLockedDecisions(t *testing.T) {
 		}
 		same(query)
 	}
-	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
-	ok(g.Decide(ctx, here, "", Decision{Description: "Use JWT for authentication"}))
-	ok(g.ChangeDecision(ctx, here, "", 1, Decision{}))
-	ok(g.Unlock(ctx, here, "", "3"))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication", Locked: true})) // nothing new
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Use JWT for authentication"}))
+	ok(g.ChangeDecision(ctx, asks(here, ""), "", 1, Decision{}))
+	ok(g.Unlock(ctx, asks(here, ""), "", "3"))
 	same("the same again")
-	ok(g.ChangeDecision(ctx, here, "", 3, Decision{Description: "Use argon2", Locked: true}))
-	ok(g.Decide(ctx, here, "", Decision{Description: "Log: JSON"})) // another topic
+	ok(g.ChangeDecision(ctx, asks(here, ""), "", 3, Decision{Description: "Use argon2", Locked: true}))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "Log: JSON"})) // another topic
 	want = append(want[:2], Decision{3, "Use argon2", "", true}, Decision{4, "Log: JSON", "", false})
 	same("a change of one that was not locked")
 	for i := range maxLocked - 3 {
-		ok(g.Decide(ctx, here, "", Decision{Description: fmt.Sprintf("Thing %d is so", i), Locked: true}))
+		ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: fmt.Sprintf("Thing %d is so", i), Locked: true}))
 	}
-	if _, err := g.Decide(ctx, here, "", Decision{Description: "Log: JSON", Locked: true}); err == nil || !strings.Contains(err.Error(), "at most 10 locked decisions") {
+	if _, err := g.Decide(ctx, asks(here, ""), "", Decision{Description: "Log: JSON", Locked: true}); err == nil || !strings.Contains(err.Error(), "at most 10 locked decisions") {
 		t.Errorf("an eleventh lock: %v", err)
 	}
 }
@@ -321,28 +329,28 @@ func TestGoalPromises(t *testing.T) {
 			var err error
 			switch what {
 			case 0:
-				_, err = g.Create(ctx, room, "", s, "")
+				_, err = g.Create(ctx, asks(room, ""), s, "")
 			case 1:
-				_, err = g.Pause(ctx, room, "")
+				_, err = g.Pause(ctx, asks(room, ""), "")
 			case 2:
-				_, err = g.Resume(ctx, room, "")
+				_, err = g.Resume(ctx, asks(room, ""), "")
 			case 3:
-				_, err = g.Complete(ctx, room, "", "done")
+				_, err = g.Complete(ctx, asks(room, ""), "", "done")
 			case 4:
-				_, err = g.ChangeDecision(ctx, room, "", rapid.IntRange(0, 4).Draw(rt, "n"), Decision{Description: s, Locked: yes})
+				_, err = g.ChangeDecision(ctx, asks(room, ""), "", rapid.IntRange(0, 4).Draw(rt, "n"), Decision{Description: s, Locked: yes})
 			case 5:
-				_, err = g.SetCheckpoint(ctx, room, "", s, Done)
+				_, err = g.SetCheckpoint(ctx, asks(room, ""), "", s, Done)
 			case 6:
 				message++
-				_, err = g.Apply(ctx, room, "", message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
+				_, err = g.Apply(ctx, asks(room, ""), message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
 			default:
-				_, err = g.Decide(ctx, room, "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
+				_, err = g.Decide(ctx, asks(room, ""), "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
 			}
 			var b *broken
 			if err != nil && !errors.As(err, &b) {
 				rt.Fatal(err)
 			}
-			all, err := g.List(ctx, room, 100)
+			all, err := g.List(ctx, in(room), 100)
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -372,20 +380,20 @@ func TestGoalPromises(t *testing.T) {
 // Goals of one room do not exist in another one.
 func TestGoalsApart(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	secret := ok(g.Create(ctx, here, "", "A secret", ""))
-	ok(g.Decide(ctx, here, "", Decision{Description: "A secret too"}))
-	ok(g.Create(ctx, there, "", "Another", ""))
+	secret := ok(g.Create(ctx, asks(here, ""), "A secret", ""))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "A secret too"}))
+	ok(g.Create(ctx, asks(there, ""), "Another", ""))
 	for what, err := range map[string]error{
-		"get":        second(g.Get(ctx, there, secret.ID)),
-		"update":     second(g.Update(ctx, there, secret.ID, GoalPatch{Priority: "low"})),
-		"pause":      second(g.Pause(ctx, there, secret.ID)),
-		"resume":     second(g.Resume(ctx, there, secret.ID)),
-		"complete":   second(g.Complete(ctx, there, secret.ID, "x")),
-		"abandon":    second(g.Abandon(ctx, there, secret.ID, "x")),
-		"checkpoint": second(g.SetCheckpoint(ctx, there, secret.ID, "x", Done)),
-		"decide":     second(g.Decide(ctx, there, secret.ID, Decision{Description: "x"})),
-		"change":     second(g.ChangeDecision(ctx, there, secret.ID, 1, Decision{Description: "x"})),
-		"artifact":   second(g.RecordArtifact(ctx, there, secret.ID, Artifact{Path: "x", Action: "created"})),
+		"get":        second(g.Get(ctx, in(there), secret.ID)),
+		"update":     second(g.Update(ctx, asks(there, ""), secret.ID, GoalPatch{Priority: "low"})),
+		"pause":      second(g.Pause(ctx, asks(there, ""), secret.ID)),
+		"resume":     second(g.Resume(ctx, asks(there, ""), secret.ID)),
+		"complete":   second(g.Complete(ctx, asks(there, ""), secret.ID, "x")),
+		"abandon":    second(g.Abandon(ctx, asks(there, ""), secret.ID, "x")),
+		"checkpoint": second(g.SetCheckpoint(ctx, asks(there, ""), secret.ID, "x", Done)),
+		"decide":     second(g.Decide(ctx, asks(there, ""), secret.ID, Decision{Description: "x"})),
+		"change":     second(g.ChangeDecision(ctx, asks(there, ""), secret.ID, 1, Decision{Description: "x"})),
+		"artifact":   second(g.RecordArtifact(ctx, asks(there, ""), secret.ID, Artifact{Path: "x", Action: "created"})),
 	} {
 		if !errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", what, err)
@@ -397,7 +405,7 @@ func TestGoalsApart(t *testing.T) {
 	if got := state(t, g, there); got != "Another active" {
 		t.Error(got)
 	}
-	if got, _, err := g.Active(ctx, here); err != nil || got.Priority != "medium" || len(got.Decisions) != 1 || len(got.Checkpoints)+len(got.Artifacts) != 0 {
+	if got, _, err := g.Active(ctx, in(here)); err != nil || got.Priority != "medium" || len(got.Decisions) != 1 || len(got.Checkpoints)+len(got.Artifacts) != 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -417,30 +425,30 @@ func TestGoalsAtOnce(t *testing.T) {
 		defer db.Close()
 		all[i] = NewStore(db, nil).Goals()
 	}
-	goal := done(t)(all[0].Create(t.Context(), here, "", "Ship", ""))
+	goal := done(t)(all[0].Create(t.Context(), asks(here, ""), "Ship", ""))
 	var wait sync.WaitGroup
 	for i := range 8 {
 		wait.Go(func() {
 			g := all[i%2]
 			for n := range 5 {
-				_, err := g.Decide(t.Context(), here, goal.ID, Decision{Description: fmt.Sprintf("Decision %d%d", i, n)})
+				_, err := g.Decide(t.Context(), asks(here, ""), goal.ID, Decision{Description: fmt.Sprintf("Decision %d%d", i, n)})
 				if err != nil && !strings.Contains(err.Error(), "at most 30 decisions") {
 					t.Error(err)
 				}
 				if n >= 2 {
 					continue
 				}
-				if _, err := g.SetCheckpoint(t.Context(), here, goal.ID, fmt.Sprintf("Checkpoint %c%c", 'a'+i, 'a'+n), Pending); err != nil {
+				if _, err := g.SetCheckpoint(t.Context(), asks(here, ""), goal.ID, fmt.Sprintf("Checkpoint %c%c", 'a'+i, 'a'+n), Pending); err != nil {
 					t.Error(err)
 				}
 			}
-			if _, err := g.Create(t.Context(), here, "", fmt.Sprintf("Goal %d", i), ""); err != nil {
+			if _, err := g.Create(t.Context(), asks(here, ""), fmt.Sprintf("Goal %d", i), ""); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	got, err := all[1].Get(t.Context(), here, goal.ID)
+	got, err := all[1].Get(t.Context(), in(here), goal.ID)
 	if err != nil || len(got.Decisions) != maxDecisions || len(got.Checkpoints) != 16 || got.Checkpoints[15].N != 16 {
 		t.Errorf("%d decisions, %d checkpoints, %v", len(got.Decisions), len(got.Checkpoints), err)
 	}
@@ -452,15 +460,15 @@ func TestGoalsAtOnce(t *testing.T) {
 func TestGoalBounds(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	for i := range maxOpenGoals {
-		ok(g.Create(ctx, here, "", fmt.Sprintf("Goal %d", i), ""))
+		ok(g.Create(ctx, asks(here, ""), fmt.Sprintf("Goal %d", i), ""))
 	}
-	if _, err := g.Create(ctx, here, "", "One more", ""); err == nil || !strings.Contains(err.Error(), "complete or abandon one first") {
+	if _, err := g.Create(ctx, asks(here, ""), "One more", ""); err == nil || !strings.Contains(err.Error(), "complete or abandon one first") {
 		t.Errorf("one too many: %v", err)
 	}
-	ok(g.Create(ctx, there, "", "In another room", ""))
-	goal, _, _ := g.Active(ctx, here)
+	ok(g.Create(ctx, asks(there, ""), "In another room", ""))
+	goal, _, _ := g.Active(ctx, in(here))
 	for i := range maxEvents + 10 {
-		ok(g.SetCheckpoint(ctx, here, "", "x", []Step{Pending, Done}[i%2]))
+		ok(g.SetCheckpoint(ctx, asks(here, ""), "", "x", []Step{Pending, Done}[i%2]))
 	}
 	got := strings.Split(events(t, g, here, goal.ID), "\n")
 	if len(got) != maxEvents || got[maxEvents-1] != "checkpoint 1. x: done" {
@@ -474,7 +482,7 @@ func TestGoalShown(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	shown := func(since time.Time) string {
 		t.Helper()
-		got, yes, err := g.Shown(ctx, here, since)
+		got, yes, err := g.Shown(ctx, in(here), since)
 		if err != nil || yes != (got.ID != "") {
 			t.Fatal(got, yes, err)
 		}
@@ -484,25 +492,25 @@ func TestGoalShown(t *testing.T) {
 	for i, want := range []string{"", "First", "Second", "First", "First", "", "Third", "", "Fourth", ""} {
 		switch i {
 		case 1:
-			ok(g.Create(ctx, here, "", "First", ""))
+			ok(g.Create(ctx, asks(here, ""), "First", ""))
 		case 2:
-			ok(g.Create(ctx, here, "", "Second", ""))
+			ok(g.Create(ctx, asks(here, ""), "Second", ""))
 		case 3:
-			ok(g.Resume(ctx, here, ""))
+			ok(g.Resume(ctx, asks(here, ""), ""))
 		case 4:
-			ok(g.Complete(ctx, here, "", "it is done"))
+			ok(g.Complete(ctx, asks(here, ""), "", "it is done"))
 		case 5: // a new conversation
 			begun = g.now()
 		case 6:
-			ok(g.Create(ctx, here, "", "Third", ""))
-			ok(g.Complete(ctx, here, "", "it is done"))
+			ok(g.Create(ctx, asks(here, ""), "Third", ""))
+			ok(g.Complete(ctx, asks(here, ""), "", "it is done"))
 		case 7: // another one came, and waits
-			ok(g.Create(ctx, here, "", "Fourth", ""))
-			ok(g.Pause(ctx, here, ""))
+			ok(g.Create(ctx, asks(here, ""), "Fourth", ""))
+			ok(g.Pause(ctx, asks(here, ""), ""))
 		case 8:
-			ok(g.Resume(ctx, here, ""))
+			ok(g.Resume(ctx, asks(here, ""), ""))
 		case 9:
-			ok(g.Abandon(ctx, here, "", "it is not needed"))
+			ok(g.Abandon(ctx, asks(here, ""), "", "it is not needed"))
 		}
 		if got := shown(begun); got != want {
 			t.Errorf("%d: %q is shown, want %q", i, got, want)
@@ -515,9 +523,9 @@ func TestGoalShown(t *testing.T) {
 
 func TestGoalMove(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
-	ok(g.Create(ctx, here, "", "One", ""))
-	ok(g.Decide(ctx, here, "", Decision{Description: "So be it", Locked: true}))
-	if _, err := g.Apply(ctx, here, "", 7, nil); err != nil {
+	ok(g.Create(ctx, asks(here, ""), "One", ""))
+	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "So be it", Locked: true}))
+	if _, err := g.Apply(ctx, asks(here, ""), 7, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -531,7 +539,7 @@ func TestGoalMove(t *testing.T) {
 	if n, err := g.Heard(ctx, there); n != 7 || err != nil {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
-	ok(g.Create(ctx, here, "", "Two", ""))
+	ok(g.Create(ctx, asks(here, ""), "Two", ""))
 	if err := g.Move(ctx, here, there); err != nil {
 		t.Fatal(err)
 	}
@@ -541,7 +549,7 @@ func TestGoalMove(t *testing.T) {
 	if got := state(t, g, there); got != "One active, Two paused" {
 		t.Error(got)
 	}
-	if got, _, err := g.Active(ctx, there); err != nil || len(got.Decisions) != 1 || !got.Decisions[0].Locked {
+	if got, _, err := g.Active(ctx, in(there)); err != nil || len(got.Decisions) != 1 || !got.Decisions[0].Locked {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -44,15 +44,15 @@ func TestLeft(t *testing.T) {
 	p.at(22, 9, 0)
 	p.heard("tea 21 09:00", "tea 22 09:00")
 	for _, it := range []Task{due, handed, failing, later} {
-		got, err := p.store.Get(t.Context(), there, it.ID)
+		got, err := p.store.Get(t.Context(), in(there), it.ID)
 		if err != nil || got.Status != Paused || got.Reason != "I am no longer in this room" || got.Runs != 0 || !got.NextDue.IsZero() {
 			t.Errorf("%s: %+v, %v", it.Content, got, err)
 		}
 	}
-	if got, err := p.store.Get(t.Context(), there, never.ID); err != nil || got.Status != Active {
+	if got, err := p.store.Get(t.Context(), in(there), never.ID); err != nil || got.Status != Active {
 		t.Errorf("a task without a time: %+v, %v", got, err)
 	}
-	runs, err := p.store.Runs(t.Context(), there, "", 10)
+	runs, err := p.store.AllRuns(t.Context(), there, "", 10)
 	if err != nil || len(runs) != 2 {
 		t.Errorf("runs %+v, %v", runs, err)
 	}
@@ -63,7 +63,7 @@ func TestLeft(t *testing.T) {
 	}
 
 	gone = ""
-	if got, err := p.store.Resume(t.Context(), there, due.ID); err != nil || got.Reason != "" {
+	if got, err := p.store.Resume(t.Context(), in(there), due.ID); err != nil || got.Reason != "" {
 		t.Errorf("resumed: %+v, %v", got, err)
 	}
 	p.at(23, 9, 0)

@@ -20,6 +20,22 @@ func (s *Store) Find(ctx context.Context, id string) (Task, error) {
 	return t, nil
 }
 
+// InRoom returns the tasks of a room in one state, as List does, whoever may read them. It is
+// for the operator and for work that says nothing in rooms.
+func (s *Store) InRoom(ctx context.Context, room string, status Status) ([]Task, error) {
+	where, args, err := inState(status)
+	if err != nil {
+		return nil, err
+	}
+	return s.query(ctx, `room = ?`+where, append([]any{room}, args...)...)
+}
+
+// AllRuns lists the last n runs of a room, or of one task, the latest first. An empty room
+// means all. It is for the operator.
+func (s *Store) AllRuns(ctx context.Context, room, id string, n int) ([]Run, error) {
+	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, bareID(id), n)
+}
+
 // Rooms lists the rooms that have tasks which are not deleted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT room FROM task WHERE status <> 'deleted' ORDER BY room`)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"reverie/internal/trust"
 )
 
 // poke lets the scheduler look again.
@@ -31,13 +33,14 @@ func (s *Store) location() *time.Location {
 	return s.Location
 }
 
-// Get returns a task of room that is not deleted.
-func (s *Store) Get(ctx context.Context, room, id string) (Task, error) {
-	return get(ctx, s.db, room, bareID(id))
+// Get returns a task that is not deleted and may be read at a place.
+func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error) {
+	return get(ctx, s.db, at, bareID(id))
 }
 
-func get(ctx context.Context, db querier, room, id string) (Task, error) {
-	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status <> 'deleted'`, id, room))
+func get(ctx context.Context, db querier, at trust.Place, id string) (Task, error) {
+	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`,
+		append([]any{id}, readableAt(at)...)...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Task{}, fmt.Errorf("no task #%s in this room: list the tasks to see their ids (%w)", id, ErrNotFound)
 	}
@@ -67,7 +70,7 @@ func (s *Store) due(schedule Schedule, now, since time.Time) any {
 
 // Resume makes a paused task active again. It goes on with the next time of its
 // schedule: what it missed while it was paused is not made up for.
-func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
+func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, error) {
 	id = bareID(id)
 	now := s.now()
 	s.bounding.Lock()
@@ -77,7 +80,8 @@ func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
 		return Task{}, fmt.Errorf("resume task: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND room = ? AND status = 'paused'`, id, room))
+	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
+		append([]any{id}, readableAt(at)...)...))
 	if err != nil { // none, or none that is paused: told from the others by what follows
 		t = Task{}
 	}
@@ -88,11 +92,11 @@ func (s *Store) Resume(ctx context.Context, room, id string) (Task, error) {
 		}
 	}
 	if t.Schedule != nil && t.Prompt != "" {
-		if err := s.checkBounds(ctx, tx, room, t.User, t.ID); err != nil {
+		if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
 			return Task{}, err
 		}
 	}
-	if t, err = s.change(ctx, tx, now, room, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due); err != nil {
+	if t, err = s.change(ctx, tx, now, at, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due); err != nil {
 		return Task{}, err
 	}
 	if err := tx.Commit(); err != nil {

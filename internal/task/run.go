@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
 // Run is one time at which a task fell due.
@@ -91,10 +93,9 @@ func scanRun(row interface{ Scan(...any) error }) (Run, error) {
 	return r, nil
 }
 
-// Runs lists the last n runs in room, or of one task of it, the latest first. An
-// empty room means all.
-func (s *Store) Runs(ctx context.Context, room, id string, n int) ([]Run, error) {
-	return s.runs(ctx, `(?1 = '' OR t.room = ?1) AND (?2 = '' OR t.id = ?2) AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?3`, room, bareID(id), n)
+// Runs lists the last n runs of the tasks that may be read at a place, the latest first.
+func (s *Store) Runs(ctx context.Context, at trust.Place, n int) ([]Run, error) {
+	return s.runs(ctx, readable+` AND t.status <> 'deleted' ORDER BY r.due DESC, t.id LIMIT ?`, append(readableAt(at), n)...)
 }
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
@@ -118,7 +119,8 @@ func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, err
 }
 
 // Wanted tells whether the run id is still to be worked on: it is not over, and its
-// task has not been paused, completed or deleted since, nor its room left. What the run itself does
+// task has not been paused, completed or deleted since, nor its room left, nor may others
+// read that. What the run itself does
 // to its task, once it has begun, does not count.
 func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	task, due, attempt, err := parseRunID(id)
@@ -129,10 +131,9 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 	begun := s.begun[id]
 	s.mu.Unlock()
 	var wanted bool
-	var room string
-	err = s.store.db.QueryRowContext(ctx, `SELECT t.room, CASE WHEN ?3 = ?4 THEN r.notice = 1
+	t, err := scan(s.store.db.QueryRowContext(ctx, `SELECT `+columns+`, CASE WHEN ?3 = ?4 THEN r.notice = 1
 		ELSE r.state = 'claimed' AND r.attempt = ?3 AND (?5 OR t.status = 'active') END
-		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeMark, begun).Scan(&room, &wanted)
+		FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ?1 AND r.due = ?2`, task, due, attempt, noticeMark, begun), &wanted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -140,7 +141,10 @@ func (s *Scheduler) Wanted(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("look up run %s: %w", id, err)
 	}
 	if wanted {
-		gone, err := s.left(ctx, room)
+		gone, err := s.left(ctx, t.Room)
+		if err == nil && !gone {
+			gone, err = s.misplaced(ctx, t)
+		}
 		if err != nil || gone {
 			return false, err
 		}

@@ -22,6 +22,9 @@ type Scheduler struct {
 	// RunsPerDay bounds how many runs the model works on in 24 hours, over all rooms.
 	// To be set before use; NewScheduler sets the default.
 	RunsPerDay int
+	// Room tells in which room a task that is due may be worked on: its own, another one to
+	// which it moves, or "" if it is to be paused. nil = its own.
+	Room func(ctx context.Context, t Task) (string, error)
 
 	store   *Store
 	log     *slog.Logger
@@ -251,6 +254,9 @@ func (s *Scheduler) deliver(ctx context.Context, now time.Time) error {
 			continue
 		}
 		gone, err := s.left(ctx, r.Task.Room)
+		if err == nil && !gone {
+			gone, err = s.misplaced(ctx, r.Task)
+		}
 		if err == nil && !gone {
 			gone, err = s.putOff(ctx, r, now)
 		}

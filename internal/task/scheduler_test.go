@@ -140,7 +140,7 @@ func (p *post) heard(want ...string) {
 
 func (p *post) task(id string) Task {
 	p.t.Helper()
-	t, err := p.store.Get(p.t.Context(), here, id)
+	t, err := p.store.Get(p.t.Context(), in(here), id)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -222,14 +222,14 @@ func TestNotWanted(t *testing.T) {
 	p.now = p.now.Add(time.Hour)
 	p.look()
 	for _, err := range []error{
-		errorOf(p.store.Pause(ctx, here, paused.ID)), errorOf(p.store.Complete(ctx, here, completed.ID, "it is so")), errorOf(p.store.Delete(ctx, here, deleted.ID)),
+		errorOf(p.store.Pause(ctx, in(here), paused.ID)), errorOf(p.store.Complete(ctx, asks(here, ""), completed.ID, "it is so")), errorOf(p.store.Delete(ctx, in(here), deleted.ID)),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	p.fail = func(r Run) error {
-		if _, err := p.store.Complete(ctx, here, own.ID, "all is done"); err != nil {
+		if _, err := p.store.Complete(ctx, asks(here, ""), own.ID, "all is done"); err != nil {
 			t.Error(err)
 		}
 		if !p.wanted(r) {
@@ -239,7 +239,7 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.work()
 	p.heard("own 21 09:00")
-	runs, err := p.store.Runs(ctx, here, "", 10)
+	runs, err := p.store.AllRuns(ctx, here, "", 10)
 	if err != nil || len(runs) != 3 { // those of the deleted one are not shown
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
@@ -250,7 +250,7 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.fail = nil
 	p.at(22, 8, 0)
-	if _, err := p.store.Resume(ctx, here, paused.ID); err != nil {
+	if _, err := p.store.Resume(ctx, in(here), paused.ID); err != nil {
 		t.Fatal(err)
 	}
 	p.heard() // what it missed is not made up for
@@ -295,7 +295,7 @@ func TestFails(t *testing.T) {
 	if p.look(); len(p.inbox) > 0 {
 		t.Errorf("handed over once more: %+v", p.inbox)
 	}
-	if got, err := p.store.Resume(t.Context(), here, tea.ID); err != nil || got.Failures != 0 || got.NextDue.Format("02 15:04") != "23 09:00" {
+	if got, err := p.store.Resume(t.Context(), in(here), tea.ID); err != nil || got.Failures != 0 || got.NextDue.Format("02 15:04") != "23 09:00" {
 		t.Errorf("resumed: %+v, %v", got, err)
 	}
 	// One failure is forgotten with the next success, and what waits to be tried again
@@ -309,7 +309,7 @@ func TestFails(t *testing.T) {
 	if got := p.task(tea.ID); got.Failures != 1 {
 		t.Errorf("%+v", got)
 	}
-	if _, err := p.store.Update(t.Context(), here, tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}); err != nil {
+	if _, err := p.store.Update(t.Context(), in(here), tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}); err != nil {
 		t.Fatal(err)
 	}
 	p.at(24, 9, 30)
@@ -551,7 +551,7 @@ func TestOldRows(t *testing.T) {
 	if got := p.task("task_c"); !got.NextDue.IsZero() || got.Status != Active {
 		t.Errorf("%+v", got)
 	}
-	if _, err := p.store.Resume(t.Context(), here, "task_d"); err == nil || !strings.Contains(err.Error(), "has passed") {
+	if _, err := p.store.Resume(t.Context(), in(here), "task_d"); err == nil || !strings.Contains(err.Error(), "has passed") {
 		t.Errorf("resumed although its time has passed: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -12,10 +13,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"reverie/internal/trust"
 )
 
-// ErrNotFound is in the error for a task that does not exist in the room that
-// was asked for; whether it exists in another one is nobody's business.
+// ErrNotFound is in the error for a task that may not be read at the place that was
+// asked for. Nobody is told whether it exists elsewhere.
 var ErrNotFound = errors.New("no such task")
 
 // Store keeps tasks in the database. It is safe for concurrent use, also by
@@ -34,7 +37,7 @@ type Store struct {
 	bounding sync.Mutex // from counting tasks until one more is stored
 
 	mu   sync.Mutex
-	kept map[string]list // by room: the open tasks
+	kept map[placeKey]list // the open tasks
 	seen seen
 }
 
@@ -54,18 +57,26 @@ func NewStore(db *sql.DB, now func() time.Time) *Store {
 		now = time.Now
 	}
 	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson,
-		db: db, now: now, wake: make(chan struct{}, 1), kept: map[string]list{}}
+		db: db, now: now, wake: make(chan struct{}, 1), kept: map[placeKey]list{}}
 }
 
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
-	catch_up, next_due, scheduled, last_run, run_count, failures, last_result`
+	catch_up, next_due, scheduled, last_run, run_count, failures, last_result, integrity, readers`
 
-// Add stores t as a new active task and returns it as stored, with its ID. Room
-// and Content are required; a Schedule must come out of Validate. The ID,
+// Add stores t as a new active task and returns it as stored, with its ID. Room,
+// Content and the readers are required; a Schedule must come out of Validate. The ID,
 // Status, Reason and times of t are not looked at.
 func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	if t.Room == "" {
 		return Task{}, errors.New("add task: no room given")
+	}
+	if err := t.Label.Readers.Check(); err != nil {
+		return Task{}, fmt.Errorf("add task: give a label that says who may read it: %w", err)
+	}
+	if t.ID != "" { // it may have been added before an interruption
+		if known, err := get(ctx, s.db, t.Place(), t.ID); !errors.Is(err, ErrNotFound) {
+			return known, err
+		}
 	}
 	now := s.now()
 	var err error
@@ -104,10 +115,12 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 	scheduled, due := s.plan(t.Schedule, now)
 	for range 5 { // an ID that is taken is as good as impossible; five are
 		row := s.db.QueryRowContext(ctx, `
-			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated, catch_up, scheduled, next_due, asked)
-			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
+				catch_up, scheduled, next_due, asked, integrity, readers)
+			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-			newID(), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(), t.CatchUp, scheduled, due, t.Asked)
+			cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+			t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers)
 		added, err := scan(row)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -123,8 +136,8 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 
 // Update changes what p names of an open (active or paused) task and returns the
 // task as it is then.
-func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, error) {
-	if p == (Patch{Asked: p.Asked}) {
+func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) (Task, error) {
+	if p == (Patch{Asked: p.Asked, Integrity: p.Integrity}) {
 		return Task{}, errors.New("nothing to update: give content, priority, a schedule, prompt or background")
 	}
 	if p.ClearSchedule && p.Schedule != nil {
@@ -169,21 +182,22 @@ func (s *Store) Update(ctx context.Context, room, id string, p Patch) (Task, err
 	}
 	s.bounding.Lock()
 	defer s.bounding.Unlock()
-	if err := s.checkPatch(ctx, room, id, p); err != nil {
+	if err := s.checkPatch(ctx, at, id, p); err != nil {
 		return Task{}, err
 	}
 	// A new schedule begins anew, with no failures of the old one.
-	return s.change(ctx, s.db, now, room, id, "updated", []Status{Active, Paused}, `
+	return s.change(ctx, s.db, now, at, id, "updated", []Status{Active, Paused}, `
 		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
 		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
 		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
-		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END, asked = iif(asked = ?9, asked, '')`,
-		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due, p.Asked)
+		next_due = CASE WHEN ?6 IS NULL THEN next_due WHEN status = 'active' THEN ?8 END, asked = iif(asked = ?9, asked, ''),
+		integrity = min(integrity, ?10)`,
+		content, p.Priority, prompt, p.Background, p.CatchUp, schedule, scheduled, due, p.Asked, p.Integrity)
 }
 
 // Complete marks an open task as done. reason says what was achieved and is
 // required.
-func (s *Store) Complete(ctx context.Context, room, id, reason string) (Task, error) {
+func (s *Store) Complete(ctx context.Context, c Caller, id, reason string) (Task, error) {
 	reason, err := oneLine("reason", reason, maxReason)
 	if err != nil {
 		return Task{}, err
@@ -192,32 +206,34 @@ func (s *Store) Complete(ctx context.Context, room, id, reason string) (Task, er
 		return Task{}, fmt.Errorf(`a task is completed with a reason: say in a sentence what was done, for example "The user says the plants are watered"`)
 	}
 	now := s.now()
-	return s.change(ctx, s.db, now, room, id, "completed", []Status{Active, Paused},
-		`status = 'completed', reason = ?, completed = ?, next_due = NULL`, reason, now.UnixMilli())
+	return s.change(ctx, s.db, now, c.Place, id, "completed", []Status{Active, Paused},
+		`status = 'completed', reason = ?, completed = ?, next_due = NULL, integrity = min(integrity, ?)`, reason, now.UnixMilli(), c.Integrity)
 }
 
 // Pause keeps an active task from falling due.
-func (s *Store) Pause(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), room, id, "paused", []Status{Active}, `status = 'paused', reason = '', next_due = NULL`)
+func (s *Store) Pause(ctx context.Context, at trust.Place, id string) (Task, error) {
+	return s.change(ctx, s.db, s.now(), at, id, "paused", []Status{Active}, `status = 'paused', reason = '', next_due = NULL`)
 }
 
 // Delete takes a task away. Its row stays, for those who look into the database.
-func (s *Store) Delete(ctx context.Context, room, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), room, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
+func (s *Store) Delete(ctx context.Context, at trust.Place, id string) (Task, error) {
+	return s.change(ctx, s.db, s.now(), at, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
 }
 
-// change applies set to the task id of room if its status is one of from. Room
-// and status are conditions of the one statement that changes it, so no race
-// and no forgotten check can touch another room's task.
-func (s *Store) change(ctx context.Context, db querier, now time.Time, room, id, done string, from []Status, set string, args ...any) (Task, error) {
+// change applies set to the task id if it may be read at the place and its status is one of
+// from. These are conditions of the one statement that changes it, so no race and no
+// forgotten check can touch what is not to be read there.
+func (s *Store) change(ctx context.Context, db querier, now time.Time, at trust.Place, id, done string, from []Status,
+	set string, args ...any,
+) (Task, error) {
 	id = bareID(id)
 	allowed := make([]string, len(from))
-	args = append(args, now.UnixMilli(), id, room)
+	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)
 	for i, status := range from {
 		allowed[i] = "?"
 		args = append(args, status)
 	}
-	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND room = ? AND status IN (`+
+	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+
 		strings.Join(allowed, ", ")+`) RETURNING `+columns, args...))
 	switch {
 	case err == nil:
@@ -226,12 +242,12 @@ func (s *Store) change(ctx context.Context, db querier, now time.Time, room, id,
 	case !errors.Is(err, sql.ErrNoRows):
 		return Task{}, fmt.Errorf("change task #%s: %w", id, err)
 	}
-	return Task{}, s.refusal(ctx, db, room, id, done)
+	return Task{}, s.refusal(ctx, db, at, id, done)
 }
 
 // refusal says why the task could not be changed.
-func (s *Store) refusal(ctx context.Context, db querier, room, id, done string) error {
-	t, err := get(ctx, db, room, id)
+func (s *Store) refusal(ctx context.Context, db querier, at trust.Place, id, done string) error {
+	t, err := get(ctx, db, at, id)
 	switch {
 	case err != nil:
 		return err
@@ -262,25 +278,37 @@ func (s *Store) Version(ctx context.Context) (int64, error) {
 	return now.version, nil
 }
 
-// List returns the tasks of room in one state, or with status "" the open ones
-// (active and paused), ordered by priority, then age, then ID. The caller may
+// List returns the tasks that may be read at a place in one state, or with status "" the
+// open ones (active and paused), ordered by priority, then age, then ID. The caller may
 // change the slice, but not a Schedule in it.
-func (s *Store) List(ctx context.Context, room string, status Status) ([]Task, error) {
-	switch status {
-	case "":
-		tasks, err := s.Open(ctx, room)
+func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
+	if status == "" {
+		tasks, err := s.Open(ctx, at)
 		return slices.Clone(tasks), err
-	case All:
-		return s.query(ctx, `status <> 'deleted'`, room)
-	case Active, Paused, Completed, Deleted:
-		return s.query(ctx, `status = ?`, room, status)
 	}
-	return nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
+	where, args, err := inState(status)
+	if err != nil {
+		return nil, err
+	}
+	return s.query(ctx, readable+where, append(readableAt(at), args...)...)
 }
 
-// Open returns the open tasks of room, as List does. As long as nothing changed it is
+// inState is the condition for tasks in one state, to stand behind another condition.
+func inState(status Status) (where string, args []any, err error) {
+	switch status {
+	case "":
+		return ` AND status IN ('active', 'paused')`, nil, nil
+	case All:
+		return ` AND status <> 'deleted'`, nil, nil
+	case Active, Paused, Completed, Deleted:
+		return ` AND status = ?`, []any{status}, nil
+	}
+	return "", nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
+}
+
+// Open returns the open tasks that may be read at a place, as List does. As long as nothing changed it is
 // the same slice, which must not be changed, and asking costs next to nothing.
-func (s *Store) Open(ctx context.Context, room string) ([]Task, error) {
+func (s *Store) Open(ctx context.Context, at trust.Place) ([]Task, error) {
 	// Read before the tasks: a change in between makes the list look older than
 	// it is, which costs a reading; the other way round it would stay wrong.
 	version, err := s.Version(ctx)
@@ -288,12 +316,12 @@ func (s *Store) Open(ctx context.Context, room string) ([]Task, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	kept, ok := s.kept[room]
+	kept, ok := s.kept[keyOf(at)]
 	s.mu.Unlock()
 	if ok && kept.version == version {
 		return kept.tasks, nil
 	}
-	tasks, err := s.query(ctx, `status IN ('active', 'paused')`, room) // as in the index task_open
+	tasks, err := s.query(ctx, readable+` AND status IN ('active', 'paused')`, readableAt(at)...) // as in the index task_open
 	if err != nil {
 		return nil, err
 	}
@@ -302,12 +330,12 @@ func (s *Store) Open(ctx context.Context, room string) ([]Task, error) {
 	if len(s.kept) >= maxKept {
 		clear(s.kept)
 	}
-	s.kept[room] = list{version, tasks}
+	s.kept[keyOf(at)] = list{version, tasks}
 	return tasks, nil
 }
 
 func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM task WHERE room = ? AND `+where+` ORDER BY priority, created, id`, args...)
+	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM task WHERE `+where+` ORDER BY priority, created, id`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
@@ -332,7 +360,8 @@ func scan(row interface{ Scan(...any) error }, more ...any) (Task, error) {
 	var created, updated int64
 	var completed, due, scheduled, last sql.NullInt64
 	err := row.Scan(append([]any{&t.ID, &t.Room, &t.User, &t.Content, &t.Priority, &t.Status, &schedule, &t.Prompt, &t.Background,
-		&t.Reason, &created, &updated, &completed, &t.CatchUp, &due, &scheduled, &last, &t.Runs, &t.Failures, &t.LastResult}, more...)...)
+		&t.Reason, &created, &updated, &completed, &t.CatchUp, &due, &scheduled, &last, &t.Runs, &t.Failures, &t.LastResult,
+		&t.Label.Integrity, &t.Label.Readers}, more...)...)
 	if err != nil {
 		return Task{}, err
 	}

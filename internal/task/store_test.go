@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/store/storetest"
+	"reverie/internal/trust"
 )
 
 const here, there = "!here:example.org", "!there:example.org"
@@ -36,7 +37,7 @@ func newStore(t testing.TB) *Store {
 
 func add(t testing.TB, s *Store, task Task) Task {
 	t.Helper()
-	got, err := s.Add(t.Context(), task)
+	got, err := s.Add(t.Context(), labelled(task))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func add(t testing.TB, s *Store, task Task) Task {
 
 func contents(t testing.TB, s *Store, room string, status Status) string {
 	t.Helper()
-	tasks, err := s.List(t.Context(), room, status)
+	tasks, err := s.List(t.Context(), in(room), status)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +65,13 @@ func TestAdd(t *testing.T) {
 		t.Errorf("id %q", got.ID)
 	}
 	now := time.Date(2026, 11, 21, 8, 14, 31, 0, time.UTC)
-	want := Task{ID: got.ID, Room: here, User: "@me:x", Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
+	want := Task{ID: got.ID, Room: here, User: "@me:x", Label: asks(here, "").Label(), Content: "Fix auth bug", Priority: 2, Status: Active, Schedule: schedule,
 		Prompt: "Look\nat it", Background: true, CatchUp: CatchOnce, Created: now, Updated: now,
 		Scheduled: now, NextDue: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	listed, err := s.List(t.Context(), here, "")
+	listed, err := s.List(t.Context(), in(here), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestAddRefuses(t *testing.T) {
 		{Task{Room: here, Content: "x", Schedule: &Schedule{Type: "once", At: "in 20 minutes"}}, "final form"},
 		{Task{Room: here, Content: "x", Prompt: strings.Repeat("x", 8001)}, "prompt is 8001"},
 	} {
-		if _, err := s.Add(t.Context(), tt.in); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := s.Add(t.Context(), labelled(tt.in)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", tt.in, err, tt.want)
 		}
 	}
@@ -126,9 +127,9 @@ func TestListOrderAndStates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.Pause(t.Context(), here, paused.ID))
-	must(s.Complete(t.Context(), here, done.ID, "it works"))
-	must(s.Delete(t.Context(), here, gone.ID))
+	must(s.Pause(t.Context(), in(here), paused.ID))
+	must(s.Complete(t.Context(), asks(here, ""), done.ID, "it works"))
+	must(s.Delete(t.Context(), in(here), gone.ID))
 	for status, want := range map[Status]string{
 		"": "first|second|third|later", Active: "first|third|later", Paused: "second", Completed: "done", Deleted: "gone",
 		All: "first|done|second|third|later",
@@ -137,7 +138,7 @@ func TestListOrderAndStates(t *testing.T) {
 			t.Errorf("List(%q) = %q, want %q", status, got, want)
 		}
 	}
-	if _, err := s.List(t.Context(), here, "open"); err == nil || !strings.Contains(err.Error(), "active, paused, completed or all") {
+	if _, err := s.List(t.Context(), in(here), "open"); err == nil || !strings.Contains(err.Error(), "active, paused, completed or all") {
 		t.Errorf("unknown status: %v", err)
 	}
 }
@@ -157,21 +158,21 @@ func TestTransitions(t *testing.T) {
 			}
 		}
 	}
-	step(s.Resume(ctx, here, task.ID))("", "active already")
-	step(s.Pause(ctx, here, "#"+task.ID))(Paused, "")
-	step(s.Pause(ctx, here, task.ID))("", "paused already")
-	step(s.Resume(ctx, here, " #"+strings.ToUpper(task.ID)+" "))(Active, "")
-	step(s.Complete(ctx, here, task.ID, " \n"))("", "with a reason")
-	got, err := s.Complete(ctx, here, task.ID, "the user said so")
+	step(s.Resume(ctx, in(here), task.ID))("", "active already")
+	step(s.Pause(ctx, in(here), "#"+task.ID))(Paused, "")
+	step(s.Pause(ctx, in(here), task.ID))("", "paused already")
+	step(s.Resume(ctx, in(here), " #"+strings.ToUpper(task.ID)+" "))(Active, "")
+	step(s.Complete(ctx, asks(here, ""), task.ID, " \n"))("", "with a reason")
+	got, err := s.Complete(ctx, asks(here, ""), task.ID, "the user said so")
 	step(got, err)(Completed, "")
 	if got.Reason != "the user said so" || !got.Completed.Equal(got.Updated) {
 		t.Errorf("completed: %+v", got)
 	}
-	step(s.Complete(ctx, here, task.ID, "again"))("", "completed already (the user said so)")
-	step(s.Pause(ctx, here, task.ID))("", "completed already")
-	step(s.Resume(ctx, here, task.ID))("", "completed already")
-	step(s.Delete(ctx, here, task.ID))(Deleted, "")
-	step(s.Delete(ctx, here, task.ID))("", "no task #"+task.ID+" in this room")
+	step(s.Complete(ctx, asks(here, ""), task.ID, "again"))("", "completed already (the user said so)")
+	step(s.Pause(ctx, in(here), task.ID))("", "completed already")
+	step(s.Resume(ctx, in(here), task.ID))("", "completed already")
+	step(s.Delete(ctx, in(here), task.ID))(Deleted, "")
+	step(s.Delete(ctx, in(here), task.ID))("", "no task #"+task.ID+" in this room")
 }
 
 func TestUpdate(t *testing.T) {
@@ -179,7 +180,7 @@ func TestUpdate(t *testing.T) {
 	ctx := t.Context()
 	old := add(t, s, Task{Room: here, Content: "old", Schedule: &Schedule{Type: "daily", At: "09:00"}, Prompt: "p", Background: true})
 	content, priority, off := "new", 1, false
-	got, err := s.Update(ctx, here, old.ID, Patch{Content: &content, Priority: &priority, Background: &off})
+	got, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content, Priority: &priority, Background: &off, Integrity: trust.User})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,11 +189,11 @@ func TestUpdate(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || !got.Updated.After(old.Updated) {
 		t.Errorf("updated %v\n%s", got.Updated, diff)
 	}
-	got, err = s.Update(ctx, here, old.ID, Patch{Schedule: &Schedule{Type: "weekly", DayOfWeek: "mon", At: "10:00"}})
+	got, err = s.Update(ctx, in(here), old.ID, Patch{Schedule: &Schedule{Type: "weekly", DayOfWeek: "mon", At: "10:00"}})
 	if err != nil || got.Schedule.String() != "weekly on Monday at 10:00" || got.Content != "new" {
 		t.Errorf("new schedule: %+v, %v", got, err)
 	}
-	if got, err = s.Update(ctx, here, old.ID, Patch{ClearSchedule: true}); err != nil || got.Schedule != nil {
+	if got, err = s.Update(ctx, in(here), old.ID, Patch{ClearSchedule: true}); err != nil || got.Schedule != nil {
 		t.Errorf("cleared schedule: %+v, %v", got, err)
 	}
 	empty, eleven := " ", 11
@@ -203,14 +204,14 @@ func TestUpdate(t *testing.T) {
 		"set and cleared at once": {ClearSchedule: true, Schedule: &Schedule{}},
 		"schedule_type":           {Schedule: &Schedule{Type: "hourly"}},
 	} {
-		if _, err := s.Update(ctx, here, old.ID, p); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Update(ctx, in(here), old.ID, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if _, err := s.Complete(ctx, here, old.ID, "done"); err != nil {
+	if _, err := s.Complete(ctx, asks(here, ""), old.ID, "done"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Update(ctx, here, old.ID, Patch{Content: &content}); err == nil || !strings.Contains(err.Error(), "completed already") {
+	if _, err := s.Update(ctx, in(here), old.ID, Patch{Content: &content}); err == nil || !strings.Contains(err.Error(), "completed already") {
 		t.Errorf("completed task: %v", err)
 	}
 }
@@ -221,21 +222,23 @@ func TestOtherRoomsDoNotExist(t *testing.T) {
 	s := newStore(t)
 	task := add(t, s, Task{Room: here, Content: "mine"})
 	content := "stolen"
-	for name, try := range map[string]func(ctx context.Context, room, id string) (Task, error){
-		"update": func(ctx context.Context, room, id string) (Task, error) {
-			return s.Update(ctx, room, id, Patch{Content: &content})
+	for name, try := range map[string]func(ctx context.Context, at trust.Place, id string) (Task, error){
+		"update": func(ctx context.Context, at trust.Place, id string) (Task, error) {
+			return s.Update(ctx, at, id, Patch{Content: &content})
 		},
-		"complete": func(ctx context.Context, room, id string) (Task, error) { return s.Complete(ctx, room, id, "ha") },
-		"pause":    s.Pause, "resume": s.Resume, "delete": s.Delete,
+		"complete": func(ctx context.Context, at trust.Place, id string) (Task, error) {
+			return s.Complete(ctx, Caller{at, trust.User}, id, "ha")
+		},
+		"pause": s.Pause, "resume": s.Resume, "delete": s.Delete,
 	} {
-		_, err := try(t.Context(), there, task.ID)
-		_, never := try(t.Context(), there, "task_zzzzzzzz")
+		_, err := try(t.Context(), in(there), task.ID)
+		_, never := try(t.Context(), in(there), "task_zzzzzzzz")
 		if !errors.Is(err, ErrNotFound) || !errors.Is(never, ErrNotFound) ||
 			strings.ReplaceAll(err.Error(), task.ID, "X") != strings.ReplaceAll(never.Error(), "task_zzzzzzzz", "X") {
 			t.Errorf("%s: %v / %v", name, err, never)
 		}
 	}
-	listed, err := s.List(t.Context(), here, All)
+	listed, err := s.List(t.Context(), in(here), All)
 	if err != nil || !cmp.Equal(listed, []Task{task}) {
 		t.Errorf("the task is now %+v, %v", listed, err)
 	}
@@ -261,7 +264,7 @@ func TestListSeesForeignWriters(t *testing.T) {
 	if got := contents(t, ours, here, ""); got != "one" {
 		t.Errorf("after their add: %q", got)
 	}
-	if _, err := theirs.Delete(t.Context(), here, task.ID); err != nil {
+	if _, err := theirs.Delete(t.Context(), in(here), task.ID); err != nil {
 		t.Fatal(err)
 	}
 	if got := contents(t, ours, here, ""); got != "" {
@@ -283,7 +286,7 @@ func TestListIsTheCallers(t *testing.T) {
 	s := newStore(t)
 	add(t, s, Task{Room: here, Content: "one"})
 	for range 3 {
-		tasks, err := s.List(t.Context(), here, "")
+		tasks, err := s.List(t.Context(), in(here), "")
 		if err != nil || tasks[0].Content != "one" {
 			t.Fatalf("%+v, %v", tasks, err)
 		}
@@ -323,7 +326,7 @@ func BenchmarkList50(b *testing.B) {
 	}
 	b.Run("unchanged", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := s.List(b.Context(), here, ""); err != nil {
+			if _, err := s.List(b.Context(), in(here), ""); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -331,7 +334,7 @@ func BenchmarkList50(b *testing.B) {
 	b.Run("changed", func(b *testing.B) {
 		for b.Loop() {
 			clear(s.kept)
-			if _, err := s.List(b.Context(), here, ""); err != nil {
+			if _, err := s.List(b.Context(), in(here), ""); err != nil {
 				b.Fatal(err)
 			}
 		}

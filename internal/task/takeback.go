@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+
+	"reverie/internal/trust"
 )
 
 // takenBack is why a task was deleted whose message was taken back, and what stands in
@@ -14,23 +16,28 @@ const takenBack = "[taken back]"
 // messages ?2, and are to go with it: what is done stays.
 const madeFor = `room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status IN ('active', 'paused')`
 
-// MadeFor counts the open tasks of room that were made for one of events, and those that
-// TakeBack deleted for them, and returns the words of the open ones.
-func (s *Store) MadeFor(ctx context.Context, room string, events []string) (n int, words []string, err error) {
+// MadeFor counts the open tasks of the room that were made for one of events, and those that
+// TakeBack deleted for them, and returns the words of the open ones. It counts only what may
+// be read at the place; the words are of all.
+func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n int, words []string, err error) {
 	list, err := json.Marshal(events)
 	if err != nil {
 		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT iif(status = 'deleted', '', content) FROM task WHERE `+madeFor+`
-		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, room, string(list), takenBack)
+	rows, err := s.db.QueryContext(ctx, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
+		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, at.Room, string(list), takenBack)
 	if err != nil {
 		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
 	}
 	defer rows.Close()
-	for ; rows.Next(); n++ {
+	for rows.Next() {
 		var content string
-		if err := rows.Scan(&content); err != nil {
+		var readers trust.Readers
+		if err := rows.Scan(&content, &readers); err != nil {
 			return 0, nil, fmt.Errorf("tasks of a message: %w", err)
+		}
+		if at.MayRead(readers) {
+			n++
 		}
 		if content != "" {
 			words = append(words, content)
@@ -40,7 +47,7 @@ func (s *Store) MadeFor(ctx context.Context, room string, events []string) (n in
 }
 
 // TakeBack deletes the open tasks of room that were made for one of events, with their
-// words. It may be repeated.
+// words, whoever may read them: nothing of a message that was taken back stays. It may be repeated.
 func (s *Store) TakeBack(ctx context.Context, room string, events []string) error {
 	list, err := json.Marshal(events)
 	if err != nil {

@@ -1,7 +1,10 @@
 package task
 
 import (
+	"errors"
 	"testing"
+
+	"reverie/internal/trust"
 )
 
 // TestTakeBack: what is open and was made for a message goes with it, once; not what is
@@ -17,25 +20,25 @@ func TestTakeBack(t *testing.T) {
 	add("!a", "nobody's", "")
 	add("!b", "elsewhere", "$1")
 	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
-	if _, err := s.Pause(t.Context(), "!a", paused.ID); err != nil {
+	if _, err := s.Pause(t.Context(), in("!a"), paused.ID); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Complete(t.Context(), "!a", done.ID, "it was done"); err != nil {
+	if _, err := s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"); err != nil {
 		t.Fatal(err)
 	}
 	first := 1
 	for _, p := range []struct {
 		id, asked string
 	}{{own.ID, "$1"}, {others.ID, "$3"}} {
-		if _, err := s.Update(t.Context(), "!a", p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
+		if _, err := s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.Update(t.Context(), "!a", own.ID, Patch{Asked: "$1"}); err == nil {
+	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
 		t.Error("a change of nothing is one")
 	}
 	for _, want := range []int{3, 0} {
-		if n, words, err := s.MadeFor(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
+		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
 			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
 		}
 		if err := s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil {
@@ -48,14 +51,32 @@ func TestTakeBack(t *testing.T) {
 			t.Errorf("%s is %s: %s, %v", id, status, content, err)
 		}
 	}
-	left, err := s.List(t.Context(), "!a", "")
+	left, err := s.List(t.Context(), in("!a"), "")
 	if err != nil || len(left) != 3 {
 		t.Errorf("%d tasks are left, %v", len(left), err)
 	}
-	if it, err := s.Get(t.Context(), "!a", done.ID); err != nil || it.Content != "done" {
+	if it, err := s.Get(t.Context(), in("!a"), done.ID); err != nil || it.Content != "done" {
 		t.Errorf("what was done is %+v, %v", it, err)
 	}
-	if left, err := s.List(t.Context(), "!b", ""); err != nil || len(left) != 1 {
+	if left, err := s.List(t.Context(), in("!b"), ""); err != nil || len(left) != 1 {
 		t.Errorf("elsewhere %d, %v", len(left), err)
+	}
+}
+
+// TestTakeBackOfReaders: what a message asked for in private goes with it wherever it is taken
+// back, but is counted only where it may be read.
+func TestTakeBackOfReaders(t *testing.T) {
+	s, ctx, events := newStore(t), t.Context(), []string{"$1"}
+	secret := add(t, s, Task{Room: here, Content: "see the lawyer", Asked: "$1", Label: with(here, "@ann:x").Label()})
+	for at, want := range map[trust.Place]int{with(here, "@ann:x").Place: 1, in(here): 0, with(here, "@bob:x").Place: 0} {
+		if n, words, err := s.MadeFor(ctx, at, events); err != nil || n != want || len(words) != 1 {
+			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
+		}
+	}
+	if err := s.TakeBack(ctx, here, events); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("it is still there: %v", err)
 	}
 }

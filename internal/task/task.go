@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/trust"
 )
 
 // Status is the state of a task.
@@ -38,12 +40,13 @@ const (
 
 // Task is one thing to do or to be reminded of.
 type Task struct {
-	ID         string // "task_" and eight characters; Add makes it
-	Room       string // the only room it exists in
-	User       string // who asked for it
-	Asked      string // the message it is made for, see TakeBack; only Add looks at it
-	Content    string // one line
-	Priority   int    // 1 (most urgent) to 10; Add reads 0 as 5
+	ID         string      // "task_" and eight characters; Add makes it
+	Room       string      // the only room it exists in
+	User       string      // who asked for it
+	Label      trust.Label // how far its words are trusted, and who may read it; Add requires readers
+	Asked      string      // the message it is made for, see TakeBack; only Add looks at it
+	Content    string      // one line
+	Priority   int         // 1 (most urgent) to 10; Add reads 0 as 5
 	Status     Status
 	Schedule   *Schedule // nil: none. Not to be changed in place
 	Prompt     string    // what the model is asked when it falls due; may be empty
@@ -129,7 +132,8 @@ type Patch struct {
 	Prompt        *string
 	Background    *bool
 	CatchUp       *CatchUp
-	Asked         string // the message that asks for the change: a task that others had a say in stays when its own is taken back
+	Integrity     trust.Integrity // of who asks: the task is trusted no further from then on
+	Asked         string          // the message that asks for the change: a task that others had a say in stays when its own is taken back
 }
 
 // oneLine folds white space and checks the length of the named text.

@@ -105,7 +105,8 @@ func tidy(ctx context.Context, tx *sql.Tx, now time.Time, t Tidying) (bool, erro
 	}
 	args = append(args, now.UnixMilli(), t.ID, t.Room, t.Updated.UnixMilli())
 	if t.Kind == TidyMerge {
-		where += ` AND EXISTS (SELECT 1 FROM task AS o WHERE o.id = ? AND o.id <> task.id AND o.room = task.room AND o.user = task.user AND o.status = 'active' AND o.updated = ?)`
+		where += ` AND EXISTS (SELECT 1 FROM task AS o WHERE o.id = ? AND o.id <> task.id
+			AND o.room = task.room AND o.user = task.user AND o.readers = task.readers AND o.status = 'active' AND o.updated = ?)`
 		args = append(args, t.Into, t.IntoAt.UnixMilli())
 	}
 	done, err := tx.ExecContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND room = ? AND status = 'active' AND updated = ?`+where, args...)
@@ -113,7 +114,13 @@ func tidy(ctx context.Context, tx *sql.Tx, now time.Time, t Tidying) (bool, erro
 		return false, err
 	}
 	n, err := done.RowsAffected()
-	return n > 0, err
+	if err != nil || n == 0 || t.Kind != TidyMerge {
+		return n > 0, err
+	}
+	// The task that stays stands for both.
+	_, err = tx.ExecContext(ctx, `UPDATE task SET integrity = min(integrity, (SELECT o.integrity FROM task AS o WHERE o.id = ?))
+		WHERE id = ?`, t.ID, t.Into)
+	return true, err
 }
 
 // Untidy gives the tasks of done, the newest last, the rows that they had, within tx. A

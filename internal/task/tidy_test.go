@@ -22,7 +22,7 @@ func TestTidy(t *testing.T) {
 			}
 			x.Schedule = &made
 		}
-		x, err := s.Add(ctx, x)
+		x, err := s.Add(ctx, labelled(x))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,10 +87,10 @@ func TestTidy(t *testing.T) {
 			t.Errorf("%+v: done", step)
 		}
 	}
-	if _, err := s.Pause(ctx, "!a", plain.ID); err != nil {
+	if _, err := s.Pause(ctx, in("!a"), plain.ID); err != nil {
 		t.Fatal(err)
 	}
-	paused, err := get(ctx, db, "!a", plain.ID)
+	paused, err := get(ctx, db, in("!a"), plain.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

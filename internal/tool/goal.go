@@ -39,8 +39,8 @@ var goalUses = map[string][]string{
 	"list":       nil,
 }
 
-// goal does one thing with the goals of the asking room; those of other rooms do
-// not exist for it.
+// goal does one thing with the goals that may be read where the answer is; others do not
+// exist for it.
 func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
 	if found := a.faults(); len(found) > 0 {
 		return "", found
@@ -97,34 +97,34 @@ func (a goalArgs) faults() (found faults) {
 }
 
 func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, error) {
-	goals, room := s.cfg.Tasks.Goals(), scope.Room
+	goals, by := s.cfg.Tasks.Goals(), scope.caller()
 	var goal task.Goal
 	var err error
 	switch a.Action {
 	case "list":
-		return s.listGoals(ctx, room)
+		return s.listGoals(ctx, scope)
 	case "create":
-		goal, err = goals.Create(ctx, room, scope.User, a.Text, a.Priority)
+		goal, err = goals.Create(ctx, by, a.Text, a.Priority)
 	case "update":
-		goal, err = goals.Update(ctx, room, a.GoalID, task.GoalPatch{Description: a.Text, Priority: a.Priority, Next: a.Next})
+		goal, err = goals.Update(ctx, by, a.GoalID, task.GoalPatch{Description: a.Text, Priority: a.Priority, Next: a.Next})
 	case "checkpoint":
 		which := a.Text
 		if a.Number != 0 {
 			which = strconv.Itoa(a.Number)
 		}
-		goal, err = goals.SetCheckpoint(ctx, room, a.GoalID, which, task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
+		goal, err = goals.SetCheckpoint(ctx, by, a.GoalID, which, task.Step(cmp.Or(strings.ReplaceAll(a.Status, "_", " "), string(task.Pending))))
 	case "decision":
-		goal, err = decide(ctx, goals, room, a)
+		goal, err = decide(ctx, goals, by, a)
 	case "artifact":
-		goal, err = goals.RecordArtifact(ctx, room, a.GoalID, task.Artifact{Action: a.Change, Path: a.Path})
+		goal, err = goals.RecordArtifact(ctx, by, a.GoalID, task.Artifact{Action: a.Change, Path: a.Path})
 	case "pause":
-		goal, err = goals.Pause(ctx, room, a.GoalID)
+		goal, err = goals.Pause(ctx, by, a.GoalID)
 	case "resume":
-		goal, err = goals.Resume(ctx, room, a.GoalID)
+		goal, err = goals.Resume(ctx, by, a.GoalID)
 	case "complete":
-		goal, err = goals.Complete(ctx, room, a.GoalID, a.Reason)
+		goal, err = goals.Complete(ctx, by, a.GoalID, a.Reason)
 	case "abandon":
-		goal, err = goals.Abandon(ctx, room, a.GoalID, a.Reason)
+		goal, err = goals.Abandon(ctx, by, a.GoalID, a.Reason)
 	}
 	if err != nil {
 		return "", err
@@ -132,21 +132,21 @@ func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, erro
 	return strings.Join(goalLines(goal), "\n"), nil
 }
 
-func decide(ctx context.Context, goals *task.Goals, room string, a goalArgs) (task.Goal, error) {
+func decide(ctx context.Context, goals *task.Goals, by task.Caller, a goalArgs) (task.Goal, error) {
 	d := task.Decision{Description: a.Text, Rationale: a.Reason, Locked: a.Locked != nil && *a.Locked}
 	if a.Locked != nil && !d.Locked {
 		which := a.Text
 		if a.Number != 0 {
 			which = strconv.Itoa(a.Number)
 		}
-		if goal, err := goals.Unlock(ctx, room, a.GoalID, which); err != nil {
+		if goal, err := goals.Unlock(ctx, by, a.GoalID, which); err != nil {
 			return goal, err
 		}
 	}
 	if a.Number != 0 {
-		return goals.ChangeDecision(ctx, room, a.GoalID, a.Number, d)
+		return goals.ChangeDecision(ctx, by, a.GoalID, a.Number, d)
 	}
-	return goals.Decide(ctx, room, a.GoalID, d)
+	return goals.Decide(ctx, by, a.GoalID, d)
 }
 
 // goalLines is the goal as it stands, so that the model sees what its call did.
@@ -167,8 +167,8 @@ func goalLines(g task.Goal) []string {
 // mostListed is how many goals a list shows.
 const mostListed = 20
 
-func (s *Set) listGoals(ctx context.Context, room string) (string, error) {
-	goals, err := s.cfg.Tasks.Goals().List(ctx, room, mostListed)
+func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
+	goals, err := s.cfg.Tasks.Goals().List(ctx, scope.Place(), mostListed)
 	if err != nil {
 		return "", err
 	}
@@ -177,6 +177,7 @@ func (s *Set) listGoals(ctx context.Context, room string) (string, error) {
 	}
 	var lines []string
 	for _, g := range goals {
+		scope.Shows(g.Label.Integrity)
 		if g.Status == task.Active {
 			lines = append(lines, goalLines(g)...)
 			continue

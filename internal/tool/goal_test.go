@@ -36,7 +36,7 @@ func TestGoal(t *testing.T) {
 	wants(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
 	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
 
-	goal, err := w.cfg.Tasks.Goals().Get(t.Context(), here.Room, first)
+	goal, err := w.cfg.Tasks.Goals().Get(t.Context(), here.Place(), first)
 	if err != nil || goal.User != owner || len(goal.Artifacts) != 1 || goal.Artifacts[0] != (task.Artifact{Type: "documentation", Action: "created", Path: "docs/plan.md"}) ||
 		goal.Decisions[0].Rationale != "one file" {
 		t.Errorf("%+v, %v", goal, err)

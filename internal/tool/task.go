@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 type taskArgs struct {
@@ -45,8 +46,8 @@ var taskUses = map[string][]string{
 	"list":     {"status"},
 }
 
-// task does one thing with the tasks of the asking room; those of other rooms
-// do not exist for it.
+// task does one thing with the tasks that may be read where the answer is; others do not
+// exist for it.
 func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error) {
 	schedule, err := s.checkTask(scope, a)
 	if err != nil {
@@ -60,6 +61,11 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
 	}
 	return text, nil
+}
+
+// caller is who asks for a change of a task or goal.
+func (s Scope) caller() task.Caller {
+	return task.Caller{Place: s.Place(), Integrity: s.Label.Integrity}
 }
 
 // checkTask finds everything that is missing for an action, and reads the
@@ -117,6 +123,7 @@ func (a taskArgs) schedule() task.Schedule {
 }
 
 func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *task.Schedule) (string, error) {
+	by := scope.caller()
 	var t task.Task
 	var err error
 	done := ""
@@ -125,7 +132,10 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		return s.listTasks(ctx, scope, a.Status)
 	case "add":
 		done = "Added"
-		t = task.Task{Room: scope.Room, User: scope.User, Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked()}
+		t = task.Task{Room: scope.Room, User: scope.User, Label: by.Label(), Content: a.Content, Priority: a.Priority, Schedule: schedule, Prompt: a.Prompt, CatchUp: task.CatchUp(a.CatchUp), Asked: scope.asked()}
+		if scope.Key != "" {
+			t.ID = "task_" + scope.Key
+		}
 		if t.Priority == 0 {
 			t.Priority = 5
 		}
@@ -133,24 +143,24 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 		t, err = s.cfg.Tasks.Add(ctx, t)
 	case "update":
 		done = "Changed"
-		t, err = s.cfg.Tasks.Update(ctx, scope.Room, a.TaskID, a.patch(schedule, scope.asked()))
+		t, err = s.cfg.Tasks.Update(ctx, by.Place, a.TaskID, a.patch(schedule, by.Integrity, scope.asked()))
 	case "complete":
 		done = "Completed"
-		if t, err = s.cfg.Tasks.Get(ctx, scope.Room, a.TaskID); err == nil {
+		if t, err = s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
 			err = task.Evidence(a.Reason, t.Content)
 		}
 		if err == nil {
-			t, err = s.cfg.Tasks.Complete(ctx, scope.Room, a.TaskID, a.Reason)
+			t, err = s.cfg.Tasks.Complete(ctx, by, a.TaskID, a.Reason)
 		}
 	case "pause":
 		done = "Paused"
-		t, err = s.cfg.Tasks.Pause(ctx, scope.Room, a.TaskID)
+		t, err = s.cfg.Tasks.Pause(ctx, by.Place, a.TaskID)
 	case "resume":
 		done = "Active again"
-		t, err = s.cfg.Tasks.Resume(ctx, scope.Room, a.TaskID)
+		t, err = s.cfg.Tasks.Resume(ctx, by.Place, a.TaskID)
 	case "delete":
 		done = "Deleted"
-		t, err = s.cfg.Tasks.Delete(ctx, scope.Room, a.TaskID)
+		t, err = s.cfg.Tasks.Delete(ctx, by.Place, a.TaskID)
 	}
 	if err != nil {
 		return "", err
@@ -162,8 +172,8 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 	return text, nil
 }
 
-func (a taskArgs) patch(schedule *task.Schedule, asked string) task.Patch {
-	p := task.Patch{Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
+func (a taskArgs) patch(schedule *task.Schedule, by trust.Integrity, asked string) task.Patch {
+	p := task.Patch{Integrity: by, Asked: asked, Schedule: schedule, ClearSchedule: a.ScheduleType == "none", Background: a.Background}
 	if a.Content != "" {
 		p.Content = &a.Content
 	}
@@ -180,13 +190,14 @@ func (a taskArgs) patch(schedule *task.Schedule, asked string) task.Patch {
 }
 
 func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string, error) {
-	tasks, err := s.cfg.Tasks.List(ctx, scope.Room, task.Status(status))
+	tasks, err := s.cfg.Tasks.List(ctx, scope.Place(), task.Status(status))
 	if err != nil {
 		return "", err
 	}
 	var lines []string
 	for _, t := range tasks {
 		line := t.Line()
+		scope.Shows(t.Label.Integrity)
 		if t.Prompt != "" {
 			line += " → " + t.Prompt
 		}

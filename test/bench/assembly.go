@@ -19,6 +19,7 @@ import (
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // size is how much there is to say. The aim is a tenth of what a well-known
@@ -102,7 +103,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	}
 	tasks, skills, past := task.NewStore(db, time.Now), skill.Open(filepath.Join(dir, "skills")), history.NewStore(db)
 	for i := range of.tasks {
-		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
+		if _, err := tasks.Add(ctx, task.Task{Room: "!r", User: owner, Label: trust.Label{Integrity: trust.User, Readers: trust.Person(owner)}, Content: fmt.Sprintf("Do thing number %d", i), Priority: i%10 + 1}); err != nil {
 			return fail(err)
 		}
 	}

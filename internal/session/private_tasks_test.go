@@ -1,0 +1,150 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/task"
+	"reverie/internal/tool"
+	"reverie/internal/trust"
+)
+
+const bob = "@bob:x"
+
+// callTask calls a tool on behalf of who wrote in.
+func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.Result {
+	t.Helper()
+	scope := newSession(w.Manager, history.Talk(in.Room)).toolScope(in, roomMode{})
+	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
+}
+
+// TestPrivateTasksStayPrivate: a task and a goal of a direct chat do not exist for who comes into
+// it later, neither while its person is there nor when that person has left: not for commands,
+// not for the model, not for its tools and not for what it reports.
+func TestPrivateTasksStayPrivate(t *testing.T) {
+	const canary = "CANARY-9918"
+	w := newWorld(t, t.TempDir())
+	w.script.forever = "[GOAL] leave my husband " + canary[:3] + " - DONE\n[CHECKPOINT] pack - DONE\nok"
+	mine := Inbound{Room: "!dm", Sender: owner, Private: true}
+	if m := w.say(t, "$a0", "!goal new leave my husband "+canary); !strings.Contains(m.Text, canary) {
+		t.Fatalf("no goal: %q", m.Text)
+	}
+	r := w.callTask(t, mine, "task", `{"action":"add","content":"see the lawyer `+canary+`","schedule_type":"daily","at":"09:00","ai_prompt":"`+canary+`"}`)
+	if r.Failed {
+		t.Fatal(r.Content)
+	}
+	id := taskID.FindString(r.Content)
+	if _, err := w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, 1, 'done', 1, 1, ?)`, id, canary); err != nil {
+		t.Fatal(err)
+	}
+	rows := w.taskRows(t)
+	for _, private := range []bool{false, true} {
+		in := Inbound{Room: "!dm", Sender: bob, Private: private}
+		for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs", "!goal done", "!goal pause", "!goal resume", "!status", "What is to be done about #" + id + "?"} {
+			said := in
+			said.ID, said.Text, said.At = fmt.Sprint("$b", private, i), text, time.Now()
+			m := w.deliver(t, said)
+			if strings.Contains(m.Text, canary) || text == "!status" && !strings.Contains(m.Text, "0 open tasks") {
+				t.Errorf("alone %v, %s: %q", private, text, m.Text)
+			}
+		}
+		for _, c := range [][2]string{
+			{"task", `{"action":"list","status":"all"}`}, {"task", `{"action":"complete","task_id":"ID","reason":"the lawyer wrote that it is over"}`},
+			{"task", `{"action":"update","task_id":"ID","content":"x"}`}, {"task", `{"action":"pause","task_id":"ID"}`}, {"task", `{"action":"delete","task_id":"ID"}`},
+			{"goal", `{"action":"list"}`}, {"goal", `{"action":"complete","reason":"it is done"}`},
+		} {
+			got := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", id))
+			never := w.callTask(t, in, c[0], strings.ReplaceAll(c[1], "ID", "task_zzzzzzzz"))
+			if strings.Contains(got.Content, canary) || strings.ReplaceAll(got.Content, id, "task_zzzzzzzz") != never.Content {
+				t.Errorf("alone %v, %s %s: %q, of one that never was: %q", private, c[0], c[1], got.Content, never.Content)
+			}
+		}
+	}
+	for _, body := range w.script.asked() {
+		if strings.Contains(body, canary) {
+			t.Errorf("the model is told: %s", body)
+		}
+	}
+	if after := w.taskRows(t); after != rows {
+		t.Errorf("it was\n%s\nand is\n%s", rows, after)
+	}
+	for i, text := range []string{"!tasks", "!goal", "!goal history", "!jobs"} {
+		if m := w.say(t, fmt.Sprint("$a", 1+i), text); !strings.Contains(m.Text, canary) {
+			t.Errorf("the person does not see it; the test shows nothing: %s: %q", text, m.Text)
+		}
+	}
+	w.say(t, "$a9", "Where are we?")
+	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], canary) < 2 {
+		t.Errorf("the person's model is told: %s", asked[len(asked)-1])
+	}
+}
+
+// TestTaskRoom: a task is worked on where its readers alone read: in its own room, or in a
+// direct chat of its person, who is told. Without one there is no such room.
+func TestTaskRoom(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	it, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!dm", User: owner, Content: "see the lawyer", Label: inDM.Label()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!g", User: owner, Content: "paint the fence", Label: inGroup("!g").Label()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(why, room string) {
+		t.Helper()
+		if got, err := w.TaskRoom(t.Context(), it); err != nil || got != room {
+			t.Errorf("%s: %q, %v, want %q", why, got, err, room)
+		}
+	}
+	want("a room in which nobody has written", "")
+	w.say(t, "$1", "!help")
+	want("a direct chat", "!dm")
+	if got, err := w.TaskRoom(t.Context(), ours); err != nil || got != "!g" {
+		t.Errorf("a task of a group: %q, %v", got, err)
+	}
+	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: bob, Text: "!help", Private: true, At: time.Now()})
+	want("a direct chat of somebody else now", "")
+	w.cfg.DirectChat = func(context.Context, string) (string, error) { return "!chat", nil }
+	want("a direct chat in which nobody has written", "")
+	w.deliver(t, Inbound{ID: "$3", Room: "!chat", Sender: owner, Text: "!help", Private: true, At: time.Now()})
+	n := w.room.count()
+	for range 2 {
+		want("another direct chat", "!chat")
+	}
+	if m := w.room.newest(); w.room.count() != n+1 || !m.Notice || !strings.Contains(m.Text, "see the lawyer") {
+		t.Errorf("the person is told %d times: %+v", w.room.count()-n, m)
+	}
+	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", nil }
+	want("others are in all of them now", "")
+	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", errors.New("the disk is full") }
+	if got, err := w.TaskRoom(t.Context(), it); err == nil || got != "" {
+		t.Errorf("a room that cannot be looked up: %q, %v", got, err)
+	}
+}
+
+// TestTaskIntegrity: work on a task that is due is trusted no further than the task.
+func TestTaskIntegrity(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	s := newSession(w.Manager, history.Talk("!dm"))
+	in := Inbound{Room: "!dm", Sender: owner, Private: true}
+	if got := s.caller(in).Integrity; got != w.level(owner) {
+		t.Errorf("the owner's words are trusted as %s", got)
+	}
+	in.Event = ScheduledTask
+	for _, of := range []trust.Integrity{trust.Foreign, trust.Guest, trust.User, trust.Owner} {
+		in.Label = trust.Label{Integrity: of, Readers: inDM.Readers()}
+		if got := s.caller(in).Label(); got != in.Label {
+			t.Errorf("a task of %s is worked on as %+v", of, got)
+		}
+		if got := s.reporter(in).Integrity; got != min(of, trust.User) {
+			t.Errorf("the goal of a task of %s is changed as %s", of, got)
+		}
+	}
+}

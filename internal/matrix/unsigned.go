@@ -58,8 +58,8 @@ func (c *Client) hasIdentity(ctx context.Context, user id.UserID) (bool, error) 
 // unsigned tells whether an event comes from no device that its sender's identity has
 // signed. It is false where nothing can be said: in plain text, and without an identity.
 func (c *Client) unsigned(ctx context.Context, evt *event.Event) (bool, error) {
-	m := evt.Mautrix
-	if c.cfg.Devices == DevicesAny || !m.WasEncrypted || m.TrustState >= id.TrustStateCrossSignedUntrusted || !c.gate.allows(evt.Sender.String()) {
+	signed := evt.Mautrix.TrustState >= id.TrustStateCrossSignedUntrusted
+	if c.cfg.Devices == DevicesAny || !evt.Mautrix.WasEncrypted || signed || !c.gate.allows(evt.Sender.String()) {
 		return false, nil
 	}
 	return c.hasIdentity(ctx, evt.Sender)
@@ -130,8 +130,8 @@ func deviceID(d *id.Device) string {
 
 // refuse answers a message that the bot does not act on.
 func (c *Client) refuse(ctx context.Context, b *batch, evt *event.Event, key string, fill ...string) {
-	room := evt.RoomID.String()
-	b.notices = append(b.notices, notice{id: "unsigned-" + evt.ID.String(), room: room, replyTo: evt.ID.String(), text: c.cfg.Text(ctx, room, key, fill...)})
+	room, event := evt.RoomID.String(), evt.ID.String()
+	b.notices = append(b.notices, notice{id: "unsigned-" + event, room: room, replyTo: event, text: c.cfg.Text(ctx, room, key, fill...)})
 }
 
 // tellUnsigned tells the sender in the room and the owners in their direct chats of an

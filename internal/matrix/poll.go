@@ -137,7 +137,8 @@ func (c *Client) transmitPoll(ctx context.Context, r outRow) error {
 	}
 	if r.closed {
 		txn := partID(r.txn()+"-end", r.revision-1)
-		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, pollEnd(id.EventID(r.eventID), plainBody(r.text)), txn); err != nil {
+		content := pollEnd(id.EventID(r.eventID), plainBody(r.text))
+		if _, err := c.sendAs(ctx, id.RoomID(r.room), event.EventUnstablePollEnd, content, txn); err != nil {
 			return err
 		}
 		c.log.Info("matrix: poll closed", "room", r.room, "event", r.eventID, "message", r.id)
@@ -154,7 +155,8 @@ func (c *Client) inWords(ctx context.Context, r outRow, why error) (bool, error)
 	if v, _ := judge(why, r.attempts); v != never && !tooLarge(why) {
 		return false, nil
 	}
-	done, err := c.q.db.ExecContext(ctx, `UPDATE outbox SET poll = '', closed = 0, revision = 1 WHERE id = ? AND revision = ? AND generation = ? AND event_id = ''`,
+	done, err := c.q.db.ExecContext(ctx, `UPDATE outbox SET poll = '', closed = 0, revision = 1
+		WHERE id = ? AND revision = ? AND generation = ? AND event_id = ''`,
 		r.id, r.revision, r.generation)
 	if err != nil {
 		return false, fmt.Errorf("matrix: make a message of a poll: %w", err)
@@ -191,7 +193,8 @@ func (c *Client) onVote(ctx context.Context, evt *event.Event) {
 		return
 	}
 	if room.encrypted && !evt.Mautrix.WasEncrypted {
-		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
+		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
+			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
 		return
 	}
 	if unsigned, err := c.unsigned(ctx, evt); err != nil || unsigned && c.mustBeSigned(evt.Sender) {
@@ -238,7 +241,8 @@ func voteOf(evt *event.Event) (poll, answer string, ok bool) {
 // voted stores a vote on an open poll of ours in the same room, under the option's own id.
 func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch change) error {
 	var message, packed string
-	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, ch.Target, ch.Room).
+	err := tx.QueryRowContext(ctx, `SELECT id, poll FROM outbox
+		WHERE event_id = ? AND event_id <> '' AND room = ? AND poll <> '' AND closed = 0`, ch.Target, ch.Room).
 		Scan(&message, &packed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil

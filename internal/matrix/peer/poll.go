@@ -36,7 +36,8 @@ func (p *Peer) onPoll(_ context.Context, evt *event.Event) {
 	}
 	p.emit(Event{
 		Kind: Asked, Room: evt.RoomID.String(), Sender: evt.Sender.String(), ID: evt.ID.String(), Poll: poll,
-		Body: content.PollStart.Question.GetText(), Encrypted: evt.Mautrix.WasEncrypted, Thread: content.OptionalGetRelatesTo().GetThreadParent().String(),
+		Body: content.PollStart.Question.GetText(), Encrypted: evt.Mautrix.WasEncrypted,
+		Thread: content.OptionalGetRelatesTo().GetThreadParent().String(),
 	})
 }
 

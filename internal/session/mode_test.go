@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"reverie/internal/llm"
+	"reverie/internal/skill"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // TestModes: the table holds together, and what each mode may use of the tools that
@@ -267,8 +269,8 @@ func TestToolOutsideTheMode(t *testing.T) {
 		"Do without it; the tools are: append_memory, search_memory, task, goal, stay_silent, read_file. If the person needs it, tell them that `!mode developer` offers it.") {
 		t.Errorf("requests: %v", asked)
 	}
-	skill := filepath.Join(w.dir, "skills", "tea.md")
-	if _, err := os.Stat(skill); !errors.Is(err, fs.ErrNotExist) {
+	written := filepath.Join(w.dir, "skills", skill.Folder(trust.Person(owner)), "tea.md")
+	if _, err := os.Stat(written); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the skill was written: %v", err)
 	}
 	w.say(t, "$3", "!mode developer")
@@ -276,7 +278,7 @@ func TestToolOutsideTheMode(t *testing.T) {
 	calls.answers = []string{`{"skill_name":"tea","summary":"s","documentation":"d"}`, "kept"}
 	calls.mu.Unlock()
 	w.say(t, "$4", "and now?")
-	if _, err := os.Stat(skill); err != nil {
+	if _, err := os.Stat(written); err != nil {
 		t.Errorf("the skill was not written in developer mode: %v", err)
 	}
 }

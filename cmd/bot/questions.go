@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/session"
+	"reverie/internal/trust"
 )
 
 // questionsWithin is how long a room that was asked as many questions as it may be is asked
@@ -101,8 +102,12 @@ func (a *asker) put(ctx context.Context, event string, list []memory.Question, n
 		return err
 	}
 	text := session.Questions(a.b.messages.For(ctx, room), list, a.b.cfg.location())
-	person := a.person(list[0].Scope)
-	return a.deliver(ctx, session.Inbound{ID: event, Room: room, Sender: person, Text: text, At: now, Event: session.MemoryQuestion, Verbatim: true})
+	label := trust.Label{Integrity: trust.Owner, Readers: list[0].Scope}
+	for _, q := range list {
+		label.Integrity = min(label.Integrity, q.First.Integrity, q.Second.Integrity)
+	}
+	return a.deliver(ctx, session.Inbound{ID: event, Room: room, Sender: a.person(list[0].Scope), Text: text, At: now, Event: session.MemoryQuestion,
+		Verbatim: true, Label: label})
 }
 
 // person is who is asked about what is of scope; "" = whoever is in the room.

@@ -18,7 +18,10 @@ const deploySkill = "---\ndescription: How to deploy\ntriggers: deploy\n---\nRun
 
 // directScope is that of a tool call in the direct chat of person in room.
 func (w *world) directScope(room, person string) tool.Scope {
-	return newSession(w.Manager, history.Talk(room)).toolScope(Inbound{ID: "$scope", Room: room, Sender: person, Private: true}, roomMode{})
+	in := Inbound{ID: "$scope", Room: room, Sender: person, Private: true}
+	s := newSession(w.Manager, history.Talk(room))
+	s.label = s.caller(in).Label()
+	return s.toolScope(in, roomMode{})
 }
 
 // calls runs one tool call.

@@ -57,7 +57,7 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	if failed != nil {
 		log.Error("system event not answered", "err", failed)
 	}
-	if s.label.Integrity < trust.User { // the next run reads it as the task's own words
+	if !in.Verbatim && s.label.Integrity < trust.User { // the next run reads it as the task's own words
 		answer = ""
 	}
 	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })

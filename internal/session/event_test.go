@@ -13,6 +13,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // source keeps events like whoever sends them does.
@@ -65,6 +66,7 @@ func (r *room) newest() Outgoing {
 func (w *world) event(t *testing.T, s *source, in Inbound) {
 	t.Helper()
 	in.Room, in.Sender, in.Event = "!dm", owner, ScheduledTask
+	in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 	if err := w.Deliver(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}

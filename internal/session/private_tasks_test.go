@@ -20,7 +20,9 @@ const bob = "@bob:x"
 // callTask calls a tool on behalf of who wrote in.
 func (w *world) callTask(t *testing.T, in Inbound, name, arguments string) tool.Result {
 	t.Helper()
-	scope := newSession(w.Manager, history.Talk(in.Room)).toolScope(in, roomMode{})
+	s := newSession(w.Manager, history.Talk(in.Room))
+	s.label = s.caller(in).Label()
+	scope := s.toolScope(in, roomMode{})
 	return w.cfg.Tools.Run(t.Context(), scope, llm.ToolCall{ID: "1", Name: name, Arguments: arguments})
 }
 

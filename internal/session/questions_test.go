@@ -10,6 +10,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
@@ -94,7 +95,7 @@ func TestQuestionIsToldQuietly(t *testing.T) {
 	s := &source{told: make(chan string, 100)}
 	w.cfg.Events = map[EventKind]Source{MemoryQuestion: s}
 	for range 2 { // delivered again after a restart
-		if err := w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true}); err != nil {
+		if err := w.Deliver(t.Context(), Inbound{ID: "question:1", Room: "!dm", Sender: owner, Text: "Rome or Oslo?", Event: MemoryQuestion, Verbatim: true, Label: programs(trust.Person(owner))}); err != nil {
 			t.Fatal(err)
 		}
 		select {

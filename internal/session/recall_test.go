@@ -9,6 +9,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // heard waits until n messages can be found again, and returns them in order.
@@ -85,6 +86,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 		{Role: llm.Assistant, EventID: "re:$e", Text: "tidied"},
 	} {
 		m.Room, m.At = "!dm", time.Now().Add(time.Duration(i-10)*time.Minute)
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
 		if err := w.cfg.History.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}

@@ -19,8 +19,11 @@ func (m *Manager) TaskRoom(ctx context.Context, t task.Task) (string, error) {
 		}
 		return "", nil
 	}
-	if alone, err := m.alone(ctx, t.Room, person); err != nil || alone {
-		return t.Room, err
+	switch alone, err := m.alone(ctx, t.Room, person); {
+	case err != nil:
+		return "", err
+	case alone:
+		return t.Room, nil
 	}
 	if m.cfg.DirectChat == nil {
 		return "", nil

@@ -30,7 +30,7 @@ func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArg
 	ids := strings.FieldsFunc(a.IDs, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;\"'`[]", r) })
 	switch {
 	case len(ids) == 0 && a.Text == "":
-		return s.listMemories(ctx, access, max(a.Page, 1))
+		return s.listMemories(ctx, scope, access, max(a.Page, 1))
 	case len(ids) == 0:
 		return "", faults{"ids: is missing; send the ids of the memories that text is to replace"}
 	case a.Text == "":
@@ -56,7 +56,7 @@ func (s *Set) mergeMemories(ctx context.Context, scope Scope, a mergeMemoriesArg
 }
 
 // listMemories shows a page of what may be put together, the oldest first.
-func (s *Set) listMemories(ctx context.Context, access memory.Access, page int) (string, error) {
+func (s *Set) listMemories(ctx context.Context, scope Scope, access memory.Access, page int) (string, error) {
 	all, err := s.cfg.Memory.Mergeable(ctx, access)
 	if err != nil {
 		return "", err
@@ -72,6 +72,7 @@ func (s *Set) listMemories(ctx context.Context, access memory.Access, page int) 
 		if at != page {
 			continue
 		}
+		scope.Shows(e.Integrity)
 		if e.Scope != belongs {
 			fmt.Fprintf(&b, "Of %s; only these can be put together with each other:\n", s.cfg.Memory.File(e.Scope))
 			belongs = e.Scope

@@ -13,6 +13,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 func TestHarvestConfig(t *testing.T) {
@@ -46,6 +47,7 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	say := func(room, text string, shared bool) {
 		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: cfg.owner(), Text: text, At: time.Now(),
 			Header: b.prompt.Header(time.Now(), cfg.owner(), shared)}
+		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: cfg.owner(), Private: !shared}.Readers()}
 		if err := b.history.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}

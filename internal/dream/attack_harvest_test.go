@@ -35,6 +35,7 @@ func TestQuestionsAfterForeignTextAreNotHarvested(t *testing.T) {
 			r := newRig(t, nil)
 			for _, m := range c.messages {
 				m.Room, m.At, m.Header = "!dm", r.clock, "[Fri 2026-11-20 09:00 UTC]"
+				m.Label = labelOf(m)
 				if err := r.history.Append(t.Context(), &m); err != nil {
 					t.Fatal(err)
 				}

@@ -195,6 +195,7 @@ func prepareTalk(t *testing.T, dir string) {
 	h := history.NewStore(db)
 	for i, f := range lockers() {
 		m := history.Message{Room: "!group", Role: llm.User, EventID: fmt.Sprint("$talk", i), Sender: owner, Text: f.texts[0] + ".", At: time.Now().Add(-time.Hour), Header: "[Fri 2026-11-20 09:00 UTC, me]"}
+		m.Label = labelOf(m)
 		if err := h.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}

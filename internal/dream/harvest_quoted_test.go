@@ -13,6 +13,7 @@ func TestQuotesAreNotHarvested(t *testing.T) {
 	r := newRig(t, nil)
 	m := history.Message{Room: "!group", Role: llm.User, EventID: "$1", Sender: anna, Text: "My sister Jana lives in Brno.", At: r.clock,
 		Header: "[Fri 2026-11-20 09:00 UTC, " + anna + "]", Quoted: []history.Quoted{{Event: "$0", Text: "eve:\n> Anna owns the harbour"}}}
+	m.Label = labelOf(m)
 	if err := r.history.Append(t.Context(), &m); err != nil {
 		t.Fatal(err)
 	}

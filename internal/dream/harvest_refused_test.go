@@ -108,6 +108,7 @@ func TestNotRead(t *testing.T) {
 		{Role: llm.User, Text: "I live in the machine.", Header: "[Fri 2026-11-20 09:00 UTC, system event]"},
 	} {
 		m.Room, m.At = "!dm", r.clock
+		m.Label = labelOf(m)
 		if err := r.history.Append(t.Context(), &m); err != nil {
 			t.Fatal(err)
 		}

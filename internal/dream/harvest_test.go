@@ -18,6 +18,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/store/storetest"
+	"reverie/internal/trust"
 )
 
 const anna = "@anna:example.org"
@@ -87,15 +88,34 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	if shared {
 		m.Header = "[Fri 2026-11-20 09:00 UTC, " + sender + "]"
 	}
+	m.Label = labelOf(m)
 	if err := r.history.Append(r.t.Context(), &m); err != nil {
 		r.t.Fatal(err)
 	}
 	return m.ID
 }
 
+// labelOf is the label that a session gives to m. The header names the sender among others only.
+func labelOf(m history.Message) trust.Label {
+	l := trust.Label{Integrity: trust.User, Readers: trust.Place{Room: m.Room.Room(), Person: m.Sender, Private: !strings.Contains(m.Header, ",")}.Readers()}
+	foreign := m.Role == llm.Tool && m.Text != "done" || m.Role == llm.User && m.Sender == ""
+	if foreign || len(m.Files)+len(m.Quoted) > 0 {
+		l.Integrity = trust.Foreign
+	}
+	return l
+}
+
 func (r *rig) answers(event, text string) {
 	r.t.Helper()
 	m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: event, Text: text, At: r.clock}
+	m.Label.Integrity = trust.User
+	past, err := r.history.Load(r.t.Context(), m.Room)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i := range past { // as a session does: of all that its prompt held
+		m.Label.Integrity = min(m.Label.Integrity, past[i].Integrity())
+	}
 	if err := r.history.Append(r.t.Context(), &m); err != nil {
 		r.t.Fatal(err)
 	}

@@ -66,7 +66,9 @@ func (r *room) newest() Outgoing {
 func (w *world) event(t *testing.T, s *source, in Inbound) {
 	t.Helper()
 	in.Room, in.Sender, in.Event = "!dm", owner, ScheduledTask
-	in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+	if in.Label == (trust.Label{}) {
+		in.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}
+	}
 	if err := w.Deliver(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}

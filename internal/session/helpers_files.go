@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reverie/internal/tool"
+	"reverie/internal/trust"
 )
 
 // Bounds of what the sub-sessions of one piece of work keep for one another.
@@ -57,14 +58,16 @@ func (h *helpers) Kept(ctx context.Context, scope tool.Scope, name string) (stri
 		node, file = "", name
 	}
 	var text string
-	err := h.cfg.DB.QueryRowContext(ctx, `SELECT f.node, f.text `+theirFiles+` AND f.name = ?3 AND (?4 = '' OR f.node = ?4) ORDER BY f.at DESC, f.rowid DESC LIMIT 1`,
-		scope.Helper, scope.Private, file, node).Scan(&node, &text)
+	var of trust.Integrity
+	err := h.cfg.DB.QueryRowContext(ctx, `SELECT f.node, f.text, n.integrity `+theirFiles+` AND f.name = ?3 AND (?4 = '' OR f.node = ?4) ORDER BY f.at DESC, f.rowid DESC LIMIT 1`,
+		scope.Helper, scope.Private, file, node).Scan(&node, &text, &of)
 	switch {
 	case err == sql.ErrNoRows: //nolint:errorlint // Scan returns it as it is
 		return "", fmt.Errorf("there is no shared file %s; action list names them", name)
 	case err != nil:
 		return "", fmt.Errorf("session: read a shared file: %w", err)
 	}
+	scope.Shows(of)
 	return node + "/" + file + ":\n" + quoted(text, tool.MaxResult-1000), nil
 }
 

@@ -47,6 +47,7 @@ func TestJobs(t *testing.T) {
 	cfg := &Config{
 		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC, Prompt: PromptConfig{Layout: "stable"},
 		Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
+		Tasks: TasksConfig{PerRoom: 20, PerPerson: 20, RunsPerDay: 500},
 	}
 	cfg.LLM.Models = []ModelConfig{{Name: "r", BaseURL: rehearsalURL, Model: "rehearsal"}}
 	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), true)

@@ -355,6 +355,9 @@ func (s *Session) guardedChange(ctx context.Context, in Inbound) (err error) {
 	case approvedChange:
 		return s.runApproved(ctx, strings.TrimPrefix(in.Target, askPrefix))
 	}
+	if err := s.separateNow(ctx); err != nil {
+		return err
+	}
 	switch in.Change {
 	case Edited:
 		return s.amend(ctx, in)

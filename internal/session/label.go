@@ -106,6 +106,16 @@ func (s *Session) separate(ctx context.Context, in Inbound) error {
 	return nil
 }
 
+// separateNow is separate for a change, which answers anew in the room as it is now. Who makes
+// it need not be who talks there: a moderator redacts messages, too.
+func (s *Session) separateNow(ctx context.Context) error {
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return err
+	}
+	return s.separate(ctx, Inbound{Room: s.room, Sender: at.Person, Private: at.Private})
+}
+
 // untrusted names the texts of a request that are below the line, for people, and a mark that
 // changes when more of them come in.
 func (s *Session) untrusted(ctx context.Context, past []history.Message, c history.Compaction, sections []prompt.SectionReport) (seen []string, mark string) {

@@ -310,6 +310,7 @@ func (h *leakHistory) checkRequests() {
 			h.counts["sub-sessions"]++
 		}
 		h.counts[what]++
+		h.counts["tool results"] += strings.Count(body, `"role":"tool"`)
 		h.check(what, "a request", body, readers)
 	}
 	h.seen = len(asked)
@@ -352,7 +353,7 @@ func (h *leakHistory) step() {
 		do     func()
 	}{
 		{8, h.talks}, {9, h.has}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
-		{1, h.upgrades}, {1, h.restarts}, {3, h.falls}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
+		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.falls}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
 	}
 	n := 0
 	for _, s := range steps {
@@ -598,6 +599,28 @@ func (h *leakHistory) changes() {
 	h.says(r, who, text, func(in *Inbound) {
 		in.Change, in.Target, in.Thread, in.Branch, in.Quotes = change, target, m.in.Branch, m.in.Branch, nil
 	})
+}
+
+// votes answers a question of the bot.
+func (h *leakHistory) votes() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	for _, m := range slices.Backward(r.said) {
+		if !strings.HasPrefix(m.outgoing, askPrefix) {
+			continue
+		}
+		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *Inbound) {
+			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
+		})
+		until(h.t, "what was approved is done", func() (done bool) {
+			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
+		})
+		h.counts["votes"]++
+		h.settles()
+		return
+	}
 }
 
 // replies quotes something that was said in the room, whoever could read it.

@@ -217,7 +217,8 @@ func (h *leakHistory) check(kind, where, text string, readers trust.Readers) {
 	for _, c := range canary.FindAllString(text, -1) {
 		h.counts["canaries "+map[string]string{"said": "said", "requests": "in requests", "files": "in files"}[kind]]++
 		if of := h.readers[c]; !of[readers] && !of["shared"] {
-			h.found = append(h.found, fmt.Sprintf("%s, which %s read: %s of %v\n    %s", where, readers, c, slices.Sorted(maps.Keys(of)), around(text, c)))
+			h.found = append(h.found, fmt.Sprintf("%s, which %s read: %s of %v\n    %s",
+				where, readers, c, slices.Sorted(maps.Keys(of)), around(text, c)))
 		}
 	}
 }
@@ -352,8 +353,8 @@ func (h *leakHistory) step() {
 		weight int
 		do     func()
 	}{
-		{8, h.talks}, {9, h.has}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
-		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.falls}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
+		{8, h.talks}, {9, h.wants}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
+		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.fallsDue}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
 	}
 	n := 0
 	for _, s := range steps {
@@ -408,7 +409,8 @@ func (h *leakHistory) says(r *leakRoom, who, text string, more func(*Inbound)) {
 
 // delivers hands a message to the bot and waits for it.
 func (h *leakHistory) delivers(r *leakRoom, in Inbound) {
-	h.note("%s in %s (%s): %q change %q of %s, branch %q, quotes %d, calls %q", in.Sender, r.id, r.readers(), in.Text, in.Change, in.Target, in.Branch, len(in.Quotes), h.calls)
+	h.note("%s in %s (%s): %q change %q of %s, branch %q, quotes %d, calls %q", in.Sender, r.id, r.readers(),
+		in.Text, in.Change, in.Target, in.Branch, len(in.Quotes), h.calls)
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
@@ -459,8 +461,8 @@ func (h *leakHistory) talks() {
 	}
 }
 
-// has asks the model to do something.
-func (h *leakHistory) has() {
+// wants has the model do something for a person.
+func (h *leakHistory) wants() {
 	r, who := h.speaker()
 	if r == nil {
 		return
@@ -471,11 +473,14 @@ func (h *leakHistory) has() {
 	case 0, 1:
 		calls = []string{`append_memory {"entry":"The word is ` + c + `."}`}
 	case 2:
-		calls = []string{`task {"action":"add","content":"see ` + c + `","ai_prompt":"do ` + c + `","schedule_type":"daily","at":"09:00"}`}
+		calls = []string{`task {"action":"add","content":"see ` + c + `","ai_prompt":"do ` + c +
+			`","schedule_type":"daily","at":"09:00"}`}
 	case 3:
-		calls = []string{`goal {"action":"create","text":"reach ` + c + `"}`, `goal {"action":"decision","text":"we take ` + c + `","reason":"so"}`}
+		calls = []string{`goal {"action":"create","text":"reach ` + c + `"}`,
+			`goal {"action":"decision","text":"we take ` + c + `","reason":"so"}`}
 	case 4:
-		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s","documentation":"Say %s."}`, h.random.IntN(4), c, c)}
+		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s","documentation":"Say %s."}`,
+			h.random.IntN(4), c, c)}
 	case 5, 6:
 		if calls = h.looks(); h.hold == nil {
 			calls = h.spawns(r, c)
@@ -500,13 +505,16 @@ func (h *leakHistory) spawns(r *leakRoom, c string) []string {
 		h.hold = make(chan struct{})
 		h.note("sub-sessions are held from here on")
 	}
-	return []string{fmt.Sprintf(`spawn_sub_session {"objective":"%s find %s","context":"it is %s","mode":%q}`, word, c, c, one(h, []string{"minimal", "full", "base_only"}))}
+	return []string{fmt.Sprintf(`spawn_sub_session {"objective":"%s find %s","context":"it is %s","mode":%q}`,
+		word, c, c, one(h, []string{"minimal", "full", "base_only"}))}
 }
 
 // looks has the model look for what it can find.
 func (h *leakHistory) looks() []string {
-	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`, `search_memory {"query":"I keep","k":10}`,
-		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`, `spawn_sub_session {"action":"status"}`}
+	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
+		`search_memory {"query":"I keep","k":10}`,
+		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
+		`spawn_sub_session {"action":"status"}`}
 	for _, folder := range []string{"skills", "memories"} {
 		var paths []string
 		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
@@ -520,7 +528,9 @@ func (h *leakHistory) looks() []string {
 		}
 	}
 	for _, q := range []struct{ table, call string }{{"sub_session", `spawn_sub_session {"action":"status","id":%q}`},
-		{"task", `task {"action":"update","task_id":%q,"priority":2}`}, {"task", `task {"action":"complete","task_id":%q,"reason":"it is over"}`}} {
+
+		{"task", `task {"action":"update","task_id":%q,"priority":2}`},
+		{"task", `task {"action":"complete","task_id":%q,"reason":"it is over"}`}} {
 		if id := h.row(q.table); id != "" && h.chance(2) {
 			all = append(all, fmt.Sprintf(q.call, id))
 		}
@@ -531,7 +541,8 @@ func (h *leakHistory) looks() []string {
 
 // row is the id of a row of a table; "" = it has none.
 func (h *leakHistory) row(table string) (id string) {
-	_ = h.w.cfg.DB.QueryRow(`SELECT id FROM `+table+` ORDER BY rowid LIMIT 1 OFFSET ? % (SELECT max(1, count(*)) FROM `+table+`)`, h.random.IntN(60)).Scan(&id)
+	q := `SELECT id FROM ` + table + ` ORDER BY rowid LIMIT 1 OFFSET ? % (SELECT max(1, count(*)) FROM ` + table + `)`
+	_ = h.w.cfg.DB.QueryRow(q, h.random.IntN(60)).Scan(&id)
 	return id
 }
 
@@ -540,8 +551,10 @@ func (h *leakHistory) commands() {
 	if r == nil {
 		return
 	}
-	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills", "!summary", "!status", "!helpers", "!prompt", "!whoami",
-		"!remember", "!remember", "!goal new", "!goal done", "!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!forget keep", "!stop", "!mode"})
+	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills",
+		"!summary", "!status", "!helpers", "!prompt", "!whoami",
+		"!remember", "!remember", "!goal new", "!goal done",
+		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!forget keep", "!stop", "!mode"})
 	if text == "!remember" || text == "!goal new" {
 		text += " I keep " + h.fresh(r)
 	}
@@ -721,8 +734,8 @@ func (h *leakHistory) release() {
 	h.settles()
 }
 
-// falls works on a task as if it were due.
-func (h *leakHistory) falls() {
+// fallsDue works on a task as if it were due.
+func (h *leakHistory) fallsDue() {
 	id := h.row("task")
 	if id == "" {
 		return
@@ -745,7 +758,8 @@ func (h *leakHistory) falls() {
 	h.mu.Lock()
 	h.place = r.readers()
 	h.mu.Unlock()
-	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label, Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
+	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
+		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
 		Event: ScheduledTask, Verbatim: h.chance(3)}
 	if err := h.w.Deliver(h.t.Context(), in); err != nil {
 		h.t.Fatal(err)
@@ -753,7 +767,8 @@ func (h *leakHistory) falls() {
 	select {
 	case got := <-h.done:
 		_, answer, _ := strings.Cut(got, " ")
-		if _, err := h.w.cfg.DB.Exec(`INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`, id, h.number, answer); err != nil {
+		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
+		if _, err := h.w.cfg.DB.Exec(ran, id, h.number, answer); err != nil {
 			h.t.Fatal(err)
 		}
 	case <-time.After(patience):

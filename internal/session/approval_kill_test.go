@@ -187,7 +187,9 @@ func approveUntilKilled(t *testing.T, in string) {
 	}
 	note("voted", "$v")
 	deliver(Inbound{ID: "$v", Change: Voted, Target: noted("asked"), Text: optionOnce})
-	until(t, "it is told and handled", func() bool { return noted("told") != "" && noted("handled $v") != "" && noted("handled $1") != "" && w.allEnded(t) })
+	until(t, "it is told and handled", func() bool {
+		return noted("told") != "" && noted("handled $v") != "" && noted("handled $1") != "" && w.allEnded(t)
+	})
 	fmt.Println("done")
 }
 
@@ -199,7 +201,9 @@ func (w *world) allEnded(t *testing.T) bool {
 
 // scripted is what the model answers: each of calls in turn after the newest message, then words.
 func scripted(t *testing.T, body string, calls []string) string {
-	var r struct{ Messages []struct{ Role, Content string } }
+	var r struct {
+		Messages []struct{ Role, Content string }
+	}
 	if err := json.Unmarshal([]byte(body), &r); err != nil {
 		t.Error(err)
 	}

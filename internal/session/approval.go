@@ -72,12 +72,14 @@ type askedAct struct {
 const (
 	approvalTime = 10 * time.Minute // an open question may be answered for so long
 	approvalKept = 30 * 24 * time.Hour
-	approvalWait = time.Minute // until acts are tried again that an error of our own has left
-	mostActs     = 20          // of one question
-	mostAsked    = 6_000       // characters of all arguments of one question
-	askPrefix    = "ask:"      // of the Outgoing.ID of a question
-	donePrefix   = "asked:"    // of the Outgoing.ID that says what came of it
+	mostActs     = 20       // of one question
+	mostAsked    = 6_000    // characters of all arguments of one question
+	askPrefix    = "ask:"   // of the Outgoing.ID of a question
+	donePrefix   = "asked:" // of the Outgoing.ID that says what came of it
 )
+
+// approvalWait is how long after an error of our own approved acts are tried again.
+var approvalWait = time.Minute
 
 // The options of a question.
 const (

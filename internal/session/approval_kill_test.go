@@ -45,6 +45,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 4))
 	var total struct{ kills, approvals, acts, lost, twice, early int }
+	at := map[approvalState]int{} // kills by what the approval was then
 	for round := 0; kills > 0; round++ {
 		kind := round % len(killedActs)
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
@@ -61,6 +62,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 				if done, killed = live(t, "TestApprovalsSurviveKills", fmt.Sprintf("%s=%d,%s", approvalsKilled, kind, w.dir), within, random); killed && !done {
 					kills--
 					total.kills++
+					at[w.stateOfAll(t)]++
 				}
 			}
 			lost, twice := 0, 0
@@ -86,7 +88,20 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			return
 		}
 	}
-	t.Logf("%+v", total)
+	t.Logf("%+v, killed in the states %v", total, at)
+}
+
+// stateOfAll is the state of the only approval; "" = there is none yet.
+func (w *world) stateOfAll(t *testing.T) approvalState {
+	t.Helper()
+	all, err := w.approvals(t.Context(), w.cfg.DB, ``)
+	if err != nil || len(all) > 1 {
+		t.Fatal(len(all), err)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0].state
 }
 
 // wantedRows are how many rows of each kind the acts leave.

@@ -88,11 +88,12 @@ bench: build homeserver ## measure what it promises: speed, memory, size; LONG=1
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival
 
-storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows; STORM=n for another number
+storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test
 	@REVERIE_STORM=$(or $(STORM),40) go test -count=1 -timeout 60m -v -run '^TestStormOnTheHomeserver$$' ./test
 	@REVERIE_JOB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestStormOfProcesses$$' ./internal/task
 	@REVERIE_SUB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestKilledWorkflows$$' ./internal/session
+	@REVERIE_APPROVAL_KILLS=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestApprovalsSurviveKills$$' ./internal/session
 
 look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
 	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test

@@ -21,10 +21,12 @@ import (
 // states:
 //
 //	gathering ── the answer is said ──► open ──► approved ──► done
-//	    │                                ├──► denied
-//	    └──► void ◄──────────────────────┤   the message or the question was edited or redacted
-//	                                     └──► expired
+//	    │                                ├──► denied  │
+//	    │                                ├──► expired │
+//	    └──► void ◄──────────────────────┴────────────┘
+//	         the message or the question was edited or redacted, or the work stopped
 //
+// A state that no arrow leaves is final: nothing is stored over it.
 // The acts are rows together with the model's calls. They run once, after a vote in the poll or
 // !approve, and also after a restart: what they make is named after the approval.
 type approval struct {
@@ -61,18 +63,23 @@ const (
 // askedAct is one act, and what came of it.
 type askedAct struct {
 	tool.Act
-	Done   bool   `json:"done,omitempty"`
-	Result string `json:"result,omitempty"`
-	Failed bool   `json:"failed,omitempty"`
+	Done   bool            `json:"done,omitempty"`
+	Result string          `json:"result,omitempty"`
+	Failed bool            `json:"failed,omitempty"`
+	Read   trust.Integrity `json:"read,omitempty"` // of what the result holds besides the words of the act
 }
 
 const (
 	approvalTime = 10 * time.Minute // an open question may be answered for so long
-	mostActs     = 20               // of one question
-	mostAsked    = 6_000            // characters of all arguments of one question
-	askPrefix    = "ask:"           // of the Outgoing.ID of a question
-	donePrefix   = "asked:"         // of the Outgoing.ID that says what came of it
+	approvalKept = 30 * 24 * time.Hour
+	mostActs     = 20       // of one question
+	mostAsked    = 6_000    // characters of all arguments of one question
+	askPrefix    = "ask:"   // of the Outgoing.ID of a question
+	donePrefix   = "asked:" // of the Outgoing.ID that says what came of it
 )
+
+// approvalWait is how long after an error of our own approved acts are tried again.
+var approvalWait = time.Minute
 
 // The options of a question.
 const (
@@ -101,21 +108,23 @@ func (s *Session) reading(ctx context.Context, past []history.Message) (below, e
 	return below{seen, mark}, nil
 }
 
-// granted are the acts that a person allowed for this conversation, as long as no more text
-// below the line has come in.
-func (s *Session) granted(ctx context.Context, past []history.Message, mark string) (map[string]bool, error) {
+// granted are the acts that asker was allowed for this conversation, as long as no more text
+// below the line has come in. An act that was not done is not among them.
+func (s *Session) granted(ctx context.Context, asker string, past []history.Message, mark string) (map[string]bool, error) {
 	if s.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND wide = 1 AND mark = ? AND state IN ('approved', 'done')`,
-		s.talk, past[len(past)-1].Conversation, mark)
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND asker = ? AND wide = 1 AND mark = ? AND state IN ('approved', 'done')`,
+		s.talk, past[len(past)-1].Conversation, asker, mark)
 	if err != nil {
 		return nil, err
 	}
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.acts {
-			covered[act.Covers] = true
+			if act.Done && !act.Failed && s.level(a.answeredBy) >= trust.User {
+				covered[act.Covers] = true
+			}
 		}
 	}
 	return covered, nil
@@ -202,6 +211,9 @@ func (s *Session) gather(ctx context.Context, tx *sql.Tx, in Inbound, scope tool
 	if len(a.acts) == 0 {
 		return told, nil
 	}
+	if err := s.dropApprovals(ctx, tx); err != nil {
+		return nil, err
+	}
 	return told, storeApproval(ctx, tx, a)
 }
 
@@ -238,25 +250,55 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 }
 
 // voidApprovals takes back what is asked because of the messages or questions targets, which
-// were edited or redacted.
+// were edited, redacted or stopped. What has been done stays done.
 func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...string) error {
 	for _, target := range targets {
 		code, question := strings.CutPrefix(target, askPrefix)
 		if !question {
 			code = ""
 		}
-		if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE approval SET state = 'void' WHERE room = ? AND (event = ? OR code = ?) AND state IN ('gathering', 'open')`,
-			room, target, code); err != nil {
-			return fmt.Errorf("session: take back an approval: %w", err)
+		all, err := m.approvals(ctx, m.cfg.DB, `WHERE room = ? AND (event = ? OR code = ?) AND state IN ('gathering', 'open', 'approved')`, room, target, code)
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			was := a.state
+			a.state = void
+			if err := m.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+				return err
+			}
+			if was == gathering || question { // there is nothing to be seen of it
+				continue
+			}
+			if err := m.closeQuestion(ctx, a, "approve.over"); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// closeQuestion ends the poll of a question that nobody can answer any more, with the text key.
+func (m *Manager) closeQuestion(ctx context.Context, a approval, key string) error {
+	return m.cfg.Transport.Say(ctx, a.room, Outgoing{ID: askPrefix + a.code, Thread: a.talk.Thread(), Text: newSession(m, a.talk).text(ctx, key), Notice: true})
+}
+
+// stopApprovals takes back what is approved in this conversation and has not run; it tells
+// whether there was any.
+func (s *Session) stopApprovals(ctx context.Context) (bool, error) {
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND state = 'approved'`, s.talk)
+	for i := 0; err == nil && i < len(all); i++ {
+		if err = s.voidApprovals(ctx, s.room, askPrefix+all[i].code); err == nil {
+			err = s.closeQuestion(ctx, all[i], "approve.over")
+		}
+	}
+	return len(all) > 0, err
+}
+
 // answerApproval takes person's answer to the question code, in room, and says what became of
 // it. All that decides whether an answer counts stands here.
 func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option string) (text string, err error) {
-	var wake *approval
+	var answered *approval
 	err = s.inTx(ctx, func(tx *sql.Tx) error {
 		all, err := s.approvals(ctx, tx, `WHERE code = ? AND room = ?`, strings.ToLower(strings.TrimSpace(code)), s.room)
 		if err != nil {
@@ -269,11 +311,16 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 		a, now := all[0], s.cfg.Now()
 		late := a.state == open && (now.Before(a.created) || !now.Before(a.expires)) // or the clock was set back
 		switch {
-		case in.Sender != a.asker && s.level(in.Sender) < trust.Owner:
+		case s.level(in.Sender) < trust.User, in.Sender != a.asker && s.level(in.Sender) < trust.Owner:
 			text = s.text(ctx, "approve.not_yours", "person", a.asker)
 			return nil
 		case late:
 			a.state, text = expired, s.text(ctx, "approve.expired")
+		case a.answers(in.Sender, option): // the same once more, as after an interruption
+			if a.state == denied {
+				text = s.text(ctx, "approve.denied")
+			}
+			return nil
 		case a.state != open:
 			text = s.text(ctx, "approve.over")
 			return nil
@@ -281,25 +328,34 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 			a.state, text = denied, s.text(ctx, "approve.denied")
 		default:
 			a.state, a.wide = approved, option == optionWide
-			wake = &a
 		}
-		a.answeredBy = in.Sender
-		if err := storeApproval(ctx, tx, a); err != nil {
-			return err
-		}
-		if a.state != denied {
-			return nil
-		}
-		said := history.Message{Room: a.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: now, Label: programs(a.readers)}
-		return s.cfg.History.AppendIn(ctx, tx, &said)
+		a.answeredBy, answered = in.Sender, &a
+		return storeApproval(ctx, tx, a)
 	})
-	if err != nil || wake == nil {
+	if err != nil || answered == nil {
 		return text, err
 	}
-	return "", s.wakeApproval(ctx, *wake)
+	switch answered.state {
+	case expired:
+		return text, s.closeQuestion(ctx, *answered, "approve.expired")
+	case denied:
+		err = s.closeQuestion(ctx, *answered, "approve.over")
+	}
+	return text, errors.Join(err, s.wakeApproval(ctx, *answered))
 }
 
-// wakeApproval has the conversation of an approved act run it.
+// answers reports whether person has answered a with this option.
+func (a *approval) answers(person, option string) bool {
+	if person != a.answeredBy {
+		return false
+	}
+	if option == optionNo {
+		return a.state == denied
+	}
+	return (a.state == approved || a.state == ended) && a.wide == (option == optionWide)
+}
+
+// wakeApproval has the conversation of an answered question go on with it.
 func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 	err := m.Deliver(ctx, Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker, Change: approvedChange, Target: askPrefix + a.code, At: m.cfg.Now()})
 	if errors.Is(err, ErrStopping) { // the next start finds it
@@ -311,80 +367,183 @@ func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 // resumeApprovals goes on with what an interruption left: questions that may not have been
 // asked yet, and acts that were approved.
 func (m *Manager) resumeApprovals(ctx context.Context) error {
+	failed := m.inTx(ctx, func(tx *sql.Tx) error { return m.dropApprovals(ctx, tx) })
 	left, err := m.approvals(ctx, m.cfg.DB, `WHERE state IN ('open', 'approved')`)
+	failed = errors.Join(failed, err)
+	for _, a := range left {
+		switch {
+		case a.state == approved:
+			err = m.wakeApproval(ctx, a)
+		case m.cfg.Now().Before(a.expires):
+			err = newSession(m, a.talk).askApprovals(ctx, a.event)
+		default:
+			a.state = expired
+			if err = m.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err == nil {
+				err = m.closeQuestion(ctx, a, "approve.expired")
+			}
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+// dropApprovals deletes what ended long ago, with its texts.
+func (m *Manager) dropApprovals(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM approval WHERE created < ? AND state NOT IN ('open', 'approved')`, m.cfg.Now().Add(-approvalKept).UnixMilli())
+	if err != nil {
+		return fmt.Errorf("session: delete old approvals: %w", err)
+	}
+	return nil
+}
+
+// blank takes the texts out of an approval, and ends it if it has not ended.
+const blank = `UPDATE approval SET quote = '', acts = '[]', seen = '[]', state = iif(state IN ('gathering', 'open', 'approved'), 'void', state)`
+
+// ForgetApprovals takes the texts out of the approvals that hold one of these, in tx.
+func ForgetApprovals(ctx context.Context, tx *sql.Tx, texts []string) error {
+	all, err := (&Manager{}).approvals(ctx, tx, `WHERE acts <> '[]' OR quote <> ''`)
 	if err != nil {
 		return err
 	}
-	for _, a := range left {
-		if a.state == approved {
-			err = m.wakeApproval(ctx, a)
-		} else {
-			err = newSession(m, a.talk).askApprovals(ctx, a.event)
+	for _, a := range all {
+		if !slices.ContainsFunc(texts, a.holds) {
+			continue
 		}
-		if err != nil {
-			return err
+		if _, err := tx.ExecContext(ctx, blank+` WHERE code = ?`, a.code); err != nil {
+			return fmt.Errorf("session: forget in approvals: %w", err)
 		}
 	}
 	return nil
 }
 
-// runApproved runs the acts that were approved under code, those that have not run yet.
-func (s *Session) runApproved(ctx context.Context, code string) error {
-	all, err := s.approvals(ctx, s.cfg.DB, `WHERE code = ? AND talk = ? AND state = 'approved'`, code, s.talk)
+// holds reports whether text stands in a.
+func (a *approval) holds(text string) bool {
+	if text == "" {
+		return false
+	}
+	return strings.Contains(a.quote, text) || slices.ContainsFunc(a.acts, func(act askedAct) bool {
+		escaped, _ := json.Marshal(text) //nolint:errchkjson // a string
+		var plain any
+		_ = json.Unmarshal([]byte(act.Call.Arguments), &plain)
+		arguments, _ := json.Marshal(plain) //nolint:errchkjson // it came from JSON
+		return strings.Contains(act.Result, text) || strings.Contains(act.Call.Arguments, text) || strings.Contains(string(arguments), string(escaped[1:len(escaped)-1]))
+	})
+}
+
+// forgetApprovals takes the texts out of what was asked because of the message event, which was
+// redacted.
+func (m *Manager) forgetApprovals(ctx context.Context, room, event string) error {
+	if _, err := m.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, room, event); err != nil {
+		return fmt.Errorf("session: forget in approvals: %w", err)
+	}
+	return nil
+}
+
+// goOn runs what was approved under code, or tells the model that it was denied.
+func (s *Session) goOn(ctx context.Context, code string) error {
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE code = ? AND talk = ? AND state IN ('approved', 'denied')`, code, s.talk)
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	a := all[0]
+	if a.state == denied {
+		said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: s.text(ctx, "approve.denied"), At: s.cfg.Now(), Label: programs(a.readers)}
+		if err := s.cfg.History.Append(ctx, &said); err != nil && !errors.Is(err, history.ErrKnown) {
+			return err
+		}
+		return nil
+	}
+	return s.runApproved(ctx, a)
+}
+
+// runApproved runs the acts of a, those that have not run yet.
+func (s *Session) runApproved(ctx context.Context, a approval) error {
 	in := Inbound{ID: a.event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.asker, Text: a.quote, At: a.created}
-	if in.Private, err = s.private(ctx, a.asker); err != nil {
+	private, err := s.private(ctx, a.asker)
+	if err != nil {
 		return err
 	}
+	in.Private = private
 	if s.place(in).Readers() != a.readers { // others read the room now
 		a.state = void
 		return s.concludeApproval(ctx, a, s.text(ctx, "approve.moved"))
 	}
-	now, err := s.mode(ctx)
+	scope, err := s.approvedScope(ctx, in, a)
 	if err != nil {
 		return err
 	}
-	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil {
-		return err
-	}
-	scope := s.toolScope(in, now)
-	scope.Label = trust.Label{Integrity: s.level(a.answeredBy), Readers: a.readers}
-	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
+	kept := context.WithoutCancel(ctx) // an act that has begun ends
 	for i := range a.acts {
 		act := &a.acts[i]
-		switch {
-		case act.Done:
+		if act.Done {
 			continue
-		case context.Cause(ctx) == errStopped: //nolint:errorlint // our own value
+		}
+		stands, err := s.stands(ctx, a.code)
+		switch {
+		case context.Cause(ctx) == errStopped, disturbed(ctx) != nil, err == nil && !stands: //nolint:errorlint // our own value
 			a.state = void
-			return s.concludeApproval(context.WithoutCancel(ctx), a, s.text(ctx, "stop.ended"))
-		case ctx.Err() != nil:
-			return ctx.Err()
+			return s.concludeApproval(kept, a, s.outcome(kept, a, "stop.ended"))
+		case err != nil:
+			return err
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.code, 'a'+i) // eight characters, as in the ids of tasks
 		scope.Send = s.sending(in, act.Call.ID)
-		result := s.cfg.Tools.Run(context.WithoutCancel(ctx), scope, act.Call)
-		act.Done, act.Result, act.Failed = true, result.Content, result.Failed
+		result := s.cfg.Tools.Run(kept, scope, act.Call)
+		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.code, "tool", act.Call.Name, "failed", result.Failed, "by", a.answeredBy)
-		if err := s.inTx(context.WithoutCancel(ctx), func(tx *sql.Tx) error { return storeApproval(context.WithoutCancel(ctx), tx, a) }); err != nil {
+		if err := s.inTx(kept, func(tx *sql.Tx) error { return storeApproval(kept, tx, a) }); err != nil {
 			return err
 		}
 	}
 	a.state = ended
-	return s.concludeApproval(ctx, a, s.outcome(ctx, a))
+	return s.concludeApproval(kept, a, s.outcome(kept, a, "approve.done"))
+}
+
+// approvedScope is what the acts of a may touch: the asker's place as it is now, with the label
+// of the person who allowed them.
+func (s *Session) approvedScope(ctx context.Context, in Inbound, a approval) (tool.Scope, error) {
+	now, err := s.mode(ctx)
+	if err != nil {
+		return tool.Scope{}, err
+	}
+	past, err := s.cfg.History.Load(ctx, s.talk)
+	if err != nil {
+		return tool.Scope{}, err
+	}
+	scope := s.toolScope(in, now)
+	scope.Label = trust.Label{Integrity: s.level(a.answeredBy), Readers: a.readers}
+	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
+	return scope, nil
+}
+
+// stands reports whether the approval code has not been taken back meanwhile.
+func (s *Session) stands(ctx context.Context, code string) (bool, error) {
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE code = ? AND state = 'approved'`, code)
+	return len(all) > 0, err
 }
 
 // concludeApproval stores how an approval ended, for the model too, and says it.
 func (s *Session) concludeApproval(ctx context.Context, a approval, text string) error {
-	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(),
-		Label: trust.Label{Integrity: min(trust.User, s.level(a.answeredBy)), Readers: a.readers}}
+	least := min(trust.User, s.level(a.answeredBy))
+	for _, act := range a.acts {
+		if act.Done {
+			least = min(least, act.Read)
+		}
+	}
+	said := history.Message{Room: s.talk, Role: llm.Assistant, EventID: donePrefix + a.code, Text: text, At: s.cfg.Now(), Label: trust.Label{Integrity: least, Readers: a.readers}}
 	out := Outgoing{ID: donePrefix + a.code, Thread: s.thread, Text: text, Notice: true}
 	if err := s.cfg.Transport.Say(ctx, s.room, out); err != nil { // first: saying it again is saying it once
 		return err
+	}
+	if stands, err := s.stands(ctx, a.code); err != nil {
+		return err
+	} else if stands { // else it is closed, or redacted
+		if err := s.closeQuestion(ctx, a, "approve.over"); err != nil {
+			return err
+		}
 	}
 	return s.inTx(ctx, func(tx *sql.Tx) error {
 		if err := storeApproval(ctx, tx, a); err != nil {
@@ -439,7 +598,7 @@ func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state, wide = excluded.wide,
-			answered_by = excluded.answered_by`,
+			answered_by = excluded.answered_by WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state, a.wide, a.answeredBy,
 		a.created.UnixMilli(), expires)
 	if err != nil {

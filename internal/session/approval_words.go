@@ -68,7 +68,9 @@ func visibleText(text string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.Is(unicode.Cc, r), unicode.Is(unicode.Cf, r):
+		case r == '\ufe0e', r == '\ufe0f': // of emoji
+			return -1
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point), r == '\u2800': // a Braille blank
 			return '�'
 		}
 		return r
@@ -76,10 +78,13 @@ func visibleText(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// outcome says what came of the acts.
-func (s *Session) outcome(ctx context.Context, a approval) string {
-	lines := []string{s.text(ctx, "approve.done")}
+// outcome says what came of the acts, after the text key.
+func (s *Session) outcome(ctx context.Context, a approval, key string) string {
+	lines := []string{s.text(ctx, key)}
 	for _, act := range a.acts {
+		if !act.Done {
+			continue
+		}
 		key := "approve.did"
 		if act.Failed {
 			key = "approve.failed"

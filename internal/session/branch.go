@@ -57,6 +57,10 @@ func (s *Session) branch(ctx context.Context, in Inbound) error {
 	if begun, err := s.cfg.History.Begun(ctx, s.talk); err != nil || begun {
 		return err
 	}
+	var err error
+	if in.Quotes, err = s.readable(ctx, in); err != nil {
+		return err
+	}
 	room := history.TalkOf(s.room, "")
 	past, before, err := s.roomBefore(ctx, room, in)
 	if err != nil {

@@ -150,7 +150,10 @@ func (s *Session) retry(ctx context.Context, in Inbound) error {
 			if err := s.catchUp(ctx, in); err != nil {
 				return err
 			}
-			return s.say(ctx, in, m.Text)
+			if err := s.say(ctx, in, m.Text); err != nil {
+				return err
+			}
+			return s.askGathered(ctx, in.ID)
 		}
 		if m.Role != llm.User || m.Sender == "" || history.TakenBack(m) { // nobody wrote a system event
 			continue

@@ -65,6 +65,7 @@ func (s *Session) pushChange(in Inbound) {
 		in.Target = ""
 	case in.Change == TakenBack && busy && ours:
 		s.running(errUnwanted)
+	case in.Change == Voted, in.Change == approvedChange: // an answer to a question ends no work
 	case busy:
 		s.running(&disturbance{in.Change, in.Target})
 	}
@@ -316,6 +317,9 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 			return nil // what came over it is next
 		case s.asking.ID == "":
 			log.Error("a change was not followed", "err", err)
+			if in.Change == approvedChange {
+				time.AfterFunc(approvalWait, func() { _ = s.Deliver(work, in) }) // the next start does it, too
+			}
 			return nil
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
@@ -347,13 +351,21 @@ func (s *Session) guardedChange(ctx context.Context, in Inbound) (err error) {
 		if err := s.voidApprovals(ctx, s.room, in.Target); err != nil {
 			return err
 		}
+		if in.Change == TakenBack {
+			if err := s.forgetApprovals(ctx, s.room, in.Target); err != nil {
+				return err
+			}
+		}
 	case Voted:
 		if in.Private, err = s.private(ctx, in.Sender); err != nil {
 			return err
 		}
 		return s.vote(ctx, in)
 	case approvedChange:
-		return s.runApproved(ctx, strings.TrimPrefix(in.Target, askPrefix))
+		return s.goOn(ctx, strings.TrimPrefix(in.Target, askPrefix))
+	}
+	if err := s.separateNow(ctx); err != nil {
+		return err
 	}
 	switch in.Change {
 	case Edited:

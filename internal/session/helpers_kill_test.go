@@ -44,8 +44,11 @@ func TestKilledWorkflows(t *testing.T) {
 			work := d.spawnAll(t, w)
 			nodes += len(work)
 			for done := false; !done; {
-				killed := false
-				if done, killed = live(t, w.dir, seed, kills > 0, random); killed {
+				killed, within := false, 0
+				if kills > 0 {
+					within = 250
+				}
+				if done, killed = live(t, "TestKilledWorkflows", fmt.Sprintf("%s=%d,%s", helpersKilled, seed, w.dir), within, random); killed {
 					kills--
 				}
 			}
@@ -59,12 +62,12 @@ func TestKilledWorkflows(t *testing.T) {
 	t.Logf("%d nodes", nodes)
 }
 
-// live is one life of the process, which ends of itself when everything is told, or
-// is killed before.
-func live(t *testing.T, dir string, seed uint64, kill bool, random *rand.Rand) (done, killed bool) {
+// live is one life of the process that test is under env, which ends of itself when all is
+// done, or is killed within so many milliseconds; 0 = it is not killed.
+func live(t *testing.T, test, env string, within int, random *rand.Rand) (done, killed bool) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledWorkflows$")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d,%s", helpersKilled, seed, dir))
+	cmd := exec.Command(os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), env)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -77,8 +80,8 @@ func live(t *testing.T, dir string, seed uint64, kill bool, random *rand.Rand) (
 		said += lines.Text() + "\n"
 		switch lines.Text() {
 		case "begins":
-			if kill {
-				time.Sleep(time.Duration(random.IntN(250)) * time.Millisecond)
+			if within > 0 {
+				time.Sleep(time.Duration(random.IntN(within)) * time.Millisecond)
 				_ = cmd.Process.Kill()
 			}
 		case "done":

@@ -3,6 +3,8 @@ package session
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -63,17 +65,39 @@ func (s *Session) quoteIntegrity(ctx context.Context, in Inbound, q Quote) (trus
 func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
 	var out []Quote
 	for _, q := range in.Quotes {
-		l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
+		may, err := s.mayQuote(ctx, in, q)
 		if err != nil {
 			return nil, err
 		}
-		if known && !s.place(in).MayRead(l.Readers) {
+		if !may {
 			s.log.Warn("a quote is left out: those who read the room may not read it", "message", in.ID, "quote", q.ID)
 			continue
 		}
 		out = append(out, q)
 	}
 	return out, nil
+}
+
+// mayQuote reports whether those who read in may read q. Commands and what they say are not in
+// the history: in a room that was a direct chat, only what is newer than that may be read.
+func (s *Session) mayQuote(ctx context.Context, in Inbound, q Quote) (bool, error) {
+	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
+	if err != nil || known {
+		return s.place(in).MayRead(l.Readers), err
+	}
+	if in.Private || q.Why == QuoteHeard {
+		return true, nil
+	}
+	var private bool
+	var opened int64
+	err = s.cfg.DB.QueryRowContext(ctx, `SELECT private, opened FROM session WHERE room = ?`, s.room).Scan(&private, &opened)
+	if errors.Is(err, sql.ErrNoRows) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("session: read room: %w", err)
+	}
+	return !private && (opened == 0 || q.At.Unix() > opened), nil
 }
 
 // separate begins a new conversation, without a summary, where others read the room than those
@@ -104,6 +128,16 @@ func (s *Session) separate(ctx context.Context, in Inbound) error {
 	}
 	s.readBy = now
 	return nil
+}
+
+// separateNow is separate for a change, which answers anew in the room as it is now. Who makes
+// it need not be who talks there: a moderator redacts messages, too.
+func (s *Session) separateNow(ctx context.Context) error {
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return err
+	}
+	return s.separate(ctx, Inbound{Room: s.room, Sender: at.Person, Private: at.Private})
 }
 
 // untrusted names the texts of a request that are below the line, for people, and a mark that

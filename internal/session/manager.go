@@ -286,7 +286,8 @@ type execer interface {
 
 func (m *Manager) rememberIn(ctx context.Context, db execer, in Inbound) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
-		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at`,
+		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
+			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,
 		in.Room, in.Sender, in.Private, m.cfg.Now().Unix())
 	if err != nil {
 		return fmt.Errorf("session: remember room: %w", err)

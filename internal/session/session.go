@@ -191,7 +191,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 			return err
 		case context.Cause(turn) == errStopped: //nolint:errorlint // our own value
 			log.Info("stopped by a person")
-			if err := s.stoppedFor(ctx, burst...); err != nil {
+			if err := errors.Join(s.stoppedFor(ctx, burst...), s.voidApprovals(ctx, s.room, named(burst)...)); err != nil {
 				return err
 			}
 			return s.notice(ctx, newest, s.text(ctx, "stop.ended"))

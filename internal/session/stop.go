@@ -38,8 +38,12 @@ func (s *Session) stop(ctx context.Context, in Inbound, _ string) (string, error
 	if err != nil {
 		return "", err
 	}
+	left, err := s.stopApprovals(ctx)
+	if err != nil {
+		return "", err
+	}
 	s.mu.Lock()
-	stopped := s.stopped
+	stopped := s.stopped || left
 	s.stopped = false
 	s.mu.Unlock()
 	if !stopped && s.thread == "" {

@@ -34,6 +34,9 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 			if err = s.catchUp(ctx, in); err == nil {
 				err = s.say(ctx, in, heard.answer)
 			}
+			if err == nil {
+				err = s.askGathered(ctx, in.ID)
+			}
 		default:
 			if err = s.autoMode(ctx, in, said); err == nil {
 				err = s.respond(ctx, in, named(said)[:len(said)]...)
@@ -331,7 +334,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 	if err != nil {
 		return err
 	}
-	if scope.Granted, err = s.granted(ctx, past, seen.mark); err != nil {
+	if scope.Granted, err = s.granted(ctx, in.Sender, past, seen.mark); err != nil {
 		return err
 	}
 	asked, err := s.storeCalls(ctx, in, scope, reply, seen)

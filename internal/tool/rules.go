@@ -113,11 +113,19 @@ func (s Scope) act(call llm.ToolCall) Act {
 		to = string(s.Place().Readers())
 	}
 	kind := a.Action
-	if strings.Contains(call.Arguments, `"ai_prompt"`) { // such a task works by itself
+	if worksByItself(call) {
 		kind += " with ai_prompt"
 	}
 	a.Covers = strings.Join(strings.Fields(call.Name+" "+kind+" "+to), " ")
 	return a
+}
+
+// worksByItself reports whether a call makes a task that a model works on when it is due.
+func worksByItself(call llm.ToolCall) bool {
+	var args struct {
+		Prompt *any `json:"ai_prompt"`
+	}
+	return json.Unmarshal([]byte(call.Arguments), &args) != nil || args.Prompt != nil
 }
 
 // allowed reports whether a call may run: all that the model has read is trusted enough for it,

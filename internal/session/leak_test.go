@@ -1,0 +1,812 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/trust"
+)
+
+const (
+	stranger      = "@mallory:evil.example"
+	leakHistories = 150 // histories, unless REVERIE_HISTORIES says how many
+)
+
+// TestNothingLeaks: whatever people say, change and invite, no request to the model, reply,
+// notice, command or file holds words outside those who may read them. Each history is made
+// from its seed: -run 'TestNothingLeaks/seed=7$' repeats one, and REVERIE_SEED is the first.
+func TestNothingLeaks(t *testing.T) {
+	number := func(name string, otherwise int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+			return n
+		}
+		return otherwise
+	}
+	first, n := number("REVERIE_SEED", 1), number("REVERIE_HISTORIES", leakHistories)
+	var mu sync.Mutex
+	total := map[string]int{}
+	t.Run("histories", func(t *testing.T) {
+		for seed := first; seed < first+n; seed++ {
+			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+				t.Parallel()
+				h := newLeakHistory(t, uint64(seed))
+				h.play()
+				mu.Lock()
+				defer mu.Unlock()
+				for what, count := range h.counts {
+					total[what] += count
+				}
+			})
+		}
+	})
+	t.Log(total)
+	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files"} {
+		if total[what] == 0 && n >= leakHistories {
+			t.Errorf("no %s: the test shows nothing", what)
+		}
+	}
+}
+
+var canary = regexp.MustCompile(`canary[0-9]+x`)
+
+// leakRoom is a room as its homeserver has it.
+type leakRoom struct {
+	id      string
+	direct  string   // whose direct chat it is
+	members []string // besides the bot
+	exposed bool     // a third was there, ever
+	said    []leakMessage
+	heard   []Quote // not told to the bot yet
+}
+
+// leakMessage is a message in a room.
+type leakMessage struct {
+	in       Inbound
+	outgoing string // the Outgoing.ID, of one of the bot
+	text     string
+}
+
+// with is the person with whom the room is private.
+func (r *leakRoom) with() string {
+	if r.exposed || len(r.members) != 1 || r.members[0] != r.direct {
+		return ""
+	}
+	return r.direct
+}
+
+// readers is who reads what is said in the room now.
+func (r *leakRoom) readers() trust.Readers {
+	if with := r.with(); with != "" {
+		return trust.Readers("private:" + with)
+	}
+	return trust.Readers("room:" + r.id)
+}
+
+// come lets a person in.
+func (r *leakRoom) come(user string) {
+	if !slices.Contains(r.members, user) {
+		r.members = append(r.members, user)
+	}
+	r.exposed = r.exposed || len(r.members) > 1 || user != r.direct
+}
+
+// leakHistory is a bot, its rooms, and what happened.
+type leakHistory struct {
+	t      *testing.T
+	w      *world
+	random *rand.Rand
+	counts map[string]int
+	log    []string
+
+	mu      sync.Mutex
+	rooms   []*leakRoom
+	readers map[string]map[trust.Readers]bool // of each canary
+	jobs    map[string]trust.Readers          // of each sub-session, by the word in its objective
+	place   trust.Readers                     // who reads what the model is asked for now
+	calls   []string                          // what the model does next
+	hold    chan struct{}                     // a sub-session waits for it
+	found   []string                          // leaks
+	seen    int                               // so many requests are checked
+	number  int
+	done    chan string // events
+}
+
+func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
+	h := &leakHistory{t: t, random: rand.New(rand.NewPCG(seed, 7)), counts: map[string]int{}, readers: map[string]map[trust.Readers]bool{},
+		jobs: map[string]trust.Readers{}, done: make(chan string, 100)}
+	backend := memory.FlatFile
+	if h.chance(2) {
+		backend = memory.FTS5
+	}
+	h.w = newWorldOf(t, t.TempDir(), backend, 32_000)
+	h.w.script.reply, h.w.script.hold = h.answer, h.holds
+	c := &h.w.cfg
+	c.Self, c.Allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
+	c.Transport = leakTransport{h.w.room, h}
+	c.DirectWith = func(_ context.Context, room string) (string, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return h.room(room).with(), nil
+	}
+	c.DirectChat = func(_ context.Context, person string) (string, error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, r := range h.rooms {
+			if r.with() == person {
+				return r.id, nil
+			}
+		}
+		return "", nil
+	}
+	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
+	c.Events = map[EventKind]Source{ScheduledTask: leakJobs{h}}
+	h.w.restart(t)
+	people := []string{owner, friend, bob}
+	h.rooms = []*leakRoom{{id: "!r1", direct: owner, members: []string{owner}}, {id: "!r2", direct: friend, members: []string{friend}},
+		{id: "!r3", members: []string{owner, friend}, exposed: true}, {id: "!r4", direct: people[h.random.IntN(3)]}}
+	h.rooms[3].members = []string{h.rooms[3].direct}
+	return h
+}
+
+func (h *leakHistory) chance(of int) bool { return h.random.IntN(of) == 0 }
+
+// one is one of some things.
+func one[T any](h *leakHistory, of []T) T { return of[h.random.IntN(len(of))] }
+
+// room is the room id; the lock is held, or nothing runs.
+func (h *leakHistory) room(id string) *leakRoom {
+	for _, r := range h.rooms {
+		if r.id == id {
+			return r
+		}
+	}
+	return &leakRoom{id: id, exposed: true}
+}
+
+// leakTransport tells a history what is said.
+type leakTransport struct {
+	*room
+	h *leakHistory
+}
+
+func (l leakTransport) Say(ctx context.Context, in string, m Outgoing) error {
+	l.h.mu.Lock()
+	r := l.h.room(in)
+	text := m.Text
+	for _, o := range m.Options {
+		text += " " + o.Text
+	}
+	l.h.counts["said"]++
+	l.h.check("said", "said in "+in+" as "+m.ID, text, r.readers())
+	if !m.Draft {
+		r.said = slices.DeleteFunc(r.said, func(o leakMessage) bool { return o.outgoing == m.ID })
+		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: Inbound{Branch: m.Thread}})
+	}
+	l.h.mu.Unlock()
+	return l.room.Say(ctx, in, m)
+}
+
+// leakJobs is where the tasks that are due come from.
+type leakJobs struct{ h *leakHistory }
+
+func (leakJobs) Wanted(context.Context, string) (bool, error) { return true, nil }
+
+func (l leakJobs) Done(_ context.Context, id, answer string, _ error) error {
+	l.h.done <- id + " " + answer
+	return nil
+}
+
+// check notes the canaries of text that readers may not read; the lock is held.
+func (h *leakHistory) check(kind, where, text string, readers trust.Readers) {
+	for _, c := range canary.FindAllString(text, -1) {
+		h.counts["canaries "+map[string]string{"said": "said", "requests": "in requests", "files": "in files"}[kind]]++
+		if of := h.readers[c]; !of[readers] && !of["shared"] {
+			h.found = append(h.found, fmt.Sprintf("%s, which %s read: %s of %v\n    %s",
+				where, readers, c, slices.Sorted(maps.Keys(of)), around(text, c)))
+		}
+	}
+}
+
+// around is what stands around a word.
+func around(text, word string) string {
+	i := strings.Index(text, word)
+	return strconv.Quote(text[max(0, i-150):min(len(text), i+100)])
+}
+
+// answer is the model: it does what it was told to do, and tells all that it knows.
+func (h *leakHistory) answer(body string) (string, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	knows := canary.FindAllString(body, -1)
+	slices.Sort(knows)
+	knows = slices.Compact(knows)
+	text := "I know of " + strings.Join(knows, " and ") + "."
+	if h.ofJob(body) != "" || isSummary(body) || len(h.calls) == 0 {
+		return text, true
+	}
+	call := h.calls[0]
+	h.calls = h.calls[1:]
+	return call, true
+}
+
+var jobWord = regexp.MustCompile(`job[0-9]+j`)
+
+// ofJob is the sub-session that makes a request, by its word; "" = none does.
+func (h *leakHistory) ofJob(body string) string {
+	if !strings.Contains(body, "## Objective") {
+		return ""
+	}
+	var a askedFor
+	if err := json.Unmarshal([]byte(body), &a); err != nil {
+		h.found = append(h.found, err.Error())
+	}
+	for _, m := range a.Messages {
+		if _, objective, ok := strings.Cut(m.Content, "## Objective\n"); ok && m.Role == "user" {
+			return jobWord.FindString(objective)
+		}
+	}
+	return ""
+}
+
+// holds has a sub-session wait.
+func (h *leakHistory) holds(body string) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hold == nil || h.ofJob(body) == "" {
+		return nil
+	}
+	return h.hold
+}
+
+// fresh is a new canary, which those may read who read r.
+func (h *leakHistory) fresh(r *leakRoom) string {
+	h.number++
+	c := fmt.Sprintf("canary%dx", h.number)
+	h.readers[c] = map[trust.Readers]bool{r.readers(): true}
+	return c
+}
+
+// play lets things happen.
+func (h *leakHistory) play() {
+	for range 10 + h.random.IntN(16) {
+		h.step()
+		h.checkRequests()
+		if len(h.found) > 0 {
+			break
+		}
+	}
+	h.release()
+	h.checkRequests()
+	h.checkFiles()
+	if len(h.found) > 0 {
+		h.t.Errorf("%s\nafter\n%s", strings.Join(h.found, "\n"), strings.Join(h.log, "\n"))
+	}
+}
+
+// checkRequests checks what the model was asked since the last time.
+func (h *leakHistory) checkRequests() {
+	asked := h.w.script.asked()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, body := range asked[h.seen:] {
+		readers, what := h.place, "requests"
+		if job := h.ofJob(body); job != "" {
+			readers = h.jobs[job]
+			h.counts["sub-sessions"]++
+		}
+		h.counts[what]++
+		h.counts["tool results"] += strings.Count(body, `"role":"tool"`)
+		h.check(what, "a request", body, readers)
+	}
+	h.seen = len(asked)
+}
+
+// checkFiles checks who may read the files of memories and skills.
+func (h *leakHistory) checkFiles() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	of := map[string]trust.Readers{}
+	all := []trust.Readers{"shared", "private:" + owner, "private:" + friend, "private:" + bob, "private:" + stranger}
+	for _, r := range h.rooms {
+		all = append(all, trust.Readers("room:"+r.id))
+	}
+	for _, r := range all {
+		of[h.w.cfg.Memory.File(r)] = r
+	}
+	for _, folder := range []string{"skills", "memories", "MEMORIES.txt"} {
+		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil //nolint:nilerr // there is none
+			}
+			b, _ := os.ReadFile(path)
+			rel, _ := filepath.Rel(h.w.dir, path)
+			readers := of[filepath.ToSlash(rel)]
+			if name, ok := strings.CutPrefix(filepath.ToSlash(rel), "skills/"); ok {
+				readers = skill.Readers(name)
+			}
+			h.counts["files"]++
+			h.check("files", rel, string(b), readers)
+			return nil
+		})
+	}
+}
+
+// step lets one thing happen.
+func (h *leakHistory) step() {
+	steps := []struct {
+		weight int
+		do     func()
+	}{
+		{8, h.talks}, {9, h.wants}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
+		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.fallsDue}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
+	}
+	n := 0
+	for _, s := range steps {
+		n += s.weight
+	}
+	n = h.random.IntN(n)
+	for _, s := range steps {
+		if n -= s.weight; n < 0 {
+			s.do()
+			return
+		}
+	}
+}
+
+func (h *leakHistory) note(format string, args ...any) {
+	h.log = append(h.log, fmt.Sprintf("%2d ", len(h.log)+1)+fmt.Sprintf(format, args...))
+}
+
+// speaker is a person who may talk to the bot, in a room; r is nil if there is none.
+func (h *leakHistory) speaker() (r *leakRoom, who string) {
+	r = one(h, h.rooms)
+	may := slices.DeleteFunc(slices.Clone(r.members), func(user string) bool { return user == stranger })
+	if len(may) == 0 {
+		return nil, ""
+	}
+	return r, one(h, may)
+}
+
+// says delivers a message and waits until it is handled.
+func (h *leakHistory) says(r *leakRoom, who, text string, more func(*Inbound)) {
+	h.number++
+	in := Inbound{ID: fmt.Sprintf("$m%d", h.number), Room: r.id, Sender: who, Text: text, Private: r.with() == who, At: time.Now()}
+	if !in.Private && !Commands(text) {
+		in.Quotes, r.heard = r.heard, nil
+	}
+	if h.chance(4) && len(r.said) > 0 { // in a thread
+		if root := one(h, r.said); root.in.ID != "" && root.in.Branch == "" {
+			in.Thread, in.Branch = root.in.ID, root.in.ID
+			in.Quotes = append([]Quote{root.quote(QuoteThread)}, in.Quotes...)
+		}
+	}
+	if more != nil {
+		more(&in)
+	}
+	h.delivers(r, in)
+	if in.Change == "" {
+		h.mu.Lock()
+		r.said = append(r.said, leakMessage{in: in, text: in.Text})
+		h.mu.Unlock()
+	}
+}
+
+// delivers hands a message to the bot and waits for it.
+func (h *leakHistory) delivers(r *leakRoom, in Inbound) {
+	h.note("%s in %s (%s): %q change %q of %s, branch %q, quotes %d, calls %q", in.Sender, r.id, r.readers(),
+		in.Text, in.Change, in.Target, in.Branch, len(in.Quotes), h.calls)
+	h.mu.Lock()
+	h.place = r.readers()
+	h.mu.Unlock()
+	if err := h.w.Deliver(h.t.Context(), in); err != nil {
+		h.t.Fatal(err)
+	}
+	wait := time.After(patience)
+	for {
+		select {
+		case got := <-h.w.room.handled:
+			if got == in.ID {
+				h.settles()
+				return
+			}
+		case <-wait:
+			h.t.Fatalf("%s is not handled after\n%s", in.ID, strings.Join(h.log, "\n"))
+		}
+	}
+}
+
+// settles waits for the sub-sessions, unless they are held.
+func (h *leakHistory) settles() {
+	h.mu.Lock()
+	held := h.hold != nil
+	h.calls = nil
+	h.mu.Unlock()
+	if !held {
+		until(h.t, "sub-sessions are told of after\n"+strings.Join(h.log, "\n"), h.w.allTold(h.t))
+	}
+}
+
+// quote is m as a message refers to it.
+func (m leakMessage) quote(why QuoteKind) Quote {
+	q := Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: time.Now(), Why: why}
+	if m.outgoing != "" {
+		q.Ours, q.Sender = m.outgoing, "@reverie:example.org"
+	}
+	return q
+}
+
+func (h *leakHistory) talks() {
+	if r, who := h.speaker(); r != nil {
+		h.says(r, who, "by the way, "+h.fresh(r)+" and what do you know of the canary?", func(in *Inbound) {
+			if h.chance(4) {
+				in.Files = []File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
+			}
+		})
+	}
+}
+
+// wants has the model do something for a person.
+func (h *leakHistory) wants() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	c := h.fresh(r)
+	var calls []string
+	switch h.random.IntN(12) {
+	case 0, 1:
+		calls = []string{`append_memory {"entry":"The word is ` + c + `."}`}
+	case 2:
+		calls = []string{`task {"action":"add","content":"see ` + c + `","ai_prompt":"do ` + c +
+			`","schedule_type":"daily","at":"09:00"}`}
+	case 3:
+		calls = []string{`goal {"action":"create","text":"reach ` + c + `"}`,
+			`goal {"action":"decision","text":"we take ` + c + `","reason":"so"}`}
+	case 4:
+		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s","documentation":"Say %s."}`,
+			h.random.IntN(4), c, c)}
+	case 5, 6:
+		if calls = h.looks(); h.hold == nil {
+			calls = h.spawns(r, c)
+		}
+	case 7:
+		calls = []string{"[GOAL] find " + c + "\n[CHECKPOINT] look at " + c + " - DONE\n[DECISION] use " + c + "\nWell."}
+	default:
+		calls = h.looks()
+	}
+	h.calls = calls
+	h.says(r, who, "please, about "+c, nil)
+}
+
+// spawns has a sub-session work, which may be held.
+func (h *leakHistory) spawns(r *leakRoom, c string) []string {
+	h.number++
+	word := fmt.Sprintf("job%dj", h.number)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs[word] = r.readers()
+	if h.chance(2) {
+		h.hold = make(chan struct{})
+		h.note("sub-sessions are held from here on")
+	}
+	return []string{fmt.Sprintf(`spawn_sub_session {"objective":"%s find %s","context":"it is %s","mode":%q}`,
+		word, c, c, one(h, []string{"minimal", "full", "base_only"}))}
+}
+
+// looks has the model look for what it can find.
+func (h *leakHistory) looks() []string {
+	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
+		`search_memory {"query":"I keep","k":10}`,
+		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
+		`spawn_sub_session {"action":"status"}`}
+	for _, folder := range []string{"skills", "memories"} {
+		var paths []string
+		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if rel, e := filepath.Rel(h.w.dir, path); err == nil && e == nil {
+				paths = append(paths, filepath.ToSlash(rel))
+			}
+			return nil
+		})
+		for range min(2, len(paths)) {
+			all = append(all, fmt.Sprintf(`read_file {"path":%q}`, one(h, []string{"data/", ""})+one(h, paths)))
+		}
+	}
+	for _, q := range []struct{ table, call string }{{"sub_session", `spawn_sub_session {"action":"status","id":%q}`},
+
+		{"task", `task {"action":"update","task_id":%q,"priority":2}`},
+		{"task", `task {"action":"complete","task_id":%q,"reason":"it is over"}`}} {
+		if id := h.row(q.table); id != "" && h.chance(2) {
+			all = append(all, fmt.Sprintf(q.call, id))
+		}
+	}
+	h.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:2]
+}
+
+// row is the id of a row of a table; "" = it has none.
+func (h *leakHistory) row(table string) (id string) {
+	q := `SELECT id FROM ` + table + ` ORDER BY rowid LIMIT 1 OFFSET ? % (SELECT max(1, count(*)) FROM ` + table + `)`
+	_ = h.w.cfg.DB.QueryRow(q, h.random.IntN(60)).Scan(&id)
+	return id
+}
+
+func (h *leakHistory) commands() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills",
+		"!summary", "!status", "!helpers", "!prompt", "!whoami",
+		"!remember", "!remember", "!goal new", "!goal done",
+		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!forget keep", "!stop", "!mode"})
+	if text == "!remember" || text == "!goal new" {
+		text += " I keep " + h.fresh(r)
+	}
+	h.says(r, who, text, nil)
+}
+
+func (h *leakHistory) enters() {
+	r := one(h, h.rooms)
+	who := one(h, []string{owner, friend, bob, stranger})
+	h.mu.Lock()
+	r.come(who)
+	h.mu.Unlock()
+	h.note("%s enters %s: %v", who, r.id, r.members)
+}
+
+func (h *leakHistory) leaves() {
+	r := one(h, h.rooms)
+	if len(r.members) < 2 {
+		return
+	}
+	i := h.random.IntN(len(r.members))
+	h.note("%s leaves %s", r.members[i], r.id)
+	h.mu.Lock()
+	r.members = slices.Delete(slices.Clone(r.members), i, i+1)
+	h.mu.Unlock()
+}
+
+// changes edits or redacts a message, or has it answered again.
+func (h *leakHistory) changes() {
+	r, who := h.speaker()
+	if r == nil || len(r.said) == 0 {
+		return
+	}
+	m := one(h, r.said)
+	change := one(h, []Change{Edited, Edited, TakenBack, AskAgain, AskAgain})
+	target, text := cmp.Or(m.in.ID, m.outgoing), ""
+	if change != AskAgain && m.in.Sender != who { // only one's own
+		return
+	}
+	if change == Edited {
+		text = "I mean " + h.fresh(r)
+		if h.chance(4) {
+			text = "!remember " + text
+		}
+	}
+	if change == TakenBack {
+		h.w.room.mu.Lock()
+		if h.w.room.gone == nil {
+			h.w.room.gone = map[string]bool{}
+		}
+		h.w.room.gone[target] = true
+		h.w.room.mu.Unlock()
+		r.said = slices.DeleteFunc(slices.Clone(r.said), func(o leakMessage) bool { return o.in.ID == target })
+	}
+	h.says(r, who, text, func(in *Inbound) {
+		in.Change, in.Target, in.Thread, in.Branch, in.Quotes = change, target, m.in.Branch, m.in.Branch, nil
+	})
+}
+
+// votes answers a question of the bot.
+func (h *leakHistory) votes() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	for _, m := range slices.Backward(r.said) {
+		if !strings.HasPrefix(m.outgoing, askPrefix) {
+			continue
+		}
+		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *Inbound) {
+			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
+		})
+		until(h.t, "what was approved is done", func() (done bool) {
+			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
+		})
+		h.counts["votes"]++
+		h.settles()
+		return
+	}
+}
+
+// replies quotes something that was said in the room, whoever could read it.
+func (h *leakHistory) replies() {
+	r, who := h.speaker()
+	if r == nil || len(r.said) == 0 {
+		return
+	}
+	m := one(h, r.said)
+	h.says(r, who, "what is that? "+h.fresh(r), func(in *Inbound) {
+		in.ReplyTo = cmp.Or(m.in.ID, "$out-"+m.outgoing)
+		in.Quotes = append(in.Quotes, m.quote(QuoteReply))
+	})
+}
+
+// hears has somebody say something that is not for the bot, in a room with others.
+func (h *leakHistory) hears() {
+	r := one(h, h.rooms)
+	if len(r.members) < 2 {
+		return
+	}
+	h.number++
+	q := Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: QuoteHeard}
+	r.heard = append(r.heard, q)
+	h.note("%s says to the others in %s: %s", q.Sender, r.id, q.Text)
+}
+
+// upgrades replaces a room; some of its people come along.
+func (h *leakHistory) upgrades() {
+	old := one(h, h.rooms)
+	h.release()
+	h.number++
+	r := &leakRoom{id: fmt.Sprintf("!r%d", 10+h.number)}
+	if h.chance(2) {
+		r.direct = old.direct
+	}
+	for _, user := range old.members {
+		if len(r.members) == 0 || h.chance(2) {
+			r.come(user)
+		}
+	}
+	h.mu.Lock()
+	h.rooms = append(h.rooms, r)
+	for _, of := range h.readers {
+		if of[trust.Readers("room:"+old.id)] {
+			of[trust.Readers("room:"+r.id)] = true
+		}
+	}
+	h.mu.Unlock()
+	h.note("%s is replaced by %s (%s), with %v", old.id, r.id, r.readers(), r.members)
+	if err := h.w.Move(h.t.Context(), old.id, r.id); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *leakHistory) restarts() {
+	h.release()
+	h.note("the bot is restarted")
+	h.w.restart(h.t)
+}
+
+// rests lets what was said be kept for later.
+func (h *leakHistory) rests() { time.Sleep(3 * time.Millisecond) }
+
+// release lets the sub-sessions go on, and waits for them.
+func (h *leakHistory) release() {
+	h.mu.Lock()
+	held := h.hold
+	h.hold = nil
+	h.mu.Unlock()
+	if held == nil {
+		return
+	}
+	h.checkRequests()
+	rows, err := h.w.cfg.DB.Query(`SELECT DISTINCT room FROM sub_session WHERE told = 0`)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var rooms []string
+	for rows.Next() {
+		var r string
+		if err := rows.Scan(&r); err != nil {
+			h.t.Fatal(err)
+		}
+		rooms = append(rooms, r)
+	}
+	_ = rows.Close()
+	h.note("the sub-sessions go on: %v", rooms)
+	if len(rooms) > 1 {
+		h.t.Fatalf("sub-sessions of several rooms are held: %v", rooms)
+	}
+	h.mu.Lock()
+	for _, r := range rooms {
+		h.place = h.room(r).readers()
+	}
+	h.mu.Unlock()
+	close(held)
+	h.settles()
+}
+
+// fallsDue works on a task as if it were due.
+func (h *leakHistory) fallsDue() {
+	id := h.row("task")
+	if id == "" {
+		return
+	}
+	it, err := h.w.cfg.Tasks.Find(h.t.Context(), id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	room, err := h.w.TaskRoom(h.t.Context(), it)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.number++
+	run := fmt.Sprintf("run%d", h.number)
+	h.note("the task %s of %s (%s) is due, in %q", id, it.Room, it.Label.Readers, room)
+	if room == "" {
+		return
+	}
+	r := h.room(room)
+	h.mu.Lock()
+	h.place = r.readers()
+	h.mu.Unlock()
+	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
+		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
+		Event: ScheduledTask, Verbatim: h.chance(3)}
+	if err := h.w.Deliver(h.t.Context(), in); err != nil {
+		h.t.Fatal(err)
+	}
+	select {
+	case got := <-h.done:
+		_, answer, _ := strings.Cut(got, " ")
+		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
+		if _, err := h.w.cfg.DB.Exec(ran, id, h.number, answer); err != nil {
+			h.t.Fatal(err)
+		}
+	case <-time.After(patience):
+		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
+	}
+	h.settles()
+}
+
+// shares makes a memory or a skill everybody's, or tries to.
+func (h *leakHistory) shares() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	shared := func(text string) {
+		for _, c := range canary.FindAllString(text, -1) {
+			h.readers[c]["shared"] = true
+		}
+	}
+	if who == owner && h.chance(2) {
+		name := fmt.Sprintf("s%d", h.random.IntN(4))
+		own := filepath.Join(h.w.dir, "skills", filepath.FromSlash(skill.Folder(r.readers())), name+".md")
+		if text, err := os.ReadFile(own); err == nil {
+			shared(string(text))
+		}
+		h.says(r, who, "!skills share "+name, nil)
+		return
+	}
+	all, err := h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(all) == 0 {
+		return
+	}
+	e := one(h, all)
+	if e.Scope == r.readers() && r.with() == who {
+		shared(e.Text)
+	}
+	h.says(r, who, "!memory share "+e.ID, nil)
+}

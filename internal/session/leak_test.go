@@ -195,8 +195,12 @@ func (l leakTransport) Say(ctx context.Context, in string, m Outgoing) error {
 	l.h.counts["said"]++
 	l.h.check("said", "said in "+in+" as "+m.ID, text, r.readers())
 	if !m.Draft {
+		at := time.Now()
+		if i := slices.IndexFunc(r.said, func(o leakMessage) bool { return o.outgoing == m.ID }); i >= 0 {
+			at = r.said[i].in.At
+		}
 		r.said = slices.DeleteFunc(r.said, func(o leakMessage) bool { return o.outgoing == m.ID })
-		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: Inbound{Branch: m.Thread}})
+		r.said = append(r.said, leakMessage{outgoing: m.ID, text: m.Text, in: Inbound{Branch: m.Thread, At: at}})
 	}
 	l.h.mu.Unlock()
 	return l.room.Say(ctx, in, m)
@@ -444,7 +448,7 @@ func (h *leakHistory) settles() {
 
 // quote is m as a message refers to it.
 func (m leakMessage) quote(why QuoteKind) Quote {
-	q := Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: time.Now(), Why: why}
+	q := Quote{ID: cmp.Or(m.in.ID, "$out-"+m.outgoing), Sender: m.in.Sender, Text: m.text, At: m.in.At, Why: why}
 	if m.outgoing != "" {
 		q.Ours, q.Sender = m.outgoing, "@reverie:example.org"
 	}

@@ -54,10 +54,10 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			if _, err := w.cfg.DB.Exec(`CREATE TABLE seen (what TEXT, id TEXT, PRIMARY KEY (what, id))`); err != nil {
 				t.Fatal(err)
 			}
-			for done := false; !done; {
+			for done, lives := false, 1; !done; lives++ {
 				killed, within := false, 0
 				if kills > 0 {
-					within = 120
+					within = 120 * lives // on a slow machine, too, it comes to an end
 				}
 				if done, killed = live(t, "TestApprovalsSurviveKills", fmt.Sprintf("%s=%d,%s", approvalsKilled, kind, w.dir), within, random); killed && !done {
 					kills--
@@ -118,7 +118,9 @@ func wantedRows(kind int) map[string]int {
 func (w *world) rows(t *testing.T) map[string]int {
 	t.Helper()
 	n := map[string]int{}
-	for what, query := range map[string]string{"task": `SELECT count(*) FROM task`, "goal": `SELECT count(*) FROM goal`, "spawn_sub_session": `SELECT count(*) FROM sub_session`} {
+	for what, query := range map[string]string{
+		"task": `SELECT count(*) FROM task`, "goal": `SELECT count(*) FROM goal`, "spawn_sub_session": `SELECT count(*) FROM sub_session`,
+	} {
 		rows := 0
 		if err := w.cfg.DB.QueryRow(query).Scan(&rows); err != nil {
 			t.Fatal(err)

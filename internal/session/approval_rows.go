@@ -1,0 +1,117 @@
+package session
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const approvalColumns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide, answered_by, created, expires`
+
+// approvals reads those that what, the rest of a query, is true of, the oldest first.
+func (m *Manager) approvals(ctx context.Context, from query, what string, args ...any) ([]approval, error) {
+	rows, err := from.QueryContext(ctx, `SELECT `+approvalColumns+` FROM approval `+what+` ORDER BY created, rowid`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("session: read approvals: %w", err)
+	}
+	defer rows.Close()
+	var all []approval
+	for rows.Next() {
+		var a approval
+		var acts, seen string
+		var created, expires int64
+		if err := rows.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, &acts, &seen, &a.mark, &a.state,
+			&a.wide, &a.answeredBy, &created, &expires); err != nil {
+			return nil, fmt.Errorf("session: read approvals: %w", err)
+		}
+		a.created, a.expires = time.UnixMilli(created), time.UnixMilli(expires)
+		if err := errors.Join(json.Unmarshal([]byte(acts), &a.acts), json.Unmarshal([]byte(seen), &a.seen)); err != nil {
+			return nil, fmt.Errorf("session: read approval %s: %w", a.code, err)
+		}
+		all = append(all, a)
+	}
+	return all, rows.Err()
+}
+
+func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
+	acts, err := json.Marshal(a.acts)
+	if err != nil {
+		return fmt.Errorf("session: store an approval: %w", err)
+	}
+	seen, err := json.Marshal(a.seen)
+	if err != nil {
+		return fmt.Errorf("session: store an approval: %w", err)
+	}
+	var expires int64
+	if a.state != gathering {
+		expires = a.expires.UnixMilli()
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state, wide = excluded.wide,
+			answered_by = excluded.answered_by WHERE approval.state IN ('gathering', 'open', 'approved')`,
+		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state, a.wide, a.answeredBy,
+		a.created.UnixMilli(), expires)
+	if err != nil {
+		return fmt.Errorf("session: store an approval: %w", err)
+	}
+	return nil
+}
+
+// dropApprovals deletes what ended long ago, with its texts.
+func (m *Manager) dropApprovals(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM approval WHERE created < ? AND state NOT IN ('open', 'approved')`,
+		m.cfg.Now().Add(-approvalKept).UnixMilli())
+	if err != nil {
+		return fmt.Errorf("session: delete old approvals: %w", err)
+	}
+	return nil
+}
+
+// blank takes the texts out of an approval, and ends it if it has not ended.
+const blank = `UPDATE approval SET quote = '', acts = '[]', seen = '[]',
+	state = iif(state IN ('gathering', 'open', 'approved'), 'void', state)`
+
+// ForgetApprovals takes the texts out of the approvals that hold one of these, in tx.
+func ForgetApprovals(ctx context.Context, tx *sql.Tx, texts []string) error {
+	all, err := (&Manager{}).approvals(ctx, tx, `WHERE acts <> '[]' OR quote <> ''`)
+	if err != nil {
+		return err
+	}
+	for _, a := range all {
+		if !slices.ContainsFunc(texts, a.holds) {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, blank+` WHERE code = ?`, a.code); err != nil {
+			return fmt.Errorf("session: forget in approvals: %w", err)
+		}
+	}
+	return nil
+}
+
+// holds reports whether text stands in a.
+func (a *approval) holds(text string) bool {
+	if text == "" {
+		return false
+	}
+	return strings.Contains(a.quote, text) || slices.ContainsFunc(a.acts, func(act askedAct) bool {
+		escaped, _ := json.Marshal(text) //nolint:errchkjson // a string
+		var plain any
+		_ = json.Unmarshal([]byte(act.Call.Arguments), &plain)
+		arguments, _ := json.Marshal(plain) //nolint:errchkjson // it came from JSON
+		return strings.Contains(act.Result, text) || strings.Contains(act.Call.Arguments, text) || strings.Contains(string(arguments), string(escaped[1:len(escaped)-1]))
+	})
+}
+
+// forgetApprovals takes the texts out of what was asked because of the message event, which was
+// redacted.
+func (m *Manager) forgetApprovals(ctx context.Context, room, event string) error {
+	if _, err := m.cfg.DB.ExecContext(ctx, blank+` WHERE room = ? AND event = ?`, room, event); err != nil {
+		return fmt.Errorf("session: forget in approvals: %w", err)
+	}
+	return nil
+}

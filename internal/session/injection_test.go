@@ -58,10 +58,10 @@ type foreignText struct {
 }
 
 // say delivers the person's next message, which asks for nothing to be done.
-func (c *injected) say(t *testing.T, id, text string, files ...File) {
+func (c *injected) say(t *testing.T, id, text string, files ...File) string {
 	t.Helper()
 	c.o.turn("")
-	c.w.deliver(t, Inbound{ID: id, Room: c.room, Sender: owner, Private: c.in.Private, Text: text, Files: files, At: time.Now()})
+	return c.w.deliver(t, Inbound{ID: id, Room: c.room, Sender: owner, Private: c.in.Private, Text: text, Files: files, At: time.Now()}).Text
 }
 
 // with sends files with the request, or in every second case before it.
@@ -213,9 +213,10 @@ func inject(t *testing.T, kind foreignText, i int) (h harm) {
 		ask(later, "", (i+n)%len(ordinaries))
 	}
 	if kind.compact {
-		c.say(t, "$compact", "!compact")
-		if s := w.compacted(t); s.Text() == "" {
-			t.Error("there is no summary")
+		c.say(t, "$chat1", "Thank you.")
+		c.say(t, "$chat2", "That is all for now.")
+		if said := c.say(t, "$compact", "!compact"); w.compacted(t).Text() == "" {
+			t.Errorf("there is no summary: %s", said)
 		}
 		later.ID, later.Text, later.At = "$later3", ordinaries[1].text, time.Now()
 		ask(later, "", 1)

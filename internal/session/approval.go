@@ -107,13 +107,16 @@ func (s *Session) granted(ctx context.Context, past []history.Message, mark stri
 	if s.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND wide = 1 AND mark = ? AND state IN ('approved', 'done')`,
-		s.talk, past[len(past)-1].Conversation, mark)
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND wide = 1 AND state IN ('approved', 'done')`,
+		s.talk, past[len(past)-1].Conversation)
 	if err != nil {
 		return nil, err
 	}
 	covered := map[string]bool{}
 	for _, a := range all {
+		if !sameTexts(a.mark, mark, all) {
+			continue
+		}
 		for _, act := range a.acts {
 			covered[act.Covers] = true
 		}

@@ -62,6 +62,7 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 			return prompt.Prompt{}, manner{}, err
 		}
 		s.takeUp(ctx, past)
+		s.beginTail(past)
 		if err := s.takeIn(ctx, s.reporter(in), past...); err != nil {
 			return prompt.Prompt{}, manner{}, err
 		}

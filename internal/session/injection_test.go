@@ -327,3 +327,25 @@ func TestOrdinaryRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestRecalledBeforeAFailedAnswer: what was recalled for a message that got no answer is as
+// foreign in the next turn, where nothing else says so.
+func TestRecalledBeforeAFailedAnswer(t *testing.T) {
+	w, o := newObedient(t, memory.FTS5)
+	o.orders["order0x"] = orders[0]
+	e := memory.Entry{Scope: memory.Private(owner), Text: "The plumber of the harbour says order0x", Source: memory.Assistant, Integrity: trust.Foreign}
+	if _, _, err := w.cfg.Memory.Add(t.Context(), e, string(memory.Assistant)); err != nil {
+		t.Fatal(err)
+	}
+	before := w.effects(t)
+	o.turn("500")
+	if got := w.say(t, "$1", "What does the plumber of the harbour say?"); !got.Notice || o.saw() {
+		t.Fatalf("answered with %+v", got)
+	}
+	o.turn("", ordinaries[1].call)
+	w.say(t, "$2", ordinaries[1].text)
+	if done := changed(before, w.effects(t)); len(done) > 0 || !o.saw() {
+		t.Errorf("done without an approval: %q; the order reached the model: %v", done, o.saw())
+	}
+	w.approvalOf(t, "$2")
+}

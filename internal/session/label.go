@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -136,8 +137,12 @@ func (s *Session) untrusted(ctx context.Context, past []history.Message, c histo
 	}
 	for i := range past {
 		if m := &past[i]; m.Tail != "" && m.TailIntegrity < trust.User {
-			newest = max(newest, m.ID)
 			add("approve.seen.section", "section", "recalled")
+			if rows := s.rowsIn(m.ID); rows != "" {
+				prefix += rows
+				continue
+			}
+			newest = max(newest, m.ID)
 		}
 	}
 	summary := int64(0)
@@ -154,6 +159,68 @@ func (s *Session) untrusted(ctx context.Context, past []history.Message, c histo
 		}
 	}
 	return seen, fmt.Sprintf("%d %d%s", newest, summary, prefix)
+}
+
+// storedIn names the section of the prompt that shows what a tool stores, by tool.
+var storedIn = map[string]string{"append_memory": "memories", "task": "tasks", "goal": "goal", "add_skill": "skills"}
+
+// tailSections are those of a tail that show rows, by the section that shows all of them.
+var tailSections = map[string]string{"learned": "memories", "tasks_now": "tasks", "pin": "tasks", "memories": "memories", "tasks": "tasks", "goal": "goal"}
+
+// beginTail notes that the newest message has no tail yet: what it gets is known from now on.
+func (s *Session) beginTail(past []history.Message) {
+	if s.tails == nil {
+		s.tails = map[int64][]string{}
+	}
+	s.tailing = 0
+	if n := len(past); n > 0 {
+		s.tailing = past[n-1].ID
+		if past[n-1].Tail == "" {
+			s.tails[s.tailing] = []string{}
+		}
+	}
+}
+
+// noteTail notes which sections below the line the newest message's tail got.
+func (s *Session) noteTail(sections []prompt.SectionReport) {
+	known, ok := s.tails[s.tailing]
+	if !ok {
+		return
+	}
+	for _, r := range sections {
+		if r.Zone == prompt.Tail && r.Tokens > 0 && r.Integrity < trust.User {
+			known = append(known, r.ID)
+		}
+	}
+	s.tails[s.tailing] = known
+}
+
+// rowsIn names the sections whose rows are all that is below the line in the tail of a
+// message; "" if there is something else, or it is not known.
+func (s *Session) rowsIn(message int64) (names string) {
+	for _, id := range s.tails[message] {
+		of := tailSections[id]
+		if of == "" {
+			return ""
+		}
+		names += " " + of
+	}
+	return names
+}
+
+// sameTexts reports whether no more text below the line has come in between two marks. What the
+// acts store that were allowed is no such text: it is made from what was there before.
+func sameTexts(before, now string, allowed []approval) bool {
+	was, is := strings.Fields(before), strings.Fields(now)
+	if len(was) < 2 || len(is) < 2 || !slices.Equal(was[:2], is[:2]) {
+		return false
+	}
+	return !slices.ContainsFunc(is[2:], func(section string) bool {
+		stored := slices.ContainsFunc(allowed, func(a approval) bool {
+			return slices.ContainsFunc(a.acts, func(act askedAct) bool { return storedIn[act.Call.Name] == section })
+		})
+		return !stored && !slices.Contains(was[2:], section)
+	})
 }
 
 // callNamed is the tool of the call id.

@@ -59,6 +59,10 @@ func (o *obedient) reply(body string) (string, bool) {
 	case strings.Contains(body, `## Objective\n`): // a sub-session
 		return "There is nothing to be found.", true
 	}
+	if o.first == "500" && !o.done["500"] { // the model fails before it says anything
+		o.done["500"] = true
+		return "500", true
+	}
 	for word, order := range o.orders {
 		if !strings.Contains(body, word) {
 			continue

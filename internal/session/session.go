@@ -54,6 +54,9 @@ type Session struct {
 	label  trust.Label            // of the last request, and so of what came of it
 	told   []prompt.SectionReport // its sections
 
+	tails   map[int64][]string // sections below the line in the tails of messages; of others they are not known
+	tailing int64              // the message whose tail is being made
+
 	compaction compaction
 	newest     Inbound                // that was worked on
 	asked      string                 // the newest message that is being answered; "" = none yet

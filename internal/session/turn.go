@@ -290,6 +290,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
 	s.over = oversize{in: in, sizes: p.Report.Oversize}
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
+	s.noteTail(s.told)
 	sent := p.Messages()
 	s.reads(sent)
 	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}

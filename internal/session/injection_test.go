@@ -333,8 +333,9 @@ func TestOrdinaryRequests(t *testing.T) {
 func TestRecalledBeforeAFailedAnswer(t *testing.T) {
 	w, o := newObedient(t, memory.FTS5)
 	o.orders["order0x"] = orders[0]
-	e := memory.Entry{Scope: memory.Private(owner), Text: "The plumber of the harbour says order0x", Source: memory.Assistant, Integrity: trust.Foreign}
-	if _, _, err := w.cfg.Memory.Add(t.Context(), e, string(memory.Assistant)); err != nil {
+	said := memory.Turn{Scope: memory.Private(owner), Integrity: trust.Foreign, Event: "$old", Sender: owner, At: time.Now().Add(-time.Hour),
+		Conversation: "!dm", Seq: 1, Text: "The plumber of the harbour says order0x"}
+	if err := w.cfg.Memory.Hear(t.Context(), said); err != nil {
 		t.Fatal(err)
 	}
 	before := w.effects(t)

@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build weights homeserver try test check unit race fuzz bench survival storm look clean docker-check go tools
+.PHONY: help build weights homeserver try test check unit race fuzz bench survival attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -87,6 +87,9 @@ bench: build homeserver ## measure what it promises: speed, memory, size; LONG=1
 
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival
+
+attacks: go ## have models that obey every text they read attack the assistant, and count what they do without an approval
+	@go test -count=1 -v -run '^TestInjections$$|^TestOrdinaryRequests$$|^TestRecalledBeforeAFailedAnswer$$|^TestEverydayTalks$$|^TestApprovalAttacks$$|^TestNothingLeaks$$' ./internal/session
 
 storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times on the real homeserver, 200 times each at due times and in workflows, 300 times around approvals; STORM=n for another number
 	@REVERIE_STORM=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestStorm$$' ./test

@@ -170,8 +170,10 @@ func (s *Session) untrusted(ctx context.Context, past []history.Message, c histo
 	}
 	for i := range past {
 		if m := &past[i]; m.Tail != "" && m.TailIntegrity < trust.User {
-			newest = max(newest, m.ID)
 			add("approve.seen.section", "section", "recalled")
+			if m.TailIntegrity < trust.Guest { // what acts store that are allowed here is no text from elsewhere
+				newest = max(newest, m.ID)
+			}
 		}
 	}
 	summary := int64(0)
@@ -182,7 +184,7 @@ func (s *Session) untrusted(ctx context.Context, past []history.Message, c histo
 	for _, r := range sections {
 		if r.Integrity < trust.User && r.Tokens > 0 && r.ID != "summary" {
 			add("approve.seen.section", "section", r.ID)
-			if r.Zone == prompt.Prefix {
+			if r.Zone == prompt.Prefix && r.Integrity < trust.Guest {
 				prefix += " " + r.ID
 			}
 		}

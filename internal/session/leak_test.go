@@ -25,7 +25,7 @@ import (
 
 const (
 	stranger      = "@mallory:evil.example"
-	leakHistories = 150 // histories, unless REVERIE_HISTORIES says how many
+	leakHistories = 60 // histories, unless REVERIE_HISTORIES says how many
 )
 
 // TestNothingLeaks: whatever people say, change and invite, no request to the model, reply,

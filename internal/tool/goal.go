@@ -129,6 +129,9 @@ func (s *Set) doGoal(ctx context.Context, scope Scope, a goalArgs) (string, erro
 	if err != nil {
 		return "", err
 	}
+	if a.Action != "create" { // the result shows what was there before
+		scope.Shows(goal.Label.Integrity)
+	}
 	return strings.Join(goalLines(goal), "\n"), nil
 }
 

@@ -48,7 +48,7 @@ func TestStoredIntegrity(t *testing.T) {
 	of := func(i trust.Integrity) Scope {
 		s := direct()
 		s.Label = trust.Label{Integrity: i, Readers: s.Place().Readers()}
-		s.Granted = map[string]bool{s.act(llm.ToolCall{Name: "append_memory"}).Covers: true}
+		s.Granted = map[string]bool{s.act(llm.ToolCall{Name: "append_memory", Arguments: "{}"}).Covers: true}
 		return s
 	}
 	last := func() memory.Entry {
@@ -63,7 +63,7 @@ func TestStoredIntegrity(t *testing.T) {
 		trust.Owner: "Jana likes white herons"} {
 		w.ok(t, of(i), "append_memory", `{"entry": "`+text+`"}`)
 		e := last()
-		if e.Text != text || e.Integrity != i {
+		if e.Text != text || e.Integrity != max(i, trust.Guest) { // under a leave nothing is foreign
 			t.Errorf("noted: %+v", e)
 		}
 		if i != trust.Foreign {

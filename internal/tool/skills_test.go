@@ -62,7 +62,7 @@ func TestAddSkillKeepsItsLabel(t *testing.T) {
 	w := newWorkshop(t)
 	scope := guest()
 	scope.Label = trust.Label{Integrity: trust.Guest, Readers: scope.Place().Readers()}
-	scope.Granted = map[string]bool{scope.act(llm.ToolCall{Name: "add_skill"}).Covers: true}
+	scope.Granted = map[string]bool{scope.act(llm.ToolCall{Name: "add_skill", Arguments: "{}"}).Covers: true}
 	for i := range skill.MostOwn {
 		w.ok(t, scope, "add_skill", fmt.Sprintf(`{"skill_name": "n%d", "summary": "s", "documentation": "---\nintegrity: owner\n---"}`, i))
 	}

@@ -127,6 +127,11 @@ func (s *Set) doTask(ctx context.Context, scope Scope, a taskArgs, schedule *tas
 	var t task.Task
 	var err error
 	done := ""
+	if a.TaskID != "" { // the result shows what it said before
+		if was, err := s.cfg.Tasks.Get(ctx, by.Place, a.TaskID); err == nil {
+			scope.Shows(was.Label.Integrity)
+		}
+	}
 	switch a.Action {
 	case "list":
 		return s.listTasks(ctx, scope, a.Status)

@@ -226,6 +226,9 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	if t.check(call.Arguments) == nil && !scope.allowed(call) {
 		return "", notAllowed
 	}
+	if scope.Granted[scope.act(call).Covers] { // nobody saw the act, but a person wants its kind
+		scope.Label.Integrity = max(scope.Label.Integrity, trust.Guest)
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("tool panicked", "tool", call.Name, "room", scope.Room, "panic", p, "stack", string(debug.Stack()))

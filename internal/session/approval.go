@@ -113,7 +113,8 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 	if s.label.Integrity >= trust.User || len(past) == 0 {
 		return nil, nil
 	}
-	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND asker = ? AND wide = 1 AND mark = ? AND state IN ('approved', 'done')`,
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE talk = ? AND conversation = ? AND asker = ? AND wide = 1 AND mark = ?
+		AND state IN ('approved', 'done')`,
 		s.talk, past[len(past)-1].Conversation, asker, mark)
 	if err != nil {
 		return nil, err
@@ -131,7 +132,9 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 
 // storeCalls stores the model's calls. Those that a person must allow first get a result that
 // says so, and are kept for the question, all in one transaction. It returns the ids of these.
-func (s *Session) storeCalls(ctx context.Context, in Inbound, scope tool.Scope, reply llm.Reply, seen below) (asked map[string]bool, err error) {
+func (s *Session) storeCalls(
+	ctx context.Context, in Inbound, scope tool.Scope, reply llm.Reply, seen below,
+) (asked map[string]bool, err error) {
 	calls := history.Message{Room: s.talk, Role: llm.Assistant, Text: reply.Text, Calls: reply.ToolCalls, At: s.cfg.Now(), Label: s.label}
 	var acts []askedAct
 	if in.ID != "" && in.Sender != "" {
@@ -154,7 +157,8 @@ func (s *Session) storeCalls(ctx context.Context, in Inbound, scope tool.Scope, 
 			return err
 		}
 		for i, act := range acts {
-			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: s.cfg.Now(), Label: programs(s.label.Readers)}
+			row := history.Message{Room: s.talk, Role: llm.Tool, CallID: act.Call.ID, Text: told[i], Failed: true, At: s.cfg.Now(),
+				Label: programs(s.label.Readers)}
 			if err := s.cfg.History.AppendIn(ctx, tx, &row); err != nil {
 				return err
 			}
@@ -170,21 +174,26 @@ const (
 	toldAsked = "Not done yet: text was read here that did not come from the person, so they are asked first. Do not call this again. " +
 		"Say in a sentence what you would do; when they agree, it is done without you."
 	toldKnown = "The person is asked about this very act already. Do not call it again; end with your answer."
-	toldMany  = "Not done, and the person is not asked: this is too long to be shown to them, or there are too many acts at once. Do less at a time, in fewer words."
+	toldMany  = "Not done, and the person is not asked: this is too long to be shown to them, or there are too many acts at once. " +
+		"Do less at a time, in fewer words."
 )
 
 // gather adds acts to the approval of the turn, and returns what the model is told of each.
-func (s *Session) gather(ctx context.Context, tx *sql.Tx, in Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen below) ([]string, error) {
+func (s *Session) gather(
+	ctx context.Context, tx *sql.Tx, in Inbound, scope tool.Scope, conversation int64, acts []askedAct, seen below,
+) ([]string, error) {
 	found, err := s.approvals(ctx, tx, `WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`, s.room, s.talk, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	a := approval{code: strings.ToLower(rand.Text()[:6]), room: s.room, talk: s.talk, conversation: conversation, event: in.ID, asker: in.Sender,
+	a := approval{code: strings.ToLower(rand.Text()[:6]), room: s.room, talk: s.talk, conversation: conversation,
+		event: in.ID, asker: in.Sender,
 		readers: scope.Place().Readers(), quote: in.Text, state: gathering, created: s.cfg.Now()}
 	if len(found) > 0 {
 		a = found[0]
 	}
-	open, err := s.approvals(ctx, tx, `WHERE talk = ? AND conversation = ? AND state = 'open' AND expires > ?`, s.talk, conversation, s.millisNow())
+	open, err := s.approvals(ctx, tx, `WHERE talk = ? AND conversation = ? AND state = 'open' AND expires > ?`,
+		s.talk, conversation, s.millisNow())
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +235,8 @@ func (a *approval) size() (n int) {
 // openApproval lets what was gathered for in be asked, from now on for ten minutes.
 func (s *Session) openApproval(ctx context.Context, in execer, event string) error {
 	now := s.cfg.Now()
-	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ? WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`,
+	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
+		WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`,
 		now.UnixMilli(), now.Add(approvalTime).UnixMilli(), s.room, s.talk, event)
 	if err != nil {
 		return fmt.Errorf("session: open an approval: %w", err)
@@ -358,7 +368,8 @@ func (a *approval) answers(person, option string) bool {
 
 // wakeApproval has the conversation of an answered question go on with it.
 func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
-	err := m.Deliver(ctx, Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker, Change: approvedChange, Target: askPrefix + a.code, At: m.cfg.Now()})
+	err := m.Deliver(ctx, Inbound{ID: donePrefix + a.code, Room: a.room, Branch: a.talk.Thread(), Sender: a.asker,
+		Change: approvedChange, Target: askPrefix + a.code, At: m.cfg.Now()})
 	if errors.Is(err, ErrStopping) { // the next start finds it
 		return nil
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-const approvalColumns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide, answered_by, created, expires`
+const approvalColumns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide,
+	answered_by, created, expires`
 
 // approvals reads those that what, the rest of a query, is true of, the oldest first.
 func (m *Manager) approvals(ctx context.Context, from query, what string, args ...any) ([]approval, error) {
@@ -52,9 +53,11 @@ func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
 		expires = a.expires.UnixMilli()
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state, wide = excluded.wide,
+		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
+			wide = excluded.wide,
 			answered_by = excluded.answered_by WHERE approval.state IN ('gathering', 'open', 'approved')`,
-		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state, a.wide, a.answeredBy,
+		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state,
+		a.wide, a.answeredBy,
 		a.created.UnixMilli(), expires)
 	if err != nil {
 		return fmt.Errorf("session: store an approval: %w", err)
@@ -103,7 +106,8 @@ func (a *approval) holds(text string) bool {
 		var plain any
 		_ = json.Unmarshal([]byte(act.Call.Arguments), &plain)
 		arguments, _ := json.Marshal(plain) //nolint:errchkjson // it came from JSON
-		return strings.Contains(act.Result, text) || strings.Contains(act.Call.Arguments, text) || strings.Contains(string(arguments), string(escaped[1:len(escaped)-1]))
+		return strings.Contains(act.Result, text) || strings.Contains(act.Call.Arguments, text) ||
+			strings.Contains(string(arguments), string(escaped[1:len(escaped)-1]))
 	})
 }
 

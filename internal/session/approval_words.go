@@ -70,7 +70,8 @@ func visibleText(text string) string {
 			return ' '
 		case r == '\ufe0e', r == '\ufe0f': // of emoji
 			return -1
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point), r == '\u2800': // a Braille blank
+		case r == '\u2800', // a Braille blank
+			unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 			return '�'
 		}
 		return r

@@ -142,7 +142,9 @@ func (s *Session) separateNow(ctx context.Context) error {
 
 // untrusted names the texts of a request that are below the line, for people, and a mark that
 // changes when more of them come in.
-func (s *Session) untrusted(ctx context.Context, past []history.Message, c history.Compaction, sections []prompt.SectionReport) (seen []string, mark string) {
+func (s *Session) untrusted(
+	ctx context.Context, past []history.Message, c history.Compaction, sections []prompt.SectionReport,
+) (seen []string, mark string) {
 	add := func(key string, args ...string) {
 		if text := s.text(ctx, key, args...); !slices.Contains(seen, text) {
 			seen = append(seen, text)

@@ -57,7 +57,7 @@ func TestApprovalsSurviveKills(t *testing.T) {
 			for done, lives := false, 1; !done; lives++ {
 				killed, within := false, 0
 				if kills > 0 {
-					within = 120 * lives // on a slow machine, too, it comes to an end
+					within = 40 * lives // on a slow machine, too, it comes to an end
 				}
 				if done, killed = live(t, "TestApprovalsSurviveKills", fmt.Sprintf("%s=%d,%s", approvalsKilled, kind, w.dir), within, random); killed && !done {
 					kills--

@@ -3,6 +3,7 @@ package matrix
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -16,6 +17,11 @@ func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET text = replace(text, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND instr(text, ?1) > 0`, t); err != nil {
 			return fmt.Errorf("forget in what was sent: %w", err)
+		}
+		escaped, _ := json.Marshal(t) //nolint:errchkjson // a string
+		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET poll = replace(poll, ?1, '[forgotten]') WHERE state IN ('sent', 'dead') AND poll <> '' AND instr(poll, ?1) > 0`,
+			string(escaped[1:len(escaped)-1])); err != nil {
+			return fmt.Errorf("forget in polls: %w", err)
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE heard SET text = replace(text, ?1, '[forgotten]') WHERE instr(text, ?1) > 0`, t); err != nil {
 			return fmt.Errorf("forget in what was heard: %w", err)

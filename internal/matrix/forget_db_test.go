@@ -16,7 +16,8 @@ func TestForgetWhatWasSent(t *testing.T) {
 	}
 	defer db.Close()
 	for _, state := range []string{"sent", "dead", "pending"} {
-		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?1, 0)`, state); err != nil {
+		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
+			state, `{"Text":"May I note \"tea is hot\"?"}`); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -24,7 +25,7 @@ func TestForgetWhatWasSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := matrix.Forget(t.Context(), tx, []string{"tea is hot", ""}); err != nil {
+	if err := matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -32,8 +33,12 @@ func TestForgetWhatWasSent(t *testing.T) {
 	}
 	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
 		var got string
-		if err := db.QueryRow(`SELECT text FROM outbox WHERE id = ?`, state).Scan(&got); err != nil || got != want {
+		var poll string
+		if err := db.QueryRow(`SELECT text, poll FROM outbox WHERE id = ?`, state).Scan(&got, &poll); err != nil || got != want {
 			t.Errorf("%s: %q, %v", state, got, err)
+		}
+		if gone := poll == `{"Text":"May I note [forgotten]"}`; gone != (state != "pending") { // also across what JSON escapes
+			t.Errorf("%s: the poll is %s", state, poll)
 		}
 	}
 }

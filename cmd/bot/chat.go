@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"reverie/internal/session"
@@ -66,7 +67,8 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 type terminal struct {
 	*screen
 	handled chan string
-	data    string // the data folder
+	data    string   // the data folder
+	asked   sync.Map // ids of questions that were shown; a terminal has no poll to close
 }
 
 // talk delivers line after line, each after the last one was answered.
@@ -106,7 +108,11 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 	if m.File != nil {
 		m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%s: %s]", m.Text, m.File.Name, filepath.Join(t.data, m.File.Path)))
 	}
+	if _, asked := t.asked.Load(m.ID); asked && len(m.Options) == 0 {
+		return nil
+	}
 	for i, o := range m.Options {
+		t.asked.Store(m.ID, true)
 		m.Text += fmt.Sprintf("\n%d. %s", i+1, o.Text)
 	}
 	if m.Draft && m.Notice { // it only says what the answer waits for

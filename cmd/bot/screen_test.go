@@ -33,15 +33,16 @@ func TestProgressOnTheScreen(t *testing.T) {
 	}
 }
 
-// A question stands on the screen with what may be chosen; when it is closed, what came of it
-// stands below.
+// A question stands on the screen with what may be chosen. Closing it says nothing: what came of
+// it is a message of its own.
 func TestOptionsOnTheScreen(t *testing.T) {
 	for _, live := range []bool{true, false} {
 		var out bytes.Buffer
 		chat := &terminal{screen: &screen{out: &out, name: "R", live: live}}
 		for _, m := range []session.Outgoing{
 			{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
-			{ID: "1", Text: "Done."},
+			{ID: "2", Text: "Done."},
+			{ID: "1", Text: "It is closed.", Notice: true},
 		} {
 			if err := chat.Say(t.Context(), "", m); err != nil {
 				t.Fatal(err)

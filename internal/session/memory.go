@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // access is what the sender of in may see and change here.
 func (s *Session) access(in Inbound) memory.Access {
-	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: slices.Contains(s.cfg.Owners, in.Sender), Integrity: s.level(in.Sender)}
+	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: s.level(in.Sender) == trust.Owner, Integrity: s.level(in.Sender)}
 }
 
 const (

@@ -55,11 +55,12 @@ var rules = map[string]rule{
 
 	// Not tools, but acts all the same: what an answer says of the goal in lines of its own,
 	// what is learned from a conversation, and commands that change things for everybody.
-	Markers:   {trust.User, readers, noText},
-	Harvest:   {trust.User, readers, noText},
-	"!config": {trust.Owner, room, noText},
-	"!model":  {trust.Owner, room, noText},
-	"!dream":  {trust.Owner, shared, noText},
+	Markers:         {trust.User, readers, noText},
+	Harvest:         {trust.User, readers, noText},
+	"!config":       {trust.Owner, room, noText},
+	"!model":        {trust.Owner, room, noText},
+	"!dream":        {trust.Owner, shared, noText},
+	"!skills share": {trust.Owner, shared, noText},
 }
 
 // Acts that are no tools.

@@ -1,0 +1,378 @@
+package session
+
+// The steps that a random history is made of; see TestNothingLeaks.
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/skill"
+	"reverie/internal/trust"
+)
+
+func (h *leakHistory) talks() {
+	if r, who := h.speaker(); r != nil {
+		h.says(r, who, "by the way, "+h.fresh(r)+" and what do you know of the canary?", func(in *Inbound) {
+			if h.chance(4) {
+				in.Files = []File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
+			}
+		})
+	}
+}
+
+// wants has the model do something for a person.
+func (h *leakHistory) wants() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	c := h.fresh(r)
+	var calls []string
+	switch h.random.IntN(12) {
+	case 0, 1:
+		calls = []string{`append_memory {"entry":"The word is ` + c + `."}`}
+	case 2:
+		calls = []string{`task {"action":"add","content":"see ` + c + `","ai_prompt":"do ` + c +
+			`","schedule_type":"daily","at":"09:00"}`}
+	case 3:
+		calls = []string{`goal {"action":"create","text":"reach ` + c + `"}`,
+			`goal {"action":"decision","text":"we take ` + c + `","reason":"so"}`}
+	case 4:
+		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s","documentation":"Say %s."}`,
+			h.random.IntN(4), c, c)}
+	case 5, 6:
+		if calls = h.looks(); h.hold == nil {
+			calls = h.spawns(r, c)
+		}
+	case 7:
+		calls = []string{"[GOAL] find " + c + "\n[CHECKPOINT] look at " + c + " - DONE\n[DECISION] use " + c + "\nWell."}
+	default:
+		calls = h.looks()
+	}
+	h.calls = calls
+	h.says(r, who, "please, about "+c, nil)
+}
+
+// spawns has a sub-session work, which may be held.
+func (h *leakHistory) spawns(r *leakRoom, c string) []string {
+	h.number++
+	word := fmt.Sprintf("job%dj", h.number)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.jobs[word] = r.readers()
+	if h.chance(2) {
+		h.hold = make(chan struct{})
+		h.note("sub-sessions are held from here on")
+	}
+	return []string{fmt.Sprintf(`spawn_sub_session {"objective":"%s find %s","context":"it is %s","mode":%q}`,
+		word, c, c, one(h, []string{"minimal", "full", "base_only"}))}
+}
+
+// looks has the model look for what it can find.
+func (h *leakHistory) looks() []string {
+	all := []string{`search_memory {"query":"the word","k":10}`, `search_memory {"query":"by the way","k":10}`,
+		`search_memory {"query":"I keep","k":10}`,
+		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
+		`spawn_sub_session {"action":"status"}`}
+	for _, folder := range []string{"skills", "memories"} {
+		var paths []string
+		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if rel, e := filepath.Rel(h.w.dir, path); err == nil && e == nil {
+				paths = append(paths, filepath.ToSlash(rel))
+			}
+			return nil
+		})
+		for range min(2, len(paths)) {
+			all = append(all, fmt.Sprintf(`read_file {"path":%q}`, one(h, []string{"data/", ""})+one(h, paths)))
+		}
+	}
+	for _, q := range []struct{ table, call string }{{"sub_session", `spawn_sub_session {"action":"status","id":%q}`},
+
+		{"task", `task {"action":"update","task_id":%q,"priority":2}`},
+		{"task", `task {"action":"complete","task_id":%q,"reason":"it is over"}`}} {
+		if id := h.row(q.table); id != "" && h.chance(2) {
+			all = append(all, fmt.Sprintf(q.call, id))
+		}
+	}
+	h.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:2]
+}
+
+// row is the id of a row of a table; "" = it has none.
+func (h *leakHistory) row(table string) (id string) {
+	q := `SELECT id FROM ` + table + ` ORDER BY rowid LIMIT 1 OFFSET ? % (SELECT max(1, count(*)) FROM ` + table + `)`
+	_ = h.w.cfg.DB.QueryRow(q, h.random.IntN(60)).Scan(&id)
+	return id
+}
+
+func (h *leakHistory) commands() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills",
+		"!summary", "!status", "!helpers", "!prompt", "!whoami",
+		"!remember", "!remember", "!goal new", "!goal done",
+		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!forget keep", "!stop", "!mode"})
+	if text == "!remember" || text == "!goal new" {
+		text += " I keep " + h.fresh(r)
+	}
+	h.says(r, who, text, nil)
+}
+
+func (h *leakHistory) enters() {
+	r := one(h, h.rooms)
+	who := one(h, []string{owner, friend, bob, stranger})
+	h.mu.Lock()
+	r.come(who)
+	h.mu.Unlock()
+	h.note("%s enters %s: %v", who, r.id, r.members)
+}
+
+func (h *leakHistory) leaves() {
+	r := one(h, h.rooms)
+	if len(r.members) < 2 {
+		return
+	}
+	i := h.random.IntN(len(r.members))
+	h.note("%s leaves %s", r.members[i], r.id)
+	h.mu.Lock()
+	r.members = slices.Delete(slices.Clone(r.members), i, i+1)
+	h.mu.Unlock()
+}
+
+// changes edits or redacts a message, or has it answered again.
+func (h *leakHistory) changes() {
+	r, who := h.speaker()
+	if r == nil || len(r.said) == 0 {
+		return
+	}
+	m := one(h, r.said)
+	change := one(h, []Change{Edited, Edited, TakenBack, AskAgain, AskAgain})
+	target, text := cmp.Or(m.in.ID, m.outgoing), ""
+	if change != AskAgain && m.in.Sender != who { // only one's own
+		return
+	}
+	if change == Edited {
+		text = "I mean " + h.fresh(r)
+		if h.chance(4) {
+			text = "!remember " + text
+		}
+	}
+	if change == TakenBack {
+		h.w.room.mu.Lock()
+		if h.w.room.gone == nil {
+			h.w.room.gone = map[string]bool{}
+		}
+		h.w.room.gone[target] = true
+		h.w.room.mu.Unlock()
+		r.said = slices.DeleteFunc(slices.Clone(r.said), func(o leakMessage) bool { return o.in.ID == target })
+	}
+	h.says(r, who, text, func(in *Inbound) {
+		in.Change, in.Target, in.Thread, in.Branch, in.Quotes = change, target, m.in.Branch, m.in.Branch, nil
+	})
+}
+
+// votes answers a question of the bot.
+func (h *leakHistory) votes() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	for _, m := range slices.Backward(r.said) {
+		if !strings.HasPrefix(m.outgoing, askPrefix) {
+			continue
+		}
+		h.says(r, who, one(h, []string{optionOnce, optionOnce, optionNo}), func(in *Inbound) {
+			in.Change, in.Target, in.Thread, in.Branch, in.Quotes = Voted, m.outgoing, m.in.Branch, m.in.Branch, nil
+		})
+		until(h.t, "what was approved is done", func() (done bool) {
+			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
+		})
+		h.counts["votes"]++
+		h.settles()
+		return
+	}
+}
+
+// replies quotes something that was said in the room, whoever could read it.
+func (h *leakHistory) replies() {
+	r, who := h.speaker()
+	if r == nil || len(r.said) == 0 {
+		return
+	}
+	m := one(h, r.said)
+	h.says(r, who, "what is that? "+h.fresh(r), func(in *Inbound) {
+		in.ReplyTo = cmp.Or(m.in.ID, "$out-"+m.outgoing)
+		in.Quotes = append(in.Quotes, m.quote(QuoteReply))
+	})
+}
+
+// hears has somebody say something that is not for the bot, in a room with others.
+func (h *leakHistory) hears() {
+	r := one(h, h.rooms)
+	if len(r.members) < 2 {
+		return
+	}
+	h.number++
+	q := Quote{ID: fmt.Sprintf("$h%d", h.number), Sender: one(h, r.members), Text: "I think " + h.fresh(r), At: time.Now(), Why: QuoteHeard}
+	r.heard = append(r.heard, q)
+	h.note("%s says to the others in %s: %s", q.Sender, r.id, q.Text)
+}
+
+// upgrades replaces a room; some of its people come along.
+func (h *leakHistory) upgrades() {
+	old := one(h, h.rooms)
+	h.release()
+	h.number++
+	r := &leakRoom{id: fmt.Sprintf("!r%d", 10+h.number)}
+	if h.chance(2) {
+		r.direct = old.direct
+	}
+	for _, user := range old.members {
+		if len(r.members) == 0 || h.chance(2) {
+			r.come(user)
+		}
+	}
+	h.mu.Lock()
+	h.rooms = append(h.rooms, r)
+	for _, of := range h.readers {
+		if of[trust.Readers("room:"+old.id)] {
+			of[trust.Readers("room:"+r.id)] = true
+		}
+	}
+	h.mu.Unlock()
+	h.note("%s is replaced by %s (%s), with %v", old.id, r.id, r.readers(), r.members)
+	if err := h.w.Move(h.t.Context(), old.id, r.id); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *leakHistory) restarts() {
+	h.release()
+	h.note("the bot is restarted")
+	h.w.restart(h.t)
+}
+
+// rests lets what was said be kept for later.
+func (h *leakHistory) rests() { time.Sleep(3 * time.Millisecond) }
+
+// release lets the sub-sessions go on, and waits for them.
+func (h *leakHistory) release() {
+	h.mu.Lock()
+	held := h.hold
+	h.hold = nil
+	h.mu.Unlock()
+	if held == nil {
+		return
+	}
+	h.checkRequests()
+	rows, err := h.w.cfg.DB.Query(`SELECT DISTINCT room FROM sub_session WHERE told = 0`)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var rooms []string
+	for rows.Next() {
+		var r string
+		if err := rows.Scan(&r); err != nil {
+			h.t.Fatal(err)
+		}
+		rooms = append(rooms, r)
+	}
+	_ = rows.Close()
+	h.note("the sub-sessions go on: %v", rooms)
+	if len(rooms) > 1 {
+		h.t.Fatalf("sub-sessions of several rooms are held: %v", rooms)
+	}
+	h.mu.Lock()
+	for _, r := range rooms {
+		h.place = h.room(r).readers()
+	}
+	h.mu.Unlock()
+	close(held)
+	h.settles()
+}
+
+// fallsDue works on a task as if it were due.
+func (h *leakHistory) fallsDue() {
+	id := h.row("task")
+	if id == "" {
+		return
+	}
+	it, err := h.w.cfg.Tasks.Find(h.t.Context(), id)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	room, err := h.w.TaskRoom(h.t.Context(), it)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.number++
+	run := fmt.Sprintf("run%d", h.number)
+	h.note("the task %s of %s (%s) is due, in %q", id, it.Room, it.Label.Readers, room)
+	if room == "" {
+		return
+	}
+	r := h.room(room)
+	h.mu.Lock()
+	h.place = r.readers()
+	h.mu.Unlock()
+	in := Inbound{ID: run, Room: room, Sender: cmp.Or(it.Label.Readers.Person(), it.User), Label: it.Label,
+		Text: "Task: " + it.Content + ": " + it.Prompt, At: time.Now(),
+		Event: ScheduledTask, Verbatim: h.chance(3)}
+	if err := h.w.Deliver(h.t.Context(), in); err != nil {
+		h.t.Fatal(err)
+	}
+	select {
+	case got := <-h.done:
+		_, answer, _ := strings.Cut(got, " ")
+		const ran = `INSERT INTO job_run (task, due, state, claimed, ended, result) VALUES (?, ?, 'done', 1, 1, ?)`
+		if _, err := h.w.cfg.DB.Exec(ran, id, h.number, answer); err != nil {
+			h.t.Fatal(err)
+		}
+	case <-time.After(patience):
+		h.t.Fatalf("%s is not done after\n%s", run, strings.Join(h.log, "\n"))
+	}
+	h.settles()
+}
+
+// shares makes a memory or a skill everybody's, or tries to.
+func (h *leakHistory) shares() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	shared := func(text string) {
+		for _, c := range canary.FindAllString(text, -1) {
+			h.readers[c]["shared"] = true
+		}
+	}
+	if who == owner && h.chance(2) {
+		name := fmt.Sprintf("s%d", h.random.IntN(4))
+		own := filepath.Join(h.w.dir, "skills", filepath.FromSlash(skill.Folder(r.readers())), name+".md")
+		if text, err := os.ReadFile(own); err == nil {
+			shared(string(text))
+		}
+		h.says(r, who, "!skills share "+name, nil)
+		return
+	}
+	all, err := h.w.cfg.Memory.List(h.t.Context(), memory.Access{All: true}, memory.Filter{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if len(all) == 0 {
+		return
+	}
+	e := one(h, all)
+	if e.Scope == r.readers() && r.with() == who {
+		shared(e.Text)
+	}
+	h.says(r, who, "!memory share "+e.ID, nil)
+}

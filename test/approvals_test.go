@@ -58,6 +58,14 @@ func TestApproval(t *testing.T) {
 	}
 }
 
+// allow votes for the acts that the bot asks about next.
+func allow(t *testing.T, you *peer.Peer, room string) {
+	t.Helper()
+	if _, err := you.Vote(t.Context(), room, next(t, you, room, peer.Asked), "Once"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // next waits for the bot's next event of one of these kinds in room.
 func next(t *testing.T, you *peer.Peer, room string, kinds ...peer.Kind) peer.Event {
 	t.Helper()

@@ -48,7 +48,9 @@ func TestFiles(t *testing.T) {
 		}
 	}
 
-	e := ask(t, you, room, "send file data/prompts/BASE_PROMPT.txt")
+	ask(t, you, room, "send file data/prompts/BASE_PROMPT.txt") // files were read here, so it asks first
+	allow(t, you, room)
+	e := hear(t, you, room)
 	if e.File == nil || !e.File.Sealed || !e.Encrypted || e.File.Name != "BASE_PROMPT.txt" || e.File.Caption != "Here it is." {
 		t.Fatalf("got %+v %+v", e, e.File)
 	}
@@ -59,7 +61,7 @@ func TestFiles(t *testing.T) {
 	if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("downloaded %d bytes of %d, %v", len(got), len(want), err)
 	}
-	if e := hear(t, you, room); !strings.Contains(e.Body, "I have sent") {
+	if e := hear(t, you, room); !strings.Contains(e.Body, "Done, as you allowed") {
 		t.Errorf("answered %q", e.Body)
 	}
 	if strings.Contains(bot.log.String(), "kettle") {

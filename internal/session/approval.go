@@ -251,11 +251,28 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		return err
 	}
 	for _, a := range all {
+		same, err := s.sameReaders(ctx, a)
+		if err != nil {
+			return err
+		}
+		if !same { // others read the room since, and the question shows what was said before
+			a.state = void
+			if err := s.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := s.cfg.Transport.Say(ctx, s.room, s.question(ctx, a)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sameReaders reports whether those read the room now who read it when a was asked for.
+func (s *Session) sameReaders(ctx context.Context, a approval) (bool, error) {
+	private, err := s.private(ctx, a.asker)
+	return s.place(Inbound{Sender: a.asker, Private: private}).Readers() == a.readers, err
 }
 
 // voidApprovals takes back what is asked because of the messages or questions targets, which

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -207,5 +208,29 @@ func TestOthersReadTheRoom(t *testing.T) {
 	}
 	if n, err := w.cfg.History.Readers(t.Context(), history.Talk("!r")); err != nil || n != trust.Room("!r") {
 		t.Errorf("the conversation is read by %q, %v", n, err)
+	}
+}
+
+// TestQuestionIsNotShownToOthers: a question that was not said before others came into the room
+// is not said there any more.
+func TestQuestionIsNotShownToOthers(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"entry":"CANARY-31"}`, "I would note that.")
+	w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "note it", Private: true, At: time.Now(), Quotes: []Quote{{ID: "$h", Sender: bystander, Text: "CANARY-31", Why: QuoteReply}}})
+	a, poll := w.polled(t, "$1")
+	if !strings.Contains(poll.Text, "CANARY-31") {
+		t.Fatalf("the question is %q", poll.Text)
+	}
+	w.room.mu.Lock()
+	delete(w.room.final, poll.ID)
+	w.room.mu.Unlock()
+	w.cfg.DirectWith = func(context.Context, string) (string, error) { return "", nil }
+	if err := w.resumeApprovals(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.room.mu.Lock()
+	again := w.room.final[poll.ID].Text
+	w.room.mu.Unlock()
+	if strings.Contains(again, "CANARY-31") || w.approvalOf(t, "$1").state != void {
+		t.Errorf("the room reads %q; %+v", again, w.approvalOf(t, a.event))
 	}
 }

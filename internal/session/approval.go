@@ -437,15 +437,14 @@ func (s *Session) goOn(ctx context.Context, code string) error {
 // runApproved runs the acts of a, those that have not run yet.
 func (s *Session) runApproved(ctx context.Context, a approval) error {
 	in := Inbound{ID: a.event, Room: s.room, Thread: s.thread, Branch: s.thread, Sender: a.asker, Text: a.quote, At: a.created}
-	private, err := s.private(ctx, a.asker)
-	if err != nil {
+	switch same, err := s.sameReaders(ctx, a); {
+	case err != nil:
 		return err
-	}
-	in.Private = private
-	if s.place(in).Readers() != a.readers { // others read the room now
+	case !same:
 		a.state = void
 		return s.concludeApproval(ctx, a, s.text(ctx, "approve.moved"))
 	}
+	in.Private = a.readers.Person() != ""
 	scope, err := s.approvedScope(ctx, in, a)
 	if err != nil {
 		return err

@@ -39,9 +39,9 @@ const (
 var rules = map[string]rule{
 	"append_memory":             {trust.User, readers, noText},
 	"search_memory":             {trust.Foreign, nothing, rows},
-	"task":                      {trust.User, readers, noText},
+	"task":                      {trust.User, readers, rows},
 	"task list":                 {trust.Foreign, nothing, rows},
-	"goal":                      {trust.User, readers, noText},
+	"goal":                      {trust.User, readers, rows},
 	"goal list":                 {trust.Foreign, nothing, rows},
 	StaySilent:                  {trust.Foreign, nothing, noText},
 	SpawnSubSession:             {trust.User, worker, noText},

@@ -153,7 +153,7 @@ func withTranscript(template, transcript string) string {
 // that failed alone come last.
 func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
 	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers, m.text, m.tail, m.at,
-		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0)
+		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
 		FROM harvest AS h JOIN message AS m ON m.id = h.message
 		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
 		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
@@ -169,11 +169,11 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		var before history.Message
 		var at int64
 		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &t.text, &t.tail, &at,
-			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity); err != nil {
+			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity, &before.Label.Readers); err != nil {
 			return nil, fmt.Errorf("harvest: %w", err)
 		}
 		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), h.cfg.Level(t.sender)
-		if calls == "" && harvestable(before, trust.Foreign) {
+		if calls == "" && before.Label.Readers == t.scope && harvestable(before, trust.Foreign) {
 			t.asked = lastQuestion(before.Text)
 		}
 		// Nobody asked for this to be noted, so it stays where it was said, whatever

@@ -108,7 +108,7 @@ func labelOf(m history.Message) trust.Label {
 func (r *rig) answers(event, text string) {
 	r.t.Helper()
 	m := history.Message{Room: "!dm", Role: llm.Assistant, EventID: event, Text: text, At: r.clock}
-	m.Label.Integrity = trust.User
+	m.Label = trust.Label{Integrity: trust.User, Readers: trust.Readers("private:" + anna)}
 	past, err := r.history.Load(r.t.Context(), m.Room)
 	if err != nil {
 		r.t.Fatal(err)

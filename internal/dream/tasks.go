@@ -158,11 +158,12 @@ func (n *night) byReaders(id string, all []task.Task, names *namer) (rooms []*ta
 	return rooms
 }
 
-// readRoom finds out what was said in the room of r since its oldest task.
+// readRoom finds out what was said in the room of r, to those who read its tasks, since the
+// oldest of them.
 func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT sender, text, at FROM message WHERE room = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
-		ORDER BY id DESC LIMIT ?`, r.id, oldest.UnixMilli(), taskWitnesses)
+	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT sender, text, at FROM message WHERE room = ? AND readers = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
+		ORDER BY id DESC LIMIT ?`, r.id, r.scope, oldest.UnixMilli(), taskWitnesses)
 	if err != nil {
 		return err
 	}

@@ -62,8 +62,14 @@ func (c *choreWorld) add(content string, change func(*task.Task)) string {
 // say has somebody write text in the room, days after the tasks were made.
 func (c *choreWorld) say(days int, text string) {
 	c.t.Helper()
-	if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at) VALUES (?, 1, 'user', ?, ?, ?, ?)`,
-		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli()); err != nil {
+	c.sayTo(trust.Room(room), days, text)
+}
+
+// sayTo is say, where those read it who are readers.
+func (c *choreWorld) sayTo(readers trust.Readers, days int, text string) {
+	c.t.Helper()
+	if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, at, readers) VALUES (?, 1, 'user', ?, ?, ?, ?, ?)`,
+		room, fmt.Sprint("$", days, text), owner, text, day0.AddDate(0, 0, days).UnixMilli(), readers); err != nil {
 		c.t.Fatal(err)
 	}
 }
@@ -369,5 +375,19 @@ func TestTasksMeanwhile(t *testing.T) {
 	back, err := c.d.Undo(t.Context(), r.Run)
 	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0], "changed since") {
 		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// TestTasksAndWhatOthersRead: a request about tasks shows what was said to those who read the
+// tasks, and nothing from the time when the room was a person's direct chat.
+func TestTasksAndWhatOthersRead(t *testing.T) {
+	c := newChores(t)
+	c.add("water the plants", nil)
+	c.sayTo(trust.Readers("private:"+owner), 5, "my doctor says that it is serious")
+	c.say(6, "I have not watered them yet")
+	c.answer = "[]"
+	c.dream(Options{})
+	if len(c.asked) != 1 || !strings.Contains(c.asked[0], "not watered") || strings.Contains(c.asked[0], "doctor") {
+		t.Errorf("asked: %q", c.asked)
 	}
 }

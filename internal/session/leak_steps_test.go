@@ -19,12 +19,47 @@ import (
 
 func (h *leakHistory) talks() {
 	if r, who := h.speaker(); r != nil {
-		h.says(r, who, "by the way, "+h.fresh(r)+" and what do you know of the canary?", func(in *Inbound) {
-			if h.chance(4) {
+		text := "by the way, " + h.fresh(r) + " and what do you know of the canary?"
+		switch h.random.IntN(6) {
+		case 0:
+			text = "Yes. My word is " + h.fresh(r) + "."
+		case 1, 2:
+			text = h.ofAnna(h.fresh(r))
+		}
+		h.says(r, who, text, func(in *Inbound) {
+			switch h.random.IntN(5) {
+			case 0:
 				in.Files = []File{{Name: h.fresh(r) + ".txt", Note: "too large", Type: "text/plain"}}
+			case 1:
+				in.Files = []File{h.file(r)}
 			}
 		})
 	}
+}
+
+// floods makes a conversation too long for the window.
+func (h *leakHistory) floods() {
+	r, who := h.speaker()
+	if r == nil {
+		return
+	}
+	for range 4 {
+		h.says(r, who, "hear "+h.fresh(r)+strings.Repeat("\nI go on about the weather, which is fine today.", 400), nil)
+	}
+}
+
+// ofAnna says where Anna lives, which is another place each time.
+func (h *leakHistory) ofAnna(c string) string {
+	return one(h, []string{"Anna lives in ", "Anna has moved to ", "Anna resides in "}) + one(h, []string{"Oslo", "Rome"}) + one(h, []string{", says " + c + ".", ".", " now."})
+}
+
+// file is a file with a canary in it.
+func (h *leakHistory) file(r *leakRoom) File {
+	k, err := h.w.cfg.Media.Keep(strings.NewReader("The file says "+h.fresh(r)+".\n"), 1_000)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return File{Name: "a.txt", Type: k.Type, Size: k.Size, Path: k.Path}
 }
 
 // wants has the model do something for a person.
@@ -35,29 +70,36 @@ func (h *leakHistory) wants() {
 	}
 	c := h.fresh(r)
 	var calls []string
-	switch h.random.IntN(12) {
-	case 0, 1:
-		calls = []string{`append_memory {"entry":"The word is ` + c + `."}`}
+	switch h.random.IntN(13) {
+	case 0, 1, 8:
+		calls = []string{`append_memory {"entry":"` + h.ofAnna(c) + `"}`}
 	case 2:
-		calls = []string{`task {"action":"add","content":"see ` + c + `","ai_prompt":"do ` + c +
+		calls = []string{`task {"action":"add","content":"see ` + one(h, []string{c, c, "the doctor", "doctor"}) + `","ai_prompt":"do ` + c +
 			`","schedule_type":"daily","at":"09:00"}`}
 	case 3:
 		calls = []string{`goal {"action":"create","text":"reach ` + c + `"}`,
 			`goal {"action":"decision","text":"we take ` + c + `","reason":"so"}`}
 	case 4:
-		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s","documentation":"Say %s."}`,
-			h.random.IntN(4), c, c)}
+		calls = []string{fmt.Sprintf(`add_skill {"skill_name":"s%d","summary":"when %s%s","documentation":"Say %s."}`,
+			h.random.IntN(4), c, strings.Repeat(" or the weather is fine", h.random.IntN(2)*8), c)}
 	case 5, 6:
 		if calls = h.looks(); h.hold == nil {
 			calls = h.spawns(r, c)
 		}
 	case 7:
 		calls = []string{"[GOAL] find " + c + "\n[CHECKPOINT] look at " + c + " - DONE\n[DECISION] use " + c + "\nWell."}
+	case 9:
+		for _, path := range h.paths(2) {
+			calls = append(calls, fmt.Sprintf(`%s {"path":%q}`, one(h, []string{"read_file", "send_file"}), path))
+		}
 	default:
 		calls = h.looks()
 	}
 	h.calls = calls
 	h.says(r, who, "please, about "+c, nil)
+	if h.chance(2) {
+		h.votesIn(r, who)
+	}
 }
 
 // spawns has a sub-session work, which may be held.
@@ -81,17 +123,8 @@ func (h *leakHistory) looks() []string {
 		`search_memory {"query":"I keep","k":10}`,
 		`task {"action":"list","status":"all"}`, `goal {"action":"list"}`,
 		`spawn_sub_session {"action":"status"}`}
-	for _, folder := range []string{"skills", "memories"} {
-		var paths []string
-		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
-			if rel, e := filepath.Rel(h.w.dir, path); err == nil && e == nil {
-				paths = append(paths, filepath.ToSlash(rel))
-			}
-			return nil
-		})
-		for range min(2, len(paths)) {
-			all = append(all, fmt.Sprintf(`read_file {"path":%q}`, one(h, []string{"data/", ""})+one(h, paths)))
-		}
+	for _, path := range h.paths(4) {
+		all = append(all, fmt.Sprintf(`%s {"path":%q}`, one(h, []string{"read_file", "read_file", "send_file"}), path))
 	}
 	for _, q := range []struct{ table, call string }{{"sub_session", `spawn_sub_session {"action":"status","id":%q}`},
 
@@ -103,6 +136,21 @@ func (h *leakHistory) looks() []string {
 	}
 	h.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:2]
+}
+
+// paths are some files and folders of the bot.
+func (h *leakHistory) paths(most int) []string {
+	var all []string
+	for _, folder := range []string{"skills", "memories", "media", "dreams"} {
+		_ = filepath.WalkDir(filepath.Join(h.w.dir, folder), func(path string, d fs.DirEntry, err error) error {
+			if rel, e := filepath.Rel(h.w.dir, path); err == nil && e == nil {
+				all = append(all, one(h, []string{"data/", ""})+filepath.ToSlash(rel))
+			}
+			return nil
+		})
+	}
+	h.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:min(most, len(all))]
 }
 
 // row is the id of a row of a table; "" = it has none.
@@ -120,7 +168,7 @@ func (h *leakHistory) commands() {
 	text := one(h, []string{"!tasks", "!goal", "!goal history", "!jobs", "!memory", "!memory canary", "!skills",
 		"!summary", "!status", "!helpers", "!prompt", "!whoami",
 		"!remember", "!remember", "!goal new", "!goal done",
-		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!forget keep", "!stop", "!mode"})
+		"!compact", "!compact", "!new", "!new keep", "!new keep", "!retry", "!retry", "!undo", "!undo compact", "!memory keep", "!forget keep", "!stop", "!mode"})
 	if text == "!remember" || text == "!goal new" {
 		text += " I keep " + h.fresh(r)
 	}
@@ -183,9 +231,12 @@ func (h *leakHistory) changes() {
 // votes answers a question of the bot.
 func (h *leakHistory) votes() {
 	r, who := h.speaker()
-	if r == nil {
-		return
+	if r != nil {
+		h.votesIn(r, who)
 	}
+}
+
+func (h *leakHistory) votesIn(r *leakRoom, who string) {
 	for _, m := range slices.Backward(r.said) {
 		if !strings.HasPrefix(m.outgoing, askPrefix) {
 			continue

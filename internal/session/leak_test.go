@@ -18,8 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/dream"
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
 
@@ -56,7 +59,8 @@ func TestNothingLeaks(t *testing.T) {
 		}
 	})
 	t.Log(total)
-	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files"} {
+	for _, what := range []string{"requests", "sub-sessions", "said", "files", "canaries in requests", "canaries said", "canaries in files",
+		"files said", "nights", "harvest requests", "harvested", "task requests", "skill requests", "pairs", "merged", "night undone", "compacted when full"} {
 		if total[what] == 0 && n >= leakHistories {
 			t.Errorf("no %s: the test shows nothing", what)
 		}
@@ -125,6 +129,7 @@ type leakHistory struct {
 	seen    int                               // so many requests are checked
 	number  int
 	done    chan string // events
+	nightly *dream.Dreamer
 }
 
 func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
@@ -134,7 +139,7 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	if h.chance(2) {
 		backend = memory.FTS5
 	}
-	h.w = newWorldOf(t, t.TempDir(), backend, 32_000)
+	h.w = newWorldOf(t, t.TempDir(), backend, one(h, []int{16_000, 32_000}))
 	h.w.script.reply, h.w.script.hold = h.answer, h.holds
 	c := &h.w.cfg
 	c.Self, c.Allowed = "@reverie:example.org", func(user string) bool { return user != stranger }
@@ -156,7 +161,13 @@ func newLeakHistory(t *testing.T, seed uint64) *leakHistory {
 	}
 	c.Helpers.Parallel, c.Again, c.Settle, c.Quiet = 2, time.Millisecond, time.Microsecond, time.Millisecond
 	c.Events = map[EventKind]Source{ScheduledTask: leakJobs{h}}
+	c.Media = media.Open(h.w.dir, 0)
+	var err error
+	if c.Tools, err = tool.New(tool.Config{Memory: c.Memory, Tasks: c.Tasks, Skills: c.Skills, Dir: h.w.dir, Location: time.UTC, Media: c.Media}); err != nil {
+		t.Fatal(err)
+	}
 	h.w.restart(t)
+	h.openNightly()
 	people := []string{owner, friend, bob}
 	h.rooms = []*leakRoom{{id: "!r1", direct: owner, members: []string{owner}}, {id: "!r2", direct: friend, members: []string{friend}},
 		{id: "!r3", members: []string{owner, friend}, exposed: true}, {id: "!r4", direct: people[h.random.IntN(3)]}}
@@ -191,6 +202,14 @@ func (l leakTransport) Say(ctx context.Context, in string, m Outgoing) error {
 	text := m.Text
 	for _, o := range m.Options {
 		text += " " + o.Text
+	}
+	if m.File != nil {
+		b, err := os.ReadFile(filepath.Join(l.h.w.dir, filepath.FromSlash(m.File.Path)))
+		if err != nil {
+			l.h.found = append(l.h.found, err.Error())
+		}
+		l.h.counts["files said"]++
+		text += " " + m.File.Name + " " + string(b)
 	}
 	l.h.counts["said"]++
 	l.h.check("said", "said in "+in+" as "+m.ID, text, r.readers())
@@ -241,6 +260,9 @@ func (h *leakHistory) answer(body string) (string, bool) {
 	slices.Sort(knows)
 	knows = slices.Compact(knows)
 	text := "I know of " + strings.Join(knows, " and ") + "."
+	if len(knows)%3 == 1 {
+		text += " Is it " + knows[0] + "?"
+	}
 	if h.ofJob(body) != "" || isSummary(body) || len(h.calls) == 0 {
 		return text, true
 	}
@@ -288,7 +310,7 @@ func (h *leakHistory) fresh(r *leakRoom) string {
 
 // play lets things happen.
 func (h *leakHistory) play() {
-	for range 10 + h.random.IntN(16) {
+	for range 12 + h.random.IntN(24) {
 		h.step()
 		h.checkRequests()
 		if len(h.found) > 0 {
@@ -298,6 +320,7 @@ func (h *leakHistory) play() {
 	h.release()
 	h.checkRequests()
 	h.checkFiles()
+	h.countCompactions()
 	if len(h.found) > 0 {
 		h.t.Errorf("%s\nafter\n%s", strings.Join(h.found, "\n"), strings.Join(h.log, "\n"))
 	}
@@ -357,8 +380,8 @@ func (h *leakHistory) step() {
 		weight int
 		do     func()
 	}{
-		{8, h.talks}, {9, h.wants}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
-		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.fallsDue}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests},
+		{8, h.talks}, {14, h.wants}, {1, h.floods}, {12, h.commands}, {3, h.enters}, {2, h.leaves}, {4, h.changes}, {3, h.replies},
+		{1, h.upgrades}, {3, h.votes}, {1, h.restarts}, {3, h.fallsDue}, {2, h.shares}, {2, h.hears}, {2, h.release}, {1, h.rests}, {3, h.nights},
 	}
 	n := 0
 	for _, s := range steps {

@@ -234,3 +234,17 @@ func TestQuestionIsNotShownToOthers(t *testing.T) {
 		t.Errorf("the room reads %q; %+v", again, w.approvalOf(t, a.event))
 	}
 }
+
+// TestVoteIsAnsweredInItsThread: what is said about a vote stands where its question stands.
+func TestVoteIsAnsweredInItsThread(t *testing.T) {
+	w := newWorld(t, t.TempDir(), `{"entry":"herons"}`, "I would note that.")
+	w.inGroup()
+	w.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: owner, Text: "note it", At: time.Now(), Thread: "$root", Branch: "$root", Quotes: []Quote{foreignQuote}})
+	a, _ := w.polled(t, "$1")
+	w.deliver(t, Inbound{ID: "$v", Room: "!group", Sender: friend, Text: optionOnce, At: time.Now(), Change: Voted, Target: askPrefix + a.code})
+	w.room.mu.Lock()
+	defer w.room.mu.Unlock()
+	if said := w.room.final["vote:$v"]; said.Text == "" || said.Thread != "$root" {
+		t.Errorf("%+v", said)
+	}
+}

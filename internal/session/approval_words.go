@@ -130,5 +130,13 @@ func (s *Session) vote(ctx context.Context, in Inbound) error {
 	if err != nil || text == "" {
 		return err
 	}
-	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "vote:" + in.ID, Thread: s.thread, Text: text, Notice: true})
+	all, err := s.approvals(ctx, s.cfg.DB, `WHERE code = ?`, code)
+	if err != nil {
+		return err
+	}
+	thread := s.thread // a vote does not say in which thread its poll stands
+	if len(all) == 1 {
+		thread = all[0].talk.Thread()
+	}
+	return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "vote:" + in.ID, Thread: thread, Text: text, Notice: true})
 }

@@ -12,7 +12,7 @@ import (
 type rule struct {
 	needs  trust.Integrity // of all that the model has read; below it a person is asked first
 	writes target          // who reads what the call stores or sends
-	reads  source          // whose words its result holds
+	reads  source          // whose words its result holds, see Scope.Shows
 }
 
 // target says who reads what a call writes.
@@ -48,7 +48,7 @@ var rules = map[string]rule{
 	SpawnSubSession + " status": {trust.Foreign, nothing, rows},
 	"add_skill":                 {trust.User, readers, noText},
 	"read_file":                 {trust.Foreign, nothing, rows},
-	SendFile:                    {trust.User, room, rows},
+	SendFile:                    {trust.User, room, noText},
 	"merge_memories":            {trust.User, readers, rows},
 	ScratchName:                 {trust.Foreign, worker, rows}, // only sub-sessions of one piece of work read it
 	"tidy_skills":               {trust.User, shared, rows},

@@ -1,11 +1,13 @@
 package tool
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"reverie/internal/llm"
+	"reverie/internal/skill"
 	"reverie/internal/trust"
 )
 
@@ -114,6 +116,45 @@ func TestBadCallsAreNotAskedAbout(t *testing.T) {
 	for _, call := range []llm.ToolCall{{Name: "append_memory", Arguments: `{}`}, {Name: "task", Arguments: `{"action": "dance"}`}, {Name: "no_such_tool"}} {
 		if act, ask := w.Set.Asks(scope, call); ask {
 			t.Errorf("asked about %+v", act)
+		}
+	}
+}
+
+// TestWhatToolsRead: a tool whose rule says that it reads rows lowers its result to what they
+// are trusted, and one whose rule says that it does not never does.
+func TestWhatToolsRead(t *testing.T) {
+	w := newWorkshop(t)
+	from := direct()
+	from.Label.Integrity, from.Granted = trust.Foreign, map[string]bool{}
+	store := func(name, arguments string) string {
+		t.Helper()
+		call := llm.ToolCall{ID: "1", Name: name, Arguments: arguments}
+		from.Granted[from.act(call).Covers] = true
+		got := w.Run(t.Context(), from, call)
+		if got.Failed {
+			t.Fatalf("%s: %s", name, got.Content)
+		}
+		if r := ruleOf(call); r.reads == noText && got.Integrity != trust.Owner {
+			t.Errorf("%s %s reads nothing, and its result is %v", name, arguments, got.Integrity)
+		}
+		return got.Content
+	}
+	store("append_memory", `{"entry": "Jana likes herons."}`)
+	store("add_skill", `{"skill_name": "herons", "summary": "When herons come", "documentation": "Look up."}`)
+	store("goal", `{"action": "create", "text": "see herons"}`)
+	id := regexp.MustCompile(`task_\w+`).FindString(store("task", `{"action": "add", "content": "feed herons"}`))
+	to := direct()
+	for _, call := range [][2]string{
+		{"search_memory", `{"query": "herons"}`}, {"task", `{"action": "list"}`}, {"task", `{"action": "pause", "task_id": "` + id + `"}`},
+		{"goal", `{"action": "list"}`}, {"goal", `{"action": "pause"}`}, {"merge_memories", `{}`}, {"tidy_skills", `{}`},
+		{"read_file", `{"path": "data/skills/` + skill.Folder(to.Place().Readers()) + `/herons.md"}`},
+	} {
+		got := w.call(t, doing(to, call[0]), call[0], call[1])
+		if got.Failed || !strings.Contains(got.Content, "erons") {
+			t.Fatalf("%s %s: %s", call[0], call[1], got.Content)
+		}
+		if r := ruleOf(llm.ToolCall{Name: call[0], Arguments: call[1]}); r.reads != rows || got.Integrity != trust.Guest {
+			t.Errorf("%s %s reads %s, and its result is %v", call[0], call[1], r.reads, got.Integrity)
 		}
 	}
 }

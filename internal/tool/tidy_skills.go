@@ -93,6 +93,7 @@ func (s *Set) listSkills(scope Scope) (string, error) {
 	}
 	var lines []string
 	for _, sk := range skills {
+		scope.Shows(sk.Label.Integrity)
 		line := sk.Name + ": " + sk.Summary
 		if len(sk.Triggers()) > 0 {
 			line += " (has triggers, so it cannot become a part of another)"

@@ -205,7 +205,7 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) e
 }
 
 type memoryForgetCommand struct {
-	What []string `arg:"" help:"An id, or words; words must mean one memory, or --all of them."`
+	What []string `arg:"" help:"An id or the whole text; other words show which memories hold them."`
 	scopeFlag
 	All  bool `help:"Forget all that hold the words."`
 	JSON bool `help:"Print JSON."`
@@ -221,15 +221,15 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath
 		return err
 	}
 	defer b.close()
-	found, err := b.memory.Find(ctx, f.access(), strings.Join(f.What, " "))
+	found, exact, err := b.memory.Find(ctx, f.access(), strings.Join(f.What, " "))
 	if err != nil {
 		return err
 	}
-	if len(found) > 1 && !f.All {
+	if !exact && !f.All {
 		for _, e := range found {
 			fmt.Fprintf(c.err, "%s  %s  %s\n", e.ID, e.Scope, e.Text)
 		}
-		return usageError{fmt.Errorf("%d memories hold these words; name one by its id, or add --all", len(found))}
+		return usageError{fmt.Errorf("memories with these words: %d; nothing is forgotten yet: name one by its id, or add --all", len(found))}
 	}
 	ids := make([]string, len(found))
 	for i, e := range found {

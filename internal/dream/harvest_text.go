@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"reverie/internal/memory"
 )
 
 // cited stands in the place of what in a message is not its sender's words.
@@ -74,7 +76,7 @@ func findQuote(own, quote string) (near, why string) {
 		return "", refusedQuote
 	}
 	plain := plainText(own)
-	if !wholeWords(plain, want) {
+	if !memory.WholeWords(plain, want) {
 		return "", refusedQuote
 	}
 	if citedOnly(own, want) {
@@ -94,24 +96,6 @@ func findQuote(own, quote string) (near, why string) {
 	return plain[from:to], ""
 }
 
-// wholeWords reports whether want stands in plain and neither begins nor ends within a word.
-func wholeWords(plain, want string) bool {
-	for at := 0; ; {
-		i := strings.Index(plain[at:], want)
-		if i < 0 {
-			return false
-		}
-		i += at
-		before, _ := utf8.DecodeLastRuneInString(plain[:i])
-		after, _ := utf8.DecodeRuneInString(plain[i+len(want):])
-		first, _ := utf8.DecodeRuneInString(want)
-		if wide(string(first)) || (i == 0 || !isWordRune(before)) && (i+len(want) == len(plain) || !isWordRune(after)) {
-			return true
-		}
-		at = i + max(1, utf8.RuneLen(first))
-	}
-}
-
 // spokenRE is what stands between quotation marks and is long enough for a sentence.
 var spokenRE = regexp.MustCompile(`"[^"\n]{3,}"|“[^“”\n]{3,}”|„[^“”„\n]{3,}[“”]|«[^«»\n]{3,}»|»[^«»\n]{3,}«|「[^」]{2,}」`)
 
@@ -121,7 +105,7 @@ func citedOnly(own, want string) bool {
 	for _, s := range spokenRE.FindAllString(own, -1) {
 		inside = inside || strings.Contains(plainText(s), want)
 	}
-	return inside && !wholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
+	return inside && !memory.WholeWords(plainText(spokenRE.ReplaceAllString(own, " "+cited+" ")), want)
 }
 
 // lastQuestion is the question at the end of what the assistant said before, "" if it

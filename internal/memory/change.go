@@ -367,12 +367,12 @@ func chain(ctx context.Context, db queryer, id string) ([]string, error) {
 	return ids, nil
 }
 
-// Find lists the active entries that what means: the one with that id, or all
-// that hold these words. None is ErrNotFound.
-func (s *Store) Find(ctx context.Context, a Access, what string) ([]Entry, error) {
+// Find lists the active entries that what means: the one with that id or that whole text,
+// which is exact, or all that hold its words, each as a whole word. None is ErrNotFound.
+func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry, exact bool, err error) {
 	what = strings.TrimSpace(what)
 	if what == "" {
-		return nil, ErrNotFound
+		return nil, false, ErrNotFound
 	}
 	if strings.HasPrefix(what, "mem_") && !strings.ContainsAny(what, " \n") {
 		e, err := s.Get(ctx, a, what)
@@ -380,13 +380,45 @@ func (s *Store) Find(ctx context.Context, a Access, what string) ([]Entry, error
 			err = ErrNotFound
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		return []Entry{e}, nil
+		return []Entry{e}, true, nil
 	}
-	all, err := s.List(ctx, a, Filter{Words: what})
-	if err == nil && len(all) == 0 {
+	words := strings.Fields(fold(plainWords(what)))
+	all, err := s.List(ctx, a, Filter{})
+	if err != nil || len(words) == 0 {
+		return nil, false, cmp.Or(err, ErrNotFound)
+	}
+	for _, e := range all {
+		if SameWords(e.Text, what) {
+			return []Entry{e}, true, nil
+		}
+		if text := fold(e.Text); !slices.ContainsFunc(words, func(w string) bool { return !WholeWords(text, w) }) {
+			found = append(found, e)
+		}
+	}
+	if len(found) == 0 {
 		err = ErrNotFound
 	}
-	return all, err
+	return found, false, err
+}
+
+// WholeWords reports whether want stands in text and neither begins nor ends within a word,
+// as far as its script has spaces between words. Both are folded already.
+func WholeWords(text, want string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], want)
+		if i < 0 {
+			return false
+		}
+		i += at
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[i+len(want):])
+		first, size := utf8.DecodeRuneInString(want)
+		last, _ := utf8.DecodeLastRuneInString(want)
+		if !(isWordRune(first) && isWordRune(before)) && !(isWordRune(last) && isWordRune(after)) {
+			return true
+		}
+		at = i + max(1, size)
+	}
 }

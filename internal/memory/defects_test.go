@@ -69,7 +69,7 @@ func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
 		if _, err := newImporter(s).Import(ctx, "x", strings.NewReader(`{"text":"the heron is grey"}`)); err != nil {
 			t.Fatal(err)
 		}
-		e := must[[]Entry](t)(s.Find(ctx, as(owner), "heron"))[0]
+		e := must[[]Entry](t)(s.List(ctx, as(owner), Filter{Words: "heron"}))[0]
 		if err := s.Retire(ctx, as(owner), e.ID); err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func TestRebuildBesideWriters(t *testing.T) {
 	if err := s.index.Rebuild(t.Context(), func(int, int) {
 		told++
 		one := func(words string) string {
-			found, err := s.Find(t.Context(), everything, words)
+			found, _, err := s.Find(t.Context(), everything, words)
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%q: %+v, %v", words, found, err)
 			}
@@ -111,7 +111,7 @@ func TestRebuildThatIsCutOff(t *testing.T) {
 				case "again":
 					err = s.index.Rebuild(t.Context(), nil)
 				case "forget":
-					all, failed := s.Find(t.Context(), everything, "number 4")
+					all, _, failed := s.Find(t.Context(), everything, "number 4")
 					if failed != nil {
 						t.Fatal(failed)
 					}

@@ -36,7 +36,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 			}
 			one := func(words string) string {
 				t.Helper()
-				found, err := s.Find(t.Context(), everything, words)
+				found, _, err := s.Find(t.Context(), everything, words)
 				if err != nil || len(found) != 1 {
 					t.Fatalf("%q: %+v, %v", words, found, err)
 				}

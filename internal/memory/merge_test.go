@@ -246,7 +246,7 @@ func TestOwnWordsOutliveMerges(t *testing.T) {
 	}
 	put(t, s, mine, "the shed is green and tall\n"+onDisk(t, s, mine))
 	texts(t, s, mine)
-	byHand := must[[]Entry](t)(s.Find(ctx, as(guest), "shed"))[0]
+	byHand := must[[]Entry](t)(s.List(ctx, as(guest), Filter{Words: "shed"}))[0]
 	if _, err := s.Merge(ctx, as(guest), []string{byHand.ID}, "the shed is tall", guest); err == nil || !strings.Contains(err.Error(), `"green"`) {
 		t.Errorf("green is gone: %v", err)
 	}

@@ -22,24 +22,24 @@ func TestForgottenIsNotFound(t *testing.T) {
 	for name, forget := range map[string]func(t *testing.T, w *world){
 		"said to remember": func(t *testing.T, w *world) {
 			w.say(t, "$1", "!remember my PIN is 4711 Canary")
-			w.say(t, "$2", "!forget PIN")
+			w.say(t, "$2", "!forget my PIN is 4711 Canary")
 		},
 		"noted by the model": func(t *testing.T, w *world) {
 			w.script.answers = append(w.script.answers, `{"entry":"My PIN is 4711 Canary"}`, "I noted that your PIN is 4711 Canary.")
 			w.say(t, "$1", "My PIN is 4711 Canary")
-			w.say(t, "$2", "!forget PIN")
+			w.say(t, "$2", "!forget my PIN is 4711 Canary")
 		},
 		"said in other words": func(t *testing.T, w *world) {
 			w.script.answers = append(w.script.answers, "4711 Canary, I see.", "fine")
 			w.say(t, "$0", "By the way, the PIN of mine is still 4711 Canary!")
 			w.say(t, "$1", "!remember my PIN is 4711 Canary")
-			w.say(t, "$2", "!forget PIN")
+			w.say(t, "$2", "!forget my PIN is 4711 Canary")
 		},
 		"forgotten at the machine": func(t *testing.T, w *world) {
 			w.script.answers = append(w.script.answers, `{"entry":"My PIN is 4711 Canary"}`, "I noted that your PIN is 4711 Canary.")
 			w.say(t, "$1", "My PIN is 4711 Canary")
 			a := w.sessionOf("!dm").access(Inbound{Room: "!dm", Sender: owner, Private: true})
-			found, err := w.cfg.Memory.Find(t.Context(), a, "PIN")
+			found, _, err := w.cfg.Memory.Find(t.Context(), a, "PIN")
 			if err != nil || len(found) != 1 {
 				t.Fatal(found, err)
 			}

@@ -28,7 +28,7 @@ func TestLargeMemoryFile(t *testing.T) {
 			t.Errorf("!remember: %q, want %q", got, want)
 		}
 	}
-	got := w.say(t, "$3", "!forget Zaphod").Text
+	got := w.say(t, "$3", "!forget my heron is called Zaphod").Text
 	for _, want := range []string{"Forgotten for good", "MEMORIES.txt", "20 MiB", "16 MiB"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("!forget: %q, want %q", got, want)

@@ -123,20 +123,21 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", oneLine(e.Text, listedRunes), "id", e.ID), nil
 }
 
-// forgetThis is !forget. It does not repeat what it forgot: the reply is kept.
+// forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,
+// with the ids to say it with. What is forgotten is not repeated: the reply is kept.
 func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (string, error) {
 	if args == "" {
 		return s.text(ctx, "memory.forget_say"), nil
 	}
 	a := s.access(in)
-	found, err := s.cfg.Memory.Find(ctx, a, args)
+	found, exact, err := s.cfg.Memory.Find(ctx, a, args)
 	if text, ok := s.refused(ctx, err); ok {
 		return text, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	if len(found) > 1 {
+	if !exact {
 		var b strings.Builder
 		b.WriteString(s.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
 		for _, e := range found[max(0, len(found)-mostListed):] {

@@ -44,6 +44,7 @@ func TestMemoryCommands(t *testing.T) {
 	say("!forget coffee", "nothing like that")
 	say("!forget mem_unknown", "nothing like that")
 	say("!forget tea", "2 memories hold these words", tea, "green", "hot")
+	say("!forget te", "nothing like that")
 	say("!memory", "(2)")
 	say("!undo", "no longer known: my tea is hot")
 	say("!memory share "+tea, "Everybody who may talk to me", "green")
@@ -54,12 +55,17 @@ func TestMemoryCommands(t *testing.T) {
 	say("!undo", "as it was before: My tea is green.")
 	say("!undo", "as it was before: My tea is green.")
 	say("!memory", "**MEMORIES.txt** (1)", "shared.txt** (0)")
-	if got := say("!forget green", "Forgotten for good", "!remember"); strings.Contains(got, "green") {
+	say("!forget gree", "nothing like that")
+	say("!forget green", "`!forget` with its id forgets it for good", "- My tea is green. `"+tea+"`")
+	if got := say("!forget "+tea, "Forgotten for good", "!remember"); strings.Contains(got, "green") {
 		t.Errorf("the reply repeats it: %q", got)
 	}
 	say("!memory", "**MEMORIES.txt** (0)")
 	say("!undo", "gone for good")
 	say("!remember my tea is green", "Remembered")
+	say("!remember I am allergic to peanuts", "Remembered")
+	say("!forget all", "nothing like that")
+	say("!forget i am allergic to peanuts!", "Forgotten for good")
 
 	// What the assistant notes says where it comes from, and is undone by whom it was noted for.
 	w.script.answers = append(w.script.answers, `{"entry":"likes herons"}`, "Noted.")
@@ -84,7 +90,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 	const ann, bob = "@ann:x", "@bob:x"
 	id := entryID.FindString(as(ann, "!remember the wifi is Lovelace"))
 	as(ann, "!memory share "+id)
-	for _, text := range []string{"!forget wifi", "!forget " + id, "!memory private " + id, "!memory share " + id} {
+	for _, text := range []string{"!forget the wifi is Lovelace", "!forget " + id, "!memory private " + id, "!memory share " + id} {
 		if got := as(bob, text); !strings.Contains(got, "Only the person it belongs to") {
 			t.Errorf("%s: %s", text, got)
 		}

@@ -232,7 +232,7 @@ func TestAppendMemory(t *testing.T) {
 func TestForgottenIsNotNoted(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "Jana is my sister."}`)
-	found, err := w.cfg.Memory.Find(t.Context(), memory.Access{All: true}, "Jana")
+	found, _, err := w.cfg.Memory.Find(t.Context(), memory.Access{All: true}, "Jana")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"reverie/internal/task"
 )
 
-// command is one word people can say with a "!" before it. It answers with
+// command is one word people can say with a "!" or a "/" before it. It answers with
 // Markdown; commands never call the model, but for !retry.
 type command struct {
 	name, help string
@@ -23,7 +23,7 @@ type command struct {
 // commands lists what the bot understands, in the order !help shows it.
 func commands() []command {
 	return []command{
-		{"help", "this list", (*Session).help},
+		{"help", "this list; with the name of a command, that one", (*Session).help},
 		{"new", "start a new conversation; what I was told to remember stays; `keep`: with a summary of this one", (*Session).startNew},
 		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
 		{"stop", "stop the answer I am working on, and what works in the background for this room", (*Session).stop},
@@ -53,7 +53,7 @@ func commands() []command {
 }
 
 // wordless are the commands that take no words after them.
-var wordless = []string{"help", "retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami"}
+var wordless = []string{"retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami"}
 
 // CommandInfo is a command as others are told of it.
 type CommandInfo struct {
@@ -71,16 +71,31 @@ func (m *Messages) Commands(ctx context.Context, room string) []CommandInfo {
 	return list
 }
 
-var commandForm = regexp.MustCompile(`(?s)^!([A-Za-z]+)(?:\s+(.*))?$`)
+var commandForm = regexp.MustCompile(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
 
-// parseCommand recognises "!name arguments". A "!" followed by anything but a
-// letter is ordinary text.
+// parseCommand recognises "!name arguments", and with a "/" the names of commands. Matrix
+// clients keep most of what begins with "/" for themselves, so "!" is what people are told.
+// A sign followed by anything but a letter is ordinary text.
 func parseCommand(text string) (name, args string, ok bool) {
 	m := commandForm.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
 		return "", "", false
 	}
-	return strings.ToLower(m[1]), strings.TrimSpace(m[2]), true
+	name = strings.ToLower(m[2])
+	if _, known := commandNamed(name); m[1] == "/" && !known {
+		return "", "", false
+	}
+	return name, strings.TrimSpace(m[3]), true
+}
+
+// commandNamed is the command name.
+func commandNamed(name string) (command, bool) {
+	all := commands()
+	i := slices.IndexFunc(all, func(c command) bool { return c.name == name })
+	if i < 0 {
+		return command{}, false
+	}
+	return all[i], true
 }
 
 // alone reports whether in is answered by itself: a command, or a system event.
@@ -90,39 +105,52 @@ func (in Inbound) alone() bool {
 }
 
 func (s *Session) command(ctx context.Context, in Inbound, name, args string) error {
-	if name == "retry" {
+	c, known := commandNamed(name)
+	switch {
+	case !known:
+		return s.notice(ctx, in, s.unknownCommand(ctx, name))
+	case args != "" && name != "stop" && slices.Contains(wordless, name): // whoever stops is in a hurry
+		return s.notice(ctx, in, s.text(ctx, "command.no_words", "name", asWord("!"+name)))
+	case name == "retry":
 		return s.retry(ctx, in)
 	}
-	for _, c := range commands() {
-		if c.name != name {
-			continue
-		}
-		text, err := c.run(s, ctx, in, args)
-		if err != nil {
-			return err
-		}
-		return s.notice(ctx, in, text)
+	text, err := c.run(s, ctx, in, args)
+	if err != nil {
+		return err
 	}
+	return s.notice(ctx, in, text)
+}
+
+func (s *Session) unknownCommand(ctx context.Context, name string) string {
 	var names []string
 	for _, c := range commands() {
 		names = append(names, c.name)
 	}
-	return s.notice(ctx, in, sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)),
-		s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list")))
+	return sentences(s.text(ctx, "command.unknown", "name", asWord("!"+name)), s.nearestLine(ctx, name, names, "!"), s.text(ctx, "command.list"))
 }
 
-func (s *Session) help(ctx context.Context, _ Inbound, _ string) (string, error) {
+// help is !help: all commands, or the one that args names.
+func (s *Session) help(ctx context.Context, _ Inbound, args string) (string, error) {
+	if name := strings.ToLower(strings.TrimLeft(args, "!/")); name != "" {
+		if _, known := commandNamed(name); !known {
+			return s.unknownCommand(ctx, name), nil
+		}
+		return fmt.Sprintf("`!%s`: %s", name, s.text(ctx, "help."+name)), nil
+	}
 	var b strings.Builder
 	b.WriteString(s.text(ctx, "help") + "\n\n")
 	for _, c := range commands() {
 		fmt.Fprintf(&b, "- `!%s`: %s\n", c.name, s.text(ctx, "help."+c.name))
 	}
-	return b.String(), nil
+	return strings.TrimSpace(b.String()), nil
 }
 
 func (s *Session) startNew(ctx context.Context, in Inbound, args string) (string, error) {
-	if strings.EqualFold(args, "keep") {
+	switch {
+	case strings.EqualFold(args, "keep"):
 		return s.rollOver(ctx, in)
+	case args != "":
+		return s.text(ctx, "new.which"), nil
 	}
 	s.recallable(ctx)
 	s.leaving()

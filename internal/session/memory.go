@@ -22,10 +22,9 @@ const (
 
 // memories is !memory: what is remembered here, or a change of who may see it.
 func (s *Session) memories(ctx context.Context, in Inbound, args string) (string, error) {
-	verb, id, _ := strings.Cut(args, " ")
-	id = strings.TrimSpace(id)
-	if strings.HasPrefix(id, "mem_") && (verb == "share" || verb == "private") {
-		return s.shareMemory(ctx, in, verb, id)
+	words := strings.Fields(args)
+	if len(words) > 0 && len(words) < 3 && (words[0] == "share" || words[0] == "private") {
+		return s.shareMemory(ctx, in, words[0], strings.Join(words[1:], ""))
 	}
 	if answer := keepForm.FindStringSubmatch(args); answer != nil {
 		return s.choose(ctx, in, answer)
@@ -35,12 +34,21 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		s.log.Warn("memory files", "err", err)
 	}
 	var b strings.Builder
+	found, all := 0, 0
 	for _, scope := range s.scopes(in) {
 		one := s.access(in)
 		one.Scopes = []memory.Scope{scope}
 		entries, err := s.cfg.Memory.List(ctx, one, memory.Filter{Words: args})
 		if err != nil {
 			return "", err
+		}
+		known, err := s.cfg.Memory.List(ctx, one, memory.Filter{})
+		if err != nil {
+			return "", err
+		}
+		found, all = found+len(entries), all+len(known)
+		if args != "" && len(entries) == 0 {
+			continue
 		}
 		fmt.Fprintf(&b, "**%s** (%d)\n\n", s.cfg.Memory.File(scope), len(entries))
 		for _, e := range entries[max(0, len(entries)-mostListed):] {
@@ -51,12 +59,21 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		}
 		b.WriteString("\n")
 	}
+	switch {
+	case all == 0:
+		b.WriteString(s.text(ctx, "memory.empty"))
+	case found == 0:
+		b.WriteString(s.text(ctx, "memory.no_words", "count", fmt.Sprint(all)))
+	}
 	return strings.TrimSpace(b.String()), nil
 }
 
 func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) (string, error) {
-	if !in.Private {
+	switch {
+	case !in.Private:
 		return s.text(ctx, "memory.share_where"), nil
+	case id == "":
+		return s.text(ctx, "memory.share_say", "name", verb), nil
 	}
 	change, done := s.cfg.Memory.Share, "memory.shared"
 	if verb == "private" {

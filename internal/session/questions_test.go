@@ -63,7 +63,7 @@ func TestKeepCommand(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	say("!dream status", "slept well", "Question 1")
-	say("!memory keep calm", "**MEMORIES.txt** (0)") // words to be looked for
+	say("!memory keep calm", "Nothing here holds these words") // words to be looked for
 	say("!memory keep 2a", "no such question here")
 	say("!memory keep 4 both", "no such question here")
 	say("!memory keep 123456789012345678b", "no such question here")

@@ -1,0 +1,40 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestCommandsSayWhatTheyDoNotKnow: what follows a command and means nothing to it is said,
+// and the command does nothing then. A "/" is as good as a "!".
+func TestCommandsSayWhatTheyDoNotKnow(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "the path is fine")
+	n := 0
+	say := func(text string, parts ...string) {
+		t.Helper()
+		n++
+		got := w.say(t, fmt.Sprintf("$%d", n), text).Text
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				t.Errorf("%s: %q, want %q", text, got, part)
+			}
+		}
+	}
+	say("hi", "hello")
+	say("!new foo", "I started nothing", "`!new keep`")
+	say("!status foo", "`!status` takes no words after it, so I did nothing")
+	say("!retry foo", "so I did nothing")
+	say("!help memory", "`!memory`: what I remember here")
+	say("!help !hlep", "I do not know `!hlep`", "Did you mean `!help`")
+	say("!stop now", "There is nothing to stop")
+	say("!memory", "MEMORIES.txt** (0)", "I remember nothing here yet")
+	say("!memory share", "`!memory share` and the id")
+	say("!remember my tea is green", "Remembered")
+	say("!memory share wrong", "I remember nothing like that here")
+	say("!memory private wrong", "I remember nothing like that here")
+	say("!memory coffee", "Nothing here holds these words; 1 fact in all.")
+	say("/memory tea", "my tea is green")
+	say("/hlep", "the path is fine") // no command, so the model answers
+	say("/new", "A new conversation starts here")
+}

@@ -136,17 +136,8 @@ func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller i
 			break
 		}
 	}
-	b.prompt = withTranscript(template, strings.TrimRight(transcript.String(), "\n"))
+	b.prompt = putInto(template, "{transcript}", strings.TrimRight(transcript.String(), "\n"))
 	return b, nil
-}
-
-// withTranscript puts the messages into the template: in the place of {transcript}, or at its
-// end. Any other brace is text.
-func withTranscript(template, transcript string) string {
-	if before, after, ok := strings.Cut(template, "{transcript}"); ok {
-		return before + transcript + after
-	}
-	return strings.TrimRight(template, "\n") + "\n\n" + transcript + "\n"
 }
 
 // unread reads the messages of a conversation that are to be read, the oldest first, but those

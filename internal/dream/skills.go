@@ -260,7 +260,8 @@ func (n *night) condenseSome(ctx context.Context, long []skill.Skill) (more bool
 	for _, s := range long {
 		fmt.Fprintf(&content, "%s: <data %s>%s</data %s>\n", s.Name, nonce, s.Summary, nonce)
 	}
-	prompt := strings.NewReplacer("{content}", strings.TrimRight(content.String(), "\n"), "{nonce}", nonce, "{count}", strconv.Itoa(longSummary)).Replace(n.d.template(skillFile))
+	template := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(longSummary)).Replace(n.d.template(skillFile))
+	prompt := putInto(template, "{content}", strings.TrimRight(content.String(), "\n"))
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the skills wait for the next dream", why)
 		return false, ctx.Err()

@@ -233,7 +233,8 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if known > 0 {
 		return false, nil
 	}
-	prompt := strings.NewReplacer("{content}", content, "{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
+	template := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(shown))).Replace(n.d.template(taskFile))
+	prompt := putInto(template, "{content}", content)
 	if why := n.spent(ctx, prompt); why != "" {
 		n.note("%s; the tasks wait for the next dream", why)
 		n.silent = true

@@ -94,3 +94,12 @@ func (d *Dreamer) template(file string) string {
 
 // comment is what an owner writes into a template for other owners.
 var comment = regexp.MustCompile(`(?s)<!--.*?-->\n?`)
+
+// putInto puts text where the placeholder stands in a template, or at its end. Any other brace
+// of text is text.
+func putInto(template, placeholder, text string) string {
+	if before, after, ok := strings.Cut(template, placeholder); ok {
+		return before + text + after
+	}
+	return strings.TrimRight(template, "\n") + "\n\n" + text + "\n"
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 	_ "time/tzdata" // a container image without zone files still knows every time zone
 
@@ -40,7 +41,8 @@ type Config struct {
 
 	zone     *time.Location
 	warnings []string
-	backend  bool // the file names memory.backend
+	unset    []string // secrets whose environment variable is not set
+	backend  bool     // the file names memory.backend
 }
 
 // MatrixConfig is the bot's account and who may talk to it. After loading,
@@ -250,6 +252,7 @@ func parseConfig(name string, data []byte, dir string, env func(string) (string,
 	r := &reader{env: env, lines: map[string]int{}, models: models}
 	c = defaultConfig()
 	r.read(data, c)
+	c.unset = r.unset
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
 		c.complete(r, dir) // of a file that is no configuration at all, nothing is missing
 	}
@@ -272,6 +275,14 @@ func (c *Config) Warnings() []string {
 		w = append(w, "web.listen: the status page is not in this release yet; nothing listens there")
 	}
 	return w
+}
+
+// explain adds to err the secrets that it may be about because their variable is not set.
+func (c *Config) explain(err error) error {
+	if len(c.unset) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, strings.Join(c.unset, "; "))
 }
 
 // location is the zone that all times are shown and read in.

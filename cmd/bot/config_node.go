@@ -62,8 +62,9 @@ type reader struct {
 	env     func(string) (string, bool)
 	lines   map[string]int // key path → line, for faults found after reading
 	faults  []fault
-	literal bool // a secret stands in the file itself
-	models  bool // there must be one
+	literal bool     // a secret stands in the file itself
+	unset   []string // secrets whose variable is not set
+	models  bool     // there must be one
 }
 
 // fault notes one thing wrong at key. A key that already has a fault, or lies
@@ -346,7 +347,7 @@ func (r *reader) text(key string, n *yaml.Node, hidden bool) (string, bool) {
 		r.add(n.Line, key, "expected text; put it in quotes if it is meant literally")
 		return "", false
 	}
-	text, ok := r.expand(key, n)
+	text, ok := r.expand(key, n, hidden)
 	if !ok {
 		return "", false
 	}
@@ -364,8 +365,9 @@ var variable = regexp.MustCompile(`\$?\$\{([^}]*)(\}?)`)
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // expand replaces every ${NAME} by that environment variable; $${ stands for a literal ${.
-func (r *reader) expand(key string, n *yaml.Node) (string, bool) {
-	ok := true
+// A secret whose variable is not set is empty: most commands do not need it.
+func (r *reader) expand(key string, n *yaml.Node, hidden bool) (string, bool) {
+	ok, unset := true, false
 	text := variable.ReplaceAllStringFunc(n.Value, func(found string) string {
 		m := variable.FindStringSubmatch(found)
 		if strings.HasPrefix(found, "$$") {
@@ -377,12 +379,19 @@ func (r *reader) expand(key string, n *yaml.Node) (string, bool) {
 			return ""
 		}
 		value, set := r.env(m[1])
-		if !set {
+		switch {
+		case !set && hidden:
+			unset = true
+			r.unset = append(r.unset, fmt.Sprintf("%s: the environment variable %s is not set", key, m[1]))
+		case !set:
 			ok = false
 			r.add(n.Line, key, "the environment variable %s is not set; set it, or write the value another way", m[1])
 		}
 		return value
 	})
+	if unset {
+		return "", ok
+	}
 	return text, ok
 }
 

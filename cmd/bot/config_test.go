@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -146,7 +147,6 @@ config.yaml:4: skills: this section is not in this release yet; remove it
 config.yaml:6: matrix.homeserver: write a full http or https address, such as https://matrix.example.org
 config.yaml:7: matrix.user: write the bot's full Matrix id in quotes, such as "@reverie:example.org"
 config.yaml:8: matrix.user_id: unknown key; here it is called ` + "`user`" + `
-config.yaml:9: matrix.password: the environment variable NOT_SET is not set; set it, or write the value another way
 config.yaml:10: matrix.owners[1]: write one person's full Matrix id in quotes, such as "@me:example.org"
 config.yaml:11: matrix.allow[0]: write "@user:server", or "*:server" for everybody there
 config.yaml:14: llm.models[0].api_key: expected a single value here, not a list or further keys
@@ -273,6 +273,14 @@ func TestConfigEnvironment(t *testing.T) {
 	// Numbers are numbers: no variable, no text.
 	if _, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, window: "${LLM_KEY}"`, 1)); err == nil || strings.Contains(err.Error(), "hunter") {
 		t.Errorf("%v", err)
+	}
+	// A secret is missing only where it is used.
+	c, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, api_key: "a${NOPE}"`, 1))
+	if err != nil || c.LLM.Models[0].APIKey != "" || !slices.Equal(c.unset, []string{"llm.models[0].api_key: the environment variable NOPE is not set"}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if err := c.explain(errCutOff); !errors.Is(err, errCutOff) || !strings.HasSuffix(err.Error(), "(llm.models[0].api_key: the environment variable NOPE is not set)") {
+		t.Error(err)
 	}
 	// An empty key is a server that wants none.
 	if c, err := parse(t, "/x", strings.Replace(small, "model: m", `model: m, api_key: "${EMPTY}"`, 1)); err != nil || c.LLM.Models[0].APIKey != "" {

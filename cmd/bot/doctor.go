@@ -98,6 +98,9 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 	for _, w := range cfg.Warnings() {
 		r.add(finding{"config", note, w, ""})
 	}
+	for _, w := range cfg.unset {
+		r.add(finding{"config", note, w + "; it matters to what uses it only: a password to the first login, a key to its server", ""})
+	}
 	r.add(examineFiles(cfg)...)
 	r.Edited = editedFiles(cfg.Data)
 	cfg, drop, err := spareData(cfg)

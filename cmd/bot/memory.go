@@ -157,6 +157,11 @@ func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) 
 		}
 		return printJSON(c.out, all)
 	}
+	if len(all) == 0 && q.Words == "" {
+		fmt.Fprintln(c.err, "Nothing is remembered yet.")
+	} else if len(all) == 0 {
+		fmt.Fprintln(c.err, "No memory holds these words.")
+	}
 	for _, e := range all {
 		mark := ""
 		if e.State != memory.Active {
@@ -242,7 +247,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath
 	if f.JSON {
 		return printJSON(c.out, map[string]any{"ids": ids, "entries": done.Entries, "kept": done.Kept, "unfound": done.Unfound})
 	}
-	fmt.Fprintf(c.out, "Forgotten for good: %d memories, earlier wordings included.\n", done.Entries)
+	fmt.Fprintf(c.out, "Forgotten for good, earlier wordings included: %d.\n", done.Entries)
 	if done.Unfound > 0 {
 		fmt.Fprintf(c.out, "%d past messages say it in other words; no search finds them any more.\n", done.Unfound)
 	}

@@ -217,7 +217,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		if m.JSON {
 			return printJSON(c.out, result)
 		}
-		fmt.Fprintf(c.out, "%d memories imported in %.1f s, %d were there already.\n", result.Added, time.Since(begin).Seconds(), result.Known)
+		fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
 		if result.Batch != "" {
 			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
 		}

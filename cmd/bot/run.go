@@ -31,11 +31,11 @@ func (runCommand) Run(ctx context.Context, c console, path configPath) error {
 	defer b.close()
 	client, err := matrix.Open(ctx, b.matrixConfig())
 	if err != nil {
-		return err
+		return cfg.explain(err)
 	}
 	log.Info("ready", "name", cfg.Name, "version", version, "user", cfg.Matrix.User, "after", time.Since(began).Round(time.Millisecond))
 	if err := b.serve(ctx, client); err != nil {
-		return err
+		return cfg.explain(err)
 	}
 	log.Info("stopped")
 	return nil

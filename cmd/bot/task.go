@@ -132,6 +132,9 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 	if l.JSON {
 		return printJSON(c.out, shown)
 	}
+	if len(shown) == 0 {
+		fmt.Fprintln(c.err, "There are no tasks.")
+	}
 	return nil
 }
 
@@ -169,6 +172,9 @@ func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) er
 	}
 	if !t.NextDue.IsZero() {
 		fmt.Fprintf(c.out, "next: %s\n", b.tasks.When(t, t.NextDue))
+	}
+	if len(runs) == 0 {
+		fmt.Fprintln(c.err, "No task has run yet.")
 	}
 	b.printRuns(c, runs)
 	return nil

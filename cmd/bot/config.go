@@ -204,7 +204,7 @@ func defaultConfig() *Config {
 		Name: "Reverie", Data: "./data", Timezone: "Local",
 		Prompt:   PromptConfig{Layout: "stable", Steering: true},
 		Context:  ContextConfig{Probe: true, Limits: ComponentLimits{Memories: 10_000, Tasks: 5_000, Skills: 2_000}},
-		Dreaming: DreamingConfig{Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
+		Dreaming: DreamingConfig{Schedule: "0 3 * * *", Questions: 3, Budget: DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}},
 		Harvest:  HarvestConfig{Enabled: true, Messages: 20, Idle: 15 * time.Minute, Calls: 500},
 		Tasks:    TasksConfig{PerRoom: task.DefaultPerRoom, PerPerson: task.DefaultPerPerson, RunsPerDay: task.DefaultRunsPerDay},
 		Memory:   MemoryConfig{Backend: "local_vector", Isolation: "strict"},

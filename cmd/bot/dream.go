@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,7 +63,15 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 	}
 	n := dream.OpenNightly(d, times)
 	n.Log = b.log
+	if len(b.cfg.LLM.Models) > 0 {
+		n.Answers = b.dreamsWith
+	}
 	return n, nil
+}
+
+// dreamsWith reports whether one of the models that a dream asks answers.
+func (b *bot) dreamsWith(ctx context.Context) bool {
+	return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 }
 
 // dreams is what !dream does.

@@ -22,9 +22,11 @@ type Nightly struct {
 	// Quiet waits until nobody waits for an answer and nobody has said anything for so
 	// long. The context it returns ends when somebody writes. nil = it is always quiet.
 	Quiet func(ctx context.Context, long time.Duration) (work context.Context, done func(), err error)
-	Long  time.Duration                 // of quiet, before a dream; 0 = 10 minutes
-	Tell  func(context.Context, Report) // is told what was dreamt; nil = nobody is
-	Log   *slog.Logger                  // nil = silent
+	Long  time.Duration // of quiet, before a dream; 0 = 10 minutes
+	// Answers reports whether a model answers; a dream at its time waits for one. nil = always.
+	Answers func(ctx context.Context) bool
+	Tell    func(context.Context, Report) // is told what was dreamt; nil = nobody is
+	Log     *slog.Logger                  // nil = silent
 
 	wake chan struct{}
 }
@@ -57,7 +59,7 @@ func (n *Nightly) Run(ctx context.Context) error {
 	if err := n.Dreamer.Settle(ctx); err != nil && ctx.Err() == nil {
 		n.Log.Warn("what a dream had still to do to skills waits for the next one", "err", err)
 	}
-	began := n.Dreamer.cfg.Now()
+	began, skipped := n.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
 		wait, woken := look, false
@@ -65,7 +67,13 @@ func (n *Nightly) Run(ctx context.Context) error {
 		case err != nil && ctx.Err() == nil:
 			n.Log.Warn("when to dream could not be found out", "err", err)
 		case err == nil && due.IsZero():
+		case err == nil && !due.After(now) && n.Answers != nil && !n.Answers(ctx):
+			if !skipped && ctx.Err() == nil {
+				n.Log.Warn("it is time to dream, and no model answers: the dream waits for one")
+			}
+			skipped = true
 		case err == nil && !due.After(now):
+			skipped = false
 			if err := n.once(ctx, n.Long, Options{}); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
 				n.Log.Warn("a dream failed; memory is as it was", "err", err)
 			}

@@ -230,3 +230,36 @@ func TestDigest(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestNightWaitsForAModel: while no model answers nothing is dreamt at the time for it, and
+// the night is made up for when one does.
+func TestNightWaitsForAModel(t *testing.T) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		w.d.cfg.Now = time.Now
+		if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli()); err != nil {
+			t.Fatal(err)
+		}
+		answers, told := false, 0
+		n := OpenNightly(w.d, times(t, "30 2 * * *", "UTC"))
+		n.Answers = func(context.Context) bool { return answers }
+		n.Tell = func(context.Context, Report) { told++ }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.Run(ctx) }()
+		time.Sleep(50 * time.Hour)
+		if told != 0 {
+			t.Errorf("%d dreams without a model", told)
+		}
+		answers = true
+		time.Sleep(5 * time.Minute)
+		if told != 1 {
+			t.Errorf("%d dreams when the model answers again", told)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -23,11 +23,13 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		t.Error("without an identity your memory is not used")
 	}
 
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(t.TempDir(), "peer.db")})
+	const password = "a long password"
+	db := filepath.Join(t.TempDir(), "peer.db")
+	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: password, DB: db})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ResetIdentity(t.Context(), "a long password"); err != nil {
+	if err := p.ResetIdentity(t.Context(), password); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -49,7 +51,10 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		if m.calls() == calls || strings.Contains(body, privateCanary) || strings.Contains(body, "#apple") {
 			t.Errorf("%s: after %d requests the model is given what is private", name, m.calls()-calls)
 		}
-		for say, want := range map[string]string{"!config threads off": "Only my owners", "!model r": "Only my owners", "!whoami": "a room with others", "!memory": "memories/rooms/"} {
+		for say, want := range map[string]string{
+			"!config threads off": "Only my owners", "!model r": "Only my owners",
+			"!whoami": "a room with others", "!memory": "memories/rooms/",
+		} {
 			if got := r.ask(room, say); !strings.Contains(got, want) || strings.Contains(got, privateCanary) {
 				t.Errorf("%s: %s is answered %q", name, say, got)
 			}

@@ -117,7 +117,9 @@ func TestHarvestedIntegrity(t *testing.T) {
 // TestHarvestOfAnUnprovenOwner: words that counted as a user's when they were said are not
 // learned as an owner's. What came with a message does not lower what is learned below a user's.
 func TestHarvestOfAnUnprovenOwner(t *testing.T) {
-	for stored, want := range map[trust.Integrity]trust.Integrity{trust.Owner: trust.Owner, trust.User: trust.User, trust.Foreign: trust.User} {
+	for stored, want := range map[trust.Integrity]trust.Integrity{
+		trust.Owner: trust.Owner, trust.User: trust.User, trust.Foreign: trust.User,
+	} {
 		r := newRig(t, func(c *HarvestConfig) { c.Level = func(string) trust.Integrity { return trust.Owner } })
 		id := r.sayIn("!group", owner, "$1", "My sister Jana lives in Brno.", true)
 		if _, err := r.db.Exec(`UPDATE message SET integrity = ? WHERE id = ?`, stored, id); err != nil {

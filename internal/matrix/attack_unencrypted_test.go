@@ -92,7 +92,9 @@ func TestUnencryptedGroup(t *testing.T) {
 	await(t, s, "the bot does not come", func() bool { return s.Membership(group, b.UserID()) == "join" })
 
 	toBot := func(user, text string) string {
-		return s.Post(user, group, "m.room.message", map[string]any{"msgtype": "m.text", "body": b.UserID() + " " + text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}}})
+		return s.Post(user, group, "m.room.message", map[string]any{
+			"msgtype": "m.text", "body": b.UserID() + " " + text, "m.mentions": map[string]any{"user_ids": []string{b.UserID()}},
+		})
 	}
 	asked := toBot(friend.UserID(), "hello")
 	if in := b.next(); !in.Unproven || in.Private {
@@ -110,7 +112,9 @@ func TestUnencryptedGroup(t *testing.T) {
 
 	// Nor may the owner's reaction stop what somebody else asked for.
 	react := func(user string) {
-		s.Post(user, group, "m.reaction", map[string]any{"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": asked, "key": "❌"}})
+		s.Post(user, group, "m.reaction", map[string]any{
+			"m.relates_to": map[string]any{"rel_type": "m.annotation", "event_id": asked, "key": "❌"},
+		})
 	}
 	react(you.UserID())
 	react(friend.UserID())

@@ -162,7 +162,10 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 	if err != nil {
 		return err
 	}
-	if known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone || ch.Unproven && !of.unproven) || !known && (!ch.addressed || ch.Text == "") { // without a word it makes a file of it
+	switch {
+	case known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone || ch.Unproven && !of.unproven):
+		return nil
+	case !known && (!ch.addressed || ch.Text == ""): // without a word it makes a file of it
 		return nil
 	}
 	came, late, err := q.edited(ctx, tx, ch)
@@ -426,7 +429,8 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
 		if why == "" {
 			// The newest words, if it was edited again meanwhile.
-			if err := tx.QueryRowContext(ctx, `SELECT text, unproven FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1 AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text, &m.Unproven); err != nil {
+			if err := tx.QueryRowContext(ctx, `SELECT text, unproven FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1
+				AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text, &m.Unproven); err != nil {
 				return err
 			}
 			if err := c.q.put(ctx, tx, m, "new"); err != nil {

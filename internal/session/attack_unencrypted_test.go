@@ -50,7 +50,8 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 func TestUnprovenOwnerLabel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.deliver(t, unproven("$1", "hello"))
-	if l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$1"); err != nil || l != (trust.Label{Integrity: trust.User, Readers: trust.Room("!dm")}) {
+	want := trust.Label{Integrity: trust.User, Readers: trust.Room("!dm")}
+	if l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$1"); err != nil || l != want {
 		t.Errorf("%+v, %v", l, err)
 	}
 	w.deliver(t, unproven("$2", "!remember the fence is green"))
@@ -59,7 +60,8 @@ func TestUnprovenOwnerLabel(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	// What was heard of them before may have been written by anybody, too.
-	in := Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "hello", At: time.Now(), Quotes: []Quote{{ID: "$h", Sender: owner, Text: "obey", Why: QuoteHeard}}}
+	in := unproven("$3", "hello")
+	in.Unproven, in.Quotes = false, []Quote{{ID: "$h", Sender: owner, Text: "obey", Why: QuoteHeard}}
 	w.deliver(t, in)
 	if l, _, err := w.cfg.History.LabelOf(t.Context(), "!dm", "$3"); err != nil || l.Integrity != trust.User {
 		t.Errorf("with a line that was heard: %+v, %v", l, err)
@@ -96,7 +98,9 @@ func TestUnprovenOwnerVotes(t *testing.T) {
 	ask := func(t *testing.T, sender string) *besieged {
 		b := &besieged{world: newWorld(t, t.TempDir(), remember, "Well."), t: t}
 		b.inGroup()
-		b.deliver(t, Inbound{ID: "$1", Room: "!group", Sender: sender, Unproven: sender == owner, Text: "do what they say", At: time.Now(), Quotes: []Quote{foreignQuote}})
+		in := b.in(sender, "do what they say")
+		in.ID, in.Unproven, in.Quotes = "$1", sender == owner, []Quote{foreignQuote}
+		b.deliver(t, in)
 		b.a = b.approvalOf(t, "$1")
 		return b
 	}

@@ -256,6 +256,21 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		}
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
+	r.add(deviceRule(matrix.DeviceRule(b.cfg.Matrix.Devices)))
+}
+
+// deviceRule says what matrix.devices means.
+func deviceRule(rule matrix.DeviceRule) finding {
+	whose := "the owners'"
+	switch rule {
+	case matrix.DevicesAny:
+		return finding{"matrix", note, "matrix.devices is any: devices that nobody has verified are obeyed, and in rooms without " +
+			"encryption the homeserver vouches for who writes", "write `matrix.devices: owners`, so that an owner's identity proves their devices"}
+	case matrix.DevicesSigned:
+		whose = "everybody's"
+	}
+	return finding{"matrix", well, "matrix.devices is " + string(rule) + ": " + whose + " devices must be verified; whose identity " +
+		"is known has nothing private in rooms without encryption, and is no owner there", ""}
 }
 
 // editedFiles lists how the default files that their owner changed differ from

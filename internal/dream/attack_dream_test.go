@@ -114,6 +114,27 @@ func TestHarvestedIntegrity(t *testing.T) {
 	}
 }
 
+// TestHarvestOfAnUnprovenOwner: words that counted as a user's when they were said are not
+// learned as an owner's. What came with a message does not lower what is learned below a user's.
+func TestHarvestOfAnUnprovenOwner(t *testing.T) {
+	for stored, want := range map[trust.Integrity]trust.Integrity{
+		trust.Owner: trust.Owner, trust.User: trust.User, trust.Foreign: trust.User,
+	} {
+		r := newRig(t, func(c *HarvestConfig) { c.Level = func(string) trust.Integrity { return trust.Owner } })
+		id := r.sayIn("!group", owner, "$1", "My sister Jana lives in Brno.", true)
+		if _, err := r.db.Exec(`UPDATE message SET integrity = ? WHERE id = ?`, stored, id); err != nil {
+			t.Fatal(err)
+		}
+		r.answer = func(string) (string, error) {
+			return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
+		}
+		r.harvest()
+		if all := r.entries(); len(all) != 1 || all[0].Integrity != want {
+			t.Errorf("of a message of %v: %+v", stored, all)
+		}
+	}
+}
+
 // TestWhatPeopleSayIsLearnedBesideForeign: what a tool noted of a message as foreign text is
 // the person's as soon as the message itself says it.
 func TestWhatPeopleSayIsLearnedBesideForeign(t *testing.T) {

@@ -19,6 +19,12 @@ func harvestable(m history.Message, level trust.Integrity) bool {
 	return false
 }
 
+// levelOf is how far the own words of a message are trusted: as its sender, but as an owner only
+// when the message was an owner's. Others may have written it in an owner's name.
+func levelOf(sender, message trust.Integrity) trust.Integrity {
+	return min(sender, max(message, trust.User))
+}
+
 // integrity is that of what is learned from b: of its least trusted sender.
 func (b *batch) integrity() trust.Integrity {
 	least := trust.Owner

@@ -143,7 +143,8 @@ func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller i
 // unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
 func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers, m.text, m.tail, m.at,
+	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers,
+		m.integrity, m.text, m.tail, m.at,
 		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
 		FROM harvest AS h JOIN message AS m ON m.id = h.message
 		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
@@ -159,11 +160,12 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		var calls string
 		var before history.Message
 		var at int64
-		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &t.text, &t.tail, &at,
+		var said trust.Integrity
+		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &said, &t.text, &t.tail, &at,
 			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity, &before.Label.Readers); err != nil {
 			return nil, fmt.Errorf("harvest: %w", err)
 		}
-		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), h.cfg.Level(t.sender)
+		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), levelOf(h.cfg.Level(t.sender), said)
 		if calls == "" && before.Label.Readers == t.scope && harvestable(before, trust.Foreign) {
 			t.asked = lastQuestion(before.Text)
 		}

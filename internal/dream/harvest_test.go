@@ -99,6 +99,9 @@ func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 func labelOf(m history.Message) trust.Label {
 	l := trust.Label{Integrity: trust.User, Readers: trust.Place{Room: m.Room.Room(), Person: m.Sender, Private: !strings.Contains(m.Header, ",")}.Readers()}
 	foreign := m.Role == llm.Tool && m.Text != "done" || m.Role == llm.User && m.Sender == ""
+	if m.Sender == owner {
+		l.Integrity = trust.Owner
+	}
 	if foreign || len(m.Files)+len(m.Quoted) > 0 {
 		l.Integrity = trust.Foreign
 	}

@@ -55,11 +55,14 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	case o.text == "" && !slices.ContainsFunc(files, func(f session.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
 	}
-	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: session.Inbound{
-		Files: files,
-		ID:    evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
-		Text: o.text, Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.Edited, Target: target.String(),
-	}})
+	in, err := c.inbound(ctx, evt, room)
+	if err != nil {
+		fail(ctx, err)
+		return true
+	}
+	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
+	in.Change, in.Target = session.Edited, target.String()
+	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: in})
 	return true
 }
 
@@ -68,14 +71,22 @@ func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, targe
 	if evt.Sender == c.cli.UserID || evt.ID == "" {
 		return
 	}
-	room, err := c.facts(ctx, evt.RoomID)
+	in, err := c.gesture(ctx, evt)
 	if err != nil {
 		fail(ctx, err)
 		return
 	}
-	b.changes = append(b.changes, change{Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.TakenBack, Target: target.String(),
-	}})
+	in.Change, in.Target = session.TakenBack, target.String()
+	b.changes = append(b.changes, change{Inbound: in})
+}
+
+// gesture is a redaction or reaction as the session gets it.
+func (c *Client) gesture(ctx context.Context, evt *event.Event) (session.Inbound, error) {
+	room, err := c.facts(ctx, evt.RoomID)
+	if err != nil {
+		return session.Inbound{}, err
+	}
+	return c.inbound(ctx, evt, room)
 }
 
 // gestures are the reactions that do something, without what makes an emoji of a sign.
@@ -97,15 +108,13 @@ func (c *Client) onReaction(ctx context.Context, evt *event.Event) {
 	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.allows(evt.Sender.String()) {
 		return
 	}
-	room, err := c.facts(ctx, evt.RoomID)
+	in, err := c.gesture(ctx, evt)
 	if err != nil {
 		fail(ctx, err)
 		return
 	}
-	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, evt.Sender.String()), Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()),
-		At: time.UnixMilli(evt.Timestamp), Change: what, Target: content.RelatesTo.EventID.String(),
-	}})
+	in.Change, in.Target = what, content.RelatesTo.EventID.String()
+	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
 }
 
 // inboxRow is what the inbox says of an event.
@@ -113,13 +122,14 @@ type inboxRow struct {
 	room, sender, state, target string
 	change                      session.Change
 	at                          int64
+	unproven                    bool
 	gone                        bool // it was taken back
 }
 
 func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inboxRow, known bool, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, state = 'redacted' OR EXISTS (
+	err = tx.QueryRowContext(ctx, `SELECT room, sender, state, change, target, sent_at, unproven, state = 'redacted' OR EXISTS (
 		SELECT 1 FROM inbox AS b WHERE b.target = inbox.id AND b.change = 'taken back') FROM inbox WHERE id = ?`, event).
-		Scan(&r.room, &r.sender, &r.state, &r.change, &r.target, &r.at, &r.gone)
+		Scan(&r.room, &r.sender, &r.state, &r.change, &r.target, &r.at, &r.unproven, &r.gone)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}
@@ -141,7 +151,8 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
 }
 
 // edit stores an edit of somebody's own message: the newest one counts, in the order of
-// the stream. One that was only read now is older than those that came since.
+// the stream. One that was only read now is older than those that came since. Words that
+// somebody is proven to have written are not replaced by others.
 func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 	of, known, err := q.inboxRow(ctx, tx, ch.Target)
 	if err == nil && known && of.change == session.Edited && of.sender == ch.Sender { // an edit of an edit
@@ -151,7 +162,10 @@ func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
 	if err != nil {
 		return err
 	}
-	if known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone) || !known && (!ch.addressed || ch.Text == "") { // without a word it makes a file of it
+	switch {
+	case known && (of.sender != ch.Sender || of.room != ch.Room || of.change != "" || of.gone || ch.Unproven && !of.unproven):
+		return nil
+	case !known && (!ch.addressed || ch.Text == ""): // without a word it makes a file of it
 		return nil
 	}
 	came, late, err := q.edited(ctx, tx, ch)
@@ -415,7 +429,8 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 	err := c.q.inTx(ctx, func(tx *sql.Tx) error {
 		if why == "" {
 			// The newest words, if it was edited again meanwhile.
-			if err := tx.QueryRowContext(ctx, `SELECT text FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1 AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text); err != nil {
+			if err := tx.QueryRowContext(ctx, `SELECT text, unproven FROM inbox WHERE target = ? AND change = 'edited' AND incomplete = 1
+				AND state = 'new' AND sender = ? ORDER BY seq DESC LIMIT 1`, e.Target, e.Sender).Scan(&m.Text, &m.Unproven); err != nil {
 				return err
 			}
 			if err := c.q.put(ctx, tx, m, "new"); err != nil {

@@ -103,6 +103,7 @@ func fits(pattern, user string) bool {
 type roomFacts struct {
 	with      string // the person whose direct chat it is; empty = nobody said that it is one
 	exposed   bool   // others than that person may know what is said there, now or ever
+	unproven  bool   // nothing proves that it is that person who writes there
 	encrypted bool   // now or ever
 	members   int    // joined and invited; 0 = unknown
 	name      string // how we are called there
@@ -116,18 +117,19 @@ type roomFacts struct {
 func (r roomFacts) pair() bool { return r.with != "" && r.members > 0 && r.members <= 2 }
 
 // private tells whether user's private memory may be used in a room: it is their own direct
-// chat, and nobody else ever could read there.
-func (r roomFacts) private(user string) bool { return r.pair() && r.with == user && !r.exposed }
+// chat, nobody else ever could read there, and no other device can write in their name.
+func (r roomFacts) private(user string) bool {
+	return r.pair() && r.with == user && !r.exposed && !r.unproven
+}
 
 // opinion is the gate's answer.
 type opinion struct {
-	pass    bool
-	text    string // what was said, without the mention of us
-	private bool
-	emote   bool   // it is what its sender does
-	reason  string // why not; for the log
-	heard   string // what was said in a room with others, and not to us
-	odd     string // somebody alone with us sent something that we cannot read: what it is
+	pass   bool
+	text   string // what was said, without the mention of us
+	emote  bool   // it is what its sender does
+	reason string // why not; for the log
+	heard  string // what was said in a room with others, and not to us
+	odd    string // somebody alone with us sent something that we cannot read: what it is
 }
 
 // judge looks at a message of a room. ours tells whether an event is one of
@@ -188,7 +190,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if command := spelled(msg, id.UserID(g.self)); command != "" {
 		text = command
 	}
-	return opinion{pass: true, text: text, private: room.private(evt.Sender.String()), emote: emote}
+	return opinion{pass: true, text: text, emote: emote}
 }
 
 // anEdit is why an edit is no message, and ownMessage why one of ours is none for us.

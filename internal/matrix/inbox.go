@@ -81,12 +81,8 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 			}
 			continue
 		}
-		if r.Private { // others may have come in while it waited
-			with, err := c.DirectWith(ctx, r.Room)
-			if err != nil {
-				return err
-			}
-			r.Private = with == r.Sender
+		if err := c.judgeAgain(ctx, &r.Inbound); err != nil {
+			return err
 		}
 		err := deliver(ctx, r.Inbound)
 		if err != nil {
@@ -100,6 +96,19 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 		delivered[r.ID], *tries = true, 0
 	}
 	return nil
+}
+
+// judgeAgain looks whether m is private and proven still: others may have come in while it
+// waited, and the identity of its sender may have become known.
+func (c *Client) judgeAgain(ctx context.Context, m *session.Inbound) error {
+	room, err := c.facts(ctx, id.RoomID(m.Room))
+	if err != nil {
+		return err
+	}
+	unproven, err := c.unproven(ctx, room, id.UserID(m.Sender))
+	m.Private = m.Private && room.private(m.Sender)
+	m.Unproven = m.Unproven || unproven
+	return err
 }
 
 // readIn is where something was read: in a thread of a room, or outside of any.

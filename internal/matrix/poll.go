@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -212,10 +211,14 @@ func (c *Client) onVote(ctx context.Context, evt *event.Event) {
 		no("sender is not in the room")
 		return
 	}
-	b.changes = append(b.changes, change{Inbound: session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
-		Text: answer, Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp), Change: session.Voted, Target: target,
-	}})
+	vote, err := c.inbound(ctx, evt, room)
+	if err != nil {
+		fail(ctx, err)
+		return
+	}
+	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
+	vote.Change, vote.Target = session.Voted, target
+	b.changes = append(b.changes, change{Inbound: vote})
 }
 
 // voteOf reads which answer of which poll a vote is for; ok tells whether it is one answer.

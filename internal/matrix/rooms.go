@@ -181,7 +181,8 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 		}
 	}
 	f.name = c.displayName(ctx, room, c.cli.UserID)
-	return f, nil
+	f.unproven, err = c.unproven(ctx, f, id.UserID(f.with))
+	return f, err
 }
 
 // everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever

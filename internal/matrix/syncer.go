@@ -296,11 +296,12 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		c.notTaken(ctx, b, evt, room, o)
 		return
 	}
-	m := session.Inbound{
-		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(),
-		SenderName: c.displayName(ctx, evt.RoomID, evt.Sender),
-		Text:       o.text, Private: o.private, At: time.UnixMilli(evt.Timestamp),
+	m, err := c.inbound(ctx, evt, room)
+	if err != nil {
+		fail(ctx, err)
+		return
 	}
+	m.SenderName, m.Text = c.displayName(ctx, evt.RoomID, evt.Sender), o.text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
 		m.Thread, m.ReplyTo = threadIn(msg.RelatesTo), msg.RelatesTo.GetNonFallbackReplyTo().String()
 		m.Files = c.filesOf(msg, room.encrypted)
@@ -316,6 +317,16 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		return
 	}
 	c.listens(ctx, b, m)
+	c.tellUnproven(ctx, b, m, room)
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
 	b.in = append(b.in, m)
+}
+
+// inbound is what everything that somebody does in a room has in common.
+func (c *Client) inbound(ctx context.Context, evt *event.Event, room roomFacts) (session.Inbound, error) {
+	unproven, err := c.unproven(ctx, room, evt.Sender)
+	return session.Inbound{
+		ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp),
+		Private: room.private(evt.Sender.String()), Unproven: unproven,
+	}, err
 }

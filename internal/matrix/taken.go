@@ -161,8 +161,10 @@ func (q *queue) put(ctx context.Context, tx *sql.Tx, m session.Inbound, state st
 			return err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, sent_at, received_at, state, thread, branch, reply_to, brought, incomplete, change, target)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.At.UnixMilli(), q.now().UnixMilli(), state,
+	_, err = tx.ExecContext(ctx, `INSERT OR IGNORE INTO inbox (id, room, sender, sender_name, text, private, unproven, sent_at, received_at,
+			state, thread, branch, reply_to, brought, incomplete, change, target)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		m.ID, m.Room, m.Sender, m.SenderName, m.Text, m.Private, m.Unproven, m.At.UnixMilli(), q.now().UnixMilli(), state,
 		m.Thread, m.Branch, m.ReplyTo, with, state == "new" && m.Change == "" && incomplete(m), m.Change, m.Target)
 	if err != nil || state != "new" || m.Change != "" {
 		return err
@@ -242,7 +244,8 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, sent_at, thread, branch, reply_to, brought, incomplete, change, target
+	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, unproven, sent_at, thread, branch,
+			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
@@ -255,7 +258,8 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 		var r inRow
 		var at int64
 		var with string
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &at, &r.Thread, &r.Branch, &r.ReplyTo, &with, &r.incomplete, &r.Change, &r.Target); err != nil {
+		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
+			&r.Branch, &r.ReplyTo, &with, &r.incomplete, &r.Change, &r.Target); err != nil {
 			return nil, fmt.Errorf("matrix: read inbox: %w", err)
 		}
 		if err := unpack(&r.Inbound, with); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -65,6 +64,15 @@ func (c *Client) unsigned(ctx context.Context, evt *event.Event) (bool, error) {
 	return c.hasIdentity(ctx, evt.Sender)
 }
 
+// unproven tells whether nothing proves which device writes in a room as user: the room is not
+// encrypted, and the rule covers the devices of user, who has an identity.
+func (c *Client) unproven(ctx context.Context, room roomFacts, user id.UserID) (bool, error) {
+	if room.encrypted || !c.mustBeSigned(user) {
+		return false, nil
+	}
+	return c.hasIdentity(ctx, user)
+}
+
 // decrypt decrypts an event. When its device seems to be unsigned, it fetches the sender's
 // device list first: the signature may be newer than the list in the crypto store.
 func (c *Client) decrypt(ctx context.Context, evt *event.Event) (*event.Event, error) {
@@ -102,9 +110,12 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	c.log.Warn("matrix: a message comes from a device that its sender's identity has not signed", "room", evt.RoomID, "event", evt.ID,
 		"sender", evt.Sender, "device", deviceID(device), "trust", evt.Mautrix.TrustState.String(), "refused", refused)
 	if refused { // as done: it must not be answered when the device is signed later
-		b.past = append(b.past, session.Inbound{
-			ID: evt.ID.String(), Room: evt.RoomID.String(), Sender: evt.Sender.String(), Private: room.private(evt.Sender.String()), At: time.UnixMilli(evt.Timestamp),
-		})
+		in, err := c.inbound(ctx, evt, room)
+		if err != nil {
+			fail(ctx, err)
+			return true
+		}
+		b.past = append(b.past, in)
 	}
 	if !o.pass && o.odd == "" && !room.private(evt.Sender.String()) {
 		return refused
@@ -170,6 +181,14 @@ func (c *Client) tellUnsigned(ctx context.Context, b *batch, evt *event.Event, d
 		}
 	}
 	return nil
+}
+
+// tellUnproven tells in a room that is not encrypted what the bot does not do there, once. It is
+// told to those for whom that is something else than in an encrypted room.
+func (c *Client) tellUnproven(ctx context.Context, b *batch, m session.Inbound, room roomFacts) {
+	if m.Unproven && (room.pair() && room.with == m.Sender || slices.Contains(c.cfg.Owners, m.Sender)) {
+		b.notices = append(b.notices, notice{id: "unencrypted-" + m.Room, room: m.Room, text: c.cfg.Text(ctx, m.Room, "matrix.unencrypted")})
+	}
 }
 
 // toldBy is the message that the notice named id answers; empty if there is no such notice.

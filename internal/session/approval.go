@@ -43,6 +43,7 @@ type approval struct {
 	state        approvalState
 	wide         bool
 	answeredBy   string
+	unproven     bool // see Inbound, of the answer
 	created      time.Time
 	expires      time.Time
 }
@@ -122,7 +123,7 @@ func (s *Session) granted(ctx context.Context, asker string, past []history.Mess
 	covered := map[string]bool{}
 	for _, a := range all {
 		for _, act := range a.acts {
-			if act.Done && !act.Failed && s.level(a.answeredBy) >= trust.User {
+			if act.Done && !act.Failed && s.level(a.answer()) >= trust.User {
 				covered[act.Covers] = true
 			}
 		}
@@ -339,7 +340,7 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 		a, now := all[0], s.cfg.Now()
 		late := a.state == open && (now.Before(a.created) || !now.Before(a.expires)) // or the clock was set back
 		switch {
-		case s.level(in.Sender) < trust.User, in.Sender != a.asker && s.level(in.Sender) < trust.Owner:
+		case s.level(in) < trust.User, in.Sender != a.asker && s.level(in) < trust.Owner:
 			text = s.text(ctx, "approve.not_yours", "person", a.asker)
 			return nil
 		case late:
@@ -357,7 +358,7 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 		default:
 			a.state, a.wide = approved, option == optionWide
 		}
-		a.answeredBy, answered = in.Sender, &a
+		a.answeredBy, a.unproven, answered = in.Sender, in.Unproven, &a
 		return storeApproval(ctx, tx, a)
 	})
 	if err != nil || answered == nil {
@@ -371,6 +372,9 @@ func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option s
 	}
 	return text, errors.Join(err, s.wakeApproval(ctx, *answered))
 }
+
+// answer is whose leave a has.
+func (a *approval) answer() Inbound { return Inbound{Sender: a.answeredBy, Unproven: a.unproven} }
 
 // answers reports whether person has answered a with this option.
 func (a *approval) answers(person, option string) bool {
@@ -488,7 +492,7 @@ func (s *Session) approvedScope(ctx context.Context, in Inbound, a approval) (to
 		return tool.Scope{}, err
 	}
 	scope := s.toolScope(in, now)
-	scope.Label = trust.Label{Integrity: s.level(a.answeredBy), Readers: a.readers}
+	scope.Label = trust.Label{Integrity: s.level(a.answer()), Readers: a.readers}
 	scope.Event, scope.Quote, scope.At, scope.Files = in.ID, in.Text, in.At, came(past)
 	return scope, nil
 }
@@ -504,7 +508,7 @@ func (s *Session) stands(ctx context.Context, code string) (bool, error) {
 
 // concludeApproval stores how an approval ended, for the model too, and says it.
 func (s *Session) concludeApproval(ctx context.Context, a approval, text string) error {
-	least := min(trust.User, s.level(a.answeredBy))
+	least := min(trust.User, s.level(a.answer()))
 	for _, act := range a.acts {
 		if act.Done {
 			least = min(least, act.Read)

@@ -12,7 +12,7 @@ import (
 )
 
 const approvalColumns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide,
-	answered_by, created, expires`
+	answered_by, unproven, created, expires`
 
 // approvals reads those that what, the rest of a query, is true of, the oldest first.
 func (m *Manager) approvals(ctx context.Context, from query, what string, args ...any) ([]approval, error) {
@@ -27,7 +27,7 @@ func (m *Manager) approvals(ctx context.Context, from query, what string, args .
 		var acts, seen string
 		var created, expires int64
 		if err := rows.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, &acts, &seen, &a.mark, &a.state,
-			&a.wide, &a.answeredBy, &created, &expires); err != nil {
+			&a.wide, &a.answeredBy, &a.unproven, &created, &expires); err != nil {
 			return nil, fmt.Errorf("session: read approvals: %w", err)
 		}
 		a.created, a.expires = time.UnixMilli(created), time.UnixMilli(expires)
@@ -52,12 +52,12 @@ func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
 	if a.state != gathering {
 		expires = a.expires.UnixMilli()
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
 			wide = excluded.wide,
-			answered_by = excluded.answered_by WHERE approval.state IN ('gathering', 'open', 'approved')`,
+			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
 		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state,
-		a.wide, a.answeredBy,
+		a.wide, a.answeredBy, a.unproven,
 		a.created.UnixMilli(), expires)
 	if err != nil {
 		return fmt.Errorf("session: store an approval: %w", err)

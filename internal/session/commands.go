@@ -11,6 +11,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // command is one word people can say with a "!" or a "/" before it. It answers with
@@ -268,7 +269,7 @@ func (s *Session) verify(ctx context.Context, in Inbound, args string) (string, 
 
 func (s *Session) whoami(ctx context.Context, in Inbound, _ string) (string, error) {
 	role, where := "whoami.allowed", "whoami.room"
-	if slices.Contains(s.cfg.Owners, in.Sender) {
+	if s.level(in) == trust.Owner {
 		role = "whoami.owner"
 	}
 	if in.Private {

@@ -44,7 +44,7 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 		return sentences(s.text(ctx, "settings.unknown", "name", asWord(words[0])), s.nearestLine(ctx, words[0], names, "")), nil
 	case len(words) == 1:
 		return s.oneSetting(ctx, all[i]), nil
-	case !tool.Allows(s.level(in.Sender), "!config"):
+	case !tool.Allows(s.level(in), "!config"):
 		return s.text(ctx, "settings.owners"), nil
 	}
 	return s.changeSetting(ctx, in, all[i], strings.Join(words[1:], " "))

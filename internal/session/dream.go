@@ -20,7 +20,7 @@ func (s *Session) dream(ctx context.Context, in Inbound, args string) (string, e
 	switch {
 	case s.cfg.Dreams == nil:
 		return s.text(ctx, "dream.off"), nil
-	case !tool.Allows(s.level(in.Sender), "!dream"):
+	case !tool.Allows(s.level(in), "!dream"):
 		return s.text(ctx, "dream.owner"), nil
 	}
 	switch strings.ToLower(args) {

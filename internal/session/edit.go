@@ -501,7 +501,7 @@ func groupOf(past []history.Message, event string) group {
 func (s *Session) asker(in Inbound, past []history.Message, g group, reply string) Inbound {
 	m := past[g.last]
 	return Inbound{ID: strings.TrimPrefix(reply, replyID("")), Room: s.room, Thread: s.thread, Branch: s.thread, Sender: m.Sender, SenderName: in.SenderName,
-		Text: m.Text, Private: in.Private && !shared(m), At: m.At}
+		Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
 }
 
 // regenerate answers a group anew, under the id of the answer that there is or was. in is

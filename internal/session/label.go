@@ -19,12 +19,14 @@ func (s *Session) place(in Inbound) trust.Place {
 	return trust.Place{Room: s.room, Person: in.Sender, Private: in.Private}
 }
 
-// level is how far the words that user addresses to us are trusted.
-func (m *Manager) level(user string) trust.Integrity {
+// level is how far what the sender of in addresses to us is trusted. Who is an owner is decided
+// nowhere else: one in whose name others can write is a user.
+func (m *Manager) level(in Inbound) trust.Integrity {
+	owner := slices.Contains(m.cfg.Owners, in.Sender)
 	switch {
-	case slices.Contains(m.cfg.Owners, user):
+	case owner && !in.Unproven:
 		return trust.Owner
-	case m.cfg.Allowed == nil || m.cfg.Allowed(user):
+	case owner || m.cfg.Allowed == nil || m.cfg.Allowed(in.Sender):
 		return trust.User
 	}
 	return trust.Foreign
@@ -32,7 +34,7 @@ func (m *Manager) level(user string) trust.Integrity {
 
 // labelOf is the label of a message with all that came with it.
 func (s *Session) labelOf(ctx context.Context, in Inbound, quotes []Quote, files []history.File) (trust.Label, error) {
-	l := trust.Label{Integrity: s.level(in.Sender), Readers: s.place(in).Readers()}
+	l := trust.Label{Integrity: s.level(in), Readers: s.place(in).Readers()}
 	if len(files) > 0 {
 		l.Integrity = trust.Foreign
 	}
@@ -52,9 +54,11 @@ func (s *Session) quoteIntegrity(ctx context.Context, in Inbound, q Quote) (trus
 	case q.Ours != "" || q.Sender == s.cfg.Self && s.cfg.Self != "":
 		l, _, err := s.cfg.History.LabelOf(ctx, s.room, q.Ours) // what is not there is foreign
 		return l.Integrity, err
+	case q.Sender == in.Sender && q.Sender != "" && q.Why == QuoteHeard: // it may be from before the room was encrypted
+		return min(s.level(in), trust.User), nil
 	case q.Sender == in.Sender && q.Sender != "":
-		return s.level(q.Sender), nil
-	case q.Sender != "" && s.level(q.Sender) >= trust.User:
+		return s.level(in), nil
+	case q.Sender != "" && s.level(Inbound{Sender: q.Sender}) >= trust.User:
 		return trust.Guest, nil
 	}
 	return trust.Foreign, nil

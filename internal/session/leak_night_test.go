@@ -24,7 +24,7 @@ import (
 func (h *leakHistory) openNightly() {
 	c := h.w.cfg
 	harvester, err := dream.OpenHarvester(dream.HarvestConfig{
-		DB: c.DB, Store: c.Memory, Level: h.w.level,
+		DB: c.DB, Store: c.Memory, Level: func(sender string) trust.Integrity { return h.w.level(Inbound{Sender: sender}) },
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 },
 		Template: func() (string, error) {

@@ -12,7 +12,7 @@ import (
 
 // access is what the sender of in may see and change here.
 func (s *Session) access(in Inbound) memory.Access {
-	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: s.level(in.Sender) == trust.Owner, Integrity: s.level(in.Sender)}
+	return memory.Access{Actor: in.Sender, Scopes: s.scopes(in), Owner: s.level(in) == trust.Owner, Integrity: s.level(in)}
 }
 
 const (
@@ -123,7 +123,7 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 		return s.text(ctx, "memory.say"), nil
 	}
 	e, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
-		Scope: s.scopes(in)[0], Text: args, Source: memory.UserExplicit, Integrity: s.level(in.Sender), Event: in.ID, Quote: args, ObservedAt: in.At,
+		Scope: s.scopes(in)[0], Text: args, Source: memory.UserExplicit, Integrity: s.level(in), Event: in.ID, Quote: args, ObservedAt: in.At,
 	}, in.Sender)
 	if text, ok := s.refused(ctx, err); ok {
 		return text, nil

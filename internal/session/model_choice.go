@@ -47,7 +47,7 @@ func (s *Session) model(ctx context.Context, in Inbound, args string) (string, e
 	switch {
 	case args == "":
 		return s.tellModel(ctx)
-	case !tool.Allows(s.level(in.Sender), "!model"):
+	case !tool.Allows(s.level(in), "!model"):
 		return s.text(ctx, "settings.owners"), nil
 	}
 	return s.chooseModel(ctx, in, args)

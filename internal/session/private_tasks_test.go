@@ -136,7 +136,7 @@ func TestTaskIntegrity(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSession(w.Manager, history.Talk("!dm"))
 	in := Inbound{Room: "!dm", Sender: owner, Private: true}
-	if got := s.caller(in).Integrity; got != w.level(owner) {
+	if got := s.caller(in).Integrity; got != w.level(Inbound{Sender: owner}) {
 		t.Errorf("the owner's words are trusted as %s", got)
 	}
 	in.Event = ScheduledTask

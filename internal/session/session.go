@@ -113,7 +113,7 @@ func (s *Session) pop() []Inbound {
 	n := 0
 	for n < len(s.lane) && n < maxBurst {
 		if n > 0 && (s.lane[0].alone() || s.lane[n].alone() ||
-			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private) {
+			s.lane[n].Sender != s.lane[0].Sender || s.lane[n].Private != s.lane[0].Private || s.lane[n].Unproven != s.lane[0].Unproven) {
 			break
 		}
 		n++
@@ -330,9 +330,9 @@ func (s *Session) scopes(in Inbound) []memory.Scope {
 // task that is due is made from.
 func (s *Session) integrity(in Inbound) trust.Integrity {
 	if in.Event == ScheduledTask {
-		return min(s.level(in.Sender), in.Label.Integrity)
+		return min(s.level(in), in.Label.Integrity)
 	}
-	return s.level(in.Sender)
+	return s.level(in)
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {

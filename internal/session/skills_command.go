@@ -53,7 +53,7 @@ func (s *Session) whoseSkill(ctx context.Context, k skill.Skill) string {
 // shareSkill makes a skill that may be read here everybody's. Only owners can: they vouch for it.
 func (s *Session) shareSkill(ctx context.Context, in Inbound, name string) (string, error) {
 	switch {
-	case !tool.Allows(s.level(in.Sender), "!skills share"):
+	case !tool.Allows(s.level(in), "!skills share"):
 		return s.text(ctx, "skills.owners"), nil
 	case name == "":
 		return s.text(ctx, "skills.share"), nil

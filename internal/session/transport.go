@@ -15,6 +15,7 @@ type Inbound struct {
 	SenderName string    // how that person is called in the room; may be empty
 	Text       string    // what they wrote, a mention of the bot already removed
 	Private    bool      // a direct chat: the sender's private memory may be used
+	Unproven   bool      // nothing proves that a device of the sender wrote it: it counts as no owner's
 	At         time.Time // when the server says it was sent
 
 	Thread  string  // the thread it was written in, by the id of its root; empty = none

@@ -182,9 +182,23 @@ func (c *Client) takeKeys(ctx context.Context, res *mautrix.RespSync, since stri
 			c.guard(c.takeKey)(ctx, evt)
 		}
 	}
-	whole(func() { m.HandleOTKCounts(ctx, &res.DeviceOTKCount) })
+	whole(func() { c.fillKeys(ctx, res.DeviceOTKCount) })
 	whole(func() { m.MarkOlmHashSavePoint(ctx) })
 	return true
+}
+
+// fillKeys has enough one-time keys on the homeserver. A sync may leave their count out, so
+// none is asked about: each start would put more there than the crypto store keeps.
+func (c *Client) fillKeys(ctx context.Context, n mautrix.OTKCount) {
+	if n.SignedCurve25519 == 0 {
+		now, err := c.cli.UploadKeys(ctx, &mautrix.ReqUploadKeys{})
+		if err != nil {
+			c.log.Debug("matrix: how many one-time keys there are is not known; the next sync asks again", "err", err)
+			return
+		}
+		n = now.OneTimeKeyCounts
+	}
+	c.machine().HandleOTKCounts(ctx, &n)
 }
 
 func (c *Client) takeKey(ctx context.Context, evt *event.Event) {

@@ -85,20 +85,14 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 	return memory.OpenVectors(ctx, c)
 }
 
-// atOnce is how many memories an import reads for their meaning before it ends, some
-// minutes' work, where the configuration does not ask for it.
-const atOnce = 10_000
-
-// readImported reads the memories that were added, and those that had no vector
-// before, for their meaning. What it leaves is told on w.
-func (b *bot) readImported(ctx context.Context, w io.Writer, h *memory.Hybrid, added int) {
-	before := b.vectors.Status()
-	if left := added + before.Total - before.Done; left > atOnce && !b.cfg.backend {
-		fmt.Fprintf(w, "%d memories are not read for their meaning yet. They are found by their words; the bot reads them while it runs, or `bot memory reindex` does at once.\n", left)
+// tellUnread says on w what a person can do about memories that were added and are not read for
+// their meaning yet: that takes minutes for some thousands, and words find them meanwhile.
+func (b *bot) tellUnread(w io.Writer, added int) {
+	if added == 0 {
 		return
 	}
-	if err := h.Complete(ctx, progressOn(w, "memories read for their meaning")); err != nil {
-		fmt.Fprintf(w, "The memories are imported, but not all are read for their meaning (%v). They are found by their words; the bot goes on with it, or `bot memory reindex` does.\n", err)
+	if s := b.vectors.Status(); added+s.Total > s.Done {
+		fmt.Fprintln(w, "They are found by their words now. The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
 	}
 }
 

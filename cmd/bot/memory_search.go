@@ -211,13 +211,13 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		if err != nil {
 			return err
 		}
-		if h, ok := index.(*memory.Hybrid); ok {
-			b.readImported(ctx, c.err, h, result.Added)
-		}
 		if m.JSON {
 			return printJSON(c.out, result)
 		}
 		fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
+		if b.vectors != nil {
+			b.tellUnread(c.err, result.Added)
+		}
 		if result.Batch != "" {
 			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
 		}

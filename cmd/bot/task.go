@@ -207,6 +207,9 @@ func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) err
 		if err != nil {
 			return err
 		}
+		if b.cfg.Matrix == nil {
+			rooms = append(rooms, terminalRoom)
+		}
 		if len(rooms) == 0 {
 			return usageError{errors.New("nobody has talked with the bot yet: say which room with --room")}
 		}
@@ -245,6 +248,10 @@ func (a taskAddCommand) schedule(now time.Time, loc *time.Location) (*task.Sched
 		}
 	}
 	s, err := s.Validate(now, loc)
+	var phrase *task.PhraseError
+	if errors.As(err, &phrase) {
+		err = fmt.Errorf(`--when %q is not understood: write words such as "tomorrow at 7", "every Monday at 9" or "in 20 minutes"`, phrase.Words)
+	}
 	return &s, err
 }
 

@@ -147,9 +147,14 @@ func plainly(text string) string {
 	return strings.Trim(strings.Join(strings.Fields(text), " "), " .!")
 }
 
-func notUnderstood(text string) error {
-	return fmt.Errorf(`at %q is not understood: write a moment, for example %s; or, without schedule_type, a phrase that says all, such as "tomorrow at 7" or "every Monday at 9"`, text, rules[once].example)
+// PhraseError is of words that say no time. Its text tells the model what to write.
+type PhraseError struct{ Words string }
+
+func (e *PhraseError) Error() string {
+	return fmt.Sprintf(`at %q is not understood: write a moment, for example %s; or, without schedule_type, a phrase that says all, such as "tomorrow at 7" or "every Monday at 9"`, e.Words, rules[once].example)
 }
+
+func notUnderstood(text string) error { return &PhraseError{text} }
 
 // schedule makes what was said a schedule.
 func (t *tongue) schedule(meant sense, said map[string]string, now time.Time) (Schedule, error) {

@@ -135,9 +135,9 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	case err != nil:
 		return "", err
 	case !added:
-		return s.text(ctx, "memory.known", "text", oneLine(e.Text, listedRunes), "id", e.ID), nil
+		return s.text(ctx, "memory.known", "text", oneLine(e.Text, listedRunes)), nil
 	}
-	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", oneLine(e.Text, listedRunes), "id", e.ID), nil
+	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", oneLine(e.Text, listedRunes)), nil
 }
 
 // forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,

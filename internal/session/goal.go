@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -106,6 +107,18 @@ func (s *Session) shown(ctx context.Context, text string) string {
 		text = body + "\n\n" + s.text(ctx, "error.cut_off")
 	}
 	return text
+}
+
+// unrecorded reports whether an answer says nothing but what it would note of a goal, and there
+// is none.
+func (s *Session) unrecorded(ctx context.Context, in Inbound, text string) bool {
+	markers, _ := markersOf(text)
+	_, rest, _ := task.ParseMarkers(text)
+	if len(markers) == 0 || strings.TrimSpace(rest) != "" || slices.ContainsFunc(markers, func(m task.Marker) bool { return m.Kind == "GOAL" }) {
+		return false
+	}
+	_, there, err := s.cfg.Tasks.Goals().Active(ctx, s.place(in))
+	return err == nil && !there
 }
 
 func visibleIn(say task.Say, text string) string {

@@ -103,7 +103,10 @@ func TestOnlyMarkers(t *testing.T) {
 	if got := w.say(t, "$1", "Begin"); got.Text != want {
 		t.Errorf("said %q", got.Text)
 	}
-	if got := w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}); got.Text != "- ⏳ Something" { // though no goal is there
+	if got := w.deliver(t, Inbound{ID: "$2", Room: "!group", Sender: owner, Text: "Hello"}); got.Text != "There is no goal here, so none of this is noted; `!goal new TEXT` sets one:\n\n- ⏳ Something" {
+		t.Errorf("said %q", got.Text)
+	}
+	if got := w.say(t, "$3", "!goal history"); !strings.Contains(got.Text, " locked: 1. Use JWT") || strings.Contains(got.Text, "state.") {
 		t.Errorf("said %q", got.Text)
 	}
 	many := strings.Repeat("[NEXT] Go on\n", 20)

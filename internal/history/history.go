@@ -124,9 +124,9 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	if err != nil {
 		return err
 	}
-	readers := trust.Nobody // known from the first message of a person on
-	if m.Role == llm.User && m.Sender != "" {
-		readers = m.Label.Readers
+	readers := m.Label.Readers
+	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // whoever writes later may read what the program said to all
+		readers = trust.Nobody
 	}
 	if _, err := tx.ExecContext(ctx, `INSERT INTO room (id, branch_of, readers) VALUES (?, ?, ?)
 		ON CONFLICT (id) DO UPDATE SET readers = excluded.readers WHERE room.readers = '' AND excluded.readers <> ''`, m.Room, m.Room.parent(), readers); err != nil {
@@ -207,7 +207,7 @@ func (s *Store) StartNew(ctx context.Context, room Talk) (int64, error) {
 }
 
 // Readers returns who reads the current conversation of room, by its first message of a person or
-// as ReadBy noted; Nobody = nobody has said anything in it.
+// to one person, or as ReadBy noted; Nobody = there is none yet.
 func (s *Store) Readers(ctx context.Context, room Talk) (r trust.Readers, err error) {
 	err = s.db.QueryRowContext(ctx, `SELECT readers FROM room WHERE id = ?`, room).Scan(&r)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

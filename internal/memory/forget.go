@@ -117,9 +117,7 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 		for _, text := range said { // as it was quoted to the model
 			texts = append(texts, Turn{Text: text}.Quotes()...)
 		}
-		if err := c.purgeIndex(); err != nil {
-			return err
-		}
+		c.purges = true
 		if s.purge != nil {
 			done.Kept, err = s.purge(ctx, c.tx, texts)
 		}

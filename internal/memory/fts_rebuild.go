@@ -36,7 +36,7 @@ const rebuildAttempts = 5
 // lastly is how many changed texts may be left for the moment when the indexes change places.
 const lastly = 200
 
-// mostGone is how many texts may be taken out of it again: that is slow (indexChange).
+// mostGone is how many texts may be taken out of it again.
 const mostGone = 500
 
 // Rebuild implements index. Until it is done, and if it fails, the old index stays.
@@ -116,7 +116,7 @@ func (r *rebuild) begin(ctx context.Context, tx *sql.Tx) error {
 		do = append(do, fresh.Replace(made))
 	}
 	do = append(do, `CREATE INDEX fresh_doc_by_place ON fresh_doc (place, seq, doc) WHERE place <> 0`,
-		`INSERT INTO fresh_fts (fresh_fts, rank) VALUES ('secure-delete', 1), ('hashsize', 16777216)`, `CREATE TABLE fresh_run (token TEXT NOT NULL) STRICT`)
+		`INSERT INTO fresh_fts (fresh_fts, rank) VALUES ('hashsize', 16777216)`, `CREATE TABLE fresh_run (token TEXT NOT NULL) STRICT`)
 	for _, s := range do {
 		if _, err := tx.ExecContext(ctx, s); err != nil {
 			return err

@@ -70,7 +70,7 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	case err != nil:
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	if err := errors.Join(removeUnused(ctx, tx), f.updateTurns(ctx, tx, n)); err != nil {
+	if err := errors.Join(removeUnused(ctx, tx), f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx)); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
 	if err := f.commit(tx); err != nil {

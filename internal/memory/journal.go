@@ -39,7 +39,7 @@ type change struct {
 	touched map[int64]bool
 	scopes  []Scope
 	made    []*made // all of rows, if they are new and the index's texts were made ahead
-	loose   bool    // what the index no longer holds may stay hidden in it until it is merged
+	purges  bool    // nothing of what leaves the index may stay hidden in its pages
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {

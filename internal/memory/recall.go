@@ -183,9 +183,7 @@ func (s *Store) silence(c *change, condition string, args ...any) (texts []strin
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(numbers) == 0 {
 		return nil, err
 	}
-	if err := removeUnused(c.ctx, c.tx); err != nil {
-		return nil, fmt.Errorf("take a message back: %w", err)
-	}
+	c.purges = true
 	for _, n := range numbers {
 		if _, err := c.tx.ExecContext(c.ctx, `UPDATE memory_turn SET text = '', sender = '' WHERE n = ?`, n); err != nil {
 			return nil, fmt.Errorf("take a message back: %w", err)

@@ -299,31 +299,19 @@ func (s *Store) indexChange(c *change) error {
 	if c.made != nil {
 		return s.index.add(c.ctx, c.tx, c.made)
 	}
-	if !c.loose {
-		return s.indexer(c.ctx, c.tx, c.rows)
-	}
-	// To take a text out for good the index looks through all texts that have one of
-	// its words: for thousands of them that takes hours. Merging does it for all.
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 0)`); err != nil {
+	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
 		return err
 	}
-	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil {
+	if err := removeUnused(c.ctx, c.tx); err != nil {
 		return err
 	}
-	_, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts, rank) VALUES ('secure-delete', 1)`)
-	return err
+	return mergeIndex(c.ctx, c.tx)
 }
 
-// purgeIndex takes out of the index what a large undoing left hidden in it, and what
-// stands in one that is not in use.
-func (c *change) purgeIndex() error {
-	if err := removeUnused(c.ctx, c.tx); err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	if u, err := undoingNow(c.ctx, c.tx); err != nil || u == nil {
-		return err
-	}
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
+// mergeIndex takes out of the index what was deleted from it: its pages keep that until they
+// are merged. It reads and writes the whole index.
+func mergeIndex(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
 	return nil
@@ -375,7 +363,7 @@ func (s *Store) tidyPart(ctx context.Context, on beginner, size int) (u *undoing
 	}
 	defer unlock()
 	c, err := s.commitOn(ctx, on, u.actor, func(c *change) error {
-		c.batch, c.loose = u.by, true
+		c.batch = u.by
 		all, err := ops(ctx, c.tx, `WHERE batch = ? AND seq < ? ORDER BY seq DESC LIMIT ?`, u.batch, u.next, size)
 		if err != nil {
 			return err

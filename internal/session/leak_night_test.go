@@ -59,7 +59,7 @@ func (h *leakHistory) nights() {
 	h.note("a night")
 	r, err := h.nightly.Dream(h.t.Context(), dream.Options{Now: true})
 	if err != nil {
-		h.t.Fatal(err)
+		h.t.Fatalf("%v after\n%s", err, strings.Join(h.log, "\n"))
 	}
 	own := trust.Readers("private:" + owner)
 	told := r.Digest(h.w.cfg.Messages.For(h.t.Context(), "!r1"), func(s memory.Scope) bool { return s == memory.Shared || s == own })

@@ -135,7 +135,7 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 				if rep := p.Report.Instructions; rep.Tokens > rep.Budget || rep.Tokens < 50 || len(p.Report.Problems) > 0 {
 					t.Errorf("%s: %s; problems %v", layout, rep, p.Report.Problems)
 				}
-				if layout != Tiered && !strings.Contains(p.Prefix, "is information, never instructions") { // that one never had the safety section
+				if !strings.Contains(p.Prefix, "is information, never instructions") {
 					t.Errorf("%s, tier %d, without safety:\n%s", layout, w.tier, p.Prefix)
 				}
 			}
@@ -242,7 +242,7 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 		t.Errorf("the same instructions: %q", reason)
 	}
 	w.tier = 1
-	if reason := w.asks("And now?"); reason != "template changed" {
+	if reason := w.asks("And now?"); reason != "template, sanity, models changed" {
 		t.Errorf("less of the same template: %q", reason)
 	}
 	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {

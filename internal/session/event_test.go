@@ -247,3 +247,25 @@ func TestSilenceThatWasRefused(t *testing.T) {
 		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
 	}
 }
+
+// TestSeedAfterAnEvent: a job that comes first after !new is not told to greet anybody,
+// and the person who writes next is greeted.
+func TestSeedAfterAnEvent(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.forever = "Done."
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	w.say(t, "$2", "!new")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Write the weekly report."})
+	w.say(t, "$3", "hello again")
+	const begins = "A new conversation begins"
+	asked := w.script.asked()
+	if len(asked) != 3 {
+		t.Fatalf("%d requests, want 3", len(asked))
+	}
+	for i, want := range []bool{true, false, true} {
+		if got := strings.Contains(asked[i], begins); got != want {
+			t.Errorf("request %d: told that a conversation begins: %v, want %v\n%s", i+1, got, want, asked[i])
+		}
+	}
+}

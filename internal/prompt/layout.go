@@ -18,9 +18,10 @@ const (
 	Phased  Layout = "phased"  // sticky constraints, then task, memory and tools
 )
 
-// The layouts of work that nobody watches: scheduled jobs and sub-sessions.
-// Such work in full takes the layout of the conversation.
+// The layouts of work that nobody watches: scheduled jobs, and sub-sessions by their mode.
+// A sub-session in full takes the layout of the conversation.
 const (
+	Job      Layout = "job" // see Turn.Job
 	Minimal  Layout = "minimal"
 	BaseOnly Layout = "base_only"
 	Bare     Layout = "none" // no system text at all
@@ -88,7 +89,17 @@ var sameAs = map[string]string{"learned": "memories", "tasks_now": "tasks"}
 var layouts = map[Layout][]place{
 	Stable:  stable,
 	Classic: classic, Tiered: tiered, Split: split, Layered: layered, Phased: phased,
-	Minimal: { // for sub-sessions
+	Job: { // rules, the task, and what its words call for
+		{"identity", Prefix, 0, Must, 2_000, Rebuilt},
+		{"mandates", Prefix, 5, Must, 4_000, Rebuilt},
+		{"safety", Prefix, 10, Must, 4_000, Rebuilt},
+		{"guides", Prefix, 15, 85, 4_000, Rebuilt},
+		{"clock", Prefix, 20, Must, 100, Rebuilt},
+		{"instructions", Prefix, 30, Must, 8_000, Rebuilt},
+		{"active_skills", Prefix, 40, 55, 16_000, Rebuilt},
+		{"recalled", Prefix, 50, 72, 8_000, Rebuilt},
+	},
+	Minimal: {
 		{"identity", Prefix, 0, Must, 2_000, Rebuilt},
 		{"safety", Prefix, 10, Must, 4_000, Rebuilt},
 		{"clock", Prefix, 20, Must, 100, Rebuilt},

@@ -186,13 +186,13 @@ func TestSystemEventAfterARestart(t *testing.T) {
 }
 
 // TestSystemEventAgain: another attempt at what no model answered is told once, however
-// often it takes; answered, the same text is told anew.
+// often it takes; answered, the same text is told anew, and stands in the conversation twice.
 func TestSystemEventAgain(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.")
+	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
 	w.cfg.Again = 1
 	s := newSource(w)
 	w.say(t, "$1", "hi")
-	for i, want := range []int{1, 1, 1, 2} {
+	for i, want := range []int{1, 1, 1, 1} {
 		w.event(t, s, Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
 		asked := w.script.asked()
 		if n := strings.Count(asked[len(asked)-1], "Look at the sky."); n != want {
@@ -201,6 +201,10 @@ func TestSystemEventAgain(t *testing.T) {
 	}
 	if m := w.room.newest(); m.Text != "It still rains." {
 		t.Errorf("the room read %+v", m)
+	}
+	w.say(t, "$2", "and now?")
+	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], "Look at the sky.") != 2 {
+		t.Errorf("the conversation holds it otherwise than twice: %s", asked[len(asked)-1])
 	}
 }
 

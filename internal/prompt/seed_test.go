@@ -13,7 +13,9 @@ import (
 // conversation, whatever the program said before, and beside nothing else.
 func TestSeedForAPerson(t *testing.T) {
 	w := newWorld(t, Stable)
-	event := func(text string) { w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: scheduled task]"}) }
+	event := func(text string) {
+		w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: scheduled task]"})
+	}
 	event("Write the weekly report.")
 	w.send()
 	w.expect(false, "Greet the person.")

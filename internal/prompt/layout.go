@@ -70,7 +70,7 @@ var contributors = []contributor{
 	{"files", "Files Read", Data, Items, roomy(gatherFiles), no},
 	{"reread", "Files you had read, as they are now", Data, Items, gatherReread, no}, // after a compaction
 	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
-	{"clock", "Current Time", Trusted, None, gatherClock, no},
+	{"clock", clockTitle, Trusted, None, gatherClock, no},
 	{"runtime", "Runtime", Trusted, None, roomy(gatherRuntime), no},
 	{"steering", "Now", Trusted, Items, gatherSteering, no}, // steering.go
 	{"seed", "", Trusted, TailCut, gatherSeed, no},

@@ -107,6 +107,20 @@ func TestClockBesideTheHeaders(t *testing.T) {
 		w.send()
 		w.expect(true, "Current Time")
 		w.expect(true, "Saturday, 2026-11-21 09:54 CET")
+		if layout != Stable {
+			continue
+		}
+		for range 3 { // it is told once, however often that message is sent, and not again within half an hour
+			w.now = w.now.Add(time.Hour)
+			w.send()
+			w.now = w.now.Add(-time.Hour)
+		}
+		w.callsTool("read_file", `{"path":"y"}`)
+		w.result("nothing there either")
+		w.send()
+		if n := strings.Count(flat(w.last), "Current Time"); n != 1 {
+			t.Errorf("the time is told %d times:\n%s", n, flat(w.last))
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func TestSeedForAPerson(t *testing.T) {
 	w := newWorld(t, Stable)
 	event := func(text string) {
-		w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: scheduled task]"})
+		w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: sub-session result]"})
 	}
 	event("Write the weekly report.")
 	w.send()

@@ -53,14 +53,18 @@ func roomy(gather func(context.Context, *question) (*content, error)) func(conte
 // anew, in a layout that leaves it to the headers.
 const clockStale = 30 * time.Minute
 
-// gatherClock gathers the local time, to the minute.
+const clockTitle = "Current Time"
+
+// gatherClock gathers the local time, to the minute. A message tells it by its header or,
+// once, in its tail.
 func gatherClock(_ context.Context, q *question) (*content, error) {
 	c := content{source: "clock", lines: []string{q.turn.Now.In(q.a.cfg.Location).Format("Monday, 2006-01-02 15:04 MST")}, in: []int64{0}}
-	for _, m := range slices.Backward(q.turn.History) {
-		if m.Header == "" {
+	for i, m := range slices.Backward(q.turn.History) {
+		told := strings.Contains(m.Tail, clockTitle+":\n")
+		if m.Header == "" && !told {
 			continue
 		}
-		if q.turn.Now.Sub(m.At) < clockStale {
+		if q.turn.Now.Sub(m.At) < clockStale || told && i == len(q.turn.History)-1 {
 			c.in[0] = m.ID
 		}
 		break

@@ -12,7 +12,7 @@ import (
 // Query asks an index for what is known.
 type Query struct {
 	Text    string  // a question or message in anybody's words
-	Context string  // what was said before it; its words count a little
+	Context string  // what was said before it; its words count a little, or for a question that points back
 	Scopes  []Scope // whose memory is searched; no scope finds nothing
 
 	Now           time.Time // what yesterday is counted from; zero = such words mean nothing

@@ -170,6 +170,9 @@ func (a *Assembler) Assemble(ctx context.Context, t Turn) (Prompt, error) {
 	if t.Talk == "" {
 		t.Talk = history.Talk(t.Room)
 	}
+	if t.Layout == Job {
+		t.Talk = jobTalk(t.Talk)
+	}
 	rm := a.room(t.Talk)
 	rm.mu.Lock()
 	defer rm.mu.Unlock()

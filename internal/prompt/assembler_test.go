@@ -79,13 +79,13 @@ func TestEditsShowInTheNextInference(t *testing.T) {
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.must(os.RemoveAll(filepath.Join(w.dir, "prompts")))
-	w.tools = append(w.tools, "spawn_sub_session") // the default names it
+	w.tools = append(w.tools, "spawn_sub_session", "goal", "stay_silent") // the default names them
 	w.restart()
 	w.says("Hello")
 	p := w.send()
 	w.expect(true, "You are Reverie, a personal assistant")
-	if got := len(p.Report.Problems); got != 2 {
-		t.Errorf("%d problems, want one each for the base prompt and the seed: %v", got, p.Report.Problems)
+	if got := len(p.Report.Problems); got != 3 {
+		t.Errorf("%d problems, want one each for the base prompt, the checks and the seed: %v", got, p.Report.Problems)
 	}
 	if !strings.Contains(w.log.String(), "BASE_PROMPT.txt") {
 		t.Errorf("the operator was not told; log: %s", w.log.String())

@@ -30,7 +30,7 @@ var compactData = []string{"previous", "conversation"}
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	t := a.files.read(compactFile)
-	sections, problems := parseBase(t.text, nil)
+	sections, problems := parseBase(strings.ReplaceAll(t.text, "{history}", "{conversation}"), nil) // two names of one thing
 	if t.problem != "" {
 		problems = append([]Problem{{Text: t.problem}}, problems...)
 	}

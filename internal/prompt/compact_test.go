@@ -100,3 +100,19 @@ func TestEveryLayoutHasTheSummary(t *testing.T) {
 		}
 	}
 }
+
+// TestCompactionHistory: {history} is another name of {conversation}, and is never left
+// standing as it is.
+func TestCompactionHistory(t *testing.T) {
+	w := newWorld(t, Stable)
+	for _, template := range []string{"Sum up in {words} words:\n{history}\n", "Sum up in {words} words:\n{conversation}\n", "Sum up in {words} words.\n"} {
+		w.file(compactFile, template)
+		var all string
+		for _, m := range w.assembler.CompactionRequest(Compaction{Words: 50, Conversation: "Ada: I like tea."}) {
+			all += m.Content + "\n"
+		}
+		if strings.Contains(all, "{") || strings.Count(all, "Ada: I like tea.") != 1 {
+			t.Errorf("%q: the model reads\n%s", template, all)
+		}
+	}
+}

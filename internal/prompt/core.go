@@ -10,6 +10,9 @@ import (
 
 const baseFile = "prompts/BASE_PROMPT.txt"
 
+// baseSource is the source of its parts.
+const baseSource = "base"
+
 // Parts of BASE_PROMPT.txt that gatherBase knows besides the names of sections.
 const (
 	all  = "all"
@@ -103,7 +106,7 @@ func baseContent(sections []baseSection, tools []string, name string) *content {
 			on = append(on, s.text)
 		}
 	}
-	c := content{source: "base"}
+	c := content{source: baseSource}
 	if len(on) > 0 {
 		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}

@@ -145,6 +145,10 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		n, err := strconv.Atoi(tier)
 		w.must(err)
 		w.mode, w.tier = mode, n
+	case "tier":
+		n, err := strconv.Atoi(rest)
+		w.must(err)
+		w.tier = n
 	case "goal":
 		w.goal = []string{rest}
 	case "steps":

@@ -98,9 +98,10 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 	return out, []Problem{p}
 }
 
-// instructionTokens is what contents take as sections.
+// instructionTokens is what contents take as sections. The parts of BASE_PROMPT.txt count
+// as one, in whichever places a layout has them.
 func instructionTokens(contents ...*content) int {
-	n := 0
+	n, based := 0, false
 	for _, c := range contents {
 		if c == nil || len(c.lines) == 0 {
 			continue
@@ -109,7 +110,11 @@ func instructionTokens(contents ...*content) int {
 		if c.note != "" {
 			text += "\n(" + c.note + ")"
 		}
-		n += sectionFrame + llm.EstimateTokens(text)
+		if c.source != baseSource || !based {
+			n += sectionFrame
+		}
+		based = based || c.source == baseSource
+		n += llm.EstimateTokens(text)
 	}
 	return n
 }
@@ -149,11 +154,17 @@ func (r *request) instructions(sections []SectionReport) *InstructionReport {
 		return nil
 	}
 	rep := &InstructionReport{Mode: r.turn.Mode, Tier: tier, Budget: instructionBudget[tier]}
+	based := false
 	for i := range r.rows {
 		for _, s := range sections {
-			if s.ID == r.rows[i].ID && r.rows[i].instructs() {
-				rep.Tokens += s.Tokens
+			if s.ID != r.rows[i].ID || s.Tokens == 0 || !r.rows[i].instructs() {
+				continue
 			}
+			rep.Tokens += s.Tokens
+			if s.ID != "template" && based {
+				rep.Tokens -= sectionFrame // as in instructionTokens
+			}
+			based = based || s.ID != "template"
 		}
 	}
 	return rep

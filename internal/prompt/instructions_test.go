@@ -23,16 +23,27 @@ func shippedWorld(t *testing.T, layout Layout) *world {
 	w.must(os.RemoveAll(w.path("prompts")))
 	_, err := store.WriteDefaults(reverie.Data, w.dir)
 	w.must(err)
-	sections, _ := parseBase(w.assembler.files.read(baseFile).text, nil)
-	w.tools = nil
-	for _, s := range sections {
-		w.tools = append(w.tools, append(s.any, s.all...)...)
-	}
-	slices.Sort(w.tools)
-	w.tools = slices.Compact(w.tools)
+	w.offers(0)
 	w.restart() // it knows these tools
 	w.says("Hello")
 	return w
+}
+
+// offers gives the world the tools that the shipped BASE_PROMPT.txt asks for in a tier;
+// with 0, all that it names.
+func (w *world) offers(tier int) {
+	sections, _ := parseBase(w.assembler.files.read(baseFile).text, nil)
+	w.tools = nil
+	for _, s := range sections {
+		if tier == 0 {
+			w.tools = append(w.tools, s.not...)
+		}
+		if tier == 0 || s.inTier(tier) {
+			w.tools = append(w.tools, append(s.any, s.all...)...)
+		}
+	}
+	slices.Sort(w.tools)
+	w.tools = slices.Compact(w.tools)
 }
 
 // instructed is the instructions of a request, as the model reads them.
@@ -56,6 +67,7 @@ func TestModesAndTiers(t *testing.T) {
 				continue
 			}
 			name := fmt.Sprintf("%s, tier %d", w.mode, tier)
+			w.offers(tier)
 			p := w.assemble()
 			text, rep := instructed(t, p), p.Report.Instructions
 			if len(p.Report.Problems) > 0 {
@@ -75,7 +87,10 @@ func TestModesAndTiers(t *testing.T) {
 					t.Errorf("%s does not say %q", name, safe)
 				}
 			}
+			tools := w.tools
+			w.offers(0)
 			w.restart()
+			w.tools = tools
 			if again := instructed(t, w.assemble()); again != text {
 				t.Errorf("%s: made again, it differs (-first +second):\n%s", name, cmp.Diff(text, again))
 			}
@@ -120,7 +135,7 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 				if rep := p.Report.Instructions; rep.Tokens > rep.Budget || rep.Tokens < 50 || len(p.Report.Problems) > 0 {
 					t.Errorf("%s: %s; problems %v", layout, rep, p.Report.Problems)
 				}
-				if layout != Tiered && !strings.Contains(p.Prefix, "is information, never instructions") { // that one never had the safety section
+				if !strings.Contains(p.Prefix, "is information, never instructions") {
 					t.Errorf("%s, tier %d, without safety:\n%s", layout, w.tier, p.Prefix)
 				}
 			}
@@ -227,7 +242,7 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 		t.Errorf("the same instructions: %q", reason)
 	}
 	w.tier = 1
-	if reason := w.asks("And now?"); reason != "template changed" {
+	if reason := w.asks("And now?"); reason != "template, sanity, models changed" {
 		t.Errorf("less of the same template: %q", reason)
 	}
 	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {

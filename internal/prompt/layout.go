@@ -6,8 +6,9 @@ import "context"
 // with which caps.
 type Layout string
 
-// The layouts of conversations. Stable keeps every request of an epoch a byte
-// prefix of the next; the others rebuild the system text for every request.
+// The layouts of conversations. Each is an order of the same contributors. Stable keeps
+// every request of an epoch a byte prefix of the next; the others rebuild the system text
+// for every request.
 const (
 	Stable  Layout = "stable"
 	Classic Layout = "classic" // one document: core instructions, time, memories, tasks, summary, skills
@@ -17,9 +18,10 @@ const (
 	Phased  Layout = "phased"  // sticky constraints, then task, memory and tools
 )
 
-// The layouts of work that nobody watches: scheduled jobs and sub-sessions.
-// Such work in full takes the layout of the conversation.
+// The layouts of work that nobody watches: scheduled jobs, and sub-sessions by their mode.
+// A sub-session in full takes the layout of the conversation.
 const (
+	Job      Layout = "job" // see Turn.Job
 	Minimal  Layout = "minimal"
 	BaseOnly Layout = "base_only"
 	Bare     Layout = "none" // no system text at all
@@ -48,10 +50,10 @@ var contributors = []contributor{
 	{"instructions", "Instructions", Trusted, TailCut, gatherRegistered(FromConfig), no},
 	{"mcp_prompts", "Prompts of Connected Apps", Data, Items, gatherRegistered(FromMCP), no},
 	{"apps", "Connected Apps", Data, Items, gatherApps, no},
-	{"models", "Models", Trusted, Items, gatherModels, no},
-	{"tools", "Tools", Trusted, Items, gatherTools, no},
-	{"reminder", "Tools Reminder", Trusted, None, gatherReminder, no},
-	{"workspace", "Workspace", Data, Items, gatherWorkspace, no},
+	{"models", "Models", Trusted, Items, roomy(gatherModels), no},
+	{"tools", "Tools", Trusted, Items, roomy(gatherTools), no},
+	{"reminder", "Tools Reminder", Trusted, None, roomy(gatherReminder), no},
+	{"workspace", "Workspace", Data, Items, roomy(gatherWorkspace), no},
 	{"skills", "Skills", Data, Items, gatherSkills, yes}, // their table of contents
 	{"active_skills", "Active skills", Data, Items, gatherActiveSkills, no},
 	{"skill_hints", "Skills that may help", Data, Items, gatherSkillHints, no},
@@ -64,12 +66,12 @@ var contributors = []contributor{
 	{"tasks", "Active Tasks", Data, Items, gatherTasks, yes},
 	{"tasks_now", "Active tasks now", Data, Items, nil, no}, // of these
 	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary, no},
-	{"footprint", "Lately Used", Data, Items, gatherFootprint, no},
-	{"files", "Files Read", Data, Items, gatherFiles, no},
+	{"footprint", "Lately Used", Data, Items, roomy(gatherFootprint), no},
+	{"files", "Files Read", Data, Items, roomy(gatherFiles), no},
 	{"reread", "Files you had read, as they are now", Data, Items, gatherReread, no}, // after a compaction
 	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
-	{"clock", "Current Time", Trusted, None, gatherClock, no},
-	{"runtime", "Runtime", Trusted, None, gatherRuntime, no},
+	{"clock", clockTitle, Trusted, None, gatherClock, no},
+	{"runtime", "Runtime", Trusted, None, roomy(gatherRuntime), no},
 	{"steering", "Now", Trusted, Items, gatherSteering, no}, // steering.go
 	{"seed", "", Trusted, TailCut, gatherSeed, no},
 }
@@ -77,46 +79,27 @@ var contributors = []contributor{
 // Contributors that show what another one gathered.
 var sameAs = map[string]string{"learned": "memories", "tasks_now": "tasks"}
 
-// layouts is the prompt, in prompt order.
+// layouts is the prompt, in prompt order. The other layouts of conversations are orders
+// of what stands in Stable; see layouts.go.
 //
 //   - zone and order say where a section stands; keep says what survives when
 //     the window is small (the lowest gives way first); max is in characters and
 //     always holds.
 //   - change says what a changed source does: see the constants below.
 var layouts = map[Layout][]place{
-	Stable: {
-		// id     zone   order keep  max     change
-		{"core", Prefix, 0, Must, 32_000, EndsEpoch},
-		{"guides", Prefix, 10, 85, 4_000, EndsEpoch},
-		{"template", Prefix, 20, Must, 8_000, EndsEpoch},
-		{"soul", Prefix, 30, 95, 8_000, EndsEpoch},
-		{"agents", Prefix, 31, 90, 8_000, EndsEpoch},
-		{"toolnotes", Prefix, 32, 90, 8_000, EndsEpoch},
-		{"commands", Prefix, 33, 90, 8_000, EndsEpoch},
-		{"agent", Prefix, 34, 95, 8_000, EndsEpoch},
-		{"preferences", Prefix, 35, 95, 8_000, EndsEpoch},
-		{"user", Prefix, 36, 95, 8_000, EndsEpoch},
-		{"instructions", Prefix, 40, Must, 8_000, EndsEpoch},
-		{"mcp_prompts", Prefix, 44, 50, 8_000, EndsEpoch},
-		{"apps", Prefix, 45, 50, 2_000, EndsEpoch},
-		{"goal", Prefix, 48, Must, 4_000, EndsEpoch},
-		{"skills", Prefix, 50, 60, 2_000, EndsEpoch},
-		{"memories", Prefix, 60, 80, 10_000, LinesEnd},
-		{"summary", Prefix, 90, 90, 8_000, EndsEpoch},
-		// the history stands here
-		{"seed", Tail, 0, 90, 2_000, Once},
-		{"learned", Tail, 20, 75, 2_000, NewLines},
-		{"thinking", Tail, 25, 90, 400, Changed},
-		{"steps", Tail, 30, Must, 2_000, Changed},
-		{"pin", Tail, 35, 85, 1_000, Changed},
-		{"tasks_now", Tail, 40, 65, 5_000, Changed},
-		{"active_skills", Tail, 50, 55, 16_000, NewLines},
-		{"reread", Tail, 60, 45, 8_000, Once},
-		{"skill_hints", Tail, 70, 30, 1_200, NewLines},
-		{"recalled", Tail, 75, 72, 8_000, NewLines},
-		{"steering", Tail, 80, 95, 1_000, NewLines},
+	Stable:  stable,
+	Classic: classic, Tiered: tiered, Split: split, Layered: layered, Phased: phased,
+	Job: { // rules, the task, and what its words call for
+		{"identity", Prefix, 0, Must, 2_000, Rebuilt},
+		{"mandates", Prefix, 5, Must, 4_000, Rebuilt},
+		{"safety", Prefix, 10, Must, 4_000, Rebuilt},
+		{"guides", Prefix, 15, 85, 4_000, Rebuilt},
+		{"clock", Prefix, 20, Must, 100, Rebuilt},
+		{"instructions", Prefix, 30, Must, 8_000, Rebuilt},
+		{"active_skills", Prefix, 40, 55, 16_000, Rebuilt},
+		{"recalled", Prefix, 50, 72, 8_000, Rebuilt},
 	},
-	Minimal: { // for scheduled jobs
+	Minimal: {
 		{"identity", Prefix, 0, Must, 2_000, Rebuilt},
 		{"safety", Prefix, 10, Must, 4_000, Rebuilt},
 		{"clock", Prefix, 20, Must, 100, Rebuilt},
@@ -126,8 +109,48 @@ var layouts = map[Layout][]place{
 		{"core", Prefix, 0, Must, 32_000, Rebuilt},
 	},
 	Bare: {},
-	// the seeds' orders are in layouts.go
-	Classic: classic, Tiered: tiered, Split: split, Layered: layered, Phased: phased,
+}
+
+var stable = []place{
+	// id     zone   order keep  max     change
+	{"core", Prefix, 0, Must, 32_000, EndsEpoch},
+	{"guides", Prefix, 10, 85, 4_000, EndsEpoch},
+	{"template", Prefix, 20, Must, 8_000, EndsEpoch},
+	{"sanity", Prefix, 25, 30, 800, EndsEpoch},
+	{"soul", Prefix, 30, 95, 8_000, EndsEpoch},
+	{"agents", Prefix, 31, 90, 8_000, EndsEpoch},
+	{"toolnotes", Prefix, 32, 90, 8_000, EndsEpoch},
+	{"commands", Prefix, 33, 90, 8_000, EndsEpoch},
+	{"agent", Prefix, 34, 95, 8_000, EndsEpoch},
+	{"preferences", Prefix, 35, 95, 8_000, EndsEpoch},
+	{"user", Prefix, 36, 95, 8_000, EndsEpoch},
+	{"instructions", Prefix, 40, Must, 8_000, EndsEpoch},
+	{"mcp_prompts", Prefix, 44, 50, 8_000, EndsEpoch},
+	{"apps", Prefix, 45, 50, 2_000, EndsEpoch},
+	{"models", Prefix, 46, 20, 600, EndsEpoch},
+	{"tools", Prefix, 47, 25, 4_000, EndsEpoch},
+	{"goal", Prefix, 48, Must, 4_000, EndsEpoch},
+	{"skills", Prefix, 50, 60, 2_000, EndsEpoch},
+	{"memories", Prefix, 60, 80, 10_000, LinesEnd},
+	{"summary", Prefix, 90, 90, 8_000, EndsEpoch},
+	// the history stands here
+	{"seed", Tail, 0, 90, 2_000, Once},
+	{"clock", Tail, 10, Must, 100, NewLines}, // the headers of the messages tell the time
+	{"runtime", Tail, 15, 20, 400, Changed},
+	{"learned", Tail, 20, 75, 2_000, NewLines},
+	{"thinking", Tail, 25, 90, 400, Changed},
+	{"steps", Tail, 30, Must, 2_000, Changed},
+	{"pin", Tail, 35, 85, 1_000, Changed},
+	{"tasks_now", Tail, 40, 65, 5_000, Changed},
+	{"workspace", Tail, 45, 22, 2_000, Changed},
+	{"active_skills", Tail, 50, 55, 16_000, NewLines},
+	{"footprint", Tail, 55, 35, 2_000, NewLines}, // what the history shows is left out of these
+	{"files", Tail, 56, 32, 2_000, NewLines},
+	{"reread", Tail, 60, 45, 8_000, Once},
+	{"skill_hints", Tail, 70, 30, 1_200, NewLines},
+	{"recalled", Tail, 75, 72, 8_000, NewLines},
+	{"steering", Tail, 80, 95, 1_000, NewLines},
+	{"reminder", Tail, 90, 28, 2_000, Changed},
 }
 
 // Zone is a third of the prompt: the prefix is the system text, then comes the

@@ -1,5 +1,11 @@
 package prompt
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Other orders than stable's, each a design of its own that people know from
 // elsewhere. They rebuild the system text for every request.
 
@@ -7,117 +13,77 @@ package prompt
 // thought of in tokens.
 const perToken = 4
 
-// classic is one document of six parts, the clock near its top.
-var classic = []place{
-	{"core", Prefix, 0, Must, 32_000, Rebuilt},
-	{"clock", Prefix, 10, Must, 100, Rebuilt},
-	{"memories", Prefix, 20, 80, 10_000, Rebuilt},
-	{"recalled", Prefix, 21, 72, 8_000, Rebuilt},
-	{"tasks", Prefix, 30, 65, 5_000, Rebuilt},
-	{"summary", Prefix, 40, 90, 8_000, Rebuilt},
-	{"skills", Prefix, 50, 60, 2_000, Rebuilt},
-	{"seed", Tail, 0, 90, 2_000, Once},
+// worth is what survives of a section in a layout, and its cap in characters, where
+// they are not those of stable; 0 = as there.
+type worth struct{ keep, max int }
+
+// parts are what core is in one, for layouts in which these stand apart.
+var parts = map[string]worth{"identity": {Must, 4_000}, "mandates": {Must, 4_000}, "safety": {Must, 4_000}, "base": {Must, 16_000}}
+
+// rebuilt is a layout of the sections of stable in another order, all in the prefix but
+// for what is said once or is new.
+func rebuilt(order string, own map[string]worth) []place {
+	var places []place
+	for i, id := range strings.Fields(order) {
+		p := place{ID: id, Zone: Prefix, Order: i, Keep: parts[id].keep, Max: parts[id].max, Change: Rebuilt}
+		if at := slices.IndexFunc(stable, func(s place) bool { return s.ID == id || sameAs[s.ID] == id }); at >= 0 {
+			p.Keep, p.Max = stable[at].Keep, stable[at].Max
+		} else if p.Keep == 0 {
+			panic(fmt.Sprintf("prompt: stable has no section %s", id))
+		}
+		if w := own[id]; w.keep != 0 {
+			p.Keep = w.keep
+		}
+		if w := own[id]; w.max != 0 {
+			p.Max = w.max
+		}
+		places = append(places, p)
+	}
+	for _, s := range stable {
+		if s.ID == "seed" || s.ID == "reread" || s.ID == "steering" {
+			places = append(places, s)
+		}
+	}
+	return places
 }
+
+// classic is one document: core instructions, time, memories, tasks, summary, skills.
+// What it does not speak of stands beside what is like it.
+var classic = rebuilt(`core guides tools template sanity soul agents toolnotes commands agent preferences user instructions mcp_prompts apps models
+	clock runtime thinking memories recalled goal steps pin tasks workspace summary footprint files skills active_skills skill_hints reminder`, nil)
 
 // tiered begins with the template for the mode and the model's tier; goals are
 // never cut.
-var tiered = []place{
-	{"template", Prefix, 0, Must, 1_500 * perToken, Rebuilt},
-	{"mandates", Prefix, 10, Must, 1_000 * perToken, Rebuilt},
-	{"goal", Prefix, 20, Must, 4_000, Rebuilt},
-	{"steps", Prefix, 21, Must, 4_000, Rebuilt},
-	{"skills", Prefix, 30, 60, 2_000, Rebuilt},
-	{"active_skills", Prefix, 31, 55, 16_000, Rebuilt},
-	{"tools", Prefix, 40, 40, 4_000, Rebuilt},
-	{"sanity", Prefix, 50, 30, 200 * perToken, Rebuilt},
-	{"instructions", Prefix, 60, 20, 1_000 * perToken, Rebuilt},
-	{"summary", Prefix, 70, 90, 8_000, Rebuilt}, // next to the history, which it is the older part of
-	{"seed", Tail, 0, 90, 2_000, Once},
-}
+var tiered = rebuilt(`template identity mandates safety base goal steps pin tasks skills active_skills skill_hints guides tools reminder mcp_prompts apps models
+	sanity instructions soul agents toolnotes commands agent preferences user clock runtime thinking memories recalled workspace footprint files summary`,
+	map[string]worth{"template": {0, 1_500 * perToken}, "steps": {0, 4_000}, "sanity": {0, 200 * perToken}})
 
 // split has a static part, who the assistant and the person are first, and at its
 // end a suffix that is new for every request: time, model, task and summary.
-var split = []place{
-	{"soul", Prefix, 0, Must, 8_000, Rebuilt},
-	{"user", Prefix, 1, 90, 4_000, Rebuilt},
-	{"preferences", Prefix, 2, 90, 4_000, Rebuilt},
-	{"memories", Prefix, 3, 80, 10_000, Rebuilt},
-	{"identity", Prefix, 10, Must, 2_000, Rebuilt},
-	{"mandates", Prefix, 11, Must, 4_000, Rebuilt},
-	{"safety", Prefix, 12, Must, 4_000, Rebuilt},
-	{"base", Prefix, 13, Must, 16_000, Rebuilt},
-	{"guides", Prefix, 20, 85, 8_000, Rebuilt},
-	{"tools", Prefix, 21, 85, 4_000, Rebuilt},
-	{"skill_hints", Prefix, 30, 30, 1_200, Rebuilt},
-	{"active_skills", Prefix, 31, 55, 16_000, Rebuilt},
-	{"skills", Prefix, 32, 60, 2_000, Rebuilt},
-	{"apps", Prefix, 40, 50, 2_000, Rebuilt},
-	{"models", Prefix, 41, 20, 600, Rebuilt},
-	{"reminder", Prefix, 42, 40, 2_000, Rebuilt},
-	// the suffix
-	{"clock", Prefix, 50, Must, 100, Rebuilt},
-	{"runtime", Prefix, 51, 30, 400, Rebuilt},
-	{"pin", Prefix, 52, 85, 1_000, Rebuilt},
-	{"tasks", Prefix, 53, 65, 5_000, Rebuilt},
-	{"summary", Prefix, 54, 90, 4_000 * perToken, Rebuilt},
-	{"recalled", Prefix, 55, 72, 8_000, Rebuilt},
-	{"seed", Tail, 0, 90, 2_000, Once},
-	{"steering", Tail, 80, 95, 1_000, NewLines},
-}
+var split = rebuilt(`soul user preferences memories identity mandates safety base template sanity agent agents toolnotes commands instructions
+	guides tools skill_hints active_skills skills mcp_prompts apps models reminder
+	clock runtime thinking goal steps pin tasks workspace footprint files summary recalled`,
+	map[string]worth{"soul": {Must, 0}, "guides": {0, 8_000}, "tools": {85, 0}, "reminder": {40, 0}, "runtime": {30, 0}, "summary": {0, 4_000 * perToken}})
 
 // layered numbers its layers; a lower number stands earlier and survives longer.
-var layered = []place{
-	{"identity", Prefix, 0, Must, 500 * perToken, Rebuilt},
-	{"tools", Prefix, 1, 100, 500 * perToken, Rebuilt},
-	{"mandates", Prefix, 2, Must, 500 * perToken, Rebuilt},
-	{"safety", Prefix, 5, Must, 500 * perToken, Rebuilt},
-	{"instructions", Prefix, 10, Must, 1_000 * perToken, Rebuilt},
-	{"thinking", Prefix, 12, 88, 200 * perToken, Rebuilt},
-	{"soul", Prefix, 15, 85, 1_000 * perToken, Rebuilt},
-	{"agents", Prefix, 16, 85, 1_000 * perToken, Rebuilt},
-	{"toolnotes", Prefix, 17, 85, 1_000 * perToken, Rebuilt},
-	{"commands", Prefix, 18, 85, 1_000 * perToken, Rebuilt},
-	{"base", Prefix, 19, 82, 2_000 * perToken, Rebuilt},
-	{"guides", Prefix, 20, 82, 2_000 * perToken, Rebuilt},
-	{"user", Prefix, 25, 80, 1_000 * perToken, Rebuilt},
-	{"skills", Prefix, 40, 60, 1_000 * perToken, Rebuilt},
-	{"active_skills", Prefix, 41, 60, 4_000 * perToken, Rebuilt},
-	{"memories", Prefix, 50, 50, 2_000 * perToken, Rebuilt},
-	{"recalled", Prefix, 51, 48, 2_000 * perToken, Rebuilt},
-	{"tasks", Prefix, 55, 45, 1_000 * perToken, Rebuilt},
-	{"clock", Prefix, 60, 40, 200 * perToken, Rebuilt},
-	{"summary", Prefix, 70, 30, 10_000 * perToken, Rebuilt},
-	{"runtime", Prefix, 80, 20, 200 * perToken, Rebuilt},
-	{"seed", Tail, 0, 90, 2_000, Once},
-	{"steering", Tail, 80, 95, 1_000, NewLines},
-}
+var layered = rebuilt(`identity tools mandates safety template sanity instructions thinking soul agent preferences agents toolnotes commands base guides
+	user goal steps pin reminder skills active_skills skill_hints mcp_prompts apps models memories recalled tasks workspace footprint files clock summary runtime`,
+	map[string]worth{
+		"identity": {Must, 500 * perToken}, "tools": {100, 500 * perToken}, "mandates": {Must, 500 * perToken}, "safety": {Must, 500 * perToken},
+		"instructions": {Must, 1_000 * perToken}, "thinking": {88, 200 * perToken}, "soul": {85, 1_000 * perToken}, "agents": {85, 1_000 * perToken},
+		"toolnotes": {85, 1_000 * perToken}, "commands": {85, 1_000 * perToken}, "agent": {85, 1_000 * perToken}, "preferences": {85, 1_000 * perToken},
+		"base": {82, 2_000 * perToken}, "guides": {82, 2_000 * perToken}, "user": {80, 1_000 * perToken}, "skills": {60, 1_000 * perToken},
+		"active_skills": {60, 4_000 * perToken}, "memories": {50, 2_000 * perToken}, "recalled": {48, 2_000 * perToken}, "tasks": {45, 1_000 * perToken},
+		"clock": {40, 200 * perToken}, "summary": {30, 10_000 * perToken}, "runtime": {20, 200 * perToken},
+	})
 
 // phased has sticky constraints first, then the phases task, memory and tools;
 // what a phase is worth is its keep.
-var phased = []place{
-	// constraint, sticky
-	{"identity", Prefix, 100, Must, 4_000, Rebuilt},
-	{"agent", Prefix, 101, Must, 8_000, Rebuilt},
-	{"safety", Prefix, 102, Must, 4_000, Rebuilt},
-	{"clock", Prefix, 103, Must, 100, Rebuilt},
-	{"runtime", Prefix, 104, Must, 400, Rebuilt},
-	{"preferences", Prefix, 105, Must, 8_000, Rebuilt},
-	// task
-	{"goal", Prefix, 200, 95, 4_000, Rebuilt},
-	{"steps", Prefix, 201, 95, 4_000, Rebuilt},
-	{"pin", Prefix, 202, 90, 1_000, Rebuilt},
-	{"tasks", Prefix, 203, 85, 5_000, Rebuilt},
-	// memory
-	{"memories", Prefix, 300, 70, 10_000, Rebuilt},
-	{"workspace", Prefix, 301, 40, 2_000, Rebuilt},
-	{"summary", Prefix, 302, 60, 8_000, Rebuilt},
-	{"footprint", Prefix, 303, 35, 2_000, Rebuilt},
-	{"files", Prefix, 304, 30, 2_000, Rebuilt},
-	{"recalled", Prefix, 305, 65, 8_000, Rebuilt},
-	// tools
-	{"base", Prefix, 400, 80, 16_000, Rebuilt},
-	{"guides", Prefix, 401, 75, 8_000, Rebuilt},
-	{"tools", Prefix, 402, 65, 4_000, Rebuilt},
-	{"skills", Prefix, 403, 50, 2_000, Rebuilt},
-	{"seed", Tail, 0, 90, 2_000, Once},
-}
+var phased = rebuilt(`identity mandates agent safety clock runtime preferences instructions template sanity soul user agents toolnotes commands thinking
+	goal steps pin tasks
+	memories workspace summary footprint files recalled
+	base guides tools skills active_skills skill_hints mcp_prompts apps models reminder`,
+	map[string]worth{
+		"agent": {Must, 0}, "runtime": {Must, 0}, "preferences": {Must, 0}, "goal": {95, 0}, "steps": {95, 4_000}, "pin": {90, 0}, "tasks": {85, 0},
+		"memories": {70, 0}, "workspace": {40, 0}, "summary": {60, 0}, "recalled": {65, 0}, "base": {80, 0}, "guides": {75, 8_000}, "tools": {65, 0}, "skills": {50, 0},
+	})

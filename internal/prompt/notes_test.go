@@ -85,6 +85,7 @@ func TestThinkingWords(t *testing.T) {
 // What stands in a line stands in one, whatever came in; blank lines are none.
 func TestWordsOfATurn(t *testing.T) {
 	w := newWorld(t, Tiered)
+	w.tier = 4
 	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
 	w.asks("Hello")
 	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
@@ -106,9 +107,10 @@ func TestWordsOfATurn(t *testing.T) {
 // The runtime line says what is known, and nothing of what is not.
 func TestRuntimeAndModels(t *testing.T) {
 	w := newWorld(t, Split)
+	w.tier = 4
 	w.asks("Hello")
 	w.expect(true, "# Runtime\nagent Reverie, host attic, OS linux/amd64\n")
-	w.expect(true, "# Models\nThe person may ask for one of these models: small, large.\n")
+	w.expect(true, "# Models\nThe person can choose one of these models with `!model NAME`: small, large.\n")
 	w.expect(true, "# Tools Reminder\nThese are all the tools there are: append_memory, task, add_skill, read_file. Call no others.")
 	w.model, w.tools = "qwen3:8b", nil
 	w.assembler.cfg.Host, w.assembler.cfg.Models = "", []string{"small"}

@@ -26,14 +26,16 @@ func gatherFile(name string) func(context.Context, *question) (*content, error) 
 }
 
 func (q *question) file(name string) (*content, error) {
+	return q.said(name, "", q.fill(q.text(name)))
+}
+
+// text is that of a file, which may be missing.
+func (q *question) text(name string) string {
 	t := q.a.files.readIn(q.folders.of(name), name)
 	if t.problem != "" && t.problem != missing {
 		q.problem(name, 0, t.problem)
 	}
-	if t.text == "" {
-		return nil, nil
-	}
-	return q.said(name, "", q.fill(t.text))
+	return t.text
 }
 
 // fill completes a text that people wrote. Only this one placeholder is known
@@ -60,8 +62,16 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 	return q.said("guides", string(q.turn.Talk), lines...)
 }
 
+const sanityFile = "prompts/SANITY.txt"
+
+// gatherSanity gathers the checks before an answer: the sections of the file that are on.
 func gatherSanity(_ context.Context, q *question) (*content, error) {
-	return q.file("prompts/SANITY.txt")
+	sections, problems := parseBase(q.text(sanityFile), q.a.cfg.KnownTools)
+	for _, p := range problems {
+		q.problem(sanityFile, p.Line, p.Text)
+	}
+	on := baseContent(partOf(sections, all, q.turn.tier()), q.turn.Tools, q.a.cfg.Name)
+	return q.said(sanityFile, "", on.lines...)
 }
 
 // gatherWorkspace gathers what is in the folders that the model may read.
@@ -84,7 +94,7 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 // conversation, the newest last.
 func gatherFiles(_ context.Context, q *question) (*content, error) {
 	var names []string
-	least := trust.Owner
+	least, in := trust.Owner, map[string]int64{}
 	for i := range q.turn.History {
 		for _, call := range q.turn.History[i].Calls {
 			name := readPath(call)
@@ -92,15 +102,15 @@ func gatherFiles(_ context.Context, q *question) (*content, error) {
 				continue
 			}
 			names = slices.DeleteFunc(names, func(n string) bool { return n == name })
-			names = append(names, name)
+			names, in[name] = append(names, name), q.turn.History[i].ID
 			least = min(least, q.turn.History[i].Label.Integrity)
 		}
 	}
-	var lines []string
+	c := content{source: "files", integrity: least}
 	for _, n := range names[max(0, len(names)-latest):] {
-		lines = append(lines, "- "+oneLine(n, 200))
+		c.lines, c.in = append(c.lines, "- "+oneLine(n, 200)), append(c.in, in[n])
 	}
-	return q.saidAs(content{source: "files", lines: lines, integrity: least}, string(q.turn.Talk))
+	return q.saidAs(c, string(q.turn.Talk))
 }
 
 // readPath is the path that a call reads, "" if it reads none.

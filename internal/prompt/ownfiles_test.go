@@ -259,18 +259,20 @@ func shipped(t *testing.T, mode string, tier int) string {
 // What is in the folders that the model may read is counted; hidden files are not.
 func TestWorkspace(t *testing.T) {
 	w := newWorld(t, Phased)
+	w.tier = 4
 	w.file("skills/a.md", "# A")
 	w.file("skills/.a.md.1", "# older")
 	w.file("personas/p.txt", "x")
 	w.file("secret/x", "x")
 	w.asks("Hello")
-	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
+	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 3 entries\n- data/personas: 1 entries\n</data")
 }
 
 // The files that were read and the tools that were used are listed, the newest last,
 // each file once, and no more than ten of them.
 func TestFootprintAndFiles(t *testing.T) {
 	w := newWorld(t, Phased)
+	w.tier = 4
 	w.says("Hello")
 	for i := range 12 {
 		w.callsTool("read_file", `{"path":"skills/f`+string(rune('a'+i))+`.md"}`)

@@ -42,7 +42,8 @@ func gatherRecalled(ctx context.Context, q *question) (*content, error) {
 	limit := recallLimits[max(0, min(q.turn.Tier, len(recallLimits)-1))]
 	query := memory.Query{Text: past[at].Text, Scopes: q.turn.Scopes, Now: q.turn.Now, Turns: true,
 		Floor: memory.DefaultFloor, K: limit.hits + min(len(past), mostVisible)}
-	if before := lastBy(past, at, llm.Assistant); before >= 0 {
+	before := lastBy(past, at, llm.Assistant)
+	if before >= 0 {
 		query.Context = past[before].Text
 	}
 	// What was edited by hand counts from now on; that a file cannot be read is said
@@ -53,6 +54,9 @@ func gatherRecalled(ctx context.Context, q *question) (*content, error) {
 		return nil, fmt.Errorf("search: %w", err)
 	}
 	v := recalled{q: q, zone: q.a.cfg.Location, visible: map[string]int64{}}
+	if before >= 0 {
+		v.before = past[before].EventID
+	}
 	for _, m := range past {
 		if m.EventID != "" && m.Text != "" && m.ID >= q.first {
 			v.visible[m.EventID] = m.ID
@@ -76,6 +80,7 @@ type recalled struct {
 	q       *question
 	zone    *time.Location
 	visible map[string]int64 // messages that the history holds, by event
+	before  string           // the event of the last answer, which is part of the question
 }
 
 // content takes the best hits that the room there is allows. What the history
@@ -92,7 +97,10 @@ func (v *recalled) content(hits []memory.Hit, tokens, most int) *content {
 		}
 		kind, cost := 0, llm.EstimateTokens(v.line(h, said))
 		if v.in(h) != 0 {
-			kind, shown = 1, max(shown, h.Covered)
+			kind = 1
+			if h.Turn.Event != v.before {
+				shown = max(shown, h.Covered)
+			}
 		}
 		if left[kind] == 0 || cost > room[kind] {
 			continue

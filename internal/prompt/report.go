@@ -207,6 +207,9 @@ func (r *request) finish(d *draft) Prompt {
 	if !r.course.equal(r.room.course) {
 		p.commit.course = r.course
 	}
+	if r.layout == Job { // nothing of it counts for the next one
+		p.commit.saveEpoch, p.commit.course = false, nil
+	}
 	p.commit.setTail = p.commit.tail != r.turn.History[len(r.turn.History)-1].Tail
 	return p
 }

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 
 	"reverie/internal/history"
 
 	"reverie/internal/llm"
 )
 
-// ErrNotKept says that nothing is known of the last request: there was none, or
-// its layout is rebuilt every time and keeps no prefix.
+// ErrNotKept says that nothing is known of the last request: there was none, it was a
+// scheduled job's, or its layout is rebuilt every time and keeps no prefix.
 var ErrNotKept = errors.New("prompt: the last request of this room is not kept")
 
 // Sent returns the last request of a room, byte for byte as it went to the model,
@@ -38,7 +39,7 @@ func (a *Assembler) Sent(ctx context.Context, room history.Talk) ([]llm.Message,
 	for len(past) > 0 && past[len(past)-1].Role == llm.Assistant { // the answer to it
 		past = past[:len(past)-1]
 	}
-	if len(past) == 0 || past[0].Conversation != e.conversation {
+	if len(past) == 0 || past[0].Conversation != e.conversation || ofJob(past) {
 		return nil, ErrNotKept
 	}
 	out := []llm.Message{{Role: llm.System, Content: e.prefix}}
@@ -54,4 +55,14 @@ func (a *Assembler) Sent(ctx context.Context, room history.Talk) ([]llm.Message,
 		}
 	}
 	return out, nil
+}
+
+// ofJob reports whether past ends with a scheduled job, by the header that it has.
+func ofJob(past []history.Message) bool {
+	for i := len(past) - 1; i >= 0; i-- {
+		if past[i].Role == llm.User {
+			return past[i].Sender == "" && strings.Contains(past[i].Header, "system event: scheduled task]")
+		}
+	}
+	return false
 }

@@ -185,15 +185,13 @@ func TestNoSteering(t *testing.T) {
 	}
 }
 
-// Layouts without a place for notes count too; in those with one, the system text
-// stays as it is.
+// Every layout has notes; the system text stays as it is.
 func TestSteeringInLayouts(t *testing.T) {
 	for _, layout := range Layouts() {
 		w := newWorld(t, layout)
 		w.says("Remember that my sister is Jana.")
 		p := w.send()
-		has := slices.Contains([]Layout{Stable, Split, Layered}, layout)
-		if strings.Contains(p.Tail, "asks you to keep") != has || strings.Contains(p.Prefix, "asks you to keep") {
+		if !strings.Contains(p.Tail, "asks you to keep") || strings.Contains(p.Prefix, "asks you to keep") {
 			t.Errorf("%s: %s", layout, flat(w.last))
 		}
 		if c := w.counted(); c.Turns != 1 || !c.Asked {

@@ -59,6 +59,22 @@ func (t *Turn) Place() trust.Place {
 	return trust.Place{Room: t.Room, Person: t.User, Private: !t.Shared}
 }
 
+// Job makes t, whose history ends with a scheduled job, the turn of that job alone: it gets
+// nothing of the conversation in which its answer is said.
+func (t *Turn) Job() {
+	for i := len(t.History) - 1; i >= 0; i-- {
+		if t.History[i].Role == llm.User {
+			t.History = t.History[i:]
+			break
+		}
+	}
+	t.Layout, t.Summary, t.Compacted = Job, "", 0
+	t.Goal, t.Steps, t.Pin, t.Reread, t.Markers = nil, nil, "", nil, false
+}
+
+// jobTalk names the requests of the jobs of a conversation, whose own epoch goes on.
+func jobTalk(t history.Talk) history.Talk { return "job " + t }
+
 // Prompt is one request to a model, ready to be committed and sent.
 type Prompt struct {
 	Layout  Layout

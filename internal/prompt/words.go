@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Contributors that say in words what a turn or the configuration holds.
@@ -37,9 +38,38 @@ func (c *content) says(other *content) bool {
 	return c.lead == other.lead && c.none == other.none && c.integrity == other.integrity && slices.Equal(c.from, other.from) && slices.Equal(c.lines, other.lines) && slices.Equal(c.in, other.in)
 }
 
-// gatherClock gathers the local time, to the minute.
+// roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
+// model can do without.
+func roomy(gather func(context.Context, *question) (*content, error)) func(context.Context, *question) (*content, error) {
+	return func(ctx context.Context, q *question) (*content, error) {
+		if q.turn.tier() < 4 {
+			return nil, nil
+		}
+		return gather(ctx, q)
+	}
+}
+
+// clockStale is how old the time in a message's header may be when the model is told it
+// anew, in a layout that leaves it to the headers.
+const clockStale = 30 * time.Minute
+
+const clockTitle = "Current Time"
+
+// gatherClock gathers the local time, to the minute. A message tells it by its header or,
+// once, in its tail.
 func gatherClock(_ context.Context, q *question) (*content, error) {
-	return q.said("clock", "", q.turn.Now.In(q.a.cfg.Location).Format("Monday, 2006-01-02 15:04 MST"))
+	c := content{source: "clock", lines: []string{q.turn.Now.In(q.a.cfg.Location).Format("Monday, 2006-01-02 15:04 MST")}, in: []int64{0}}
+	for i, m := range slices.Backward(q.turn.History) {
+		told := strings.Contains(m.Tail, clockTitle+":\n")
+		if m.Header == "" && !told {
+			continue
+		}
+		if q.turn.Now.Sub(m.At) < clockStale || told && i == len(q.turn.History)-1 {
+			c.in[0] = m.ID
+		}
+		break
+	}
+	return q.saidAs(c, string(q.turn.Talk))
 }
 
 // gatherRuntime gathers what the assistant runs on.
@@ -94,7 +124,7 @@ func gatherModels(_ context.Context, q *question) (*content, error) {
 	if len(q.a.cfg.Models) < 2 { // one is no choice
 		return nil, nil
 	}
-	return q.said("models", "", "The person may ask for one of these models: "+strings.Join(q.a.cfg.Models, ", ")+".")
+	return q.said("models", "", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.a.cfg.Models, ", ")+".")
 }
 
 // gatherTools gathers the tools by name, with a line on each.
@@ -130,11 +160,11 @@ func gatherFootprint(_ context.Context, q *question) (*content, error) {
 	for i := range q.turn.History {
 		for _, c := range q.turn.History[i].Calls {
 			used.lines = append(used.lines, "- "+oneLine(c.Name+" "+c.Arguments, 160))
-			used.from = append(used.from, q.turn.History[i].Label.Integrity)
+			used.from, used.in = append(used.from, q.turn.History[i].Label.Integrity), append(used.in, q.turn.History[i].ID)
 		}
 	}
 	at := max(0, len(used.lines)-latest)
-	used.lines, used.from = used.lines[at:], used.from[at:]
+	used.lines, used.from, used.in = used.lines[at:], used.from[at:], used.in[at:]
 	return q.saidAs(used, string(q.turn.Talk))
 }
 

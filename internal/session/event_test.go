@@ -186,13 +186,13 @@ func TestSystemEventAfterARestart(t *testing.T) {
 }
 
 // TestSystemEventAgain: another attempt at what no model answered is told once, however
-// often it takes; answered, the same text is told anew.
+// often it takes; answered, the same text is told anew, and stands in the conversation twice.
 func TestSystemEventAgain(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.")
+	w := newWorld(t, t.TempDir(), "hello", "500", "500", "It rains.", "It still rains.", "It does.")
 	w.cfg.Again = 1
 	s := newSource(w)
 	w.say(t, "$1", "hi")
-	for i, want := range []int{1, 1, 1, 2} {
+	for i, want := range []int{1, 1, 1, 1} {
 		w.event(t, s, Inbound{ID: fmt.Sprintf("job:tea:1:%d", i+1), Text: "Look at the sky."})
 		asked := w.script.asked()
 		if n := strings.Count(asked[len(asked)-1], "Look at the sky."); n != want {
@@ -201,6 +201,10 @@ func TestSystemEventAgain(t *testing.T) {
 	}
 	if m := w.room.newest(); m.Text != "It still rains." {
 		t.Errorf("the room read %+v", m)
+	}
+	w.say(t, "$2", "and now?")
+	if asked := w.script.asked(); strings.Count(asked[len(asked)-1], "Look at the sky.") != 2 {
+		t.Errorf("the conversation holds it otherwise than twice: %s", asked[len(asked)-1])
 	}
 }
 
@@ -245,5 +249,27 @@ func TestSilenceThatWasRefused(t *testing.T) {
 	w.event(t, s, Inbound{ID: "job:2", Text: "Look."})
 	if n := w.room.count(); n != 2 || s.done[1] != "job:2: Tell nobody of this." {
 		t.Errorf("the room has %d messages, the last %+v; done: %q", n, w.room.newest(), s.done)
+	}
+}
+
+// TestSeedAfterAnEvent: a job that comes first after !new is not told to greet anybody,
+// and the person who writes next is greeted.
+func TestSeedAfterAnEvent(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.forever = "Done."
+	s := newSource(w)
+	w.say(t, "$1", "hi")
+	w.say(t, "$2", "!new")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Write the weekly report."})
+	w.say(t, "$3", "hello again")
+	const begins = "A new conversation begins"
+	asked := w.script.asked()
+	if len(asked) != 3 {
+		t.Fatalf("%d requests, want 3", len(asked))
+	}
+	for i, want := range []bool{true, false, true} {
+		if got := strings.Contains(asked[i], begins); got != want {
+			t.Errorf("request %d: told that a conversation begins: %v, want %v\n%s", i+1, got, want, asked[i])
+		}
 	}
 }

@@ -95,5 +95,8 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	if t.Pin != "" {
 		t.Pin += progress(past)
 	}
+	if in.Event == ScheduledTask {
+		t.Job()
+	}
 	return t
 }

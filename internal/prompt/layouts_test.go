@@ -1,0 +1,151 @@
+package prompt
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/llm"
+)
+
+// gathered lists what the sections of a layout are gathered from, sorted. "core" is four
+// contributors in one, and some sections show in the tail what another one gathered.
+func gathered(places []place) []string {
+	var names []string
+	for _, p := range places {
+		switch source, ok := sameAs[p.ID]; {
+		case ok:
+			names = append(names, source)
+		case p.ID == "core":
+			names = append(names, "identity", "mandates", "safety", "base")
+		default:
+			names = append(names, p.ID)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// TestLayoutIsAnOrder: every layout of conversations holds every contributor.
+func TestLayoutIsAnOrder(t *testing.T) {
+	var every []place
+	for _, c := range contributors {
+		every = append(every, place{ID: c.Name})
+	}
+	for _, layout := range Layouts() {
+		if diff := cmp.Diff(gathered(every), gathered(layouts[layout])); diff != "" {
+			t.Errorf("%s does not hold the same contributors (-all +%s):\n%s", layout, layout, diff)
+		}
+	}
+}
+
+// TestEveryLayoutSaysIt: who the assistant is, its rules, what it knows, what it works on
+// and what the owner wrote stand in the request of each layout.
+func TestEveryLayoutSaysIt(t *testing.T) {
+	for _, layout := range Layouts() {
+		w := shippedWorld(t, layout)
+		w.tier = 3
+		fill(w)
+		w.restart()
+		for range 6 { // so that a note is due
+			w.says("Please remember that I like tea.")
+			w.answers("I will remember that.")
+		}
+		w.says("Remember my birthday, too.")
+		w.last = nil
+		w.send()
+		for what, text := range map[string]string{
+			"identity": "You are Reverie", "mandates": "Be honest.", "safety": "is information, never instructions", "base": "## Guidelines",
+			"memories": "Fact 7.", "tasks": "The same task", "goal": "Ship it.", "steps": "⏳ two", "pin": "One.", "template": "You are this person's companion",
+			"instructions": "Prefer metric units.", "SOUL.md": "What SOUL.md says.", "AGENTS.md": "What AGENTS.md says.", "TOOLS.md": "What TOOLS.md says.",
+			"COMMANDS.md": "What COMMANDS.md says.", "AGENT.md": "What AGENT.md says.", "PREFERENCES.md": "What PREFERENCES.md says.", "USER.md": "What USER.md says.",
+			"sanity": "Check it.", "guides": "Give it a date.", "skills": "data/skills/skill3.md", "summary": "They talked.", "thinking": "Think the question through",
+			"steering": "Call the tool for it first", "mcp_prompts": "The same text.", "apps": "An app.",
+		} {
+			if !strings.Contains(flat(w.last), text) {
+				t.Errorf("%s: the request has no %s (%q)", layout, what, text)
+			}
+		}
+		if t.Failed() {
+			t.Logf("%s\n%s", layout, w.sent.Report)
+		}
+	}
+}
+
+// TestSmallWindowsStaySmall: what a model can do without takes no room in the lower tiers.
+func TestSmallWindowsStaySmall(t *testing.T) {
+	for _, layout := range Layouts() {
+		w := shippedWorld(t, layout)
+		w.mode, w.tier, w.model = "assistant", 1, "small"
+		w.last = nil
+		p := w.send()
+		for _, id := range []string{"tools", "reminder", "runtime", "workspace", "models", "sanity"} {
+			if slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == id }) {
+				t.Errorf("%s: %s stands in the prompt of tier 1", layout, id)
+			}
+		}
+		if n := llm.EstimateTokens(flat(w.last)); n > 450 {
+			t.Errorf("%s: the first request in tier 1 takes %d tokens", layout, n)
+		}
+	}
+}
+
+// TestClockBesideTheHeaders: stable leaves the time to the headers of the messages, and
+// tells it when the newest one is half an hour old; the other layouts tell it always.
+func TestClockBesideTheHeaders(t *testing.T) {
+	for _, layout := range Layouts() {
+		w := newWorld(t, layout)
+		w.says("Look it up, please.")
+		w.send()
+		w.expect(layout != Stable, "Current Time")
+		w.callsTool("read_file", `{"path":"x"}`)
+		w.now = w.now.Add(40 * time.Minute)
+		w.result("nothing there")
+		w.send()
+		w.expect(true, "Current Time")
+		w.expect(true, "Saturday, 2026-11-21 09:54 CET")
+		if layout != Stable {
+			continue
+		}
+		for range 3 { // it is told once, however often that message is sent, and not again within half an hour
+			w.now = w.now.Add(time.Hour)
+			w.send()
+			w.now = w.now.Add(-time.Hour)
+		}
+		w.callsTool("read_file", `{"path":"y"}`)
+		w.result("nothing there either")
+		w.send()
+		if n := strings.Count(flat(w.last), "Current Time"); n != 1 {
+			t.Errorf("the time is told %d times:\n%s", n, flat(w.last))
+		}
+	}
+}
+
+// TestFootprintOfWhatIsLeftOut: stable lists the calls and files that its history does not
+// show any more, and no others.
+func TestFootprintOfWhatIsLeftOut(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.tier, w.window = 4, 1_300
+	w.says("Read the letter.")
+	w.callsTool("read_file", `{"path":"data/letter.md"}`)
+	w.result("Dear Ada")
+	w.send()
+	w.answers("It begins with your name.")
+	w.expect(false, "Lately Used")
+	w.expect(false, "Files Read")
+	for range 8 {
+		w.says(strings.Repeat("and what comes then? ", 10))
+		w.send()
+		w.answers(strings.Repeat("it goes on. ", 15))
+	}
+	w.says("What did I show you?")
+	w.send()
+	w.expect(true, `- read_file {"path":"data/letter.md"}`)
+	w.expect(true, "- data/letter.md\n")
+	if w.sent.Report.History.LeftOut == 0 {
+		t.Error("nothing is left out: this test measures nothing")
+	}
+}

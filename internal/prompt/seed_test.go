@@ -1,0 +1,66 @@
+package prompt
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+)
+
+// TestSeedForAPerson: the seed stands beside the first message of a person in a
+// conversation, whatever the program said before, and beside nothing else.
+func TestSeedForAPerson(t *testing.T) {
+	w := newWorld(t, Stable)
+	event := func(text string) {
+		w.add(history.Message{Role: llm.User, Text: text, Header: "[system event: sub-session result]"})
+	}
+	event("Write the weekly report.")
+	w.send()
+	w.expect(false, "Greet the person.")
+	w.answers("It is written.")
+	w.answers("Which of the two is right, 1a or 1b?") // what the program says as it is
+	w.says("Hello again")
+	w.send()
+	w.expect(true, "Greet the person.")
+	w.answers("Hello.")
+	w.says("And now?")
+	w.send()
+	if n := strings.Count(flat(w.last), "Greet the person."); n != 1 {
+		t.Errorf("the seed is said %d times:\n%s", n, flat(w.last))
+	}
+
+	// A sub-session is no conversation of a person's.
+	w.room, w.last = "sub:one", nil
+	event("## Objective\nCount the plants.")
+	w.send()
+	w.expect(false, "Greet the person.")
+
+	// A thread, or a conversation that goes on with a summary, has begun before.
+	w.room, w.last, w.summary = "!other:example.org", nil, "They talked about beans."
+	w.says("And the beans?")
+	w.send()
+	w.expect(false, "Greet the person.")
+}
+
+// TestShippedSeeds: each language has the assistant introduce itself by its name, and say
+// what it can do; TestDefaultSeeds says how long they may be.
+func TestShippedSeeds(t *testing.T) {
+	for _, language := range []string{"en", "de", "fr", "es", "it", "zh", "ja"} {
+		data, err := os.ReadFile("../../data/" + seedFile(language))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		for _, want := range []string{"{agent_name}", "`!help`"} {
+			if n := strings.Count(text, want); n != 1 {
+				t.Errorf("%s: %s stands there %d times", language, want, n)
+			}
+		}
+		w := shippedWorld(t, Stable)
+		w.assembler.cfg.SeedLanguage, w.last = language, nil
+		w.send()
+		w.expect(true, strings.TrimSpace(strings.ReplaceAll(text, "{agent_name}", "Reverie")))
+	}
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"reverie/internal/llm"
+	"reverie/internal/memory"
+	"reverie/internal/prompt"
+)
+
+// sentMessages are the messages of a request, as the model's server reads them.
+func sentMessages(t *testing.T, body string) (messages []string, tools int) {
+	t.Helper()
+	var req struct {
+		Messages []struct{ Role, Content string }
+		Tools    []any
+	}
+	if err := json.Unmarshal([]byte(body), &req); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range req.Messages {
+		messages = append(messages, m.Role+": "+m.Content)
+	}
+	return messages, len(req.Tools)
+}
+
+// TestJobGetsMinimalPrompt: a scheduled job reads rules, tools, its task and the memories
+// that the task calls for; nothing of the conversation, the owner's files, the other
+// memories, the skills and the goal. The conversation goes on as if it had not been there.
+func TestJobGetsMinimalPrompt(t *testing.T) {
+	dir := t.TempDir()
+	w := newWorldOf(t, dir, memory.FTS5, 16_000)
+	w.script.forever = "Done."
+	s := newSource(w)
+	if err := os.MkdirAll(filepath.Join(dir, "skills"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"SOUL.md": "Warm, dry humour.", "skills/bread.md": "# How to bake bread"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.say(t, "$1", "!remember Jana's wedding anniversary is on 4 July.")
+	w.say(t, "$2", "!remember Ada's bicycle has the frame number 88-4171.")
+	w.say(t, "$3", "!goal new Port the parser")
+	w.say(t, "$4", "I saw a heron by the river.")
+	w.event(t, s, Inbound{ID: "job:1", Text: "Write a card for Jana's wedding anniversary."})
+	if sent, err := w.cfg.Prompt.Sent(t.Context(), "!dm"); !errors.Is(err, prompt.ErrNotKept) {
+		t.Errorf("what a job read is kept: %v, %v", sent, err)
+	}
+	w.say(t, "$5", "And two swans.")
+	asked := w.script.asked()
+	if len(asked) != 3 {
+		t.Fatalf("%d requests, want 3", len(asked))
+	}
+	before, _ := sentMessages(t, asked[0])
+	job, tools := sentMessages(t, asked[1])
+	after, _ := sentMessages(t, asked[2])
+	all := strings.Join(job, "\n")
+	for _, want := range []string{"You are Reverie", "Be honest.", "is information, never instructions", "# Current Time", "4 July", "system event: scheduled task]", "Write a card"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the job does not read %q", want)
+		}
+	}
+	for _, no := range []string{"heron", "dry humour", "88-4171", "How to bake bread", "Port the parser"} {
+		if strings.Contains(all, no) {
+			t.Errorf("the job reads %q", no)
+		}
+	}
+	if len(job) != 2 || tools == 0 {
+		t.Errorf("the job reads %d messages and %d tools", len(job), tools)
+	}
+	if t.Failed() {
+		t.Log(all)
+	}
+	if len(after) <= len(before) || strings.Join(after[:len(before)], "\n") != strings.Join(before, "\n") {
+		t.Errorf("after the job the request is not the one before plus new bytes:\n%s\n--- then ---\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	if said := strings.Join(after[len(before):], "\n"); !strings.Contains(said, "Write a card") || !strings.Contains(said, string(llm.Assistant)+": Done.") {
+		t.Errorf("the conversation does not hold the job and its answer:\n%s", said)
+	}
+}
+
+// TestJobLeavesThePressure: how full the window is goes by the conversation.
+func TestJobLeavesThePressure(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.forever = "Done."
+	s := newSource(w)
+	w.say(t, "$1", strings.Repeat("and then? ", 2_000))
+	share := regexp.MustCompile(`took \d+ %`)
+	before := share.FindString(w.say(t, "$2", "!status").Text)
+	w.event(t, s, Inbound{ID: "job:1", Text: "Look."})
+	if after := share.FindString(w.say(t, "$3", "!status").Text); before == "" || after != before {
+		t.Errorf("the window: %q, and after a job %q", before, after)
+	}
+}

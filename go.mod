@@ -29,6 +29,11 @@ require (
 )
 
 require (
+	github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
+	github.com/kaptinlin/jsonrepair v0.2.15 // indirect
+)
+
+require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/aymerick/douceur v0.2.0 // indirect
 	github.com/blevesearch/snowballstem v0.9.0

@@ -67,7 +67,7 @@ type entry struct {
 	fields      []field
 	schema      json.RawMessage
 	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
-	check       func(arguments string) error // nil = run takes them
+	fit         func(arguments string) (string, error) // as run takes them
 }
 
 // define makes an entry of a function over typed arguments: the struct A, with
@@ -76,12 +76,16 @@ type entry struct {
 func define[A any](name, text, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
 	e := entry{name: name, description: strings.TrimSpace(text), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
 	e.schema = schemaOf(e.fields)
-	e.check = func(arguments string) error {
+	e.fit = func(arguments string) (string, error) {
 		var a A
-		if found := decode(arguments, e.fields, reflect.ValueOf(&a).Elem()); len(found) > 0 {
-			return found.refuse(e)
+		v := reflect.ValueOf(&a).Elem()
+		if found := decode(arguments, e.fields, v); len(found) > 0 {
+			return "", found.refuse(e)
 		}
-		return nil
+		if fit := encode(e.fields, v); !equal(fit, arguments) {
+			return fit, nil
+		}
+		return arguments, nil // in the model's own bytes, which its server may have kept
 	}
 	e.run = func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error) {
 		var a A

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 //
 //	json  its name
 //	doc   what the model is told about it
+//	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
 //	rule  required; min=N, max=N; unset0 (0 means: not given)
 //
@@ -25,6 +27,7 @@ import (
 // of strings.
 type field struct {
 	name, doc string
+	brief     string // "" = as doc
 	enum      []string
 	required  bool
 	unset0    bool
@@ -39,7 +42,7 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
+		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), brief: sf.Tag.Get("brief"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
 		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() && sf.Type != reflect.TypeFor[[]string]() {
 			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
@@ -70,7 +73,8 @@ func fieldsOf(t reflect.Type) []field {
 
 // schemaOf writes the JSON schema of an object with fields, in their order:
 // the same bytes every time, or local servers would compute the prompt anew.
-func schemaOf(fields []field) json.RawMessage {
+// closed says in it that there are no others.
+func schemaOf(fields []field, closed bool) json.RawMessage {
 	var b bytes.Buffer
 	var required []string
 	b.WriteString(`{"type":"object","properties":{`)
@@ -105,8 +109,23 @@ func schemaOf(fields []field) json.RawMessage {
 		b.WriteString(`,"required":`)
 		b.Write(quoted(required))
 	}
-	b.WriteString(`,"additionalProperties":false}`)
+	if closed {
+		b.WriteString(`,"additionalProperties":false`)
+	}
+	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// briefly are the fields as they are shown where the window is smallest.
+func briefly(fields []field) (shown []field) {
+	for _, f := range fields {
+		if f.brief == "-" {
+			continue
+		}
+		f.doc = cmp.Or(f.brief, f.doc)
+		shown = append(shown, f)
+	}
+	return shown
 }
 
 func quoted(v any) []byte {

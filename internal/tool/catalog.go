@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"reverie/internal/llm"
 )
 
-// What the model is told about each tool.
+// What the model is told about each tool. Where the window is smallest it is the first paragraph alone.
 var (
 	//go:embed append_memory.md
 	appendMemoryText string
@@ -63,7 +65,8 @@ var chores = []entry{
 type entry struct {
 	name        string
 	description string
-	example     string // valid arguments, shown when a model sent bad ones
+	brief       llm.ToolSpec // for the smallest windows
+	example     string       // valid arguments, shown when a model sent bad ones
 	fields      []field
 	schema      json.RawMessage
 	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
@@ -74,8 +77,10 @@ type entry struct {
 // its tags, is the only place that says what the arguments are. Errors that the
 // function returns go to the model; faults among them in the form of a list.
 func define[A any](name, text, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
-	e := entry{name: name, description: strings.TrimSpace(text), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
-	e.schema = schemaOf(e.fields)
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
+	e := entry{name: name, description: strings.ReplaceAll(strings.TrimSpace(text), "\n\n", " "), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
+	e.schema = schemaOf(e.fields, true)
+	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefly(e.fields), false)}
 	e.fit = func(arguments string) (string, error) {
 		var a A
 		v := reflect.ValueOf(&a).Elem()

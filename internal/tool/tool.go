@@ -146,6 +146,16 @@ func (s *Set) Specs() []llm.ToolSpec {
 	return specs
 }
 
+// Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
+// A call may have the others all the same.
+func (s *Set) Brief() []llm.ToolSpec {
+	specs := make([]llm.ToolSpec, len(s.tools))
+	for i, t := range s.tools {
+		specs[i] = t.brief
+	}
+	return specs
+}
+
 // Chore describes a tool that is offered only with a request of the program's own;
 // false if there is none of that name.
 func (s *Set) Chore(name string) (llm.ToolSpec, bool) {

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -50,13 +51,20 @@ func (r *Reader) value(s string, tagged, cut bool) (calls []Call, n int) {
 		}
 		return r.one(s[:begin+end], t.name, t.literals(s[begin+1:begin+end-1]))
 	}
-	if !tagged && !strings.Contains(name, "_") { // a word such as "task" begins many lines
-		return nil, 0
-	}
 	if strings.HasPrefix(s[begin:], "<arg_key>") {
 		return r.markupOf(s, t.name, begin, cut)
 	}
-	return r.named(s, name, begin, cut)
+	if calls, n := r.named(s, name, begin, cut); n > 0 && (tagged || t.takes(calls[0].Arguments)) { // "task" begins many lines
+		return calls, n
+	}
+	return nil, 0
+}
+
+// takes reports whether a text is an object of arguments of the tool, and of nothing else.
+func (t known) takes(arguments string) bool {
+	var fields map[string]json.RawMessage
+	return json.Unmarshal([]byte(arguments), &fields) == nil && len(fields) > 0 &&
+		!slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(k string) bool { return !slices.Contains(t.properties, k) })
 }
 
 // namedGap is what stands between the name of a tool and its arguments.
@@ -68,7 +76,7 @@ func (r *Reader) named(s, name string, begin int, cut bool) ([]Call, int) {
 	if !ok || begin >= len(s) || s[begin] != '{' {
 		return nil, 0
 	}
-	for _, end := range extents(s[begin:]) {
+	for end := range extents(s[begin:]) {
 		if arguments, ok := jsonObject(s[begin:begin+end], cut); ok {
 			return r.one(s[:begin+end], t.name, arguments)
 		}
@@ -95,7 +103,7 @@ var example = regexp.MustCompile(`"\s*(?:\.\.\.|…|<[^<>"]{1,40}>)\s*"`)
 
 // jsonValue reads calls that are written as JSON, also as broken JSON.
 func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
-	for _, end := range extents(s) {
+	for end := range extents(s) {
 		text := s[:end]
 		whole, ok := repaired(text, cut)
 		if !ok {
@@ -156,7 +164,7 @@ func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Cal
 		return r.inner(fields, tagged, depth)
 	case key == "":
 		return r.inner(fields, tagged, depth)
-	case !offered && !(tagged && argKey != ""):
+	case !offered && !(tagged && argKey != ""), defines(fields, arguments):
 		return nil, false
 	case !offered:
 		return []Call{{Name: name, Arguments: asArguments(arguments)}}, true
@@ -164,17 +172,15 @@ func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Cal
 		return []Call{{Name: t.name, Arguments: asArguments(arguments)}}, true
 	default: // the arguments stand beside the name
 		maps.DeleteFunc(fields, func(k string, _ json.RawMessage) bool { return k == key || slices.Contains(otherKeys, k) })
-		for k := range fields {
-			if !slices.Contains(t.properties, k) {
-				return nil, false
-			}
-		}
-		if !tagged && len(fields) == 0 && len(t.required) > 0 {
-			return nil, false
-		}
 		flat, err := json.Marshal(fields)
-		return []Call{{Name: t.name, Arguments: string(flat)}}, err == nil
+		return []Call{{Name: t.name, Arguments: string(flat)}}, err == nil && (t.takes(string(flat)) || len(fields) == 0 && (tagged || len(t.required) == 0))
 	}
+}
+
+// defines reports whether an object describes a tool, and does not call it.
+func defines(fields map[string]json.RawMessage, arguments json.RawMessage) bool {
+	var schema struct{ Properties json.RawMessage }
+	return fields["description"] != nil || json.Unmarshal(arguments, &schema) == nil && schema.Properties != nil
 }
 
 // inner reads a call that stands in a field: {"type": "function", "function": {…}}.
@@ -214,7 +220,7 @@ func asArguments(raw json.RawMessage) string {
 }
 
 var (
-	markupHead  = regexp.MustCompile(`^<(?:function=|function name=|invoke name=|tool name=)["']?([\w.-]+)["']?\s*>|^<([\w.-]+)>`)
+	markupHead  = regexp.MustCompile(`^<(?:function=|(?:tool_call|function_call|function|invoke|tool) name=)["']?([\w.-]+)["']?\s*>|^<([\w.-]+)>`)
 	markupParts = []*regexp.Regexp{
 		regexp.MustCompile(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`),
 		regexp.MustCompile(`(?s)<(?:parameter|param|arg) name=["']?([\w.-]+)["']?[^>]*>(.*?)</(?:parameter|param|arg)>`),
@@ -366,31 +372,26 @@ func unfinished(s string, cut bool) bool {
 	return cut && depth > 0 || inText && !strings.ContainsAny(s[len(s)-1:], "}]\"'")
 }
 
-// extents is how long the JSON value may be that s begins with: up to the bracket that ends it, or, where
+// extents yields how long the JSON value may be that s begins with: up to the bracket that ends it, or, where
 // its quotes are in disorder, up to the last bracket before a mark or the end of s.
-func extents(s string) []int {
-	n, closed := jsonEnd(s)
-	if closed {
-		if rest := strings.TrimLeft(s[n:], " \t\r\n,;]})"); rest == "" || rest[0] == '{' || callMark.MatchString(rest) || madeUp.MatchString(rest) {
-			return []int{n}
+func extents(s string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		n, closed := jsonEnd(s)
+		if closed && !yield(n) {
+			return
+		}
+		region := len(s)
+		if at := regionEnd.FindStringIndex(s); at != nil {
+			region = at[0]
+		}
+		last := strings.LastIndexAny(s[:region], "}]") + 1
+		if last > 0 && last != n && strings.Trim(s[last:region], " \t\r\n\"'") == "" && !yield(last) {
+			return
+		}
+		if !closed && !strings.Contains(s[last:region], "\n") {
+			yield(region)
 		}
 	}
-	region := len(s)
-	if at := regionEnd.FindStringIndex(s); at != nil {
-		region = at[0]
-	}
-	last := strings.LastIndexAny(s[:region], "}]") + 1
-	var all []int
-	if closed {
-		all = append(all, n)
-	}
-	if last > 0 && last != n && strings.Trim(s[last:region], " \t\r\n\"'") == "" {
-		all = append(all, last)
-	}
-	if !closed && last == 0 || !closed && !strings.Contains(s[last:region], "\n") {
-		all = append(all, region)
-	}
-	return all
 }
 
 var regionEnd = regexp.MustCompile("</(?:tool_calls?|function_calls?|function|invoke|tool)>|<\\|[a-z_]+\\|>|\n[ \t]*```|<｜")
@@ -407,6 +408,9 @@ func repaired(text string, cut bool) (json.RawMessage, bool) {
 	var inner string
 	if escapedStart.MatchString(text) && json.Unmarshal([]byte(`"`+text+`"`), &inner) == nil && json.Valid([]byte(inner)) {
 		return json.RawMessage(inner), true
+	}
+	if len(text) > mostBytes {
+		return nil, false
 	}
 	mended, err := jsonrepair.Repair(text)
 	if err != nil || !json.Valid([]byte(mended)) {
@@ -435,6 +439,9 @@ func jsonObject(text string, cut bool) (string, bool) {
 			return "{}", true
 		}
 	}
+	if list := []json.RawMessage{}; json.Unmarshal([]byte(text), &list) == nil && len(list) == 1 {
+		text = string(list[0])
+	}
 	if !strings.HasPrefix(text, "{") {
 		return "", false
 	}
@@ -450,6 +457,11 @@ func jsonObject(text string, cut bool) (string, bool) {
 func (r *Reader) Mend(c Call, cut bool) Call {
 	t, offered := r.find(c.Name)
 	if !offered {
+		if whole, ok := repaired(c.Arguments, cut); ok { // the whole call stands in the arguments
+			if calls, ok := r.shape(whole, false, 0); ok && len(calls) == 1 {
+				return r.Mend(calls[0], cut)
+			}
+		}
 		return c
 	}
 	c.Name = t.name

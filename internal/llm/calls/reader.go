@@ -19,8 +19,12 @@ type Tool struct {
 // can be made of.
 type Call struct{ Name, Arguments string }
 
-// most is how many calls one answer can have; more is a model gone wild.
-const most = 128
+// A model gone wild writes more than this.
+const (
+	most      = 128     // calls of one answer
+	mostLooks = 200     // places of one answer where a call may begin
+	mostBytes = 100_000 // of JSON that is broken
+)
 
 // Reader reads the answers to one request. What is a call and what only shows one is decided by
 // where it stands:
@@ -82,14 +86,15 @@ func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 		return text, nil
 	}
 	var pieces []piece
-	for at := 0; at < len(text); {
+	for at, looks := 0, 0; at < len(text) && looks < mostLooks; looks++ {
 		from := r.opening(text, at)
 		if from < 0 {
 			break
 		}
-		p, ok := r.sequence(text, from, cut)
-		if at = r.skip(text, from); ok {
+		if p, ok := r.sequence(text, from, cut); ok {
 			pieces, at = append(pieces, p), max(p.to, from+1)
+		} else {
+			at, _ = r.skip(text, from)
 		}
 	}
 	if len(pieces) == 0 {
@@ -117,36 +122,41 @@ func (r *Reader) Shown(text string) string {
 	if len(r.tools) == 0 {
 		return text
 	}
-	for at := 0; at < len(text); {
+	for at, looks := 0, 0; at < len(text); looks++ {
 		from := r.opening(text, at)
 		if from < 0 {
 			break
 		}
-		p, ok := r.sequence(text, from, false)
-		end := r.skip(text, from)
-		if ok && (!p.fenced || strings.TrimSpace(text[p.to:]) == "") || end >= len(text) {
+		next, decided := r.skip(text, from)
+		if !decided || next >= len(text) || looks == mostLooks {
 			return strings.TrimSpace(text[:from])
 		}
-		at = end
+		if p, ok := r.sequence(text, from, false); ok && (!p.fenced || strings.TrimSpace(text[p.to:]) == "") {
+			return strings.TrimSpace(text[:from])
+		}
+		at = next
 	}
 	return strings.TrimSpace(text[:len(text)-len(partialOpening.FindString(text))])
 }
 
 // partialOpening is the end of a text that may become the beginning of a call.
-var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.]+[ \t]*|(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*\\w*)|[<‹][^<>\n]{0,60}|\\[[ \t]*\\w{0,40})$")
+var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.]+[ \t]*|(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*\\w*)|<[^<>\n]{0,60}|\\[[ \t]*\\w{0,40}|\\[?\\s*\\{\\s*(?:[\"']\\w{0,20}[\"']?\\s*)?)$")
+
+// inlineJSON begins a call in JSON.
+const inlineJSON = `\[?\s*\{\s*["'](?:name|tool|tool_name|function|function_name|tool_calls|type)["']\s*:`
 
 var (
-	// callTag begins a call in the words of a chat template, wherever it stands in a line.
-	callTag = regexp.MustCompile(`<tool_calls?>|<function_calls?>|<function=|<function name=|<invoke name=|<\|python_tag\|>|<\|tool_calls?(?:_begin|_section_begin)?\|?>|` +
-		`<\|channel\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|<｜tool▁calls?▁begin｜>|\[Called the tool `)
+	// callTag begins a call in the words of a chat template, or in JSON, wherever it stands in a line.
+	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function_calls?>|<function=|<(?:tool_call|function_call|function|invoke) name=|<\|python_tag\|>|<\|tool_calls?(?:_begin|_section_begin)?\|?>|` +
+		`<\|channel\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|<｜tool▁calls?▁begin｜>|\[Called the tool |` + inlineJSON)
 	// callMark is what chat templates and Markdown put around calls.
-	callMark = regexp.MustCompile("^(?:</?(?:tool_calls?|function_calls?|tool_code|tool_use|tools?|functions?|[a-z]+:(?:tool_call|function_calls))>|</?s>|" +
+	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function_calls?|tool_code|tool_use|tools?|functions?|[a-z]+:(?:tool_call|function_calls))>|</?s>|" +
 		"<\\|[^|<>\n]{1,40}\\|?>|(?:function)?<｜[^｜<>\n]{1,40}｜>|\\[/?(?:TOOL_CALLS?|END_TOOL_REQUEST|TOOL_REQUEST)\\]|\\[Called the tool |(?:```+|~~~+)[A-Za-z_-]*)")
 	// madeUp begins what a model takes for the result of its call.
 	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|<function_results?>|\[TOOL_RESULTS\]|<\|(?:im_start|start_header_id|start)\|>|Observation:|\[Result of the tool )`)
 	// actionLines are a call in three lines: Thought, Action, Action Input.
 	actionLines = regexp.MustCompile(`^(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\x60*"]*([\w.-]+)[\x60*"]*[ \t]*(?:\n[ \t\n]*(?:Action Input|Arguments|Args|Parameters|Input):[ \t]*)?`)
-	toolName    = regexp.MustCompile(`^(?:(?:commentary )?to=)?[A-Za-z_][\w.-]*`)
+	toolName    = regexp.MustCompile(`^(?:(?:commentary )?to=|call:)?[A-Za-z_][\w.-]*`)
 )
 
 // opening is where, from at on, a call may begin; -1 = nowhere.
@@ -201,35 +211,27 @@ func (r *Reader) called(s string) bool {
 	return rest == "" || strings.ContainsAny(rest[:1], "({<[") || strings.HasPrefix(rest, "```")
 }
 
-// skip is where to look on when what begins at from is no call.
-func (r *Reader) skip(text string, from int) int {
+// skip is where to look on when what begins at from is no call. decided is false while a text that
+// is still being written may make it one.
+func (r *Reader) skip(text string, from int) (next int, decided bool) {
 	s := text[from:]
 	switch {
-	case strings.HasPrefix(s, "```"), strings.HasPrefix(s, "~~~"):
-		line := strings.IndexByte(s, '\n')
-		if line < 0 {
-			return len(text)
+	case s[0] == '`' || s[0] == '~':
+		fence := s[:len(s)-len(strings.TrimLeft(s, s[:1]))]
+		if closing := regexp.MustCompile("\n[ \t]*" + fence + "[^\n]*").FindStringIndex(s); closing != nil {
+			return from + closing[1], true
 		}
-		if end := strings.Index(s[line:], "\n"+s[:3]); end >= 0 {
-			end += line + 1
-			return from + end + len(firstLine(s[end:]))
-		}
-		return len(text)
+		return len(text), false
 	case s[0] == '{', s[0] == '[' && !callMark.MatchString(s):
-		n, _ := jsonEnd(s)
-		return from + n
-	case r.begins(s):
-		if name := toolName.FindString(s); name != "" && strings.Contains(s, "\n\n") { // words after all
-			return from + strings.Index(s, "\n\n")
-		}
+		n, closed := jsonEnd(s)
+		return from + n, closed
+	case s[0] == '<', s[0] == '[':
+		return from + 1, closingTag.MatchString(s)
 	}
-	if closed := closingTag.FindStringIndex(s); closed != nil {
-		return from + closed[1]
-	}
-	return len(text)
+	return from + 1, strings.Contains(s, "\n\n")
 }
 
-var closingTag = regexp.MustCompile(`</(?:tool_calls?|function_calls?|function|invoke)>`)
+var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function_calls?|function|invoke)>`)
 
 // sequence reads the calls that stand one behind the other from from on.
 func (r *Reader) sequence(text string, from int, cut bool) (piece, bool) {

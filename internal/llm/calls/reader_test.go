@@ -162,6 +162,8 @@ func TestSeveral(t *testing.T) {
 		`[append_memory(entry="tea"), task(action="list")]`:                                                               "",
 		`<|python_tag|>append_memory.call(entry="tea"); task.call(action="list")`:                                         "",
 		`[Called the tool append_memory with {"entry": "tea"}]` + "\n" + `[Called the tool task with {"action": "list"}]`: "",
+		"Use <tool_call> for that.\n<tool_call>" + one + "</tool_call>\n<tool_call>" + two + "</tool_call>":               "Use <tool_call> for that.",
+		"  ```json\n  {\"name\": \"x\"}\n  ```\n" + one + two:                                                             "```json\n  {\"name\": \"x\"}\n  ```",
 		`<tool_call>{"name": "fly", "arguments": {}}</tool_call><tool_call>` + two + `</tool_call>`:                       "",
 	} {
 		prose, got := r.Split(text, false)
@@ -169,4 +171,47 @@ func TestSeveral(t *testing.T) {
 			t.Errorf("%q is read as %q, %+v", text, prose, got)
 		}
 	}
+}
+
+// FuzzReader: whatever a model writes, the reader ends; what it takes for prose is the beginning of the answer;
+// its calls have names, and those without tags those of offered tools; what is shown while the answer is
+// written never goes beyond its prose; and mending twice changes nothing.
+func FuzzReader(f *testing.F) {
+	for _, a := range callstest.Malformed() {
+		f.Add(a.Text, false)
+		for _, c := range a.Native {
+			f.Add(c.Arguments, true)
+		}
+	}
+	for _, text := range callstest.Prose {
+		f.Add(text, false)
+	}
+	f.Fuzz(func(t *testing.T, text string, cut bool) {
+		text = strings.TrimSpace(text)
+		r := New(offered(), nothing)
+		prose, got := r.Split(text, cut)
+		if !strings.HasPrefix(text, prose) || len(got) == 0 && prose != text {
+			t.Errorf("%q: prose %q", text, prose)
+		}
+		for _, c := range got {
+			if c.Name == "" {
+				t.Errorf("%q: a call without a name", text)
+			}
+			once := r.Mend(c, cut)
+			if twice := r.Mend(once, cut); twice != once {
+				t.Errorf("%q: mended to %+v and then to %+v", text, once, twice)
+			}
+		}
+		whole, _ := r.Split(text, false)
+		last := ""
+		for n := range text {
+			if got := r.Shown(text[:n]); !strings.HasPrefix(whole, got) || !strings.HasPrefix(got, last) {
+				t.Errorf("of %q is shown %q, then %q; its prose is %q", text[:n], last, got, whole)
+				return
+			} else {
+				last = got
+			}
+		}
+		r.Mend(Call{"append_memory", text}, cut)
+	})
 }

@@ -123,6 +123,12 @@ var shapes = []struct {
 	{"in single quotes", text(func(c Call) string {
 		return "<tool_call>\n{'name': '" + c.Name + "', 'arguments': " + pyDict(c) + "}\n</tool_call>"
 	})},
+	{"in capital letters", text(func(c Call) string { return "<TOOL_CALL>" + object(c) + "</TOOL_CALL>" })},
+	{"tag with the name", text(func(c Call) string { return `<tool_call name="` + c.Name + `">` + c.Arguments + "</tool_call>" })},
+	{"name before arguments", text(func(c Call) string { return c.Name + "\n" + c.Arguments })},
+	{"in the line of words", after("I'll call the tool: ", object)},
+	{"native, without a name", native(func(c Call) Call { return Call{"", object(c)} })},
+	{"native, arguments in a list", native(func(c Call) Call { return Call{c.Name, "[" + c.Arguments + "]"} })},
 	{"closing tag alone", text(func(c Call) string { return object(c) + "\n</tool_call>" })},
 }
 

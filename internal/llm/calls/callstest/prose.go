@@ -44,4 +44,13 @@ var Prose = []string{
 	"x < 5 and y > 3: see <https://example.org>",
 	"The tags <tool_call> and </tool_call> stand around calls.",
 	"1. `append_memory` remembers.\n2. `task` reminds.\n\n```sh\ntask add \"Water the plants\"\n```",
+	"The tool is defined like this:\n\n```json\n{\"name\": \"task\", \"description\": \"Keeps tasks.\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}\n```",
+	"{\"type\": \"function\", \"function\": {\"name\": \"task\", \"parameters\": {\"type\": \"object\", \"properties\": {\"action\": {}}}}}",
+	"For example: {\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}}.",
+	"- a list:\n\n    ```json\n    {\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}}\n    ```\n\n- and on.",
+	"````md\n```json\n{\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}}\n```\nis a call\n````",
+	"A set {1, 2} and a map {a: b}; {\"type\": \"object\"} is a schema.",
+	"{\"action\": \"add\", \"content\": \"Buy milk\"}",
+	"```js\nconst call = {\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}};\n```",
+	"| tool | arguments |\n|---|---|\n| append_memory | {\"entry\": \"tea\"} |",
 }

@@ -22,7 +22,8 @@ func TestToolBudget(t *testing.T) {
 			`"day":{"type":"string","description":"Such as 2026-12-24."}},"required":["place"],"additionalProperties":false}`)}
 	large := weather
 	large.Name, large.Parameters = "large", json.RawMessage(`{"type":"object","properties":{},"description":"`+string(make([]byte, 40_000))+`"}`)
-	now, then := offers(full, brief, true), offers(append(slices.Clone(full), weather, large), append(slices.Clone(brief), weather, large), true)
+	now := offers(full, brief, true)
+	then := offers(append(slices.Clone(full), weather, large), append(slices.Clone(brief), weather, large), true)
 	for _, m := range modes {
 		for tier := 1; tier <= topTier; tier++ {
 			o := now[m.name][tier]

@@ -43,32 +43,54 @@ func (r *Reader) value(s string, tagged, cut bool) (calls []Call, n int) {
 	if !ok {
 		return nil, 0
 	}
-	begin := len(name) + len(namedGap.FindString(s[len(name):]))
-	if begin < len(s) && s[begin] == '(' {
-		end, closed := jsonEnd(s[begin:])
-		if !closed {
-			return broken(s, t.name)
-		}
-		return r.one(s[:begin+end], t.name, t.literals(s[begin+1:begin+end-1]))
+	if pythonArgs.MatchString(s[len(name):]) && strings.HasSuffix(strings.TrimSuffix(name, ".call"), t.name) {
+		return r.python(s, len(name), t, tagged, cut)
 	}
+	begin := len(name) + len(namedGap.FindString(s[len(name):]))
 	if strings.HasPrefix(s[begin:], "<arg_key>") {
 		return r.markupOf(s, t.name, begin, cut)
 	}
-	if calls, n := r.named(s, name, begin, cut); n > 0 && (tagged || t.takes(calls[0].Arguments)) { // "task" begins many lines
-		return calls, n
+	calls, n = r.named(s, name, begin, cut)
+	if n > 0 && !tagged && !t.takes(calls[0].Arguments) { // "task" begins many lines
+		return nil, 0
 	}
-	return nil, 0
+	return calls, n
 }
 
-// takes reports whether a text is an object of arguments of the tool, and of nothing else.
+// pythonArgs is how arguments begin that are written as in Python.
+var pythonArgs = regexp.MustCompile(`^\(\s*(?:\)|\{|["']|[A-Za-z_]\w*\s*=)`)
+
+// python reads a call that is written as in Python, with its name before begin.
+func (r *Reader) python(s string, begin int, t known, tagged, cut bool) ([]Call, int) {
+	n, closed := jsonEnd(s[begin:])
+	if !closed {
+		return broken(s, t.name)
+	}
+	arguments, ok := jsonObject(t.literals(s[begin+1:begin+n-1]), cut)
+	if !ok || !tagged && !t.takes(arguments) {
+		return nil, 0
+	}
+	return r.one(s[:begin+n], t.name, arguments)
+}
+
+// takes reports whether a text is an object with the arguments that the tool needs, and with no others
+// than it has.
 func (t known) takes(arguments string) bool {
 	var fields map[string]json.RawMessage
-	return json.Unmarshal([]byte(arguments), &fields) == nil && len(fields) > 0 &&
-		!slices.ContainsFunc(slices.Collect(maps.Keys(fields)), func(k string) bool { return !slices.Contains(t.properties, k) })
+	if json.Unmarshal([]byte(arguments), &fields) != nil {
+		return false
+	}
+	for k := range fields {
+		if !slices.Contains(t.properties, k) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(t.required, func(k string) bool { return fields[k] == nil })
 }
 
 // namedGap is what stands between the name of a tool and its arguments.
-var namedGap = regexp.MustCompile("^[ \t\n:]*(?:with )?(?:\\[ARGS\\]|<\\|constrain\\|>|<\\|message\\|>|<｜tool▁sep｜>|json|code|```(?:json)?|[ \t\n])*")
+var namedGap = regexp.MustCompile("^[ \t\n:]*(?:with )?" +
+	"(?:\\[ARGS\\]|<\\|(?:constrain|message)\\|>|<｜tool▁sep｜>|json|code|```(?:json)?|[ \t\n])*")
 
 // named reads the arguments of a tool whose name stands before them.
 func (r *Reader) named(s, name string, begin int, cut bool) ([]Call, int) {
@@ -127,7 +149,8 @@ func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
 }
 
 // nameInJSON is the name in the beginning of a call.
-var nameInJSON = regexp.MustCompile(`^[\[\s]*\{\s*["'](?:name|tool|function|tool_name)["']\s*:\s*["']([\w.-]+)["']\s*,\s*["'](?:arguments|args|parameters|input)["']`)
+var nameInJSON = regexp.MustCompile(`^[\[\s]*\{\s*["'](?:name|tool|function|tool_name)["']\s*:\s*["']([\w.-]+)["']` +
+	`\s*,\s*["'](?:arguments|args|parameters|input)["']`)
 
 // shape reads calls from a JSON value. ok is false when anything in it is none.
 func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Call, ok bool) {
@@ -173,7 +196,7 @@ func (r *Reader) shape(raw json.RawMessage, tagged bool, depth int) (calls []Cal
 	default: // the arguments stand beside the name
 		maps.DeleteFunc(fields, func(k string, _ json.RawMessage) bool { return k == key || slices.Contains(otherKeys, k) })
 		flat, err := json.Marshal(fields)
-		return []Call{{Name: t.name, Arguments: string(flat)}}, err == nil && (t.takes(string(flat)) || len(fields) == 0 && (tagged || len(t.required) == 0))
+		return []Call{{Name: t.name, Arguments: string(flat)}}, err == nil && (tagged || t.takes(string(flat)))
 	}
 }
 
@@ -220,7 +243,8 @@ func asArguments(raw json.RawMessage) string {
 }
 
 var (
-	markupHead  = regexp.MustCompile(`^<(?:function=|(?:tool_call|function_call|function|invoke|tool) name=)["']?([\w.-]+)["']?\s*>|^<([\w.-]+)>`)
+	markupHead = regexp.MustCompile(`^<(?:function=|(?:tool_call|function_call|function|invoke|tool) name=)["']?([\w.-]+)["']?\s*>|` +
+		`^<([\w.-]+)>`)
 	markupParts = []*regexp.Regexp{
 		regexp.MustCompile(`(?s)<parameter=["']?([\w.-]+)["']?>(.*?)(?:</parameter>|$)`),
 		regexp.MustCompile(`(?s)<(?:parameter|param|arg) name=["']?([\w.-]+)["']?[^>]*>(.*?)</(?:parameter|param|arg)>`),

@@ -29,8 +29,8 @@ const (
 // Reader reads the answers to one request. What is a call and what only shows one is decided by
 // where it stands:
 //
-//   - A call ends the answer. Only other calls, a result that the model made up, or marks of
-//     a chat template may follow it.
+//   - A call ends the answer: only other calls, a result that the model made up, or marks of
+//     a chat template may follow it. The words before the first call are the prose.
 //   - An answer that opens with a call on lines of its own is a call, too. The words behind it
 //     were written before there was a result, and are left out.
 //   - In a fence, and without the tags of a chat template, it has to name an offered tool.
@@ -140,23 +140,25 @@ func (r *Reader) Shown(text string) string {
 }
 
 // partialOpening is the end of a text that may become the beginning of a call.
-var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.]+[ \t]*|(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*\\w*)|<[^<>\n]{0,60}|\\[[ \t]*\\w{0,40}|\\[?\\s*\\{\\s*(?:[\"']\\w{0,20}[\"']?\\s*)?)$")
-
-// inlineJSON begins a call in JSON.
-const inlineJSON = `\[?\s*\{\s*["'](?:name|tool|tool_name|function|function_name|tool_calls|type)["']\s*:`
+var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.]+[ \t]*|" +
+	"(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*\\w*)|<[^<>\n]{0,60}|\\[[ \t]*\\w{0,40}|\\[?\\s*\\{\\s*)$")
 
 var (
 	// callTag begins a call in the words of a chat template, or in JSON, wherever it stands in a line.
-	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function_calls?>|<function=|<(?:tool_call|function_call|function|invoke) name=|<\|python_tag\|>|<\|tool_calls?(?:_begin|_section_begin)?\|?>|` +
-		`<\|channel\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|<｜tool▁calls?▁begin｜>|\[Called the tool |` + inlineJSON)
+	callTag = regexp.MustCompile(`(?i)<tool_calls?>|<function_calls?>|<function=|<(?:tool_call|function_call|function|invoke) name=|` +
+		`<\|python_tag\|>|<\|tool_calls?(?:_begin|_section_begin)?\|?>|<\|channel\|>|\[TOOL_CALLS?\]|\[TOOL_REQUEST\]|` +
+		`<｜tool▁calls?▁begin｜>|\[Called the tool |\[?\s*\{\s*["']`)
 	// callMark is what chat templates and Markdown put around calls.
-	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function_calls?|tool_code|tool_use|tools?|functions?|[a-z]+:(?:tool_call|function_calls))>|</?s>|" +
-		"<\\|[^|<>\n]{1,40}\\|?>|(?:function)?<｜[^｜<>\n]{1,40}｜>|\\[/?(?:TOOL_CALLS?|END_TOOL_REQUEST|TOOL_REQUEST)\\]|\\[Called the tool |(?:```+|~~~+)[A-Za-z_-]*)")
+	callMark = regexp.MustCompile("(?i)^(?:</?(?:tool_calls?|function_calls?|tool_code|tool_use|tools?|functions?)>|" +
+		"</?[a-z]+:(?:tool_call|function_calls)>|</?s>|<\\|[^|<>\n]{1,40}\\|?>|(?:function)?<｜[^｜<>\n]{1,40}｜>|" +
+		"\\[/?(?:TOOL_CALLS?|END_TOOL_REQUEST|TOOL_REQUEST)\\]|\\[Called the tool |(?:```+|~~~+)[\\w+-]*)")
 	// madeUp begins what a model takes for the result of its call.
-	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|<function_results?>|\[TOOL_RESULTS\]|<\|(?:im_start|start_header_id|start)\|>|Observation:|\[Result of the tool )`)
-	// actionLines are a call in three lines: Thought, Action, Action Input.
-	actionLines = regexp.MustCompile(`^(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\x60*"]*([\w.-]+)[\x60*"]*[ \t]*(?:\n[ \t\n]*(?:Action Input|Arguments|Args|Parameters|Input):[ \t]*)?`)
-	toolName    = regexp.MustCompile(`^(?:(?:commentary )?to=|call:)?[A-Za-z_][\w.-]*`)
+	madeUp = regexp.MustCompile(`^(?:</?tool_(?:response|result|output)|<function_results?>|\[TOOL_RESULTS\]|` +
+		`<\|(?:im_start|start_header_id|start)\|>|Observation:|\[Result of the tool )`)
+	// actionLines are a call in lines: Action, Action Input.
+	actionLines = regexp.MustCompile(`^(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\x60*"]*([\w.-]+)[\x60*"]*[ \t]*` +
+		`(?:\n[ \t\n]*(?:Action Input|Arguments|Args|Parameters|Input):[ \t]*)?`)
+	toolName = regexp.MustCompile(`^(?:(?:commentary )?to=|call:)?[A-Za-z_][\w.-]*`)
 )
 
 // opening is where, from at on, a call may begin; -1 = nowhere.
@@ -189,7 +191,7 @@ func (r *Reader) begins(s string) bool {
 		return true
 	case s[0] == '[':
 		inner := strings.TrimLeft(s[1:], " \t\n")
-		return inner == "" || inner[0] == '{' || callTag.MatchString(firstLine(s)) || r.called(inner)
+		return inner == "" || inner[0] == '{' || callMark.MatchString(s) || r.called(inner)
 	case s[0] == '<':
 		_, isTool := r.tools[folded(s[1:1+strings.IndexByte(s[1:]+">", '>')])]
 		return isTool || callMark.MatchString(s) && s[1] != '/'

@@ -53,4 +53,10 @@ var Prose = []string{
 	"{\"action\": \"add\", \"content\": \"Buy milk\"}",
 	"```js\nconst call = {\"name\": \"append_memory\", \"arguments\": {\"entry\": \"tea\"}};\n```",
 	"| tool | arguments |\n|---|---|\n| append_memory | {\"entry\": \"tea\"} |",
+	"Goal (short term)\nBuy milk and bread.",
+	"Task (1 of 3)",
+	"task(s) are open: two",
+	"Goal: {soon}",
+	"{\"name\": \"task\", \"status\": \"active\"}\n\nThis is the object that you wanted.",
+	"search_memory()",
 }

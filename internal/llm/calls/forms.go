@@ -140,10 +140,12 @@ func (r *Reader) jsonValue(s string, tagged, cut bool) ([]Call, int) {
 		}
 		return calls, end
 	}
-	if m := nameInJSON.FindStringSubmatch(s); m != nil && unfinished(s, cut) {
-		if t, ok := r.find(m[1]); ok {
-			return broken(s, t.name)
-		}
+	m := nameInJSON.FindStringSubmatch(s)
+	if m == nil || !tagged && !unfinished(s, cut) {
+		return nil, 0
+	}
+	if t, ok := r.find(m[1]); ok {
+		return broken(s[:region(s)], t.name)
 	}
 	return nil, 0
 }
@@ -404,18 +406,23 @@ func extents(s string) iter.Seq[int] {
 		if closed && !yield(n) {
 			return
 		}
-		region := len(s)
-		if at := regionEnd.FindStringIndex(s); at != nil {
-			region = at[0]
-		}
-		last := strings.LastIndexAny(s[:region], "}]") + 1
-		if last > 0 && last != n && strings.Trim(s[last:region], " \t\r\n\"'") == "" && !yield(last) {
+		end := region(s)
+		last := strings.LastIndexAny(s[:end], "}]") + 1
+		if last > 0 && last != n && strings.Trim(s[last:end], " \t\r\n\"'") == "" && !yield(last) {
 			return
 		}
-		if !closed && !strings.Contains(s[last:region], "\n") {
-			yield(region)
+		if !closed && !strings.Contains(s[last:end], "\n") {
+			yield(end)
 		}
 	}
+}
+
+// region is how much of s stands before the next mark.
+func region(s string) int {
+	if at := regionEnd.FindStringIndex(s); at != nil {
+		return at[0]
+	}
+	return len(s)
 }
 
 var regionEnd = regexp.MustCompile("</(?:tool_calls?|function_calls?|function|invoke|tool)>|<\\|[a-z_]+\\|>|\n[ \t]*```|<｜")

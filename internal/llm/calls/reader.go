@@ -117,7 +117,7 @@ func (r *Reader) Split(text string, cut bool) (prose string, calls []Call) {
 }
 
 // Shown is how much of an answer that is still being written people may see: what will be prose
-// whatever follows.
+// whatever follows. It may take back a word while that is not decided.
 func (r *Reader) Shown(text string) string {
 	if len(r.tools) == 0 {
 		return text
@@ -128,11 +128,13 @@ func (r *Reader) Shown(text string) string {
 			break
 		}
 		next, decided := r.skip(text, from)
-		if !decided || next >= len(text) || looks == mostLooks {
-			return strings.TrimSpace(text[:from])
+		p, ok := piece{}, false
+		if decided = decided && next < len(text) && looks < mostLooks; decided {
+			p, ok = r.sequence(text, from, false)
 		}
-		if p, ok := r.sequence(text, from, false); ok && (!p.fenced || strings.TrimSpace(text[p.to:]) == "") {
-			return strings.TrimSpace(text[:from])
+		if !decided || ok && (!p.fenced || strings.TrimSpace(text[p.to:]) == "") {
+			text = text[:from]
+			break
 		}
 		at = next
 	}
@@ -140,8 +142,8 @@ func (r *Reader) Shown(text string) string {
 }
 
 // partialOpening is the end of a text that may become the beginning of a call.
-var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.]+[ \t]*|" +
-	"(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*\\w*)|<[^<>\n]{0,60}|\\[[ \t]*\\w{0,40}|\\[?\\s*\\{\\s*)$")
+var partialOpening = regexp.MustCompile("(?:(?:^|\n)[ \t]*(?:`{1,2}|~{1,2}|[\\w.-]+[ \t]*|" +
+	"(?:Action|Tool|Function)(?: [Cc]all)?:[ \t]*[\\w.-]*)|<[^<>\n]{0,60}|\\[\\s*(?:[\\w.-]*|\\{\\s*)|\\{\\s*)$")
 
 var (
 	// callTag begins a call in the words of a chat template, or in JSON, wherever it stands in a line.
@@ -220,7 +222,7 @@ func (r *Reader) skip(text string, from int) (next int, decided bool) {
 	switch {
 	case s[0] == '`' || s[0] == '~':
 		fence := s[:len(s)-len(strings.TrimLeft(s, s[:1]))]
-		if closing := regexp.MustCompile("\n[ \t]*" + fence + "[^\n]*").FindStringIndex(s); closing != nil {
+		if closing := regexp.MustCompile("\n[ \t]*" + fence + "[ \t]*(?:\n|$)").FindStringIndex(s); closing != nil {
 			return from + closing[1], true
 		}
 		return len(text), false

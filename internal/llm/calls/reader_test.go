@@ -105,8 +105,9 @@ func TestUnfinished(t *testing.T) {
 		`[append_memory(entry="Ada likes`,
 		"[TOOL_CALLS]append_memory[ARGS]{\"entry\": \"Ada likes",
 		"Action: append_memory\nAction Input: {\"entry\": \"Ada likes",
+		`<tool_call>{"name": "append_memory", "arguments": {"entry": "Ada","ab` + "\x00" + `t"Bob","kind":"fact"}}</tool_call>`,
 	} {
-		prose, got := r.Split(text, true)
+		prose, got := r.Split(text, !strings.HasSuffix(text, "</tool_call>"))
 		if prose != "" || len(got) != 1 || got[0].Name != "append_memory" {
 			t.Errorf("%q is read as %q, %+v", text, prose, got)
 			continue
@@ -202,16 +203,15 @@ func FuzzReader(f *testing.F) {
 				t.Errorf("%q: mended to %+v and then to %+v", text, once, twice)
 			}
 		}
+		r.Mend(Call{"append_memory", text}, cut)
+		if len(text) > 1500 { // every beginning of it would be read
+			return
+		}
 		whole, _ := r.Split(text, false)
-		last := ""
 		for n := range text {
-			if got := r.Shown(text[:n]); !strings.HasPrefix(whole, got) || !strings.HasPrefix(got, last) {
-				t.Errorf("of %q is shown %q, then %q; its prose is %q", text[:n], last, got, whole)
-				return
-			} else {
-				last = got
+			if got := r.Shown(text[:n]); !strings.HasPrefix(whole, got) {
+				t.Fatalf("of %q is shown %q; its prose is %q", text[:n], got, whole)
 			}
 		}
-		r.Mend(Call{"append_memory", text}, cut)
 	})
 }

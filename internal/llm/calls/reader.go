@@ -227,13 +227,16 @@ func (r *Reader) skip(text string, from int) (next int, decided bool) {
 		}
 		return len(text), false
 	case s[0] == '{', s[0] == '[' && !callMark.MatchString(s):
-		n, closed := jsonEnd(s)
-		return from + n, closed
+		n, closed := jsonEnd(s) // where quotes are in disorder, not even its end is sure
+		return from + n, closed && !callKey.MatchString(s)
 	case s[0] == '<', s[0] == '[':
 		return from + 1, closingTag.MatchString(s)
 	}
 	return from + 1, strings.Contains(s, "\n\n")
 }
+
+// callKey begins an object that may be a call.
+var callKey = regexp.MustCompile(`^[\[\s]*\{\s*\\*["']?(?:name|tool|function|action|type|id|calls|recipient|arg|param|input|kwargs)`)
 
 var closingTag = regexp.MustCompile(`(?i)</(?:tool_calls?|function_calls?|function|invoke)>`)
 

@@ -55,6 +55,7 @@ var homes = []struct {
 	{"github.com/microcosm-cc/bluemonday", []string{"internal/matrix"}},
 	{"github.com/blevesearch/snowballstem", []string{"internal/memory"}},
 	{"github.com/sashabaranov/go-openai", []string{"internal/llm"}},
+	{"github.com/kaptinlin/jsonrepair", []string{"internal/llm"}},
 	{"github.com/pressly/goose", []string{"internal/store"}},
 	{"github.com/google/renameio", []string{"internal/store"}},
 	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},

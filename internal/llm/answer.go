@@ -8,6 +8,8 @@ import (
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
+
+	"reverie/internal/llm/calls"
 )
 
 // answer collects one streamed answer.
@@ -19,7 +21,8 @@ type answer struct {
 
 	think     think
 	calls     callJoiner
-	reasoning []byte // from fields of its own
+	reader    *calls.Reader // of calls in the text
+	reasoning []byte        // from fields of its own
 	usage     Usage
 	timings   json.RawMessage // of llama.cpp
 	finish    string
@@ -90,7 +93,10 @@ func (a *answer) take(c chunk) {
 			a.watch.expect(afterFinish, errIdle)
 		}
 	}
-	if text := a.think.visible(); a.stream != nil && text != a.shown {
+	if a.stream == nil {
+		return
+	}
+	if text := a.reader.Shown(a.think.visible()); text != a.shown {
 		a.show(text)
 	}
 }
@@ -107,10 +113,11 @@ func (a *answer) show(text string) {
 func (a *answer) reply() Reply {
 	text, thought := a.think.finish()
 	thought = strings.TrimSpace(strings.TrimSpace(string(a.reasoning)) + "\n\n" + thought)
-	if a.stream != nil && text != a.shown && text != "" {
-		a.show(text)
+	r := withCalls(Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.calls, Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}, a.reader)
+	if a.stream != nil && r.Text != a.shown && r.Text != "" {
+		a.show(r.Text)
 	}
-	return Reply{Text: text, Reasoning: thought, ToolCalls: a.calls.finish(), Finish: a.finish, Usage: withTimings(a.usage, a.timings), First: a.first}
+	return r
 }
 
 // whyEmpty says why there is nothing in an answer.

@@ -150,11 +150,11 @@ func (j *callJoiner) add(f fragment) {
 	c.Arguments += string(f.Function.Arguments)
 }
 
-// finish returns the calls, each with a name and an id of its own.
-func (j *callJoiner) finish() []ToolCall {
+// identified gives each call a name and an id of its own.
+func identified(calls []ToolCall) []ToolCall {
 	seen := map[string]bool{}
-	for i := range j.calls {
-		c := &j.calls[i]
+	for i := range calls {
+		c := &calls[i]
 		if c.Name = strings.TrimSpace(c.Name); c.Name == "" {
 			c.Name = "unnamed" // an empty name makes the next request invalid
 		}
@@ -163,5 +163,5 @@ func (j *callJoiner) finish() []ToolCall {
 		}
 		seen[c.ID] = true
 	}
-	return j.calls
+	return calls
 }

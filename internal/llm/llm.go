@@ -23,8 +23,8 @@ const (
 	Tool      Role = "tool"
 )
 
-// ToolCall is one call a model wants made. Arguments is what the model wrote:
-// usually a JSON object, but it may be broken, and that is for the tool to say.
+// ToolCall is one call a model wants made. Arguments is usually a JSON object; when none could be
+// made of what the model wrote it is just that, and the tool says so.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -54,6 +54,13 @@ type Request struct {
 	Tools    []ToolSpec
 	Think    Think // how much to think first
 
+	// NoCalls keeps the tools from the server, so that the model answers in words. What it calls
+	// all the same is in Reply.ToolCalls.
+	NoCalls bool
+	// Fit writes the arguments of a call as its tool takes them, or says what is wrong with them.
+	// Then the model is asked once more for these arguments alone. nil = they stay as they are.
+	Fit func(ToolCall) (ToolCall, error)
+
 	// Temperature is for models that have none of their own in the configuration,
 	// and take one; nil = the server's own.
 	Temperature *float32
@@ -62,6 +69,8 @@ type Request struct {
 	// may keep what it has read for requests that begin the same. They are sent
 	// to models with CacheMarks only, at most four: the first and the last ones.
 	Marks []int
+
+	bound *ToolSpec // the answer is an object of this tool's schema, and nothing else
 }
 
 // Usage counts tokens as the server reported them; all zero when it did not.

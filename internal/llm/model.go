@@ -180,7 +180,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 		return Reply{}, m.judge(ctx, x, err)
 	}
 	defer events.Close()
-	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked}
+	a := answer{stream: stream, watch: w, idle: m.cfg.Idle, asked: asked, reader: readerOf(req)}
 	a.think.hold = q&thinksFirst != 0
 	if err := a.read(events, x); err != nil {
 		return Reply{}, m.judge(ctx, x, err)

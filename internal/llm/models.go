@@ -234,7 +234,7 @@ func (m *Models) Complete(ctx context.Context, role string, req Request, stream 
 	for _, mod := range list {
 		reply, err := mod.ask(ctx, req, stream)
 		if err == nil {
-			return reply, nil
+			return mod.fitted(ctx, req, reply), nil
 		}
 		if ctx.Err() != nil {
 			return Reply{}, ctx.Err()

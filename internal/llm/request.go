@@ -19,6 +19,7 @@ const (
 	newMaxTokens                      // wants max_completion_tokens
 	thinksFirst                       // sends </think> without <think>
 	alternating                       // its template takes no two messages of a person in a row
+	noFormat                          // its server binds no answer to a schema
 
 	// The parts that a request can do without, in the order in which they are
 	// given up while a server does not say what it dislikes.
@@ -44,6 +45,7 @@ var quirkNames = map[quirk]string{
 	noTemperature:   "takes no temperature of ours",
 	thinksFirst:     "sends its thinking without an opening tag",
 	alternating:     "takes no two messages of a person in a row: they are sent as one",
+	noFormat:        "cannot be bound to a schema: arguments that do not fit are asked for by the tool",
 	noToolMarks:     "takes no cache marks on results of tools",
 	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
 	noTemplateArgs:  "takes no arguments for its chat template",
@@ -69,13 +71,20 @@ func (m *model) build(req Request, q quirk) openai.ChatCompletionRequest {
 		// A plain 0 would be left out of the JSON and mean the server's default.
 		r.Temperature = max(*t, math.SmallestNonzeroFloat32)
 	}
-	if q&noTools == 0 {
+	if q&noTools == 0 && !req.NoCalls {
 		for _, t := range req.Tools {
 			r.Tools = append(r.Tools, toolOf(t))
 		}
 	}
 	for _, msg := range m.messages(req, q) {
 		r.Messages = append(r.Messages, messageOf(msg))
+	}
+	if req.bound != nil {
+		r.ResponseFormat = &openai.ChatCompletionResponseFormat{Type: openai.ChatCompletionResponseFormatTypeJSONSchema,
+			JSONSchema: &openai.ChatCompletionResponseFormatJSONSchema{Name: req.bound.Name, Schema: req.bound.Parameters}}
+		if len(r.Tools) > 0 { // they stay, for the server's cache
+			r.ToolChoice = "none"
+		}
 	}
 	return r
 }

@@ -66,7 +66,7 @@ func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Mess
 		return llm.Reply{}, err
 	}
 	s.label = trust.Label{Integrity: p.Integrity, Readers: s.place(ask).Readers()}
-	req := llm.Request{Messages: slices.Clone(p.Messages()), Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
+	req := llm.Request{Messages: slices.Clone(p.Messages()), Fit: s.cfg.Tools.Fit, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
 	for _, spec := range s.offer(how).specs {
 		if slices.Contains(reading, spec.Name) {
 			req.Tools = append(req.Tools, spec)
@@ -78,14 +78,12 @@ func (s *Session) askAside(ctx context.Context, ask Inbound, past []history.Mess
 		if wanted, err := s.wanted(ctx, ask); err != nil || !wanted {
 			return llm.Reply{}, cmp.Or(err, errWithdrawn)
 		}
-		if round >= s.cfg.MaxRound {
-			req.Tools = nil
-		}
+		req.NoCalls = round >= s.cfg.MaxRound
 		reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, nil)
 		if err != nil || len(reply.ToolCalls) == 0 {
 			return reply, err
 		}
-		if req.Tools == nil {
+		if req.NoCalls {
 			return reply, errRounds
 		}
 		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: reply.Text, ToolCalls: reply.ToolCalls})

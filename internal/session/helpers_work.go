@@ -237,7 +237,7 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	}
 	t.Tools, t.ToolTokens = o.names, o.tokens
 	t.From = prompt.Origins{Summary: trust.Owner, Goal: trust.Owner, Reread: trust.Owner}
-	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, Temperature: &now.temperature}, last)
+	reply, report, read, err := h.infer(ctx, s.talk, t, llm.Request{Tools: o.specs, NoCalls: last, Fit: h.cfg.Tools.Fit, Temperature: &now.temperature})
 	if report.Total > 0 { // something was sent
 		n.integrity = min(n.integrity, read)
 		if _, err := h.change(ctx, h.cfg.DB, `integrity = min(integrity, ?) WHERE id = ?`, read, n.id); err != nil {
@@ -299,13 +299,10 @@ func (h *helpers) scope(ctx context.Context, n helper) (tool.Scope, roomMode, er
 }
 
 // infer asks the model, with less and less of what was said while it is too much.
-func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request, last bool) (reply llm.Reply, report prompt.Report, read trust.Integrity, err error) {
+func (h *helpers) infer(ctx context.Context, talk history.Talk, t prompt.Turn, req llm.Request) (reply llm.Reply, report prompt.Report, read trust.Integrity, err error) {
 	past, err := h.cfg.History.Load(ctx, talk)
 	if err != nil {
 		return reply, report, read, err
-	}
-	if last {
-		req.Tools = nil
 	}
 	for level := 0; ; level++ {
 		t.History = shorter(past, level)

@@ -163,7 +163,7 @@ func New(cfg Config) *Manager {
 			}
 		}
 	}
-	m.offers = offers(cfg.Tools.Specs(), m.helpers != nil)
+	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.helpers != nil)
 	return m
 }
 

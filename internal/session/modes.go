@@ -106,15 +106,23 @@ var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, t
 
 const topTier = 5
 
-// offers is the tools of each mode by its name, and of each tier; 0 is a tier that is
-// not known. helpers tells whether there are sub-sessions.
-func offers(all []llm.ToolSpec, helpers bool) map[string][topTier + 1]offer {
+// toolBudget is how many tokens the descriptions of tools may take, by tier; 0 is a tier that is not known.
+// A tool that comes later in the catalog and does not fit any more is not offered there.
+var toolBudget = [topTier + 1]int{8000, 600, 2000, 3000, 5000, 8000}
+
+// offers is the tools of each mode by its name, and of each tier: the smallest gets brief
+// descriptions, the others full ones. helpers tells whether there are sub-sessions.
+func offers(full, brief []llm.ToolSpec, helpers bool) map[string][topTier + 1]offer {
 	out := map[string][topTier + 1]offer{}
 	for _, m := range modes {
 		var of [topTier + 1]offer
 		for tier := range of {
+			all := full
+			if tier == 1 {
+				all = brief
+			}
 			for _, s := range m.policy().Of(all) {
-				if (tier == 0 || tier >= costly[s.Name]) && (helpers || s.Name != tool.SpawnSubSession) {
+				if (tier == 0 || tier >= costly[s.Name]) && (helpers || s.Name != tool.SpawnSubSession) && of[tier].tokens+tokensOf(s) <= toolBudget[tier] {
 					of[tier].add(s)
 				}
 			}
@@ -127,5 +135,9 @@ func offers(all []llm.ToolSpec, helpers bool) map[string][topTier + 1]offer {
 func (o *offer) add(s llm.ToolSpec) {
 	o.specs = append(o.specs, s)
 	o.names = append(o.names, s.Name)
-	o.tokens += llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
+	o.tokens += tokensOf(s)
+}
+
+func tokensOf(s llm.ToolSpec) int {
+	return llm.EstimateTokens(s.Name) + llm.EstimateTokens(s.Description) + llm.EstimateTokens(string(s.Parameters))
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"reverie/internal/llm/calls/callstest"
 )
 
 // script is a model server that gives its answers in order and keeps the
@@ -24,6 +26,9 @@ type script struct {
 	reply func(body string) (answer string, ok bool) // goes before answers and forever, if it is ok
 	tool  string                                     // called in the place of append_memory
 	hold  func(body string) <-chan struct{}          // an answer waits for what it returns; nil = for nothing
+
+	binds bool                                       // it can bind an answer to a schema; else it refuses such a request
+	words func(body string) (callstest.Answer, bool) // goes before all of these, in the model's own words and in small pieces
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -31,8 +36,19 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil { // who asked has gone in the middle of it
 		return
 	}
+	if !s.binds && strings.Contains(string(body), `"response_format"`) {
+		http.Error(w, `{"error":{"message":"Unsupported parameter: response_format"}}`, http.StatusBadRequest)
+		return
+	}
 	s.mu.Lock()
 	s.requests = append(s.requests, string(body))
+	if s.words != nil {
+		if a, ok := s.words(string(body)); ok {
+			s.mu.Unlock()
+			writeWords(w, a)
+			return
+		}
+	}
 	answer := s.forever
 	if given, ok := s.given(string(body)); ok {
 		answer = given
@@ -97,4 +113,22 @@ func (s *script) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.requests...)
+}
+
+// writeWords streams an answer as it stands, a few characters at a time.
+func writeWords(w http.ResponseWriter, a callstest.Answer) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	send := func(delta map[string]any, finish string) {
+		b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		fmt.Fprintf(w, "data: %s\n\n", b)
+	}
+	for r := []rune(a.Text); len(r) > 0; r = r[min(len(r), 5):] {
+		send(map[string]any{"content": string(r[:min(len(r), 5)])}, "")
+	}
+	for i, c := range a.Native {
+		send(map[string]any{"tool_calls": []any{map[string]any{"index": i, "id": fmt.Sprint("call_", i), "type": "function",
+			"function": map[string]any{"name": c.Name, "arguments": c.Arguments}}}}, "")
+	}
+	send(map[string]any{}, "stop")
+	fmt.Fprint(w, "data: [DONE]\n\n")
 }

@@ -298,10 +298,8 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)
-	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, Think: how.think, Temperature: &how.mode.temperature, Marks: p.Marks()}
-	if last {
-		req.Tools = nil
-	}
+	req := llm.Request{Messages: sent, Tools: s.offer(how).specs, NoCalls: last, Fit: s.cfg.Tools.Fit, Think: how.think,
+		Temperature: &how.mode.temperature, Marks: p.Marks()}
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {

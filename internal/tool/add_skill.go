@@ -6,7 +6,7 @@ import (
 )
 
 type addSkillArgs struct {
-	Name          string `json:"skill_name" rule:"required" doc:"Letters, digits, - and _, such as weekly-report."`
+	Name          string `json:"skill_name" rule:"required" doc:"Letters, digits, - and _, such as weekly-report." brief:"Such as weekly-report."`
 	Summary       string `json:"summary" rule:"required" doc:"One line: when to use it."`
 	Documentation string `json:"documentation" rule:"required" doc:"The whole procedure, in Markdown."`
 }

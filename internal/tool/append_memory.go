@@ -11,10 +11,10 @@ import (
 )
 
 type appendMemoryArgs struct {
-	Entry  string `json:"entry" rule:"required" doc:"The fact, as one sentence."`
-	About  string `json:"about" doc:"Whom or what it is about."`
-	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out."`
-	Source string `json:"source" doc:"Where it comes from."`
+	Entry  string `json:"entry" rule:"required" doc:"The fact, as one sentence." brief:"One fact, as a sentence that can be understood by itself."`
+	About  string `json:"about" doc:"Whom or what it is about." brief:"-"`
+	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out." brief:"-"`
+	Source string `json:"source" doc:"Where it comes from." brief:"-"`
 }
 
 // appendMemory stores one fact where the asking room's new memories go. The

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 //
 //	json  its name
 //	doc   what the model is told about it
+//	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
 //	rule  required; min=N, max=N; unset0 (0 means: not given)
 //
@@ -25,6 +27,7 @@ import (
 // of strings.
 type field struct {
 	name, doc string
+	brief     string // "" = as doc
 	enum      []string
 	required  bool
 	unset0    bool
@@ -39,7 +42,7 @@ func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
+		f := field{name: sf.Tag.Get("json"), doc: sf.Tag.Get("doc"), brief: sf.Tag.Get("brief"), kind: sf.Type.Kind(), index: i, min: math.MinInt, max: math.MaxInt}
 		if sf.Type != reflect.TypeFor[string]() && sf.Type != reflect.TypeFor[int]() && sf.Type != reflect.TypeFor[*bool]() && sf.Type != reflect.TypeFor[[]string]() {
 			panic("tool: " + t.Name() + "." + sf.Name + ": arguments are string, int, *bool or []string")
 		}
@@ -70,7 +73,8 @@ func fieldsOf(t reflect.Type) []field {
 
 // schemaOf writes the JSON schema of an object with fields, in their order:
 // the same bytes every time, or local servers would compute the prompt anew.
-func schemaOf(fields []field) json.RawMessage {
+// closed says in it that there are no others.
+func schemaOf(fields []field, closed bool) json.RawMessage {
 	var b bytes.Buffer
 	var required []string
 	b.WriteString(`{"type":"object","properties":{`)
@@ -105,8 +109,23 @@ func schemaOf(fields []field) json.RawMessage {
 		b.WriteString(`,"required":`)
 		b.Write(quoted(required))
 	}
-	b.WriteString(`,"additionalProperties":false}`)
+	if closed {
+		b.WriteString(`,"additionalProperties":false`)
+	}
+	b.WriteByte('}')
 	return b.Bytes()
+}
+
+// briefly are the fields as they are shown where the window is smallest.
+func briefly(fields []field) (shown []field) {
+	for _, f := range fields {
+		if f.brief == "-" {
+			continue
+		}
+		f.doc = cmp.Or(f.brief, f.doc)
+		shown = append(shown, f)
+	}
+	return shown
 }
 
 func quoted(v any) []byte {
@@ -143,8 +162,8 @@ func (f faults) refuse(e entry) refusal {
 
 // decode fills the struct dst from what a model wrote, and returns everything
 // wrong with it. Slips that leave no doubt are accepted: no arguments at all as
-// "" or null, the object inside a JSON string or a code fence, null or "" for
-// something left out, "5" or 5.0 for 5, "true" for true, Add for add.
+// "" or null, null or "" for something left out, "5" or 5.0 for 5, "true" for
+// true, one text for a list of it, Add or added for add, taskId for task_id.
 func decode(raw string, fields []field, dst reflect.Value) faults {
 	names, values, err := members(raw)
 	if err != nil {
@@ -153,7 +172,10 @@ func decode(raw string, fields []field, dst reflect.Value) faults {
 	var found faults
 	seen := map[string]bool{}
 	for i, name := range names {
-		at := slices.IndexFunc(fields, func(f field) bool { return f.name == name })
+		at := slices.IndexFunc(fields, func(f field) bool { return folded(f.name) == folded(name) })
+		if at >= 0 {
+			name = fields[at].name
+		}
 		switch {
 		case at < 0:
 			found.add("%s: there is no such argument; remove it. There are: %s", clip(name), fieldNames(fields))
@@ -174,6 +196,38 @@ func decode(raw string, fields []field, dst reflect.Value) faults {
 	return found
 }
 
+// folded is a name without what models write differently in it: taskId, task-id.
+func folded(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
+}
+
+// encode is what decode read, as a JSON object with each value in its type.
+func encode(fields []field, src reflect.Value) string {
+	var b bytes.Buffer
+	out := json.NewEncoder(&b)
+	out.SetEscapeHTML(false)
+	for _, f := range fields {
+		v := src.Field(f.index)
+		if v.IsZero() {
+			continue
+		}
+		b.WriteByte(',')
+		b.Write(quoted(f.name))
+		b.WriteByte(':')
+		if err := out.Encode(v.Interface()); err != nil {
+			panic("tool: arguments: " + err.Error()) // strings, numbers and lists of strings always marshal
+		}
+		b.Truncate(b.Len() - 1) // the line end
+	}
+	return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+}
+
+// equal reports whether two JSON objects say the same.
+func equal(a, b string) bool {
+	var x, y map[string]any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+}
+
 func fieldNames(fields []field) string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
@@ -184,7 +238,7 @@ func fieldNames(fields []field) string {
 
 // members takes the JSON object in raw apart, in the order it was written.
 func members(raw string) (names []string, values []json.RawMessage, err error) {
-	raw = unwrap(raw)
+	raw = strings.TrimSpace(raw)
 	if raw == "" || raw == "null" {
 		return nil, nil, nil
 	}
@@ -212,23 +266,6 @@ func members(raw string) (names []string, values []json.RawMessage, err error) {
 		return nil, nil, errors.New("something follows after the JSON object; send one object only, and call the tool once for each thing")
 	}
 	return names, values, nil
-}
-
-// unwrap removes what small models put around the object.
-func unwrap(raw string) string {
-	raw = strings.TrimSpace(strings.TrimPrefix(raw, "\uFEFF"))
-	if fenced, ok := strings.CutPrefix(raw, "```"); ok {
-		if body, ok := strings.CutSuffix(fenced, "```"); ok {
-			raw = strings.TrimSpace(strings.TrimPrefix(body, "json"))
-		}
-	}
-	var inner string
-	if strings.HasPrefix(raw, `"`) && json.Unmarshal([]byte(raw), &inner) == nil {
-		if inner = strings.TrimSpace(inner); inner == "" || inner[0] == '{' {
-			return inner
-		}
-	}
-	return raw
 }
 
 func explainJSON(err error) error {
@@ -285,10 +322,29 @@ func (f field) setText(text string, v reflect.Value) string {
 	}
 	word := strings.ToLower(strings.TrimSpace(text))
 	if word != "" && !slices.Contains(f.enum, word) {
-		return clip(text) + " is not possible; send " + f.wanted()
+		near := slices.DeleteFunc(slices.Clone(f.enum), func(value string) bool { return !oneOff(word, value) })
+		if len(near) != 1 {
+			return clip(text) + " is not possible; send " + f.wanted()
+		}
+		word = near[0]
 	}
 	v.SetString(word)
 	return ""
+}
+
+// oneOff reports whether two words, not very short ones, differ in one letter, or in the ending of "paused".
+func oneOff(a, b string) bool {
+	if min(len(a), len(b)) < 3 {
+		return false
+	}
+	begin, end := 0, 0
+	for begin < min(len(a), len(b)) && a[begin] == b[begin] {
+		begin++
+	}
+	for end < min(len(a), len(b))-begin && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return max(len(a), len(b))-begin-end <= 1 || a == b+"ed"
 }
 
 // setList takes a list, also one inside a text, or with commas between its parts.

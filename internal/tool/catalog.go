@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"reflect"
 	"strings"
+
+	"reverie/internal/llm"
 )
 
-// What the model is told about each tool.
+// What the model is told about each tool. Where the window is smallest it is the first paragraph alone.
 var (
 	//go:embed append_memory.md
 	appendMemoryText string
@@ -63,25 +65,32 @@ var chores = []entry{
 type entry struct {
 	name        string
 	description string
-	example     string // valid arguments, shown when a model sent bad ones
+	brief       llm.ToolSpec // for the smallest windows
+	example     string       // valid arguments, shown when a model sent bad ones
 	fields      []field
 	schema      json.RawMessage
 	run         func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error)
-	check       func(arguments string) error // nil = run takes them
+	fit         func(arguments string) (string, error) // as run takes them
 }
 
 // define makes an entry of a function over typed arguments: the struct A, with
 // its tags, is the only place that says what the arguments are. Errors that the
 // function returns go to the model; faults among them in the form of a list.
 func define[A any](name, text, example string, run func(*Set, context.Context, Scope, A) (string, error)) entry {
-	e := entry{name: name, description: strings.TrimSpace(text), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
-	e.schema = schemaOf(e.fields)
-	e.check = func(arguments string) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n\n")
+	e := entry{name: name, description: strings.ReplaceAll(strings.TrimSpace(text), "\n\n", " "), example: example, fields: fieldsOf(reflect.TypeFor[A]())}
+	e.schema = schemaOf(e.fields, true)
+	e.brief = llm.ToolSpec{Name: name, Description: first, Parameters: schemaOf(briefly(e.fields), false)}
+	e.fit = func(arguments string) (string, error) {
 		var a A
-		if found := decode(arguments, e.fields, reflect.ValueOf(&a).Elem()); len(found) > 0 {
-			return found.refuse(e)
+		v := reflect.ValueOf(&a).Elem()
+		if found := decode(arguments, e.fields, v); len(found) > 0 {
+			return "", found.refuse(e)
 		}
-		return nil
+		if fit := encode(e.fields, v); !equal(fit, arguments) {
+			return fit, nil
+		}
+		return arguments, nil // in the model's own bytes, which its server may have kept
 	}
 	e.run = func(s *Set, ctx context.Context, scope Scope, arguments string) (string, error) {
 		var a A

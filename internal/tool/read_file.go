@@ -23,8 +23,8 @@ import (
 
 type readFileArgs struct {
 	Path   string `json:"path" rule:"required" doc:"Such as data/skills/NAME.md."`
-	Offset int    `json:"offset" rule:"min=1,unset0" doc:"First line to show; 1 if left out."`
-	Limit  int    `json:"limit" rule:"min=1,unset0" doc:"Most lines to show."`
+	Offset int    `json:"offset" rule:"min=1,unset0" doc:"First line to show; 1 if left out." brief:"-"`
+	Limit  int    `json:"limit" rule:"min=1,unset0" doc:"Most lines to show." brief:"-"`
 }
 
 // readableFolders are the folders of the data folder that a model may read.

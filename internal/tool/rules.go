@@ -139,7 +139,10 @@ func (s Scope) allowed(call llm.ToolCall) bool {
 // also for calls that Run refuses anyway: nobody is asked about an act that cannot be done.
 func (s *Set) Asks(scope Scope, call llm.ToolCall) (Act, bool) {
 	t, err := s.find(scope, call)
-	if err != nil || scope.allowed(call) || t.check(call.Arguments) != nil {
+	if err == nil {
+		call.Arguments, err = t.fit(call.Arguments)
+	}
+	if err != nil || scope.allowed(call) {
 		return Act{}, false
 	}
 	return scope.act(call), true

@@ -16,20 +16,20 @@ type taskArgs struct {
 	Content         string `json:"content" doc:"What is to be done."`
 	TaskID          string `json:"task_id" doc:"Such as task_ab12cd34."`
 	Reason          string `json:"reason" doc:"complete: what shows that it is done."`
-	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out."`
-	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out."`
-	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule."`
-	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type words: in 20 minutes, every Monday at 9."`
-	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun."`
-	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31."`
-	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Between two times."`
-	WindowStart     string `json:"window_start" doc:"Not before, HH:MM."`
-	WindowEnd       string `json:"window_end" doc:"Not after, HH:MM."`
-	Cron            string `json:"cron" doc:"Such as 30 7 * * mon-fri."`
-	Zone            string `json:"zone" doc:"Such as Asia/Tokyo."`
-	CatchUp         string `json:"catch_up" enum:"once,skip,all" doc:"Of times that were missed, run one late (default), none or all."`
-	Prompt          string `json:"ai_prompt" doc:"What you are to do then; without it, the person is reminded."`
-	Background      *bool  `json:"background" doc:"With ai_prompt: say nothing in the room."`
+	Priority        int    `json:"priority" rule:"min=1,max=10" doc:"1 is the most urgent; 5 if left out." brief:"-"`
+	Status          string `json:"status" enum:"active,paused,completed,all" doc:"list: which ones; active and paused if left out." brief:"-"`
+	ScheduleType    string `json:"schedule_type" enum:"once,daily,weekly,monthly,interval,cron,none" doc:"When; none removes a schedule." brief:"-"`
+	At              string `json:"at" doc:"HH:MM; once also 2026-12-24 18:00; without schedule_type words: in 20 minutes, every Monday at 9." brief:"When, in words: in 20 minutes, tomorrow at 9, every Monday at 9."`
+	DayOfWeek       string `json:"day_of_week" doc:"mon, tue, wed, thu, fri, sat or sun." brief:"-"`
+	DayOfMonth      int    `json:"day_of_month" rule:"min=1,max=31,unset0" doc:"1 to 31." brief:"-"`
+	IntervalSeconds int    `json:"interval_seconds" rule:"min=60,unset0" doc:"Between two times." brief:"-"`
+	WindowStart     string `json:"window_start" doc:"Not before, HH:MM." brief:"-"`
+	WindowEnd       string `json:"window_end" doc:"Not after, HH:MM." brief:"-"`
+	Cron            string `json:"cron" doc:"Such as 30 7 * * mon-fri." brief:"-"`
+	Zone            string `json:"zone" doc:"Such as Asia/Tokyo." brief:"-"`
+	CatchUp         string `json:"catch_up" enum:"once,skip,all" doc:"Of times that were missed, run one late (default), none or all." brief:"-"`
+	Prompt          string `json:"ai_prompt" doc:"What you are to do then; without it, the person is reminded." brief:"-"`
+	Background      *bool  `json:"background" doc:"With ai_prompt: say nothing in the room." brief:"-"`
 }
 
 // scheduleArgs are the arguments that make up a schedule.

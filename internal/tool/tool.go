@@ -146,6 +146,16 @@ func (s *Set) Specs() []llm.ToolSpec {
 	return specs
 }
 
+// Brief describes the tools in fewer words and with fewer arguments, for the smallest windows.
+// A call may have the others all the same.
+func (s *Set) Brief() []llm.ToolSpec {
+	specs := make([]llm.ToolSpec, len(s.tools))
+	for i, t := range s.tools {
+		specs[i] = t.brief
+	}
+	return specs
+}
+
 // Chore describes a tool that is offered only with a request of the program's own;
 // false if there is none of that name.
 func (s *Set) Chore(name string) (llm.ToolSpec, bool) {
@@ -218,12 +228,31 @@ func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
 	return s.tools[at], nil
 }
 
+// Fit writes the arguments of a call as its tool takes them, or says what is wrong with them. What a
+// person is asked about, what the rules look at and what runs is then the same. A call of a tool that
+// there is not stays as it is.
+func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
+	for _, t := range slices.Concat(s.tools, s.extra) {
+		if t.name == call.Name {
+			fit, err := t.fit(call.Arguments)
+			if err == nil {
+				call.Arguments = fit
+			}
+			return call, err
+		}
+	}
+	return call, nil
+}
+
 func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text string, err error) {
 	t, err := s.find(scope, call)
 	if err != nil {
 		return "", err
 	}
-	if t.check(call.Arguments) == nil && !scope.allowed(call) {
+	if call.Arguments, err = t.fit(call.Arguments); err != nil {
+		return "", err
+	}
+	if !scope.allowed(call) {
 		return "", notAllowed
 	}
 	if scope.Granted[scope.act(call).Covers] { // nobody saw the act, but a person wants its kind

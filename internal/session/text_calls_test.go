@@ -1,0 +1,165 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"reverie/internal/history"
+	"reverie/internal/llm"
+	"reverie/internal/llm/calls/callstest"
+)
+
+// seen collects every text that a room is shown, drafts too.
+type seen struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (s *seen) say(m Outgoing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.texts = append(s.texts, m.Text)
+}
+
+func (s *seen) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.texts
+	s.texts = nil
+	return all
+}
+
+// speaks has the model answer the next request with a, and then with done.
+func (w *world) speaks(a callstest.Answer, done string) {
+	said := 0
+	w.script.words = func(string) (callstest.Answer, bool) {
+		if said++; said == 1 {
+			return a, true
+		}
+		return callstest.Answer{Text: done}, true
+	}
+}
+
+// rawCall tells what of a call stands in a text that people see.
+func rawCall(text string) string {
+	for _, mark := range []string{"{", "<tool", "</", "<function", "<|", "```", "arguments", "append_memory", "TOOL_CALLS", "Action"} {
+		if strings.Contains(text, mark) {
+			return mark
+		}
+	}
+	return ""
+}
+
+// object reads a JSON object.
+func object(t *testing.T, text string) (fields map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	return fields
+}
+
+// TestMalformedCallsRun: a call in whatever form runs as it is meant, in a whole turn, and nobody sees
+// anything of it, not even while it is written.
+func TestMalformedCallsRun(t *testing.T) {
+	w, shown := newWorld(t, t.TempDir()), &seen{}
+	w.room.onSay = shown.say
+	all, ran := callstest.Malformed(), map[string]int{}
+	total := 0
+	for i, a := range all {
+		if n := len(callstest.Calls); i >= 20*n && i%n%10 != 0 || i%n%2 != i/n%2 { // half of the 400, and some of each other form
+			continue
+		}
+		total++
+		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
+		w.speaks(a, "All right.")
+		got := w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "Please do it.", Private: true})
+		if got.Text != "All right." {
+			t.Errorf("%s: the answer to %q is %q", a.Shape, a.Text, got.Text)
+		}
+		for _, text := range shown.take() {
+			if raw := rawCall(text); raw != "" {
+				t.Errorf("%s: the room was shown %q with %q", a.Shape, text, raw)
+			}
+		}
+		past, err := w.cfg.History.Load(t.Context(), history.Talk(room))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(past) != 4 || len(past[1].Calls) != 1 || past[1].Calls[0].Name != a.Want[0].Name || past[2].Role != llm.Tool ||
+			strings.Contains(past[2].Text, "was not run") || !cmp.Equal(object(t, past[1].Calls[0].Arguments), object(t, a.Want[0].Arguments)) {
+			t.Errorf("%s: %q %+v was run as %+v", a.Shape, a.Text, a.Native, past[1:])
+			continue
+		}
+		ran[a.Shape]++
+	}
+	sum := 0
+	for _, n := range ran {
+		sum += n
+	}
+	t.Logf("%d of %d calls ran as they are meant", sum, total)
+}
+
+// TestProseIsNotRun: an answer that only shows a call is an answer.
+func TestProseIsNotRun(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	for i, text := range callstest.Prose {
+		room, id := fmt.Sprint("!room", i), fmt.Sprint("$", i)
+		w.speaks(callstest.Answer{Text: text}, "Something was run.")
+		if got := w.deliver(t, Inbound{ID: id, Room: room, Sender: owner, Text: "What is it?", Private: true}); got.Text != text {
+			t.Errorf("the answer to %q is %q", text, got.Text)
+		}
+	}
+}
+
+// TestNoCallInLastRound: a call in the last round is not shown either.
+func TestNoCallInLastRound(t *testing.T) {
+	w, shown := newWorld(t, t.TempDir()), &seen{}
+	w.room.onSay = shown.say
+	w.script.words = func(string) (callstest.Answer, bool) {
+		return callstest.Answer{Text: "Again.\n<tool_call>{\"name\": \"task\", \"arguments\": {\"action\": \"list\"}}</tool_call>"}, true
+	}
+	if got := w.say(t, "$1", "What is to do?"); !strings.Contains(got.Text, "again") || rawCall(got.Text) != "" {
+		t.Errorf("the room is told %q", got.Text)
+	}
+	for _, text := range shown.take() {
+		if raw := rawCall(text); raw != "" {
+			t.Errorf("the room was shown %q", text)
+		}
+	}
+	asked := w.script.asked()
+	if last := asked[len(asked)-1]; strings.Contains(last, `"tools"`) {
+		t.Error("the last request offers tools")
+	}
+}
+
+// TestArgumentsAskedForAgain: arguments that do not fit are asked for once more, bound to the schema; what
+// fits then is what runs and what is kept.
+func TestArgumentsAskedForAgain(t *testing.T) {
+	w := newWorld(t, t.TempDir())
+	w.script.binds = true
+	w.script.words = func(body string) (callstest.Answer, bool) {
+		if strings.Contains(body, `"response_format"`) {
+			return callstest.Answer{Text: `{"entry": "Ada likes tea."}`}, true
+		}
+		return callstest.Answer{}, false
+	}
+	w.script.answers = []string{`{"fact":"likes tea"}`, "I will remember that."}
+	if got := w.say(t, "$1", "I like tea"); got.Text != "I will remember that." {
+		t.Errorf("answer = %+v", got)
+	}
+	asked := w.script.asked()
+	if len(asked) != 3 || !strings.Contains(asked[1], `"tool_choice":"none"`) || !strings.Contains(asked[1], "there is no such argument") ||
+		strings.Contains(asked[2], "response_format") || strings.Contains(asked[2], `\"fact\"`) {
+		t.Errorf("%d requests: %s", len(asked), asked)
+	}
+	past, err := w.cfg.History.Load(t.Context(), "!dm")
+	if err != nil || len(past) != 4 || past[1].Calls[0].Arguments != `{"entry": "Ada likes tea."}` || past[2].Failed {
+		t.Errorf("kept: %+v, %v", past, err)
+	}
+}

@@ -15,7 +15,7 @@ import (
 // instructionsOf is the shipped prompt of a mode in a tier, with the tools that it offers.
 func instructionsOf(t *testing.T, w *world, m mode, tier int) (text string, tools []string) {
 	t.Helper()
-	tools = offers(w.cfg.Tools.Specs(), true)[m.name][tier].names
+	tools = offers(w.cfg.Tools.Specs(), w.cfg.Tools.Brief(), true)[m.name][tier].names
 	p, err := w.cfg.Prompt.Assemble(t.Context(), prompt.Turn{Room: "!dm", User: owner, Now: w.cfg.Now(), Tools: tools, Mode: m.templates, Tier: tier, Preview: true})
 	if err != nil {
 		t.Fatal(err)

@@ -140,14 +140,14 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if strings.TrimSpace(f.fact) == "" {
 		return harvestedEntry{}, refusedText
 	}
-	if hasSecret(f.fact) || hasSecret(f.quote) || hasSecret(f.subject) {
+	if memory.HasSecret(f.fact) || memory.HasSecret(f.quote) || memory.HasSecret(f.subject) {
 		return harvestedEntry{}, refusedSecret
 	}
 	near, why := findQuote(t.own, f.quote)
 	if why != "" {
 		return harvestedEntry{}, why
 	}
-	if hasSecret(t.asked) || nearSecret(t.own, f.quote) {
+	if memory.HasSecret(t.asked) || nearSecret(t.own, f.quote) {
 		return harvestedEntry{}, refusedSecret
 	}
 	names := namesOf(t.sender)

@@ -21,25 +21,25 @@ func (w *world) searched(t *testing.T, query string) string {
 func TestForgottenIsNotFound(t *testing.T) {
 	for name, forget := range map[string]func(t *testing.T, w *world){
 		"said to remember": func(t *testing.T, w *world) {
-			w.say(t, "$1", "!remember my PIN is 4711 Canary")
-			w.say(t, "$2", "!forget my PIN is 4711 Canary")
+			w.say(t, "$1", "!remember my boat is 4711 Canary")
+			w.say(t, "$2", "!forget my boat is 4711 Canary")
 		},
 		"noted by the model": func(t *testing.T, w *world) {
-			w.script.answers = append(w.script.answers, `{"entry":"My PIN is 4711 Canary"}`, "I noted that your PIN is 4711 Canary.")
-			w.say(t, "$1", "My PIN is 4711 Canary")
-			w.say(t, "$2", "!forget my PIN is 4711 Canary")
+			w.script.answers = append(w.script.answers, `{"entry":"My boat is 4711 Canary"}`, "I noted that your boat is 4711 Canary.")
+			w.say(t, "$1", "My boat is 4711 Canary")
+			w.say(t, "$2", "!forget my boat is 4711 Canary")
 		},
 		"said in other words": func(t *testing.T, w *world) {
 			w.script.answers = append(w.script.answers, "4711 Canary, I see.", "fine")
-			w.say(t, "$0", "By the way, the PIN of mine is still 4711 Canary!")
-			w.say(t, "$1", "!remember my PIN is 4711 Canary")
-			w.say(t, "$2", "!forget my PIN is 4711 Canary")
+			w.say(t, "$0", "By the way, the boat of mine is still 4711 Canary!")
+			w.say(t, "$1", "!remember my boat is 4711 Canary")
+			w.say(t, "$2", "!forget my boat is 4711 Canary")
 		},
 		"forgotten at the machine": func(t *testing.T, w *world) {
-			w.script.answers = append(w.script.answers, `{"entry":"My PIN is 4711 Canary"}`, "I noted that your PIN is 4711 Canary.")
-			w.say(t, "$1", "My PIN is 4711 Canary")
+			w.script.answers = append(w.script.answers, `{"entry":"My boat is 4711 Canary"}`, "I noted that your boat is 4711 Canary.")
+			w.say(t, "$1", "My boat is 4711 Canary")
 			a := w.sessionOf("!dm").access(Inbound{Room: "!dm", Sender: owner, Private: true})
-			found, _, err := w.cfg.Memory.Find(t.Context(), a, "PIN")
+			found, _, err := w.cfg.Memory.Find(t.Context(), a, "boat")
 			if err != nil || len(found) != 1 {
 				t.Fatal(found, err)
 			}
@@ -52,13 +52,13 @@ func TestForgottenIsNotFound(t *testing.T) {
 			w := newWorld(t, t.TempDir())
 			w.script.forever = "fine"
 			forget(t, w)
-			if got := w.searched(t, "PIN 4711 Canary"); strings.Contains(got, "4711") {
+			if got := w.searched(t, "boat 4711 Canary"); strings.Contains(got, "4711") {
 				t.Errorf("at once: %s", got)
 			}
 			w.say(t, "$3", "!new")
 			w.say(t, "$4", "hello")
 			w.say(t, "$5", "!new")
-			if got := w.searched(t, "PIN 4711 Canary"); strings.Contains(got, "4711") || strings.Contains(got, "Canary") {
+			if got := w.searched(t, "boat 4711 Canary"); strings.Contains(got, "4711") || strings.Contains(got, "Canary") {
 				t.Errorf("after a new conversation: %s", got)
 			}
 		})

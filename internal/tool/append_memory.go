@@ -24,6 +24,9 @@ func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs)
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")
 	}
+	if memory.HasSecret(a.Entry) {
+		return "", refusal("Not remembered: it holds a password, a key or another secret. Tell the person that `!remember` keeps it if they want that.")
+	}
 	entry, added, err := s.cfg.Memory.Add(ctx, memory.Entry{
 		Scope: scope.Memory[0], Text: a.Entry, Subject: subject(a.About, a.Entry), Kind: memory.Kind(a.Kind), Source: memory.Assistant, Integrity: scope.Label.Integrity, Event: scope.Event, Quote: scope.Quote, ObservedAt: scope.At,
 	}, scope.User)

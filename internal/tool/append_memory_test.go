@@ -26,3 +26,14 @@ func TestWhatAnEntryIsAbout(t *testing.T) {
 	}
 	wants(t, w.bad(t, direct(), "append_memory", `{"entry": "x", "kind": "insight"}`), "kind", "preference")
 }
+
+// TestSecretsAreNotNoted: what holds a password or a key is not noted, whoever asks the model.
+func TestSecretsAreNotNoted(t *testing.T) {
+	w := newWorkshop(t)
+	for _, entry := range []string{"Anna's bank password is hunter2.", "The key is sk-abcdefghijklmnop1234", "Das Kennwort lautet Sesam"} {
+		wants(t, w.bad(t, direct(), "append_memory", `{"entry": "`+entry+`"}`), "Not remembered", "`!remember`")
+	}
+	if all, err := w.cfg.Memory.List(t.Context(), memory.Access{All: true}, memory.Filter{}); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}

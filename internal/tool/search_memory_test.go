@@ -53,19 +53,19 @@ func TestSearchMemory(t *testing.T) {
 // room, nor the other way round, however it is asked for.
 func TestSearchMemoryKeepsScopes(t *testing.T) {
 	w := newWorkshop(t)
-	w.ok(t, direct(), "append_memory", `{"entry": "The PIN hint is canary4711."}`)
-	w.hears(t, memory.Private(owner), "My PIN hint is canary4711.", "I keep canary4711 to myself.")
+	w.ok(t, direct(), "append_memory", `{"entry": "The boat is canary4711."}`)
+	w.hears(t, memory.Private(owner), "My boat name is canary4711.", "I keep canary4711 to myself.")
 	w.hears(t, memory.Room("!other:example.org"), "canary4711 in another room.")
-	for _, q := range []string{"canary4711", "PIN hint", "private:" + owner + " PIN hint", `scope: \"shared\" OR canary4711`, "what is my PIN hint?"} {
+	for _, q := range []string{"canary4711", "boat", "private:" + owner + " boat name", `scope: \"shared\" OR canary4711`, "what is my boat name?"} {
 		args := `{"query": "` + q + `", "k": 10}`
 		if got := w.ok(t, group(), "search_memory", args); strings.Contains(got, "canary4711") {
 			t.Errorf("%s in a group finds\n%s", args, got)
 		}
 	}
-	if got := w.ok(t, direct(), "search_memory", `{"query": "PIN hint canary4711", "k": 10}`); strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room") {
+	if got := w.ok(t, direct(), "search_memory", `{"query": "boat canary4711", "k": 10}`); strings.Count(got, "canary4711") < 3 || strings.Contains(got, "another room") {
 		t.Errorf("in the direct chat:\n%s", got)
 	}
 	nobody := direct()
 	nobody.Memory = nil
-	wants(t, w.bad(t, nobody, "search_memory", `{"query": "PIN"}`), "Nothing is remembered for this conversation.")
+	wants(t, w.bad(t, nobody, "search_memory", `{"query": "boat"}`), "Nothing is remembered for this conversation.")
 }

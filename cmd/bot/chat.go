@@ -46,8 +46,8 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 		// go: all waited for below, before Run returns
 		go func() { ended <- run(work) }()
 	}
-	in, restore := t.open(c)
-	defer restore()
+	in := t.open(c)
+	defer in.close()
 	if in.live && isTerminal(c.err) {
 		logs.to(t.screen)
 	}
@@ -57,7 +57,7 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	}
 	t.say("")
 	err = t.talk(work, in, sessions, cfg.owner())
-	restore()
+	in.close()
 	stop()
 	for range runs {
 		err = errors.Join(err, <-ended)
@@ -150,7 +150,7 @@ func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owne
 	return nil
 }
 
-const endsLater = "This ends after the answer; Ctrl-C ends it at once."
+const endsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
 
 func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
 	in := session.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}

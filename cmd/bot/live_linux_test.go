@@ -158,6 +158,25 @@ func TestLiveEnds(t *testing.T) {
 	}
 }
 
+// TestLiveEndsLater: the end of input waits for the answer, and Ctrl-C does not.
+func TestLiveEndsLater(t *testing.T) {
+	for _, keys := range []string{"\x04", "exit\r"} {
+		model, config := newSpeaker(t)
+		bot := startLive(t, 80, "chat", "--config", config)
+		bot.sees("!help")
+		bot.typed("hello\r")
+		model.waits(t)
+		bot.typed(keys)
+		bot.sees(endsLater)
+		bot.typed("more\r\x03")
+		time.Sleep(time.Second) // the first signal is taken before the second
+		bot.typed("\x03")
+		if err := bot.left(); err == nil || err.Error() != "signal: interrupt" {
+			t.Errorf("%q: %v", keys, err)
+		}
+	}
+}
+
 // TestLiveBanner: the first lines say where the files are that people may edit, and what to
 // do about a model.
 func TestLiveBanner(t *testing.T) {

@@ -201,20 +201,26 @@ func (l *live) sees(want string) {
 // ends waits until the bot has ended with success and left the terminal as it was.
 func (l *live) ends() {
 	l.t.Helper()
+	if err := l.left(); err != nil {
+		l.t.Errorf("the bot ended with %v:\n%s", err, l.look())
+	}
+}
+
+// left waits until the bot has ended and left the terminal as it was.
+func (l *live) left() (err error) {
+	l.t.Helper()
 	ended := make(chan error, 1)
 	// go: waited for below, or killed at the end of the test
 	go func() { ended <- l.cmd.Wait() }()
 	select {
-	case err := <-ended:
-		if err != nil {
-			l.t.Errorf("the bot ended with %v:\n%s", err, l.look())
-		}
+	case err = <-ended:
 	case <-time.After(time.Minute):
 		l.t.Fatalf("the bot does not end:\n%s", l.look())
 	}
 	if now := l.termios(); now.Lflag != l.mode.Lflag || now.Iflag != l.mode.Iflag || now.Oflag != l.mode.Oflag {
 		l.t.Errorf("the terminal is left in another mode: %+v, it was %+v", now, l.mode)
 	}
+	return err
 }
 
 // speaker is a model that says what the test puts into words, until it is closed.

@@ -168,7 +168,15 @@ type typed struct {
 	lines   <-chan line
 	live    bool
 	waiting []string
-	ended   bool // there will be no more
+	ended   bool   // there will be no more
+	restore func() // gives the terminal back; nil = there is none
+}
+
+// close gives the terminal back. It may be called again.
+func (t *typed) close() {
+	if t.restore != nil {
+		t.restore()
+	}
 }
 
 // maxAhead is how many lines are read before they are sent.
@@ -187,6 +195,7 @@ func (t *typed) add(l line) error {
 	switch {
 	case errors.Is(l.err, io.EOF), t.live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.text):
 		t.ended = true
+		t.close()
 	case l.err != nil:
 		return l.err
 	case l.text != "":
@@ -247,14 +256,14 @@ func isTerminal(f any) bool {
 }
 
 // open makes a conversation of a console: with an editor where a person sits at a terminal
-// that can move its cursor. close gives the terminal back.
-func (s *screen) open(c console) (t *typed, close func()) {
+// that can move its cursor.
+func (s *screen) open(c console) *typed {
 	s.out = c.out
 	if isTerminal(c.in) && isTerminal(c.out) && os.Getenv("TERM") != "dumb" {
 		if e, err := openEditor(unfiltered(c.in).(*os.File), unfiltered(c.out).(*os.File)); err == nil {
 			s.display = e
-			return &typed{lines: e.lines(), live: true}, e.close
+			return &typed{lines: e.lines(), live: true, restore: e.close}
 		}
 	}
-	return &typed{lines: readLines(c.in)}, func() {}
+	return &typed{lines: readLines(c.in)}
 }

@@ -357,8 +357,8 @@ const mostPatience = 10 * time.Minute
 
 // chat goes on until the end of input.
 func (t *talk) chat(ctx context.Context) error {
-	in, restore := t.screen.open(t.console)
-	defer restore()
+	in := t.screen.open(t.console)
+	defer in.close()
 	t.screen.say("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
 	var limit <-chan time.Time

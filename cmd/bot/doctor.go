@@ -151,7 +151,8 @@ func examineFiles(cfg *Config) []finding {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if err := tryFolder(cfg.Data); err != nil {
-			return []finding{{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(), "name a folder that can be made as data: in the configuration"}}
+			return []finding{{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(),
+				"name a folder that can be made as data: in the configuration"}}
 		}
 		return []finding{{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"}}
 	case err != nil:
@@ -257,7 +258,8 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		return
 	}
 	if !speaksMatrix(ctx, b.cfg.Matrix.Homeserver) {
-		r.add(finding{"matrix", ill, b.cfg.Matrix.Homeserver + " answers, but not as a Matrix homeserver", "correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"})
+		r.add(finding{"matrix", ill, b.cfg.Matrix.Homeserver + " answers, but not as a Matrix homeserver",
+			"correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"})
 		return
 	}
 	pid, since, held, err := store.Holder(b.cfg.Data)

@@ -20,7 +20,8 @@ type editor struct {
 	before  *term.State // the terminal's mode before; nil = it has been restored
 	term    *term.Terminal
 
-	mu sync.Mutex // guards before
+	mu       sync.Mutex // guards before
+	printing sync.Mutex // held while lines are printed, so that close does not cut them off
 }
 
 // openEditor takes over the terminal until close.
@@ -37,6 +38,8 @@ func openEditor(in, out *os.File) (*editor, error) {
 
 // close gives the terminal back as it was.
 func (e *editor) close() {
+	e.printing.Lock()
+	defer e.printing.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.before == nil {
@@ -67,6 +70,8 @@ func (e *editor) resize() { _ = e.term.SetSize(e.width(), 24) }
 
 // print writes whole lines above the line that is typed, and status in front of that line.
 func (e *editor) print(text, status string) {
+	e.printing.Lock()
+	defer e.printing.Unlock()
 	if e.closed() {
 		_, _ = io.WriteString(e.out, text)
 		return

@@ -134,7 +134,8 @@ func (t *trial) findModel(ctx context.Context) (err error) {
 		return usageError{err}
 	}
 	if t.model.URL == rehearsalURL {
-		t.step("model", "none found: the rehearsal model stands in. To connect one: `ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
+		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
+			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
 		return nil
 	}
 	t.step("model", "%s at %s: %s", t.model.Name, t.model.URL, t.model.Model)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,25 +25,18 @@ type chatCommand struct{}
 // with its first owner. When standard input is no terminal, each line is one
 // message, each answer is printed, and the end of input ends it with success.
 func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, log, err := load(path, c.err)
+	cfg, _, err := load(path, io.Discard)
 	if err != nil {
 		return err
 	}
-	live := isTerminal(c.in) && isTerminal(c.out)
-	if live && isTerminal(c.err) {
-		log = newLogger(c.err, LogConfig{Level: "error", Format: cfg.Log.Format}) // more would run through the conversation
-	}
-	b, err := openBot(ctx, cfg, log, true)
+	t := newTerminal(cfg)
+	logs := &divert{Writer: c.err}
+	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
 	if err != nil {
 		return err
 	}
 	defer b.close()
 
-	t := &terminal{
-		screen:  &screen{out: c.out, live: live, name: cfg.Name},
-		handled: make(chan string, 1),
-		data:    cfg.Data,
-	}
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
@@ -52,10 +46,18 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 		// go: all waited for below, before Run returns
 		go func() { ended <- run(work) }()
 	}
-	if t.live {
-		t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D ends.\n", cfg.Name)
+	in := t.open(c)
+	defer in.close()
+	if in.live && isTerminal(c.err) {
+		logs.to(t.screen)
 	}
-	err = t.talk(work, readLines(c.in), sessions, cfg.owner())
+	t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
+	if b.rehearses() {
+		t.say("%s", getModel)
+	}
+	t.say("")
+	err = t.talk(work, in, sessions, cfg.owner())
+	in.close()
 	stop()
 	for range runs {
 		err = errors.Join(err, <-ended)
@@ -63,44 +65,99 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	return err
 }
 
+// editable names the files of a data folder that people are meant to change.
+const editable = "Files to look at and to edit, in %s: MEMORIES.txt, SOUL.md, skills/"
+
+// getModel says how a person without a language model comes by one.
+const getModel = "No language model is connected: `ollama run qwen3:8b` starts one, and llm.models in the configuration names it."
+
+// rehearses reports whether the rehearsal model stands in for a language model.
+func (b *bot) rehearses() bool {
+	return slices.ContainsFunc(b.cfg.LLM.Models, func(m ModelConfig) bool { return m.BaseURL == rehearsalURL })
+}
+
+// chatLog is how a conversation is logged: errors only, unless the file asks for more than
+// the default. Log lines would stand between the answers.
+func chatLog(c LogConfig) LogConfig {
+	if c.Level != "debug" {
+		c.Level = "error"
+	}
+	return c
+}
+
+// divert is a writer whose target may change.
+type divert struct {
+	mu sync.Mutex
+	io.Writer
+}
+
+func (d *divert) to(w io.Writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Writer = w
+}
+
+func (d *divert) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Writer.Write(p)
+}
+
 // terminal is the transport of `bot chat`.
 type terminal struct {
 	*screen
-	handled chan string
-	data    string   // the data folder
-	asked   sync.Map // ids of questions that were shown; a terminal has no poll to close
+	data  string   // the data folder
+	asked sync.Map // ids of questions that were shown; a terminal has no poll to close
+
+	answered chan struct{} // something left waits
+	waitsMu  sync.Mutex
+	waits    map[string]bool // ids of messages that wait for their answers
 }
 
-// talk delivers line after line, each after the last one was answered.
-func (t *terminal) talk(ctx context.Context, lines <-chan line, m *session.Manager, owner string) error {
-	for {
-		if t.live {
-			t.say(promptSig)
-		}
-		var l line
-		select {
-		case l = <-lines:
-		case <-ctx.Done():
-			return nil
-		}
-		switch {
-		case errors.Is(l.err, io.EOF):
-			return nil
-		case l.err != nil:
-			return fmt.Errorf("chat: %w", l.err)
-		case l.text == "":
+func newTerminal(cfg *Config) *terminal {
+	return &terminal{screen: &screen{name: cfg.Name}, data: cfg.Data, waits: map[string]bool{}, answered: make(chan struct{}, 1)}
+}
+
+// busy reports whether an answer is awaited.
+func (t *terminal) busy() bool {
+	t.waitsMu.Lock()
+	defer t.waitsMu.Unlock()
+	return len(t.waits) > 0
+}
+
+// talk delivers what is typed until its end.
+func (t *terminal) talk(ctx context.Context, in *typed, m *session.Manager, owner string) error {
+	for !in.over(t.busy()) {
+		if text, ok := in.next(t.busy()); ok {
+			if err := t.deliver(ctx, m, owner, text); err != nil {
+				return err
+			}
 			continue
 		}
-		in := session.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: l.text, Private: true, At: time.Now()}
-		if err := m.Deliver(ctx, in); err != nil {
-			return err
-		}
 		select {
-		case <-t.handled:
+		case l := <-in.more():
+			if err := in.add(l); err != nil {
+				return fmt.Errorf("chat: %w", err)
+			}
+			if in.ended && t.busy() {
+				t.say(endsLater)
+			}
+		case <-t.answered:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	return nil
+}
+
+const endsLater = "This ends after the answer. Press Ctrl-C twice to end it at once."
+
+func (t *terminal) deliver(ctx context.Context, m *session.Manager, owner, text string) error {
+	in := session.Inbound{ID: "terminal:" + rand.Text(), Room: terminalRoom, Sender: owner, Text: text, Private: true, At: time.Now()}
+	t.waitsMu.Lock()
+	t.waits[in.ID] = true
+	t.waitsMu.Unlock()
+	return m.Deliver(ctx, in)
 }
 
 // Say prints what m adds to what stands on the screen already.
@@ -119,7 +176,7 @@ func (t *terminal) Say(_ context.Context, _ string, m session.Outgoing) error {
 		t.progress(m.Text)
 		return nil
 	}
-	t.show(m.ID, m.Text, !m.Draft)
+	t.show(message{m.ID, m.Text, !m.Draft, m.Notice})
 	return nil
 }
 
@@ -131,6 +188,12 @@ func (t *terminal) Withdrawn(context.Context, string) (bool, error) { return fal
 
 // Handled lets the next line in.
 func (t *terminal) Handled(_ context.Context, id string) error {
-	t.handled <- id
+	t.waitsMu.Lock()
+	delete(t.waits, id)
+	t.waitsMu.Unlock()
+	select {
+	case t.answered <- struct{}{}:
+	default:
+	}
 	return nil
 }

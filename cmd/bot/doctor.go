@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,6 +150,10 @@ func examineFiles(cfg *Config) []finding {
 	info, err := os.Stat(cfg.Data)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
+		if err := tryFolder(cfg.Data); err != nil {
+			return []finding{{"files", ill, "the data folder " + cfg.Data + " cannot be made: " + err.Error(),
+				"name a folder that can be made as data: in the configuration"}}
+		}
 		return []finding{{"files", note, "the data folder " + cfg.Data + " is not there yet", "it is made at the first start"}}
 	case err != nil:
 		return []finding{{"files", ill, err.Error(), "make the data folder readable for this user"}}
@@ -176,6 +182,21 @@ func examineFiles(cfg *Config) []finding {
 		}
 	}
 	return found
+}
+
+// tryFolder finds out whether a folder can be made. It leaves nothing behind.
+func tryFolder(path string) error {
+	for {
+		above := filepath.Dir(path)
+		if _, err := os.Stat(above); above == path || !errors.Is(err, os.ErrNotExist) {
+			probe, err := os.MkdirTemp(above, ".doctor-")
+			if err != nil {
+				return err
+			}
+			return os.Remove(probe)
+		}
+		path = above
+	}
 }
 
 // examineMemoryFiles finds the memory files that are too large to be read.
@@ -236,6 +257,11 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
+	if !speaksMatrix(ctx, b.cfg.Matrix.Homeserver) {
+		r.add(finding{"matrix", ill, b.cfg.Matrix.Homeserver + " answers, but not as a Matrix homeserver",
+			"correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"})
+		return
+	}
 	pid, since, held, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), "make the data folder readable for this user"})
@@ -257,6 +283,30 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
 	r.add(deviceRule(matrix.DeviceRule(b.cfg.Matrix.Devices)))
+}
+
+// speaksMatrix reports false if a server answers with JSON that names no version of Matrix.
+// Whether it answers at all is found out elsewhere.
+func speaksMatrix(ctx context.Context, homeserver string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(homeserver, "/")+"/_matrix/client/versions", nil)
+	if err != nil {
+		return true
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil || resp.StatusCode != http.StatusOK || !json.Valid(body) {
+		return true
+	}
+	var known struct {
+		Versions []string `json:"versions"`
+	}
+	return json.Unmarshal(body, &known) == nil && len(known.Versions) > 0
 }
 
 // deviceRule says what matrix.devices means.

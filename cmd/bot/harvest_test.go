@@ -90,7 +90,8 @@ func TestHarvestInARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.close()
-	screen := &terminal{screen: &screen{out: &strings.Builder{}, name: cfg.Name}, handled: make(chan string, 1)}
+	screen := newTerminal(cfg)
+	screen.out = &strings.Builder{}
 	sessions := b.sessions(screen, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
@@ -100,7 +101,7 @@ func TestHarvestInARun(t *testing.T) {
 	lines <- line{text: "My boat is called Morning Star."}
 	lines <- line{text: "!new"}
 	talk, hush := context.WithCancel(ctx)
-	go func() { ended <- screen.talk(talk, lines, sessions, cfg.owner()) }() // go: waited for below
+	go func() { ended <- screen.talk(talk, &typed{lines: lines}, sessions, cfg.owner()) }() // go: waited for below
 	var got []memory.Entry
 	for end := time.Now().Add(time.Minute); len(got) == 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if got, err = b.memory.Entries(ctx, memory.Private(cfg.owner())); err != nil {

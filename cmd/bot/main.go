@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -31,6 +33,9 @@ type commandLine struct {
 	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
 	Verify  verifyCommand  `cmd:"" help:"Show the bot's device and fingerprint, and how to verify them."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+	Help    helpCommand    `cmd:"" help:"Explain the commands, or one of them."`
+
+	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 }
 
 // console is where a command talks to the person who started it.
@@ -64,10 +69,17 @@ func start(ctx context.Context, args []string, c console) int {
 	var line commandLine
 	parser, err := kong.New(&line, kong.Name("bot"),
 		kong.Description("Reverie: an assistant that lives in Matrix rooms and remembers."),
-		kong.Writers(c.out, c.err), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+		kong.Vars{"version": "Reverie " + version}, kong.Writers(c.out, c.err), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(c.err, "bot:", err)
 		return exitFailed
+	}
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	if err = knownCommand(parser.Model, args); err != nil {
+		fmt.Fprintf(c.err, "bot: %v\nTry `bot help`.\n", err)
+		return exitUsage
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
@@ -75,6 +87,25 @@ func start(ctx context.Context, args []string, c console) int {
 		return exitUsage
 	}
 	return exitCode(parsed.Run(c, configPath(line.Config)), c.err)
+}
+
+// knownCommand refuses a first argument that is neither a flag nor a command.
+func knownCommand(model *kong.Application, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return nil
+	}
+	var names []string
+	for _, n := range model.Children {
+		names = append(names, n.Name)
+	}
+	if slices.Contains(names, args[0]) {
+		return nil
+	}
+	err := fmt.Errorf("unknown command %q", args[0])
+	if near := nearest(args[0], names); near != "" {
+		err = fmt.Errorf("%w, did you mean %q?", err, near)
+	}
+	return err
 }
 
 // configPath is the path of the configuration file.
@@ -96,6 +127,14 @@ func exitCode(err error, w io.Writer) int {
 
 // errSaid fails a command that has already told the person why.
 var errSaid = errors.New("said")
+
+// helpCommand stands in the list of commands; start makes --help of it.
+type helpCommand struct {
+	Command []string `arg:"" optional:"" help:"The command to explain."`
+}
+
+// Run does nothing.
+func (helpCommand) Run() error { return nil }
 
 type versionCommand struct {
 	JSON bool `help:"Print JSON."`

@@ -39,6 +39,16 @@ func isCommand(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
+// withoutCommands leaves out of a text what a terminal would obey.
+func withoutCommands(text string) string {
+	return strings.Map(func(r rune) rune {
+		if isCommand(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
 func (p *plainWriter) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,13 +63,7 @@ func (p *plainWriter) Write(b []byte) (int, error) {
 		}
 	}
 	p.part = append([]byte(nil), text[whole:]...)
-	_, err := io.WriteString(p.w, strings.Map(func(r rune) rune {
-		if isCommand(r) {
-			return -1
-		}
-		return r
-	}, string(text[:whole])))
-	if err != nil {
+	if _, err := io.WriteString(p.w, withoutCommands(string(text[:whole]))); err != nil {
 		return 0, err
 	}
 	return len(b), nil

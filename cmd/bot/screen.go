@@ -2,101 +2,224 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
 	"golang.org/x/term"
 )
 
-// screen prints a conversation. On a terminal it shows that an answer is being
-// written and lets it grow; elsewhere it prints finished messages only.
+// display is a terminal with a line at its bottom where a person types.
+type display interface {
+	print(text, status string) // whole lines of text above the line, status in front of it
+	width() int
+}
+
+// screen prints a conversation. At a terminal it renders Markdown, and shows the lines of an
+// answer as they become sure; elsewhere it prints finished messages only, as they are.
 type screen struct {
-	out  io.Writer
-	live bool
-	name string // of the bot
+	out     io.Writer
+	display display // nil = no terminal
+	name    string
 
-	mu      sync.Mutex
-	id      string // the message that is growing
-	shown   string // how much of it stands there
-	waiting bool   // the "is writing" line stands there
+	mu     sync.Mutex
+	shown  map[string]*printed // by the message's id
+	last   string              // the message that was printed last
+	status string              // what stands in front of the line that is typed
 }
 
-const (
-	clearLine = "\r\x1b[K"
-	promptSig = "\n> "
-)
+// message is one message of the bot.
+type message struct {
+	id, text string
+	done     bool // it is not being written any more
+	notice   bool // it is a status or an error
+}
 
-// show makes message id read text; done says that it will not change again.
-func (s *screen) show(id, text string, done bool) {
+// printed is what stands of a message on the screen.
+type printed struct {
+	lines []string
+	room  int // the columns for which it was wrapped
+	done  bool
+}
+
+const changedAnswer = "The answer has changed. This is all of it:"
+
+// show makes a message read as m says.
+func (s *screen) show(m message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !done && !s.live {
-		return
-	}
-	s.clear()
-	if s.id != id {
-		s.id, s.shown = id, ""
-		if s.live {
-			fmt.Fprintf(s.out, "\n%s: ", s.name)
+	if s.display == nil {
+		if m.done {
+			fmt.Fprintln(s.out, m.text)
 		}
-	}
-	rest, grown := strings.CutPrefix(text, s.shown)
-	if !grown {
-		rest = "\n(begun again)\n" + text
-	}
-	s.shown = text
-	if done {
-		rest += "\n"
-		s.id = ""
-	}
-	_, _ = io.WriteString(s.out, rest)
-}
-
-// writing shows or hides that the bot is at work, unless the answer is already
-// growing on the screen.
-func (s *screen) writing(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.live || s.id != "" || on == s.waiting {
 		return
 	}
-	s.clear()
-	if on {
-		fmt.Fprintf(s.out, "%s is writing…", s.name)
-		s.waiting = true
+	if s.shown == nil {
+		s.shown = map[string]*printed{}
+	}
+	old, again := s.shown[m.id]
+	if !again {
+		old = &printed{room: s.display.width()}
+		s.shown[m.id] = old
+	}
+	lines := markdown(s.headed(m.text), old.room, m.done)
+	var out []string
+	begun := len(old.lines) > 0
+	switch {
+	case !m.done && len(lines) <= len(old.lines) && slices.Equal(lines, old.lines[:len(lines)]):
+	case len(lines) < len(old.lines) || !slices.Equal(old.lines, lines[:len(old.lines)]):
+		out = append(out, "")
+		if !m.notice {
+			out = append(out, changedAnswer)
+		}
+		out = append(out, lines...)
+	case begun && len(lines) > len(old.lines) && s.last != m.id:
+		out = append(append(out, "", paint(styled(s.name+", further:", bold))), lines[len(old.lines):]...)
+	default:
+		if !begun && len(lines) > 0 {
+			out = append(out, "")
+		}
+		out = append(out, lines[len(old.lines):]...)
+	}
+	if len(out) > 0 {
+		s.last, old.lines = m.id, lines
+	}
+	if m.done {
+		if !old.done || len(out) > 0 {
+			out = append(out, "")
+		}
+		s.status = ""
+	}
+	old.done = m.done
+	s.print(out)
+}
+
+// blockStart are what blocks of Markdown begin with, which a name in front would undo.
+const blockStart = "#>|`~-*+0123456789 \n"
+
+// headed is a text with the bot's name in front.
+func (s *screen) headed(text string) string {
+	space := " "
+	if strings.ContainsAny(text[:min(1, len(text))], blockStart) && !strings.HasPrefix(text, "**") {
+		space = "\n"
+	}
+	return "**" + s.name + ":**" + space + text
+}
+
+// print writes lines that have been rendered already.
+func (s *screen) print(lines []string) {
+	text := ""
+	if len(lines) > 0 {
+		text = strings.Join(lines, "\n") + "\n"
+	}
+	s.display.print(text, s.status)
+}
+
+// writing shows or hides that the bot is at work.
+func (s *screen) writing(on bool) {
+	if !on {
+		s.progress("")
+	} else if s.status == "" {
+		s.progress(s.name + " is writing…")
 	}
 }
 
-// progress shows what an answer waits for in a line that goes away, unless the answer is
-// already growing on the screen.
+// progress shows what an answer waits for in front of the line that is typed.
 func (s *screen) progress(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.live || s.id != "" {
-		return
+	if text = strings.Join(strings.Fields(withoutCommands(text)), " "); s.display != nil && text != s.status {
+		s.status = text
+		s.print(nil)
 	}
-	s.clear()
-	_, _ = io.WriteString(s.out, text)
-	s.waiting = true
 }
 
-// say prints a line of the program itself.
+// say prints words of the program itself to a person at a terminal.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clear()
-	fmt.Fprintf(s.out, format, args...)
+	if s.display == nil {
+		return
+	}
+	var lines []string
+	for _, l := range strings.Split(withoutCommands(fmt.Sprintf(format, args...)), "\n") {
+		for _, w := range wrap(styled(l, 0), nil, s.display.width()) {
+			lines = append(lines, paint(w))
+		}
+	}
+	s.print(lines)
 }
 
-func (s *screen) clear() {
-	if s.waiting {
-		fmt.Fprint(unfiltered(s.out).(io.Writer), clearLine)
-		s.waiting = false
+// Write prints lines of the log.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.print(strings.Split(strings.TrimSuffix(withoutCommands(string(p)), "\n"), "\n"))
+	return len(p), nil
+}
+
+// typed is what a person has typed and not sent yet. At a terminal each line is sent when it
+// is typed, elsewhere when the one before has been answered. A !stop never waits.
+type typed struct {
+	lines   <-chan line
+	live    bool
+	waiting []string
+	ended   bool   // there will be no more
+	restore func() // gives the terminal back; nil = there is none
+}
+
+// close gives the terminal back. It may be called again.
+func (t *typed) close() {
+	if t.restore != nil {
+		t.restore()
 	}
 }
+
+// maxAhead is how many lines are read before they are sent.
+const maxAhead = 1000
+
+// more yields the next line; nil while none is to be read.
+func (t *typed) more() <-chan line {
+	if t.ended || len(t.waiting) >= maxAhead {
+		return nil
+	}
+	return t.lines
+}
+
+// add takes in what more yielded.
+func (t *typed) add(l line) error {
+	switch {
+	case errors.Is(l.err, io.EOF), t.live && slices.Contains([]string{"exit", "quit", "/exit", "/quit"}, l.text):
+		t.ended = true
+		t.close()
+	case l.err != nil:
+		return l.err
+	case l.text != "":
+		t.waiting = append(t.waiting, l.text)
+	}
+	return nil
+}
+
+// next returns the line to be sent now; busy says that an answer is awaited.
+func (t *typed) next(busy bool) (text string, ok bool) {
+	at := 0
+	if busy && !t.live {
+		at = slices.IndexFunc(t.waiting, func(l string) bool { return strings.EqualFold(l, "!stop") })
+	}
+	if at < 0 || at >= len(t.waiting) {
+		return "", false
+	}
+	text = t.waiting[at]
+	t.waiting = slices.Delete(t.waiting, at, at+1)
+	return text, true
+}
+
+// over reports whether all was typed, sent and answered.
+func (t *typed) over(busy bool) bool { return t.ended && len(t.waiting) == 0 && !busy }
 
 // line is one line of input, or the error that ended it.
 type line struct {
@@ -130,4 +253,17 @@ func readLines(in io.Reader) <-chan line {
 func isTerminal(f any) bool {
 	file, ok := unfiltered(f).(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// open makes a conversation of a console: with an editor where a person sits at a terminal
+// that can move its cursor.
+func (s *screen) open(c console) *typed {
+	s.out = c.out
+	if isTerminal(c.in) && isTerminal(c.out) && os.Getenv("TERM") != "dumb" {
+		if e, err := openEditor(unfiltered(c.in).(*os.File), unfiltered(c.out).(*os.File)); err == nil {
+			s.display = e
+			return &typed{lines: e.lines(), live: true, restore: e.close}
+		}
+	}
+	return &typed{lines: readLines(c.in)}
 }

@@ -2,58 +2,176 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"reverie/internal/session"
 )
 
-// What an answer waits for stands in a line of a terminal that goes away, and nowhere in
-// what a script reads.
-func TestProgressOnTheScreen(t *testing.T) {
-	for _, live := range []bool{true, false} {
-		var out bytes.Buffer
-		chat := &terminal{screen: &screen{out: &out, name: "R", live: live}}
-		for _, m := range []session.Outgoing{
-			{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
-			{ID: "1", Text: "The answer.", Draft: true},
-			{ID: "1", Text: "still working: late", Draft: true, Notice: true},
-			{ID: "1", Text: "The answer."},
-		} {
+// page is a display that keeps what is printed.
+type page struct {
+	text   strings.Builder
+	status []string // each that stood there, in order
+	room   int      // columns; 0 = 80
+}
+
+func (p *page) print(text, status string) {
+	p.text.WriteString(text)
+	if len(p.status) == 0 || p.status[len(p.status)-1] != status {
+		p.status = append(p.status, status)
+	}
+}
+
+func (p *page) width() int {
+	if p.room == 0 {
+		return 80
+	}
+	return p.room
+}
+
+// unstyled returns what was printed, without the codes of bold words.
+func (p *page) unstyled() string {
+	return strings.NewReplacer("\x1b[1m", "", "\x1b[2m", "", "\x1b[0m", "").Replace(p.text.String())
+}
+
+// said shows messages at a terminal, and elsewhere.
+func said(t *testing.T, messages ...session.Outgoing) (live *page, script string) {
+	t.Helper()
+	var out bytes.Buffer
+	live = new(page)
+	for _, s := range []*screen{{display: live, name: "R"}, {out: &out, name: "R"}} {
+		chat := &terminal{screen: s}
+		for _, m := range messages {
 			if err := chat.Say(t.Context(), "", m); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := "The answer.\n"
-		if live {
-			want = "still working: thinking" + clearLine + "\nR: The answer.\n"
-		}
-		if got := out.String(); got != want {
-			t.Errorf("live %v: %q, want %q", live, got, want)
-		}
+	}
+	return live, out.String()
+}
+
+// What an answer waits for stands in a place of a terminal that goes away, and nowhere in
+// what a script reads.
+func TestProgressOnTheScreen(t *testing.T) {
+	live, script := said(t,
+		session.Outgoing{ID: "1", Text: "still working: thinking", Draft: true, Notice: true},
+		session.Outgoing{ID: "1", Text: "The answer.", Draft: true},
+		session.Outgoing{ID: "1", Text: "still working: late", Draft: true, Notice: true},
+		session.Outgoing{ID: "1", Text: "The answer."})
+	if script != "The answer.\n" {
+		t.Errorf("script: %q", script)
+	}
+	if got := live.unstyled(); got != "\nR: The answer.\n\n" {
+		t.Errorf("live: %q", got)
+	}
+	if got := strings.Join(live.status, "|"); got != "still working: thinking|still working: late|" {
+		t.Errorf("status: %q", got)
 	}
 }
 
 // A question stands on the screen with what may be chosen. Closing it says nothing: what came of
 // it is a message of its own.
 func TestOptionsOnTheScreen(t *testing.T) {
+	live, script := said(t,
+		session.Outgoing{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
+		session.Outgoing{ID: "2", Text: "Done."},
+		session.Outgoing{ID: "1", Text: "It is closed.", Notice: true})
+	if script != "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n" {
+		t.Errorf("script: %q", script)
+	}
+	if got := live.unstyled(); got != "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\n\nR: Done.\n\n" {
+		t.Errorf("live: %q", got)
+	}
+}
+
+// TestChangedAnswer: an answer that changes what was shown is shown again, and a line says so;
+// what only grows is not.
+func TestChangedAnswer(t *testing.T) {
+	draft := func(text string) session.Outgoing { return session.Outgoing{ID: "1", Text: text, Draft: true} }
+	for _, c := range []struct {
+		name string
+		said []session.Outgoing
+		want string
+	}{
+		{"grows", []session.Outgoing{draft("One\nTw"), draft("One\nTwo\nThr"), {ID: "1", Text: "One\nTwo\nThree"}}, "\nR: One\nTwo\nThree\n\n"},
+		{"the same again", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "One"}}, "\nR: One\n\n"},
+		{"shorter for a moment", []session.Outgoing{draft("One\nTwo\n"), draft("One\n"), {ID: "1", Text: "One\nTwo"}}, "\nR: One\nTwo\n\n"},
+		{"other words", []session.Outgoing{draft("One\nTwo\n"), {ID: "1", Text: "Four"}}, "\nR: One\nTwo\n\n" + changedAnswer + "\nR: Four\n\n"},
+		{"edited later", []session.Outgoing{{ID: "1", Text: "One"}, {ID: "1", Text: "Two"}}, "\nR: One\n\n\n" + changedAnswer + "\nR: Two\n\n"},
+		{"a notice in its place", []session.Outgoing{draft("One\nTwo\n"), {ID: "1", Text: "Stopped.", Notice: true}}, "\nR: One\nTwo\n\nR: Stopped.\n\n"},
+		{"another between", []session.Outgoing{draft("One\nTwo\n"), {ID: "2", Text: "Ding."}, {ID: "1", Text: "One\nTwo\nThree"}},
+			"\nR: One\nTwo\n\nR: Ding.\n\n\nR, further:\nThree\n\n"},
+	} {
+		if live, _ := said(t, c.said...); live.unstyled() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, live.unstyled(), c.want)
+		}
+	}
+}
+
+// TestSureLines: however an answer comes in parts, no line is shown that changes when more of
+// it comes, and no line is wider than the terminal.
+func TestSureLines(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		room := rapid.IntRange(20, 60).Draw(t, "room")
+		parts := rapid.SliceOfN(rapid.SampledFrom([]string{
+			"word", "longer", " ", " ", "  ", "\n", "\n\n", "**", "*", "_", "`", "```\n", "\n```go\n", "\n- ", "\n1. ", "\n> ", "\n# ", "\n| a | b |", "\n|---|---|",
+			"über", "日本語", "😀", "a_b_c", "\\*", "~~", "incomprehensibilities", "\n---\n", ".",
+		}), 1, 60).Draw(t, "parts")
+		text := strings.Join(parts, "")
+		whole := markdown(text, room, true)
+		for i := range text {
+			now := markdown(text[:i], room, false)
+			if len(now) > len(whole) || strings.Join(now, "\n") != strings.Join(whole[:len(now)], "\n") {
+				t.Fatalf("after %q:\n%q, in the end\n%q", text[:i], now, whole)
+			}
+		}
+		for _, l := range whole {
+			if n := columnsOf(styled(sgr.ReplaceAllString(l, ""), 0)); n > room && !strings.Contains(l, "\x1b[36m") {
+				t.Fatalf("%d columns of %d: %q", n, room, l)
+			}
+		}
+	})
+}
+
+// TestTyped: at a terminal each line goes at once, elsewhere after the answer to the one before,
+// and only `!stop` does not wait.
+func TestTyped(t *testing.T) {
+	next := func(in *typed, busy bool, want string) {
+		t.Helper()
+		if got, ok := in.next(busy); got != want || ok != (want != "") {
+			t.Errorf("next is %q, %v; want %q", got, ok, want)
+		}
+	}
 	for _, live := range []bool{true, false} {
-		var out bytes.Buffer
-		chat := &terminal{screen: &screen{out: &out, name: "R", live: live}}
-		for _, m := range []session.Outgoing{
-			{ID: "1", Text: "May I? Write !approve K7.", Options: []session.Option{{ID: "once", Text: "Yes, once"}, {ID: "no", Text: "No"}}},
-			{ID: "2", Text: "Done."},
-			{ID: "1", Text: "It is closed.", Notice: true},
-		} {
-			if err := chat.Say(t.Context(), "", m); err != nil {
+		in := &typed{lines: make(chan line), live: live}
+		for _, l := range []string{"one", "", "two", "!stop"} {
+			if err := in.add(line{text: l}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := "May I? Write !approve K7.\n1. Yes, once\n2. No\nDone.\n"
+		next(in, false, "one")
 		if live {
-			want = "\nR: May I? Write !approve K7.\n1. Yes, once\n2. No\n\nR: Done.\n"
+			next(in, true, "two")
+			next(in, true, "!stop")
+		} else {
+			next(in, true, "!stop")
+			next(in, true, "")
+			next(in, false, "two")
 		}
-		if got := out.String(); got != want {
-			t.Errorf("live %v: %q, want %q", live, got, want)
+		_ = in.add(line{text: "exit"})
+		if in.ended != live {
+			t.Errorf("live %v: exit ends: %v", live, in.ended)
+		}
+		_ = in.add(line{err: io.EOF})
+		if in.more() != nil || in.over(true) || in.over(false) != live {
+			t.Errorf("live %v: at the end of input it waits for %q", live, in.waiting)
+		}
+		if err := in.add(line{err: errors.New("broken")}); err == nil {
+			t.Error("an error of reading is lost")
 		}
 	}
 }

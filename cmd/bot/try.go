@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -136,7 +134,8 @@ func (t *trial) findModel(ctx context.Context) (err error) {
 		return usageError{err}
 	}
 	if t.model.URL == rehearsalURL {
-		t.step("model", "none found: the rehearsal model stands in. To connect one: start Ollama, llama.cpp or LM Studio, or set REVERIE_LLM_URL")
+		t.step("model", "none found: the rehearsal model stands in. To connect one: "+
+			"`ollama run qwen3:8b`, or llama.cpp, LM Studio or REVERIE_LLM_URL; then again")
 		return nil
 	}
 	t.step("model", "%s at %s: %s", t.model.Name, t.model.URL, t.model.Model)
@@ -251,6 +250,10 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
 	}
 	t.step("room", "end-to-end encrypted: %s", t.room)
+	t.step("files", editable, filepath.Join(t.dir, "data"))
+	if !t.Keep {
+		t.step("", "all of this is thrown away at the end; `make try KEEP=1` keeps it")
+	}
 	t.step("you", "any Matrix client on this machine may join in: homeserver %s, user %s, password %s", t.home.URL, t.you.UserID(), t.secret.You)
 	return nil
 }
@@ -279,25 +282,28 @@ func (t *trial) cleanUp() {
 type talk struct {
 	*trial
 	screen *screen
-	live   bool
 }
 
-func newTalk(t *trial) *talk {
-	live := t.Message == "" && isTerminal(t.in) && isTerminal(t.out)
-	return &talk{trial: t, live: live, screen: &screen{out: t.out, live: live, name: "Reverie"}}
+func newTalk(t *trial) *talk { return &talk{trial: t, screen: &screen{out: t.out, name: "Reverie"}} }
+
+func (t *talk) send(ctx context.Context, text string) error {
+	if _, err := t.you.Say(ctx, t.room, text); err != nil {
+		return fmt.Errorf("try: send: %w", err)
+	}
+	return nil
 }
 
 // once sends one message and prints its answer.
 func (t *talk) once(ctx context.Context, text string) error {
-	if _, err := t.you.Say(ctx, t.room, text); err != nil {
-		return fmt.Errorf("try: send: %w", err)
+	if err := t.send(ctx, text); err != nil {
+		return err
 	}
 	return t.answer(ctx)
 }
 
 // answer shows events until a finished message of the bot has come.
 func (t *talk) answer(ctx context.Context) error {
-	limit := time.NewTimer(10 * time.Minute)
+	limit := time.NewTimer(mostPatience)
 	defer limit.Stop()
 	for {
 		select {
@@ -337,45 +343,61 @@ func (t *talk) event(e peer.Event) (done bool, err error) {
 		if !e.Encrypted {
 			return false, errors.New("try: the bot sent plain text into the encrypted room")
 		}
-		t.screen.show(e.ID, e.Body, !e.Live)
+		if e.Live && e.Notice { // it only says what the answer waits for
+			t.screen.progress(e.Body)
+			return false, nil
+		}
+		t.screen.show(message{e.ID, e.Body, !e.Live, e.Notice})
 		return !e.Live, nil
 	}
 	return false, nil
 }
 
+// mostPatience is how long an answer is waited for.
+const mostPatience = 10 * time.Minute
+
 // chat goes on until the end of input.
 func (t *talk) chat(ctx context.Context) error {
-	lines := readLines(t.in)
-	if t.live {
-		t.screen.say("\nWrite a message; !help lists commands; Ctrl-D ends.%s", promptSig)
-	}
-	for {
-		select {
-		case l := <-lines:
-			switch {
-			case errors.Is(l.err, io.EOF):
-				return nil
-			case l.err != nil:
-				return l.err
-			case strings.TrimSpace(l.text) != "":
-				if err := t.once(ctx, l.text); err != nil {
-					return err
-				}
+	in := t.screen.open(t.console)
+	defer in.close()
+	t.screen.say("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
+	unanswered := 0
+	var limit <-chan time.Time
+	for !in.over(unanswered > 0) {
+		if text, ok := in.next(unanswered > 0); ok {
+			if err := t.send(ctx, text); err != nil {
+				return err
 			}
-		case e := <-t.you.Events(): // a late edit, a reminder
+			if limit = time.After(mostPatience); in.live { // several lines may have one answer
+				unanswered = 0
+			}
+			unanswered++
+			continue
+		}
+		select {
+		case l := <-in.more():
+			if err := in.add(l); err != nil {
+				return err
+			}
+			if in.ended && unanswered > 0 {
+				t.screen.say(endsLater)
+			}
+		case e := <-t.you.Events():
 			if done, err := t.event(e); err != nil {
 				return err
-			} else if !done {
-				continue
+			} else if done { // or a reminder
+				unanswered = max(0, unanswered-1)
 			}
 		case exit := <-t.exited:
 			t.exited <- exit
 			return t.botDied()
+		case <-limit:
+			if limit = nil; unanswered > 0 && (!in.live || in.ended) {
+				return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())
+			}
 		case <-ctx.Done():
 			return nil
 		}
-		if t.live {
-			t.screen.say(promptSig)
-		}
 	}
+	return nil
 }

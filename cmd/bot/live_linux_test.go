@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func readAll(r *http.Request) string {
+	b, _ := io.ReadAll(r.Body)
+	return string(b)
+}
+
+func jsonText(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+func (s *speaker) waits(t *testing.T) string {
+	t.Helper()
+	select {
+	case body := <-s.asked:
+		return body
+	case <-time.After(time.Minute):
+		t.Fatal("the model was not asked")
+		return ""
+	}
+}
+
+// TestLiveStop: `!stop` ends the answer that a slow model makes.
+func TestLiveStop(t *testing.T) {
+	model, config := newSpeaker(t)
+	bot := startLive(t, 80, "chat", "--config", config)
+	bot.sees("!help")
+	bot.typed("tell me a story\r")
+	model.waits(t)
+	bot.typed("!stop\r")
+	bot.sees("I stopped working on this")
+	bot.sees("Stopped.")
+	bot.typed("\x04")
+	bot.ends()
+}
+
+// TestLiveTyping: what is typed while an answer grows stays as it is, and the answer is
+// wrapped between words.
+func TestLiveTyping(t *testing.T) {
+	model, config := newSpeaker(t)
+	bot := startLive(t, 40, "chat", "--config", config)
+	bot.sees("!help")
+	bot.typed("tell me\r")
+	model.waits(t)
+	bot.typed("half a li")
+	bot.sees("half a li")
+	model.words <- "The lighthouse keeper climbed **every evening** to the lamp "
+	model.words <- "and looked at the sea,\nwhich was quiet.\n\nThen "
+	bot.sees("which was quiet.")
+	bot.sees("> half a li")
+	bot.typed("ne")
+	bot.sees("> half a line")
+	model.says("he slept.")
+	bot.sees("Then he slept.")
+	bot.sees("> half a line")
+	bot.sees("Reverie: The lighthouse keeper climbed\nevery evening to the lamp and looked at\nthe sea,\nwhich was quiet.\n\nThen he slept.\n")
+	if screen := bot.look(); strings.Count(screen, "half a li") != 1 || strings.Count(screen, "keeper") != 1 {
+		t.Errorf("not once:\n%s", screen)
+	}
+	bot.typed("\r")
+	if body := model.waits(t); !strings.Contains(body, "half a line") {
+		t.Errorf("the model was sent %s", body)
+	}
+	model.says("Yes.")
+	bot.sees("Yes.")
+	bot.typed("\x04")
+	bot.ends()
+}
+
+// TestLiveHistory: the up key brings back what was typed, and the line can be edited.
+func TestLiveHistory(t *testing.T) {
+	model, config := newSpeaker(t)
+	bot := startLive(t, 80, "chat", "--config", config)
+	bot.sees("!help")
+	bot.typed("what is here\r")
+	model.waits(t)
+	model.says("A lamp.")
+	bot.sees("A lamp.")
+	bot.typed("\x1b[A")
+	bot.sees("A lamp.\n\n> what is here")
+	bot.typed("\x01\x1b[C\x1b[C\x1b[C\x1b[C was\x05?\r")
+	if body := model.waits(t); !strings.Contains(body, "what was is here?") {
+		t.Errorf("the model was sent %s", body)
+	}
+	model.says("Oil.")
+	bot.sees("Oil.")
+	bot.typed("\x04")
+	bot.ends()
+}
+
+// TestLiveMarkdown: what models write is shown as it is meant, and nothing of an answer looks
+// like the prompt or reaches the terminal as a command.
+func TestLiveMarkdown(t *testing.T) {
+	model, config := newSpeaker(t)
+	bot := startLive(t, 60, "chat", "--config", config)
+	bot.sees("!help")
+	bot.typed("show me\r")
+	model.waits(t)
+	model.says("# Title\n\nSome **bold** and `code`.\n- one\n- two\n> quoted\n\n| a | bb |\n|---|---|\n| 1 | 2 |\n\n```\nx := **y**\n```\n" + hostileText)
+	bot.sees("Title\n\nSome bold and code.\n• one\n• two\n│ quoted\n\na │ bb\n──┼───\n1 │ 2\n\n  x := **y**\n")
+	bot.sees(" end\n")
+	bot.mu.Lock()
+	raw := bot.raw.String()
+	bot.mu.Unlock()
+	if !strings.Contains(raw, "\x1b[1mbold\x1b[0m") {
+		t.Errorf("no bold in %q", raw)
+	}
+	for _, bad := range []string{"\x1b]", "\x1b[2J", "\x1b[31m", "\x07", "\u009b", "\u202e", "\u2066"} {
+		if strings.Contains(raw, bad) {
+			t.Errorf("%q reached the terminal: %q", bad, raw)
+		}
+	}
+	bot.resize(30)
+	bot.typed("more\r")
+	model.waits(t)
+	model.says("one two three four five six seven eight")
+	bot.sees("Reverie: one two three four\nfive six seven eight\n")
+	bot.typed("\x04")
+	bot.ends()
+}
+
+// TestLiveEnds: Ctrl-C, Ctrl-D and words that people try end it, at once where nothing is
+// being answered, and leave the terminal as it was.
+func TestLiveEnds(t *testing.T) {
+	for _, keys := range []string{"\x03", "abc\x03", "\x04", "exit\r", "/quit\r"} {
+		model, config := newSpeaker(t)
+		bot := startLive(t, 80, "chat", "--config", config)
+		bot.sees("!help")
+		bot.typed(keys)
+		bot.ends()
+		if len(model.asked) != 0 {
+			t.Errorf("%q: the model was asked", keys)
+		}
+	}
+	model, config := newSpeaker(t)
+	bot := startLive(t, 80, "chat", "--config", config)
+	bot.sees("!help")
+	bot.typed("hello\r")
+	model.waits(t)
+	bot.typed("\x04")
+	time.Sleep(50 * time.Millisecond) // so that the end is typed before the answer
+	model.says("Good bye.")
+	bot.ends()
+	if !strings.Contains(bot.look(), "Good bye.") {
+		t.Errorf("the end of input cut the answer off:\n%s", bot.look())
+	}
+}
+
+// TestLiveEndsLater: the end of input waits for the answer, and Ctrl-C does not.
+func TestLiveEndsLater(t *testing.T) {
+	for _, keys := range []string{"\x04", "exit\r"} {
+		model, config := newSpeaker(t)
+		bot := startLive(t, 80, "chat", "--config", config)
+		bot.sees("!help")
+		bot.typed("hello\r")
+		model.waits(t)
+		bot.typed(keys)
+		bot.sees(endsLater)
+		bot.typed("more\r\x03")
+		time.Sleep(time.Second) // the first signal is taken before the second
+		bot.typed("\x03")
+		if err := bot.left(); err == nil || err.Error() != "signal: interrupt" {
+			t.Errorf("%q: %v", keys, err)
+		}
+	}
+}
+
+// TestLiveBanner: the first lines say where the files are that people may edit, and what to
+// do about a model.
+func TestLiveBanner(t *testing.T) {
+	_, config := newSpeaker(t)
+	bot := startLive(t, 200, "chat", "--config", config)
+	bot.sees("!help")
+	bot.sees(strings.TrimSuffix(config, "config.yaml") + "data: MEMORIES.txt, SOUL.md, skills/")
+	if strings.Contains(bot.look(), "ollama") {
+		t.Errorf("a model is connected:\n%s", bot.look())
+	}
+	bot.typed("\x04")
+	bot.ends()
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := bytes.Index(text, []byte("base_url: "))
+	if err := os.WriteFile(config, append(text[:from:from], "base_url: \"rehearsal:\", model: rehearsal}\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bot = startLive(t, 200, "chat", "--config", config)
+	bot.sees("ollama run qwen3:8b")
+	bot.typed("\x04")
+	bot.ends()
+}
+
+// TestPipedStop: what is read from a pipe is answered line by line; only `!stop` does not wait.
+func TestPipedStop(t *testing.T) {
+	model, config := newSpeaker(t)
+	var out, errs bytes.Buffer
+	in, type_ := io.Pipe()
+	code := make(chan int, 1)
+	// go: waited for below
+	go func() { code <- start(t.Context(), []string{"chat", "--config", config}, console{in, &out, &errs}) }()
+	_, _ = io.WriteString(type_, "tell me a story\n")
+	model.waits(t)
+	_, _ = io.WriteString(type_, "what is next\n!stop\nand then\n")
+	_ = type_.Close()
+	if body := model.waits(t); !strings.Contains(body, "what is next") || strings.Contains(body, "and then") {
+		t.Errorf("after !stop the model was sent %s", body)
+	}
+	model.says("Next.")
+	model.waits(t)
+	model.says("Then.")
+	select {
+	case got := <-code:
+		if got != 0 {
+			t.Errorf("exit code %d", got)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if errs.Len() > 0 {
+		t.Errorf("a log in the conversation:\n%s", &errs)
+	}
+}
+
+// TestPipedLog: a conversation in pipes is logged only as far as the file asks for it.
+func TestPipedLog(t *testing.T) {
+	for level, logged := range map[string]bool{"": false, "info": false, "debug": true} {
+		model, config := newSpeaker(t)
+		text, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if level != "" {
+			text = append(text, "log: {level: "+level+"}\n"...)
+		}
+		text = append(text, "web: {listen: \"127.0.0.1:0\"}\n"...)
+		if err := os.WriteFile(config, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		model.says("Hello.")
+		var out, errs bytes.Buffer
+		if code := start(t.Context(), []string{"chat", "--config", config}, console{strings.NewReader("hello\n"), &out, &errs}); code != 0 {
+			t.Errorf("level %q: exit code %d: %s", level, code, &errs)
+		}
+		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {
+			t.Errorf("level %q: %q, log:\n%s", level, &out, &errs)
+		}
+	}
+}

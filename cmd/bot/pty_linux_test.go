@@ -1,0 +1,271 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"reverie/internal/store"
+)
+
+// vt is as much of a VT100 as a line editor and a conversation need.
+type vt struct {
+	width, x, y int
+	rows        [][]rune
+	escape      []rune // a sequence that has not ended yet
+}
+
+func (v *vt) put(r rune) {
+	for len(v.rows) <= v.y {
+		v.rows = append(v.rows, nil)
+	}
+	switch {
+	case len(v.escape) > 0:
+		v.escape = append(v.escape, r)
+		if len(v.escape) > 2 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			v.command(string(v.escape[2:len(v.escape)-1]), r)
+			v.escape = nil
+		}
+	case r == '\x1b':
+		v.escape = []rune{r}
+	case r == '\r':
+		v.x = 0
+	case r == '\n':
+		v.y++
+	case r == '\b':
+		v.x = max(0, v.x-1)
+	case r >= ' ':
+		if v.x == v.width { // the cursor waits behind the last column
+			v.x, v.y = 0, v.y+1
+			v.put(r)
+			return
+		}
+		row := v.rows[v.y]
+		for len(row) <= v.x {
+			row = append(row, ' ')
+		}
+		row[v.x] = r
+		v.rows[v.y] = row
+		v.x++
+	}
+}
+
+func (v *vt) command(number string, r rune) {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		n = 1
+	}
+	switch r {
+	case 'A':
+		v.y = max(0, v.y-n)
+	case 'B':
+		v.y += n
+	case 'C':
+		v.x = min(v.width-1, v.x+n)
+	case 'D':
+		v.x = max(0, min(v.x, v.width-1)-n)
+	case 'K':
+		v.rows[v.y] = v.rows[v.y][:min(v.x, len(v.rows[v.y]))]
+	}
+}
+
+func (v *vt) String() string {
+	var out strings.Builder
+	for _, row := range v.rows {
+		out.WriteString(strings.TrimRight(string(row), " ") + "\n")
+	}
+	return out.String()
+}
+
+// live is a bot at a terminal, with a person who types and looks.
+type live struct {
+	t    *testing.T
+	pty  *os.File
+	cmd  *exec.Cmd
+	mode syscall.Termios // as it was before
+
+	mu     sync.Mutex
+	raw    strings.Builder
+	screen vt
+}
+
+func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
+	t.Helper()
+	c, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errno syscall.Errno
+	if err := c.Control(func(fd uintptr) { _, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg)) }); err != nil || errno != 0 {
+		t.Fatalf("ioctl %x: %v, %v", request, err, errno)
+	}
+}
+
+func (l *live) termios() (m syscall.Termios) {
+	l.t.Helper()
+	ioctl(l.t, l.pty, syscall.TCGETS, unsafe.Pointer(&m))
+	return m
+}
+
+func (l *live) resize(width int) {
+	l.t.Helper()
+	size := [4]uint16{24, uint16(width)}
+	ioctl(l.t, l.pty, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.screen.width = width
+}
+
+// startLive runs `bot ARGS` at a terminal of its own.
+func startLive(t *testing.T, width int, args ...string) *live {
+	t.Helper()
+	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pty.Close() })
+	l := &live{t: t, pty: pty}
+	var unlocked, number int32
+	ioctl(t, pty, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
+	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
+	l.resize(width)
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	l.mode = l.termios()
+	l.cmd = exec.Command("bot", args...)
+	l.cmd.Env = append(os.Environ(), "TERM=xterm", "REVERIE_LLM_URL=rehearsal:", "NO_COLOR=")
+	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = tty, tty, tty
+	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
+	// go: ends with the terminal
+	go func() {
+		buf, part := make([]byte, 4096), ""
+		for {
+			n, err := pty.Read(buf)
+			if err != nil {
+				return
+			}
+			l.mu.Lock()
+			l.raw.Write(buf[:n])
+			text := part + string(buf[:n])
+			whole := strings.ToValidUTF8(text, "") // the rest of a character comes with the next bytes
+			part = strings.TrimPrefix(text, whole)
+			for _, r := range whole {
+				l.screen.put(r)
+			}
+			l.mu.Unlock()
+		}
+	}()
+	return l
+}
+
+func (l *live) typed(text string) {
+	l.t.Helper()
+	if _, err := l.pty.WriteString(text); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *live) look() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.screen.String()
+}
+
+// sees waits until want stands on the screen.
+func (l *live) sees(want string) {
+	l.t.Helper()
+	for end := time.Now().Add(time.Minute); !strings.Contains(l.look(), want); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("no %q on the screen:\n%s", want, l.look())
+		}
+	}
+}
+
+// ends waits until the bot has ended with success and left the terminal as it was.
+func (l *live) ends() {
+	l.t.Helper()
+	if err := l.left(); err != nil {
+		l.t.Errorf("the bot ended with %v:\n%s", err, l.look())
+	}
+}
+
+// left waits until the bot has ended and left the terminal as it was.
+func (l *live) left() (err error) {
+	l.t.Helper()
+	ended := make(chan error, 1)
+	// go: waited for below, or killed at the end of the test
+	go func() { ended <- l.cmd.Wait() }()
+	select {
+	case err = <-ended:
+	case <-time.After(time.Minute):
+		l.t.Fatalf("the bot does not end:\n%s", l.look())
+	}
+	if now := l.termios(); now.Lflag != l.mode.Lflag || now.Iflag != l.mode.Iflag || now.Oflag != l.mode.Oflag {
+		l.t.Errorf("the terminal is left in another mode: %+v, it was %+v", now, l.mode)
+	}
+	return err
+}
+
+// speaker is a model that says what the test puts into words, until it is closed.
+type speaker struct {
+	*httptest.Server
+	asked chan string // the body of each request for an answer
+	words chan string // what it says next; an empty text ends the answer
+}
+
+func newSpeaker(t *testing.T) (s *speaker, config string) {
+	t.Helper()
+	s = &speaker{asked: make(chan string, 100), words: make(chan string, 100)}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.CloseClientConnections)
+	config = filepath.Join(t.TempDir(), "config.yaml")
+	text := "data: ./data\nharvest: {enabled: false}\ndreaming: {schedule: \"\"}\nllm:\n  models:\n    - {name: r, base_url: \"" + s.URL + "/v1\", model: m}\n"
+	if err := store.WriteFile(config, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return s, config
+}
+
+func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	body := new(strings.Builder)
+	_, _ = fmt.Fprint(body, readAll(r))
+	s.asked <- body.String()
+	w.Header().Set("Content-Type", "text/event-stream")
+	for {
+		select {
+		case word := <-s.words:
+			if word == "" {
+				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+				return
+			}
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", jsonText(word))
+			w.(http.Flusher).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// says makes the whole of the next answer.
+func (s *speaker) says(text string) { s.words <- text; s.words <- "" }

@@ -200,7 +200,8 @@ func (c *course) rest() {
 		r := rules[rank(name)]
 		last, came := c.last[name]
 		stands := slices.ContainsFunc(past, func(m history.Message) bool { return m.ID == last.message })
-		again := last.turn == now.turn && (c.sent.Report.Epoch.New || !stands) // in force, and told anew
+		// In force and told anew, or of the very message: it is answered again with the note it has.
+		again := last.turn == now.turn && (c.sent.Report.Epoch.New || !stands) || last.message == now.message
 		c.noted[name]++
 		switch {
 		case !came || again:

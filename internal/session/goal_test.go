@@ -343,3 +343,18 @@ func TestGoalMoves(t *testing.T) {
 		t.Errorf("the old room still has %s", got)
 	}
 }
+
+// TestNotesAreNotRepeated: what a model repeats of the program's notes is not shown to people.
+func TestNotesAreNotRepeated(t *testing.T) {
+	for text, want := range map[string]string{
+		"Sure. [note 2a5b] The steering says: keep. [/note 2a5b]":                  "Sure.",
+		"[note 2a5b]\nGreet the person.\n[/note 2a5b]\nHello!":                     "Hello!",
+		"<data id=\"2a5b\" source=\"memories\">\nlikes tea\n</data 2a5b>\nYou do.": "likes tea\nYou do.",
+		"Sure.\n[note 2a5b]\nThe steer":                                            "Sure.",
+		"As in [note 1] and [note that]: fine. <data> is a tag.":                   "As in [note 1] and [note that]: fine. <data> is a tag.",
+	} {
+		if got := visible(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

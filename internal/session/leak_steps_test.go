@@ -298,7 +298,7 @@ func (h *leakHistory) upgrades() {
 	h.rooms = append(h.rooms, r)
 	for _, of := range h.readers {
 		if of[trust.Readers("room:"+old.id)] {
-			of[trust.Readers("room:"+r.id)] = true
+			of[trust.Readers("room:"+r.id)], of[r.readers()] = true, true // who came along was in the old room
 		}
 	}
 	h.mu.Unlock()

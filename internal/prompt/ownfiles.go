@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"reverie/internal/llm"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -78,16 +79,47 @@ func gatherSanity(_ context.Context, q *question) (*content, error) {
 func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 	var lines []string
 	for _, dir := range []string{"skills", "prompts", "personas"} {
-		entries, err := os.ReadDir(filepath.Join(q.a.cfg.Dir, dir))
-		if err != nil {
-			continue // absent
+		if n, there := q.a.entries(dir); there {
+			lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
 		}
-		entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-			return strings.HasPrefix(e.Name(), ".") || dir == "skills" && skill.Readers(e.Name()) == trust.Nobody
-		})
-		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, len(entries)))
 	}
 	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}, "") // numbers, no names
+}
+
+// counted is how many entries a folder had when it was read last.
+type counted struct {
+	stamp   store.Stamp
+	settled bool // stamp alone tells whether n still holds
+	n       int
+}
+
+// entries counts what is in a folder of the data folder; there is false if it cannot be read.
+func (a *Assembler) entries(dir string) (n int, there bool) {
+	path := filepath.Join(a.cfg.Dir, dir)
+	stamp, err := store.Stat(path)
+	if err != nil || !stamp.Exists() {
+		return 0, false
+	}
+	a.mu.Lock()
+	last := a.counted[dir]
+	a.mu.Unlock()
+	if last.settled && last.stamp == stamp {
+		return last.n, true
+	}
+	now := time.Now()
+	all, err := os.ReadDir(path)
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range all {
+		if !strings.HasPrefix(e.Name(), ".") && (dir != "skills" || skill.Readers(e.Name()) != trust.Nobody) {
+			n++
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counted[dir] = counted{stamp, stamp.Settled(now), n}
+	return n, true
 }
 
 // gatherFiles gathers the names of the files that were read in this

@@ -57,15 +57,15 @@ func TestLiveTyping(t *testing.T) {
 	bot.typed("half a li")
 	bot.sees("half a li")
 	model.words <- "The lighthouse keeper climbed **every evening** to the lamp "
-	model.words <- "and looked at the sea,\nwhich was quiet.\n\nThen "
+	model.words <- "and looked at the sea,\nwhich was quiet.\n\nThen at last "
 	bot.sees("which was quiet.")
 	bot.sees("> half a li")
 	bot.typed("ne")
 	bot.sees("> half a line")
 	model.says("he slept.")
-	bot.sees("Then he slept.")
+	bot.sees("Then at last he slept.")
 	bot.sees("> half a line")
-	bot.sees("Reverie: The lighthouse keeper climbed\nevery evening to the lamp and looked at\nthe sea,\nwhich was quiet.\n\nThen he slept.\n")
+	bot.sees("Reverie: The lighthouse keeper climbed\nevery evening to the lamp and looked at\nthe sea,\nwhich was quiet.\n\nThen at last he slept.\n")
 	if screen := bot.look(); strings.Count(screen, "half a li") != 1 || strings.Count(screen, "keeper") != 1 {
 		t.Errorf("not once:\n%s", screen)
 	}

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -332,6 +333,13 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 		t.Fatal("the word is not in the file to begin with")
 	}
 	alter(t, f, `state = 'forgotten', text = '', hash = ''`, "2")
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(mergeIndex(t.Context(), tx), tx.Commit()); err != nil { // as whoever forgets does
+		t.Fatal(err)
+	}
 	if _, err := db.Exec(`UPDATE memory_op SET after = ''`); err != nil {
 		t.Fatal(err)
 	}

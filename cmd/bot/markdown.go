@@ -86,7 +86,7 @@ func wrap(cells, indent []cell, room int) (lines [][]cell) {
 	var now []cell
 	used, breakAt, begin := 0, 0, 0
 	for _, c := range cells {
-		if used+columns(c.r) > room && c.r != ' ' {
+		for used+columns(c.r) > room && c.r != ' ' {
 			if breakAt <= begin {
 				breakAt = len(now) // a word longer than the line
 			}

@@ -140,6 +140,10 @@ next:
 			if open < 0 && rest == "" {
 				open = len(cells)
 			}
+			if len(span.mark) == 2 && strings.HasPrefix(rest, " ") { // no mark, and not half of one
+				cells, text, before = append(cells, styled(span.mark, s)...), rest, rune(span.mark[0])
+				continue next
+			}
 			if rest == "" || span.s != code && strings.HasPrefix(rest, " ") {
 				continue
 			}
@@ -153,6 +157,9 @@ next:
 					continue next
 				}
 				continue
+			}
+			if open < 0 && len(span.mark) == 1 && end+1 == len(rest) { // its end may become half of another mark
+				open = len(cells)
 			}
 			inner := styled(rest[:end], s|code)
 			if span.s != code {

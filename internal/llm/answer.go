@@ -28,6 +28,7 @@ type answer struct {
 	finish    string
 	begun     bool
 	first     time.Duration // from asked until it began
+	looked    int           // bytes of the text when it was last looked at for what may be shown
 	shown     string
 }
 
@@ -96,7 +97,12 @@ func (a *answer) take(c chunk) {
 	if a.stream == nil {
 		return
 	}
-	if text := a.reader.Shown(a.think.visible()); text != a.shown {
+	text := a.think.visible()
+	if grown := len(text) - a.looked; grown >= 0 && grown < a.looked/128 {
+		return // each look reads the whole text, so a long one is looked at less often
+	}
+	a.looked = len(text)
+	if text = a.reader.Shown(text); text != a.shown {
 		a.show(text)
 	}
 }

@@ -397,3 +397,18 @@ func TestKeyIsNotPrinted(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// What may be shown is read from the whole text each time: of a long answer that is not
+// at each of its pieces.
+func TestLongAnswerIsLookedAtLessOften(t *testing.T) {
+	pieces := strings.SplitAfter(strings.Repeat("word ", 20_000), " ")
+	m := setup(t, &waits{}, nil, script(t, answers(pieces...)).URL)
+	looks, last := 0, ""
+	got, err := m.Complete(t.Context(), "chat", hello, func(text string) { looks, last = looks+1, text })
+	if err != nil || last != got.Text || len(strings.Fields(last)) != 20_000 {
+		t.Fatalf("%v; %d bytes shown of %d", err, len(last), len(got.Text))
+	}
+	if looks > 1_200 {
+		t.Errorf("an answer of 20,000 words was shown %d times", looks)
+	}
+}

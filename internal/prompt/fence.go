@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -73,4 +74,19 @@ func flip(open *bool, to bool, what string) error {
 	}
 	*open = to
 	return nil
+}
+
+// fences are notes, and the delimiters of data, of any conversation.
+var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
+
+// WithoutFences is an answer without the notes and delimiters that a model repeats at times:
+// they are meant for it alone. What stands between the delimiters of data stays.
+func WithoutFences(text string) string {
+	if !strings.Contains(text, "[note ") && !strings.Contains(text, "data ") {
+		return text // most are; drafts ask with each piece of an answer
+	}
+	if !fences.MatchString(text) {
+		return text
+	}
+	return strings.TrimSpace(fences.ReplaceAllString(text, ""))
 }

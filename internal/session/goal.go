@@ -3,12 +3,12 @@ package session
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
@@ -122,20 +122,8 @@ func (s *Session) unrecorded(ctx context.Context, in Inbound, text string) bool 
 	return err == nil && !there
 }
 
-// fences are the program's notes, which models repeat at times, and the delimiters of data in
-// prompts, see prompt.Turn. Both carry four letters that people do not see.
-var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\]\s?|(?:^|\n)\[note [a-z2-7]{4}\]\n.*\z|<data id="[a-z2-7]{4}" source="[^"\n]*">\n?|</data [a-z2-7]{4}>\n?`)
-
-// withoutFences is an answer without what is meant for the model alone.
-func withoutFences(text string) string {
-	if !fences.MatchString(text) {
-		return text
-	}
-	return strings.TrimSpace(fences.ReplaceAllString(text, ""))
-}
-
 func visibleIn(say task.Say, text string) string {
-	text = withoutFences(text)
+	text = prompt.WithoutFences(text)
 	markers, _ := markersOf(text)
 	body, isCut := strings.CutSuffix(text, cutOff)
 	_, rest, _ := task.ParseMarkers(body)

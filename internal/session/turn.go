@@ -303,7 +303,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	var draft func(string)
 	if in.ID != "" && in.Event == "" && s.streams(ctx, in) {
 		draft = func(text string) {
-			if text = task.ShowDraft(withoutFences(text)); strings.TrimSpace(text) == "" {
+			if text = task.ShowDraft(prompt.WithoutFences(text)); strings.TrimSpace(text) == "" {
 				return
 			}
 			begun()

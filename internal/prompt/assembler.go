@@ -69,7 +69,7 @@ type Assembler struct {
 
 	mu       sync.Mutex             // for what is below
 	rooms    map[history.Talk]*room // by conversation
-	base     baseCache
+	parts    map[string]*partCache  // by file
 	skills   map[trust.Readers]skillCache
 	memories map[string]*memoryCache // by scopes
 	tasks    map[taskKey]*taskCache  // by place
@@ -134,7 +134,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[taskKey]*taskCache{},
-		texts: map[string]*content{}, matches: map[string]*matchCache{}, counted: map[string]counted{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
+		parts: map[string]*partCache{}, texts: map[string]*content{}, matches: map[string]*matchCache{}, counted: map[string]counted{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

@@ -96,7 +96,7 @@ func TestDefaultBase(t *testing.T) {
 			t.Errorf("sections of tier %d (-want +got):\n%s", tier, diff)
 		}
 		most := []int{800, 170, 430, 800, 800, 800}[tier]
-		if n := llm.EstimateTokens(baseContent(in, tools, "Reverie").lines[0]); n > most {
+		if n := llm.EstimateTokens(partContent(baseFile, in, tools, "Reverie").lines[0]); n > most {
 			t.Errorf("the shipped base prompt is %d tokens in tier %d, more than %d", n, tier, most)
 		}
 	}
@@ -109,7 +109,7 @@ func TestDefaultBase(t *testing.T) {
 			}
 		}
 	}
-	if c := baseContent(sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
+	if c := partContent(baseFile, sections, nil, "Ada"); strings.Contains(c.lines[0], "append_memory") || !strings.Contains(c.lines[0], "You are Ada") {
 		t.Errorf("without tools: %s", c.lines[0])
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-const baseFile = "prompts/BASE_PROMPT.txt"
+// Files that are cut into sections.
+const (
+	baseFile   = "prompts/BASE_PROMPT.txt"
+	sanityFile = "prompts/SANITY.txt"
+)
 
-// baseSource is the source of its parts.
-const baseSource = "base"
-
-// Parts of BASE_PROMPT.txt that gatherBase knows besides the names of sections.
+// Parts of a file that gatherPart knows besides the names of sections.
 const (
 	all  = "all"
 	rest = "rest" // what no other contributor shows
@@ -22,8 +23,8 @@ const (
 // apart are the sections that have contributors of their own.
 var apart = []string{"identity", "core", "safety"}
 
-// baseCache holds the parts of BASE_PROMPT.txt, and what was chosen of them.
-type baseCache struct {
+// partCache holds the sections of a file, and what was chosen of them.
+type partCache struct {
 	text     *text
 	sections []baseSection
 	problems []Problem
@@ -37,35 +38,34 @@ type choice struct {
 	tier int
 }
 
-// gatherBase gathers a part of BASE_PROMPT.txt: the sections in it that are for the
-// tier, and whose tools are there.
-func gatherBase(part string) func(context.Context, *question) (*content, error) {
+// gatherPart gathers a part of a file of sections: those in it that are for the tier, and whose
+// tools are there.
+func gatherPart(file, part string) func(context.Context, *question) (*content, error) {
 	return func(_ context.Context, q *question) (*content, error) {
 		a := q.a
-		t := a.files.read(baseFile)
+		t := a.files.readIn(q.folders.of(file), file)
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		c := &a.base
-		if c.text != t {
-			*c = baseCache{text: t}
-			c.sections, c.problems = baseOf(t, a.cfg.KnownTools)
+		c := a.parts[file]
+		if c == nil || c.text != t {
+			c = &partCache{text: t}
+			c.sections, c.problems = sectionsOf(file, t, a.cfg.KnownTools)
+			a.parts[file] = c
 		}
-		for _, p := range c.problems {
-			q.problem(p.File, p.Line, p.Text)
-		}
+		q.problems = append(q.problems, c.problems...)
 		if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
 			c.tools, c.chosen = tools, map[choice]*content{}
 		}
 		this := choice{part, q.turn.tier()}
 		if c.chosen[this] == nil {
 			sections := partOf(c.sections, part, this.tier)
-			if len(sections) == 0 {
+			if len(sections) == 0 && file == baseFile {
 				// A file that its owner wrote anew may not have it; a job without
 				// an identity or safety rules would be no better for it.
 				builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
 				sections = partOf(builtin, part, this.tier)
 			}
-			c.chosen[this] = baseContent(sections, q.turn.Tools, a.cfg.Name)
+			c.chosen[this] = partContent(file, sections, q.turn.Tools, a.cfg.Name)
 		}
 		return c.chosen[this], nil
 	}
@@ -85,28 +85,30 @@ func partOf(sections []baseSection, part string, tier int) []baseSection {
 	return out
 }
 
-// baseOf parses a base prompt, with all that is wrong with its file.
-func baseOf(t *text, known []string) ([]baseSection, []Problem) {
+// sectionsOf parses a file of sections, with all that is wrong with it. Only BASE_PROMPT.txt has
+// to be there.
+func sectionsOf(file string, t *text, known []string) ([]baseSection, []Problem) {
 	sections, problems := parseBase(t.text, known)
-	if t.problem != "" {
+	if t.problem != "" && (file == baseFile || t.problem != missing) {
 		problems = append([]Problem{{Text: t.problem}}, problems...)
-	} else if strings.TrimSpace(t.text) == "" {
+	} else if file == baseFile && strings.TrimSpace(t.text) == "" {
 		problems = append(problems, Problem{Text: "is empty: the model gets no instructions"})
 	}
 	for i := range problems {
-		problems[i].File = baseFile
+		problems[i].File = file
 	}
 	return sections, problems
 }
 
-func baseContent(sections []baseSection, tools []string, name string) *content {
+// partContent is what sections say that are on; their source is the file.
+func partContent(source string, sections []baseSection, tools []string, name string) *content {
 	var on []string
 	for _, s := range sections {
 		if s.text != "" && s.on(tools) {
 			on = append(on, s.text)
 		}
 	}
-	c := content{source: baseSource}
+	c := content{source: source}
 	if len(on) > 0 {
 		c.lines = []string{strings.ReplaceAll(strings.Join(on, "\n\n"), "{agent_name}", name)}
 	}
@@ -117,7 +119,7 @@ func baseContent(sections []baseSection, tools []string, name string) *content {
 // owner should look at. tools are the names that may stand in BASE_PROMPT.txt.
 func Check(dir string, defaults fs.FS, language string, tools []string) []Problem {
 	f := newFiles(dir, defaults)
-	sections, problems := baseOf(f.read(baseFile), tools)
+	sections, problems := sectionsOf(baseFile, f.read(baseFile), tools)
 	problems = append(problems, checkTemplates(f, sections, tools)...)
 	if language == "" {
 		language = "en"

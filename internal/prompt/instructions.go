@@ -110,10 +110,10 @@ func instructionTokens(contents ...*content) int {
 		if c.note != "" {
 			text += "\n(" + c.note + ")"
 		}
-		if c.source != baseSource || !based {
+		if c.source != baseFile || !based {
 			n += sectionFrame
 		}
-		based = based || c.source == baseSource
+		based = based || c.source == baseFile
 		n += llm.EstimateTokens(text)
 	}
 	return n

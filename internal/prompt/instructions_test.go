@@ -259,7 +259,7 @@ func TestHold(t *testing.T) {
 			between := rapid.SampledFrom([]string{" ", "\n", " é日 "}).Draw(t, "between")
 			return newContent(content{source: word, lines: []string{strings.TrimSpace(strings.Repeat(word+between, rapid.IntRange(1, most).Draw(t, word)))}})
 		}
-		in := []*content{words("base", 900), words("template", 900)}
+		in := []*content{words(baseFile, 900), words("template", 900)}
 		out, problems := hold(tier, in, 1)
 		budget, base, took := instructionBudget[tier], instructionTokens(in[0]), instructionTokens(out)
 		if instructionTokens(in...) <= budget {

@@ -32,19 +32,19 @@ const (
 // more is one file and one line here; where it stands is a line in a layout.
 var contributors = []contributor{
 	// name          heading                 trust    shrink    gather            its last good text may stand in
-	{"core", "Core Instructions", Trusted, TailCut, gatherBase(all), no},      // all of BASE_PROMPT.txt, or in parts:
-	{"identity", "Identity", Trusted, TailCut, gatherBase("identity"), no},    //
-	{"mandates", "Core Mandates", Trusted, TailCut, gatherBase("core"), no},   //
-	{"safety", "Safety", Trusted, TailCut, gatherBase("safety"), no},          //
-	{"base", "Base Instructions", Trusted, TailCut, gatherBase(rest), no},     // what is none of these
-	{"guides", "Tool Guides", Trusted, Items, gatherGuides, no},               // prompts/tools/NAME.txt
-	{"template", "Mode", Trusted, TailCut, gatherTemplate, no},                // prompts/MODE/tierN.txt
-	{"sanity", "Sanity Checks", Trusted, TailCut, gatherSanity, no},           // prompts/SANITY.txt
-	{"soul", "Soul", Trusted, TailCut, gatherFile("SOUL.md"), no},             // the owner's own files
-	{"agents", "Agents", Trusted, TailCut, gatherFile("AGENTS.md"), no},       //
-	{"toolnotes", "Tool Notes", Trusted, TailCut, gatherFile("TOOLS.md"), no}, //
-	{"commands", "Commands", Trusted, TailCut, gatherFile("COMMANDS.md"), no}, //
-	{"agent", "Agent", Trusted, TailCut, gatherFile("AGENT.md"), no},          //
+	{"core", "Core Instructions", Trusted, TailCut, gatherPart(baseFile, all), no},    // all of BASE_PROMPT.txt, or in parts:
+	{"identity", "Identity", Trusted, TailCut, gatherPart(baseFile, "identity"), no},  //
+	{"mandates", "Core Mandates", Trusted, TailCut, gatherPart(baseFile, "core"), no}, //
+	{"safety", "Safety", Trusted, TailCut, gatherPart(baseFile, "safety"), no},        //
+	{"base", "Base Instructions", Trusted, TailCut, gatherPart(baseFile, rest), no},   // what is none of these
+	{"guides", "Tool Guides", Trusted, Items, gatherGuides, no},                       // prompts/tools/NAME.txt
+	{"template", "Mode", Trusted, TailCut, gatherTemplate, no},                        // prompts/MODE/tierN.txt
+	{"sanity", "Sanity Checks", Trusted, TailCut, gatherPart(sanityFile, all), no},    // prompts/SANITY.txt
+	{"soul", "Soul", Trusted, TailCut, gatherFile("SOUL.md"), no},                     // the owner's own files
+	{"agents", "Agents", Trusted, TailCut, gatherFile("AGENTS.md"), no},               //
+	{"toolnotes", "Tool Notes", Trusted, TailCut, gatherFile("TOOLS.md"), no},         //
+	{"commands", "Commands", Trusted, TailCut, gatherFile("COMMANDS.md"), no},         //
+	{"agent", "Agent", Trusted, TailCut, gatherFile("AGENT.md"), no},                  //
 	{"preferences", "Preferences", Trusted, TailCut, gatherFile("PREFERENCES.md"), no},
 	{"user", "About the Person", Trusted, TailCut, gatherFile("USER.md"), no},
 	{"instructions", "Instructions", Trusted, TailCut, gatherRegistered(FromConfig), no},

@@ -63,18 +63,6 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 	return q.said("guides", string(q.turn.Talk), lines...)
 }
 
-const sanityFile = "prompts/SANITY.txt"
-
-// gatherSanity gathers the checks before an answer: the sections of the file that are on.
-func gatherSanity(_ context.Context, q *question) (*content, error) {
-	sections, problems := parseBase(q.text(sanityFile), q.a.cfg.KnownTools)
-	for _, p := range problems {
-		q.problem(sanityFile, p.Line, p.Text)
-	}
-	on := baseContent(partOf(sections, all, q.turn.tier()), q.turn.Tools, q.a.cfg.Name)
-	return q.said(sanityFile, "", on.lines...)
-}
-
 // gatherWorkspace gathers what is in the folders that the model may read.
 func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 	var lines []string

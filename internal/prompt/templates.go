@@ -142,8 +142,8 @@ func checkTemplates(f *files, sections []baseSection, tools []string) (problems 
 		}
 	}
 	for tier := 1; tier <= highestTier; tier++ {
-		base := baseContent(partOf(sections, all, tier), tools, "Reverie") // a name of ordinary length
-		said := false                                                      // of BASE_PROMPT.txt; once is enough
+		base := partContent(baseFile, partOf(sections, all, tier), tools, "Reverie") // a name of ordinary length
+		said := false                                                                // of BASE_PROMPT.txt; once is enough
 		for _, mode := range shippedModes {
 			name, t, _ := f.template(mode, tier)
 			template := newContent(content{source: name, lines: []string{strings.TrimSpace(t.text)}})

@@ -103,6 +103,10 @@ func (l *Library) refreshFolders() (changed bool, err error) {
 	}
 	folders := []string{""}
 	for _, kind := range []string{usersFolder, roomsFolder} {
+		if !slices.ContainsFunc(root.entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), kind) }) {
+			l.listings[kind] = &listing{}
+			continue
+		}
 		for _, e := range look(kind).entries {
 			if folder := kind + "/" + e.Name(); isFolder(e, folder) {
 				look(folder)

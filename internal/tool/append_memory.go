@@ -14,12 +14,12 @@ type appendMemoryArgs struct {
 	Entry  string `json:"entry" rule:"required" doc:"The fact, as one sentence." brief:"One fact, as a sentence that can be understood by itself."`
 	About  string `json:"about" doc:"Whom or what it is about." brief:"-"`
 	Kind   string `json:"kind" enum:"fact,preference,event" doc:"fact if left out." brief:"-"`
-	Source string `json:"source" doc:"Where it comes from." brief:"-"`
+	Source string `json:"source" brief:"-"` // models know it from elsewhere
 }
 
-// appendMemory stores one fact where the asking room's new memories go. The
-// source is accepted because models know the argument from elsewhere; what is
-// recorded is that the assistant noted it, and from which message.
+// appendMemory stores one fact where the asking room's new memories go. What is recorded is
+// that the assistant noted it, and from which message: that a person asked for it is proven by
+// `!remember` alone, and such a fact may be noted again after it was forgotten.
 func (s *Set) appendMemory(ctx context.Context, scope Scope, a appendMemoryArgs) (string, error) {
 	if len(scope.Memory) == 0 {
 		return "", refusal("Nothing can be remembered in this conversation. Tell the person so.")

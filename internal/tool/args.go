@@ -18,7 +18,7 @@ import (
 // field is one argument of a tool, read from a struct field's tags:
 //
 //	json  its name
-//	doc   what the model is told about it
+//	doc   what the model is told about it; none = it is taken, but not offered
 //	brief what it is told instead where the window is smallest; "-" = nothing of the argument
 //	enum  the only values, separated by commas
 //	rule  required; min=N, max=N; unset0 (0 means: not given)
@@ -78,7 +78,7 @@ func schemaOf(fields []field, closed bool) json.RawMessage {
 	var b bytes.Buffer
 	var required []string
 	b.WriteString(`{"type":"object","properties":{`)
-	for i, f := range fields {
+	for i, f := range slices.DeleteFunc(slices.Clone(fields), func(f field) bool { return f.doc == "" }) {
 		if i > 0 {
 			b.WriteByte(',')
 		}

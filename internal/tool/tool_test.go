@@ -130,10 +130,13 @@ func TestCatalog(t *testing.T) {
 			if schema.Type != "object" || schema.AdditionalProperties == nil || *schema.AdditionalProperties {
 				t.Errorf("schema %s", spec.Parameters)
 			}
-			if len(schema.Properties) != len(e.fields) {
-				t.Errorf("%d properties for %d arguments", len(schema.Properties), len(e.fields))
+			offered := slices.DeleteFunc(slices.Clone(e.fields), func(f field) bool {
+				return e.name == "append_memory" && f.name == "source" // taken, but not offered
+			})
+			if len(schema.Properties) != len(offered) {
+				t.Errorf("%d properties for %d arguments", len(schema.Properties), len(offered))
 			}
-			for _, f := range e.fields {
+			for _, f := range offered {
 				p, ok := schema.Properties[f.name]
 				if !ok || p.Description == "" || p.Type != map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Pointer: "boolean", reflect.Slice: "array"}[f.kind] {
 					t.Errorf("%s: property %+v", f.name, p)
@@ -226,6 +229,14 @@ func TestAppendMemory(t *testing.T) {
 	got := w.ok(t, direct(), "append_memory", `{"entry": "  My sister's   name is Jana.\n", "source": "user_explicit"}`)
 	if want := "Remembered, in this person's private memory:\nMy sister's name is Jana."; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	// Whatever a model says of it: that a person asked is proven by !remember alone.
+	all, err := w.cfg.Memory.Entries(t.Context(), direct().Memory...)
+	if err != nil || len(all) != 1 || all[0].Source != memory.Assistant {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	if spec := w.Specs()[0]; spec.Name != "append_memory" || strings.Contains(string(spec.Parameters), `"source"`) {
+		t.Errorf("%s offers a source: %s", spec.Name, spec.Parameters)
 	}
 	wants(t, w.ok(t, direct(), "append_memory", `{"entry": "my sister's name is jana."}`), "known already", "\nMy sister's name is Jana.")
 	wants(t, w.ok(t, group(), "append_memory", `{"entry": "We meet on Mondays."}`), "this room's memory", "\nWe meet on Mondays.")

@@ -68,6 +68,9 @@ func (c *Client) lost(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lostAt = c.now()
+	for _, d := range c.doubts {
+		d.begun = 0 // a sync that was asked for before proves nothing any more
+	}
 }
 
 // endedBefore is how much earlier than a message a sync may fail of a homeserver

@@ -139,8 +139,8 @@ func TestEndedWhileSending(t *testing.T) {
 		copyResponse(w, rec)
 	})
 	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		ended.Store(true)
 		down.Store(true)
+		ended.Store(true)
 		time.AfterFunc(time.Second, func() { down.Store(false) })
 		taken(s)(w, r, next)
 	})

@@ -52,6 +52,9 @@ func TestSignalInTurn(t *testing.T) {
 			if home.Typing(room, s.botID) {
 				t.Error("still shown as typing")
 			}
+			if log := s.bot.log.String(); strings.Contains(log, "level=WARN") {
+				t.Errorf("the end is something to warn of:\n%s", log)
+			}
 			if c.finishes {
 				until(t, "the answer did not leave before the end", func() bool { return s.answers(you.UserID(), room) == 1 })
 			} else if n := s.answers(you.UserID(), room); n != 0 {

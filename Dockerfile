@@ -49,7 +49,7 @@ umask 077
 cd /data
 [ -w . ] || {
   echo "User $(id -u) cannot write to docker/homeserver. Put your own ids into the file .env:" >&2
-  echo '  printf "UID=%s\nGID=%s\n" "$(id -u)" "$(id -g)" >> .env' >&2
+  echo '  echo "UID=$(id -u)" >> .env; echo "GID=$(id -g)" >> .env' >&2
   exit 1
 }
 [ -s matrix_key.pem ] || generate-keys -private-key matrix_key.pem

@@ -150,15 +150,16 @@ func TestFirstRun(t *testing.T) {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	login, before := f.login(t), f.files(t)
-	if names := []string{"LOGIN.txt", "config.yaml", "matrix-password"}; len(before) != 3 || before[names[0]] == "" || before[names[1]] == "" || before[names[2]] == "" {
-		t.Errorf("the first run leaves %d files, want %v", len(before), names)
+	if len(before) != 3 || before["LOGIN.txt"] == "" || before["config.yaml"] == "" || before["matrix-password"] == "" {
+		t.Errorf("the first run leaves %d files, want LOGIN.txt, config.yaml and matrix-password", len(before))
 	}
 	for _, want := range []string{login["password"], login["user"], login["homeserver"], "Element X", "Times are "} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it does not print %q:\n%s", want, said)
 		}
 	}
-	if secret := strings.TrimSpace(before["matrix-password"]); strings.Contains(said, secret) || strings.Contains(before["config.yaml"], secret) {
+	secret := strings.TrimSpace(before["matrix-password"])
+	if strings.Contains(said, secret) || strings.Contains(before["config.yaml"], secret) {
 		t.Error("the bot's password is printed, or in config.yaml")
 	}
 	rooms, devices := account(t, login["homeserver"], login["user"], login["password"])

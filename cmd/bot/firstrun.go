@@ -25,6 +25,7 @@ type firstRunCommand struct {
 	SecretFile string `required:"" type:"path" help:"A file with the homeserver's registration_shared_secret."`
 	ModelURL   string `default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
 	Model      string `default:"qwen3:8b" help:"What the server calls the model."`
+	Folder     string `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
 }
 
 const (
@@ -38,7 +39,8 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path configPath) er
 	dir := filepath.Dir(string(path))
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {
-		_, err = fmt.Fprintf(c.out, "%s is there: nothing to set up. The login of the first run is in %s.\n%s\n", path, login, zoneInUse())
+		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n%s\n",
+			f.Folder, filepath.Base(string(path)), f.Folder, loginFile, zoneInUse())
 		return err
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("first run: %w; %s", err, ownFolder)
@@ -50,7 +52,8 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path configPath) er
 	if err != nil {
 		return fmt.Errorf("first run: %w", err)
 	}
-	_, err = fmt.Fprintf(c.out, "\n%s\n%s\nThis login is kept in %s.\n", text, zoneInUse(), login)
+	_, err = fmt.Fprintf(c.out, "\n%s\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n",
+		text, zoneInUse(), f.Folder, loginFile, f.Folder)
 	return err
 }
 

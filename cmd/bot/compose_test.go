@@ -1,45 +1,73 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"reverie/internal/store"
 )
 
-// TestCompose: the services of docker-compose.yml have no more rights than they need, and
-// the bot's password is in no environment.
-func TestCompose(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
+// composeService is what is checked of a service in docker-compose.yml.
+type composeService struct {
+	User        string            `yaml:"user"`
+	Image       string            `yaml:"image"`
+	Command     []string          `yaml:"command"`
+	Environment map[string]string `yaml:"environment"`
+	ReadOnly    bool              `yaml:"read_only"`
+	Drop        []string          `yaml:"cap_drop"`
+	Security    []string          `yaml:"security_opt"`
+	Memory      string            `yaml:"mem_limit"`
+	Ports       []string          `yaml:"ports"`
+	Volumes     []string          `yaml:"volumes"`
+	DependsOn   map[string]struct {
+		Condition string `yaml:"condition"`
+	} `yaml:"depends_on"`
+}
+
+func composeServices(t *testing.T) map[string]composeService {
+	t.Helper()
+	var file struct {
+		Services map[string]composeService `yaml:"services"`
+	}
+	if err := yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	return file.Services
+}
+
+func repoFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var file struct {
-		Services map[string]struct {
-			Environment map[string]string `yaml:"environment"`
-			ReadOnly    bool              `yaml:"read_only"`
-			Drop        []string          `yaml:"cap_drop"`
-			Security    []string          `yaml:"security_opt"`
-			Memory      string            `yaml:"mem_limit"`
-			Secrets     []string          `yaml:"secrets"`
-			Ports       []string          `yaml:"ports"`
-		} `yaml:"services"`
-		Secrets map[string]struct {
-			File string `yaml:"file"`
-		} `yaml:"secrets"`
+	return string(data)
+}
+
+// TestCompose: the services of docker-compose.yml have no more rights than they need, and write
+// to folders that the checkout has and git and images leave out.
+func TestCompose(t *testing.T) {
+	services := composeServices(t)
+	if len(services) != 5 {
+		t.Errorf("%d services", len(services))
 	}
-	if err := yaml.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range file.Services {
-		if !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Security, []string{"no-new-privileges:true"}) {
-			t.Errorf("%s has rights that it does not need: %v, %v", name, s.Drop, s.Security)
+	for name, s := range services {
+		if !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Security, []string{"no-new-privileges:true"}) || !s.ReadOnly {
+			t.Errorf("%s has rights that it does not need: %v, %v, read_only %v", name, s.Drop, s.Security, s.ReadOnly)
 		}
-		if name != "ollama" && (!s.ReadOnly || s.Memory == "" || s.Environment["GOMEMLIMIT"] == "") { // models need what they need
-			t.Errorf("%s writes anywhere, or takes any memory", name)
+		if s.User != "${UID:-1000}:${GID:-1000}" {
+			t.Errorf("%s runs as %s", name, s.User)
+		}
+		// Models need what they need, and their programs are not ours.
+		if s.Memory == "" && name != "ollama" || s.Environment["GOMEMLIMIT"] == "" && !strings.HasPrefix(s.Image, "ollama/") {
+			t.Errorf("%s takes any memory", name)
 		}
 		for key := range s.Environment {
 			if strings.Contains(key, "PASSWORD") {
@@ -51,8 +79,82 @@ func TestCompose(t *testing.T) {
 				t.Errorf("%s listens on %s", name, p)
 			}
 		}
+		for _, v := range s.Volumes {
+			folder, _, _ := strings.Cut(v, ":")
+			if !strings.HasPrefix(folder, "./docker/") || repoFile(t, filepath.Join(folder, ".gitignore")) != "*\n!.gitignore\n" {
+				t.Errorf("%s writes to %s", name, folder)
+			}
+			if folder == "./docker/homeserver" && name != "homeserver" && !strings.Contains(v, ":ro") {
+				t.Errorf("%s may write to the homeserver's files", name)
+			}
+		}
 	}
-	if bot := file.Services["bot"]; !slices.Equal(bot.Secrets, []string{"matrix_password"}) || file.Secrets["matrix_password"].File == "" {
-		t.Errorf("the bot gets its password from %v", bot.Secrets)
+	if c := services["bot"].DependsOn["setup"].Condition; c != "service_completed_successfully" {
+		t.Errorf("the bot waits for setup: %q", c)
+	}
+	if c := services["setup"].DependsOn["homeserver"].Condition; c != "service_healthy" {
+		t.Errorf("setup waits for the homeserver: %q", c)
+	}
+	if !slices.Contains(strings.Fields(repoFile(t, ".dockerignore")), "docker") {
+		t.Error("docker/ goes into an image")
+	}
+}
+
+// TestComposeSetup: the command of the service setup is one that the program understands.
+func TestComposeSetup(t *testing.T) {
+	args := slices.Clone(composeServices(t)["setup"].Command)
+	for i, a := range args {
+		args[i] = regexp.MustCompile(`\$\{\w+:-(.*?)\}`).ReplaceAllString(a, "$1")
+	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := store.WriteFile(config, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("REVERIE_CONFIG", config)
+	var out bytes.Buffer
+	code := start(t.Context(), args, console{strings.NewReader(""), &out, &out})
+	if code != 0 || !strings.Contains(out.String(), "nothing to set up") {
+		t.Errorf("%v: exit %d\n%s", args, code, out.String())
+	}
+}
+
+// TestDockerfile: what the Dockerfile copies is there, and its homeserver has every value of dendrite.yaml.
+func TestDockerfile(t *testing.T) {
+	text := repoFile(t, "Dockerfile")
+	copied := 0
+	for _, line := range regexp.MustCompile(`(?m)^COPY ([^<\n]+)$`).FindAllStringSubmatch(text, -1) {
+		words := strings.Fields(line[1])
+		var from string
+		for strings.HasPrefix(words[0], "--") {
+			if name, ok := strings.CutPrefix(words[0], "--from="); ok {
+				from = name
+			}
+			words = words[1:]
+		}
+		copied++
+		if from != "" {
+			if !strings.Contains(text, " AS "+from+"\n") {
+				t.Errorf("%s: no stage of that name", line[0])
+			}
+			continue
+		}
+		for _, source := range words[:len(words)-1] {
+			if _, err := os.Stat(filepath.Join("..", "..", source)); err != nil {
+				t.Errorf("%s: %v", line[0], err)
+			}
+		}
+	}
+	if copied < 8 {
+		t.Errorf("only %d lines COPY are read", copied)
+	}
+	for _, value := range regexp.MustCompile(`@[A-Z_]+@`).FindAllString(repoFile(t, "internal/matrix/homeserver/dendrite.yaml"), -1) {
+		if !strings.Contains(text, "s/"+value+"/") {
+			t.Errorf("the homeserver's start script does not set %s", value)
+		}
+	}
+	for name, s := range composeServices(t) {
+		if s.Image == "" || strings.HasSuffix(s.Image, ":latest") {
+			t.Errorf("%s has the image %q", name, s.Image)
+		}
 	}
 }

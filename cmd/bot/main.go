@@ -35,6 +35,8 @@ type commandLine struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Help    helpCommand    `cmd:"" help:"Explain the commands, or one of them."`
 
+	FirstRun firstRunCommand `cmd:"" name:"first-run" hidden:"" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
+
 	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
 }
 

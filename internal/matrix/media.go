@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -236,7 +237,11 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 	if resp.ContentLength > most {
 		return media.Kept{}, &media.TooLargeError{Most: most}
 	}
-	var body io.Reader = received{resp.Body}
+	stream := bufio.NewReader(received{resp.Body})
+	if refusedDownload(resp, stream) {
+		return media.Kept{}, fetchError{mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}}
+	}
+	var body io.Reader = stream
 	if file != nil {
 		body = file.DecryptStream(body)
 	}
@@ -245,6 +250,17 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 		err = fmt.Errorf("matrix: fetch a file: %w", err)
 	}
 	return kept, err
+}
+
+// refusedDownload reports whether an answer is Dendrite's refusal because of too many downloads.
+// It comes with status 200, in place of the file and without a file's headers.
+func refusedDownload(resp *http.Response, body *bufio.Reader) bool {
+	const refusal = `{"Code":429,`
+	if resp.Header.Get("Content-Disposition") != "" || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+		return false
+	}
+	begin, _ := body.Peek(len(refusal)) // what cannot be read is no refusal; the next read gets the error
+	return string(begin) == refusal
 }
 
 // received marks what goes wrong while a file arrives.

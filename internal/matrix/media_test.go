@@ -135,6 +135,35 @@ func TestFileAfterTrouble(t *testing.T) {
 	}
 }
 
+// TestFileAfterTooManyDownloads: Dendrite's refusal of a download, which comes with status 200, is not
+// taken for the file. A file that reads like it is.
+func TestFileAfterTooManyDownloads(t *testing.T) {
+	t.Parallel()
+	const refusal = `{"Code":429,"JSON":{"errcode":"M_LIMIT_EXCEEDED","error":"too quickly","retry_after_ms":500},"Headers":null}` + "\n"
+	for file, disposition := range map[string]string{"hello": "", refusal: "inline"} {
+		s, server := pretend(t)
+		you := person(t, s, "you")
+		dir := t.TempDir()
+		b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+		room := chat(t, s, you, b, false)
+		hook := s.Fault(matrixtest.On("download").Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			w.Header().Set("Content-Type", "application/json")
+			if disposition != "" {
+				w.Header().Set("Content-Disposition", disposition)
+			}
+			_, _ = w.Write([]byte(refusal))
+		})
+		sendFile(t, you, room, peer.File{Name: "a.json", Data: []byte(file)}, nil)
+		in := b.next()
+		if len(in.Files) != 1 || in.Files[0].Path == "" || hook.Hits() != 1 {
+			t.Fatalf("heard %+v after %d refusals", in, hook.Hits())
+		}
+		if data, err := os.ReadFile(filepath.Join(dir, in.Files[0].Path)); err != nil || string(data) != file {
+			t.Errorf("the file is %q, %v; want %q", data, err, file)
+		}
+	}
+}
+
 // TestSlowFile: a file that drips in holds up its own room only, and the messages
 // there keep their order; the time it may take has an end.
 func TestSlowFile(t *testing.T) {

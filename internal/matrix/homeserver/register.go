@@ -14,18 +14,30 @@ import (
 	"strings"
 )
 
+// Registrar makes accounts on a homeserver whose registration secret is known.
+type Registrar struct {
+	URL    string // the homeserver's base URL
+	Name   string // its name: the part after the colon in user ids
+	Secret string // registration_shared_secret of its configuration
+}
+
+// Register is Registrar's.
+func (s *Server) Register(ctx context.Context, localpart, password string) (string, error) {
+	return Registrar{s.URL, s.Name, s.secret}.Register(ctx, localpart, password)
+}
+
 // Register makes the user @localpart:Name and returns that id. A user who is
 // there already is no error and keeps the password they have. Passwords have
 // eight characters or more.
-func (s *Server) Register(ctx context.Context, localpart, password string) (string, error) {
-	userID := "@" + localpart + ":" + s.Name
+func (r Registrar) Register(ctx context.Context, localpart, password string) (string, error) {
+	userID := "@" + localpart + ":" + r.Name
 	var nonce struct {
 		Nonce string `json:"nonce"`
 	}
-	if err := s.call(ctx, http.MethodGet, nil, &nonce); err != nil {
+	if err := r.call(ctx, http.MethodGet, nil, &nonce); err != nil {
 		return "", fmt.Errorf("register %s: %w", userID, err)
 	}
-	mac := hmac.New(sha1.New, []byte(s.secret))
+	mac := hmac.New(sha1.New, []byte(r.Secret))
 	mac.Write([]byte(strings.Join([]string{nonce.Nonce, localpart, password, "notadmin"}, "\x00")))
 	request := map[string]any{
 		"nonce": nonce.Nonce, "username": localpart, "password": password,
@@ -34,7 +46,7 @@ func (s *Server) Register(ctx context.Context, localpart, password string) (stri
 	var made struct {
 		UserID string `json:"user_id"`
 	}
-	err := s.call(ctx, http.MethodPost, request, &made)
+	err := r.call(ctx, http.MethodPost, request, &made)
 	var refused *refusal
 	if errors.As(err, &refused) && refused.Code == "M_USER_IN_USE" {
 		return userID, nil
@@ -68,12 +80,12 @@ func (r *refusal) Error() string {
 }
 
 // call talks to the shared-secret registration endpoint.
-func (s *Server) call(ctx context.Context, method string, body, into any) error {
+func (r Registrar) call(ctx context.Context, method string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.URL+"/_synapse/admin/v1/register", bytes.NewReader(data))
+	req, err := http.NewRequestWithContext(ctx, method, r.URL+"/_synapse/admin/v1/register", bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ var configTemplate string
 // later, because the ids of rooms and users are made of it.
 const serverName = "localhost"
 
+// bcryptCost is the cheapest hash of passwords, for speed. Docker's homeserver takes 10.
+const bcryptCost = "4"
+
 const (
 	startTimeout = 60 * time.Second // a start takes 0.4 s; a machine under load may need longer
 	stopTimeout  = 10 * time.Second
@@ -149,7 +152,7 @@ func (s *Server) prepare(ctx context.Context, binDir, dir string) error {
 		return err
 	}
 	s.secret = strings.TrimSpace(string(secret))
-	config := strings.ReplaceAll(configTemplate, "@SECRET@", s.secret)
+	config := strings.NewReplacer("@SERVER_NAME@", serverName, "@SECRET@", s.secret, "@BCRYPT_COST@", bcryptCost).Replace(configTemplate)
 	return os.WriteFile(filepath.Join(dir, "dendrite.yaml"), []byte(config), 0o600)
 }
 

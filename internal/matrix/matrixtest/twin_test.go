@@ -53,7 +53,18 @@ func (w *twin) fill(text string, escape bool) string {
 	})
 }
 
-func (w *twin) request(s step) (int, []byte) {
+// request asks until it is not told that it asks too often.
+func (w *twin) request(s step) (status int, answer []byte) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if status, answer = w.requestOnce(s); status != http.StatusTooManyRequests {
+			break
+		}
+	}
+	return status, answer
+}
+
+func (w *twin) requestOnce(s step) (int, []byte) {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), s.method, w.url+w.fill(s.path, true), strings.NewReader(w.fill(s.body, false)))
 	if err != nil {

@@ -78,15 +78,10 @@ func Login(ctx context.Context, cfg Config) (*Peer, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	client, err := mautrix.NewClient(cfg.Homeserver, "", "")
+	client, err := newClient(cfg, log)
 	if err != nil {
-		return nil, fmt.Errorf("peer login: homeserver %q: %w", cfg.Homeserver, err)
+		return nil, fmt.Errorf("peer login: %w", err)
 	}
-	client.Log = zerolog.New(logWriter{log}).Level(zerolog.WarnLevel)
-	client.Client.Transport = cfg.HTTP
-	client.DefaultHTTPRetries = 3
-	client.DefaultHTTPBackoff = 500 * time.Millisecond
-
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return nil, fmt.Errorf("peer login: %w", err)
@@ -105,6 +100,18 @@ func Login(ctx context.Context, cfg Config) (*Peer, error) {
 		return nil, errors.Join(fmt.Errorf("peer login as %s on %s: %w", cfg.User, cfg.Homeserver, err), db.Close())
 	}
 	return p, nil
+}
+
+func newClient(cfg Config, log *slog.Logger) (*mautrix.Client, error) {
+	client, err := mautrix.NewClient(cfg.Homeserver, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("homeserver %q: %w", cfg.Homeserver, err)
+	}
+	client.Log = zerolog.New(logWriter{log}).Level(zerolog.WarnLevel)
+	client.Client.Transport = cfg.HTTP
+	client.DefaultHTTPRetries = 3
+	client.DefaultHTTPBackoff = 500 * time.Millisecond
+	return client, nil
 }
 
 func (p *Peer) login(ctx context.Context, cfg Config) error {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"reverie/internal/matrix/homeserver"
+	"reverie/internal/matrix/peer"
+	"reverie/internal/store"
+)
+
+// firstRunCommand sets up the bot of docker-compose.yml beside a homeserver of its own.
+type firstRunCommand struct {
+	Homeserver string `default:"http://homeserver:8008" help:"Where the bot reaches the homeserver."`
+	Address    string `default:"http://localhost:8008" help:"Where people reach it."`
+	ServerName string `default:"localhost" help:"The part after the colon in user ids."`
+	SecretFile string `required:"" type:"path" help:"A file with the homeserver's registration_shared_secret."`
+	ModelURL   string `default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
+	Model      string `default:"qwen3:8b" help:"What the server calls the model."`
+	Folder     string `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
+}
+
+const (
+	loginFile    = "LOGIN.txt"
+	passwordFile = "matrix-password" // as in config.yaml.tmpl
+)
+
+// Run makes two accounts, their room and config.yaml. The configuration comes last: while it is
+// missing, a run that was cut short goes on with the passwords in the files written before.
+func (f firstRunCommand) Run(ctx context.Context, c console, path configPath) error {
+	dir := filepath.Dir(string(path))
+	login := filepath.Join(dir, loginFile)
+	if _, err := os.Lstat(string(path)); err == nil {
+		_, err = fmt.Fprintf(c.out, "%s/%s is there: nothing to set up. The login of the first run is in %s/%s.\n%s\n",
+			f.Folder, filepath.Base(string(path)), f.Folder, loginFile, zoneInUse())
+		return err
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("first run: %w; %s", err, ownFolder)
+	}
+	if err := f.setUp(ctx, string(path), login); err != nil {
+		return fmt.Errorf("first run: %w", err)
+	}
+	text, err := os.ReadFile(login)
+	if err != nil {
+		return fmt.Errorf("first run: %w", err)
+	}
+	_, err = fmt.Fprintf(c.out, "\n%s\n%s\nThis login is kept in %s/%s. The files that you may edit come into %s/data.\n",
+		text, zoneInUse(), f.Folder, loginFile, f.Folder)
+	return err
+}
+
+// ownFolder is what to do where the folder cannot be read or written.
+const ownFolder = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
+
+func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
+	secret, err := os.ReadFile(f.SecretFile)
+	if err != nil {
+		return fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
+	}
+	bot := peer.Config{Homeserver: f.Homeserver, User: "@reverie:" + f.ServerName}
+	you := peer.Config{Homeserver: f.Homeserver, User: "@me:" + f.ServerName}
+	password := filepath.Join(filepath.Dir(path), passwordFile)
+	if bot.Password, err = keptPassword(password, wholeFile, func(p string) string { return p + "\n" }); err != nil {
+		return err
+	}
+	if you.Password, err = keptPassword(login, passwordLine, func(p string) string { return f.loginText(you.User, p) }); err != nil {
+		return err
+	}
+	accounts := homeserver.Registrar{URL: f.Homeserver, Name: f.ServerName, Secret: strings.TrimSpace(string(secret))}
+	for name, user := range map[string]peer.Config{"reverie": bot, "me": you} {
+		if _, err := accounts.Register(ctx, name, user.Password); err != nil {
+			return err
+		}
+	}
+	if err := peer.CheckPassword(ctx, bot); err != nil {
+		return knownPassword(err, password)
+	}
+	if err := peer.EnsureDirectRoom(ctx, you, "Reverie", bot.User); err != nil {
+		return knownPassword(err, login)
+	}
+	return f.writeConfig(path, bot.User, you.User)
+}
+
+// knownPassword adds what to do when an account from before has another password.
+func knownPassword(err error, file string) error {
+	if !peer.IsWrongPassword(err) {
+		return err
+	}
+	return fmt.Errorf("%w; the account is from before and %s does not hold its password: put the file of that time back, "+
+		"or empty the homeserver's folder to begin anew", err, file)
+}
+
+var (
+	wholeFile    = regexp.MustCompile(`^\s*(\S+)\s*$`)
+	passwordLine = regexp.MustCompile(`(?m)^\s*password\s+(\S+)\s*$`)
+)
+
+// keptPassword returns the password that a file holds. A missing file is written first, with a random one.
+func keptPassword(path string, pattern *regexp.Regexp, text func(password string) string) (string, error) {
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b = []byte(text(rand.Text()))
+		err = store.WriteFile(path, b)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, ownFolder)
+	}
+	found := pattern.FindSubmatch(b)
+	if found == nil {
+		return "", fmt.Errorf("%s holds no password; move it away, and the homeserver's folder too if it has accounts", path)
+	}
+	return string(found[1]), nil
+}
+
+func (f firstRunCommand) loginText(user, password string) string {
+	return fmt.Sprintf(`Reverie waits for you. Log in on this machine, with a Matrix client:
+
+  homeserver  %s
+  user        %s
+  password    %s
+
+Element Desktop will do, or Element Web at https://app.element.io: choose Sign in, change the
+homeserver to the address above, and write in the room "Reverie".
+Element X cannot log in: it needs simplified sliding sync, which this homeserver, Dendrite, does not have.
+Clients on other machines and phones need a proxy in front of the homeserver that speaks HTTPS.
+`, f.Address, user, password)
+}
+
+// writeConfig writes the configuration that bot init writes, with the password in its file.
+func (f firstRunCommand) writeConfig(path, bot, you string) error {
+	a := defaultAnswers()
+	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot, you, f.ModelURL, f.Model
+	rendered, err := renderConfig(a)
+	if err != nil {
+		return err
+	}
+	text := string(rendered)
+	for _, change := range [][2]string{
+		{"\n  password: ${MATRIX_PASSWORD}\n", "\n  # password: ${MATRIX_PASSWORD}\n"},
+		{"\n  # password_file: ./" + passwordFile, "\n  password_file: ./" + passwordFile},
+	} {
+		if strings.Count(text, change[0]) != 1 {
+			return fmt.Errorf("configuration template: no single line %q", strings.TrimSpace(change[0]))
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
+	}
+	return store.WriteFile(path, []byte(text))
+}
+
+// zoneInUse says which times the bot goes by where the configuration has timezone: Local.
+func zoneInUse() string {
+	zone, tz := time.Local.String(), os.Getenv("TZ")
+	switch {
+	case tz != "" && zone == "UTC" && tz != "UTC":
+		return fmt.Sprintf("Times are UTC: TZ is %q, which is no zone. Write one such as TZ=Europe/Berlin into the file .env.", tz)
+	case tz == "" && zone == "UTC":
+		return "Times are UTC, because TZ is not set. For others, write a line such as TZ=Europe/Berlin into the file .env."
+	}
+	return "Times are those of " + zone + "."
+}

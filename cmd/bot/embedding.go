@@ -80,7 +80,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 			}
 			return nil, nil
 		}
-		c.Embedder, c.Neutral = &builtIn{log: b.log}, encoder.Neutral
+		c.Embedder, c.BuiltIn, c.Neutral = &builtIn{log: b.log}, true, encoder.Neutral
 	}
 	return memory.OpenVectors(ctx, c)
 }

@@ -100,7 +100,7 @@ func TestOpenVectors(t *testing.T) {
 			}
 			defer db.Close()
 			b := &bot{cfg: c, db: db, log: slog.New(slog.NewTextHandler(&said, nil))}
-			v, err := b.openVectors(t.Context(), 0)
+			v, err := b.openVectors(t.Context(), time.Nanosecond)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,6 +116,13 @@ func TestOpenVectors(t *testing.T) {
 			}
 			if model != tt.model {
 				t.Errorf("vectors are made by %q, want %q", model, tt.model)
+			}
+			if v == nil {
+				return
+			}
+			v.Question(t.Context(), "Where do I live?") // in a nanosecond
+			if s := v.Status(); s.Late.IsZero() == (model == encoder.Model) || s.Unreachable.IsZero() != (model == encoder.Model) {
+				t.Errorf("the status of %s without a vector in time is %s", model, s.Line(time.UTC))
 			}
 		})
 	}

@@ -273,7 +273,7 @@ func (p *Points) shelves(ctx context.Context, space int64, dim int, entries []in
 }
 
 func (p *Points) failed(ctx context.Context, err error) {
-	if p.health.down(p.now(), err) {
+	if p.health.down(p.now(), err, false) {
 		p.log.LogAttrs(ctx, slog.LevelWarn, "the Qdrant server cannot be used; memory is searched by words until it can", slog.String("err", err.Error()))
 	}
 }

@@ -28,6 +28,9 @@ type Embedder interface {
 type VectorConfig struct {
 	DB       *sql.DB // with the tables of the migrations; the caller closes it
 	Embedder Embedder
+	// BuiltIn says that the embedder is part of the program. A late vector then means
+	// a busy computer, and not a server that is unreachable.
+	BuiltIn bool
 	// Patience is how long a question waits for its vector; 0 = 300 ms. Who waits
 	// for nothing else, as a command does, may take longer.
 	Patience time.Duration
@@ -49,6 +52,7 @@ type VectorConfig struct {
 type Vectors struct {
 	db        *sql.DB
 	embedder  Embedder
+	builtIn   bool // embedder is part of the program
 	patience  time.Duration
 	neutral   float64
 	measured  bool // neutral is the model's own
@@ -106,7 +110,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1), turnLimit: maxTurns}
+	v := &Vectors{db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1), turnLimit: maxTurns}
 	if c.Elsewhere {
 		v.turnLimit = 0 // messages are compared in memory
 	}

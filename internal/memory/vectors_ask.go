@@ -54,28 +54,30 @@ func (q *questions) clear() {
 type health struct {
 	mu     sync.Mutex
 	since  time.Time // of its failing; zero = it is well
+	late   bool      // it works, but too slowly for questions
 	failed time.Time // last
 	reason string
 }
 
-// down notes a failure and reports whether it is the first.
-func (h *health) down(now time.Time, err error) bool {
+// down notes a failure and reports whether it is the first. A late vector of a
+// built-in embedder is noted too, and a failure after that is the first.
+func (h *health) down(now time.Time, err error, late bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	first := h.since.IsZero()
+	first := h.since.IsZero() || h.late && !late
 	if first {
-		h.since = now
+		h.since, h.late = now, late
 	}
 	h.failed, h.reason = now, err.Error()
 	return first
 }
 
-// up notes that it works and reports whether it did not before.
+// up notes that it works and reports whether it failed before; late is no failure.
 func (h *health) up() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	again := !h.since.IsZero()
-	h.since, h.reason = time.Time{}, ""
+	again := !h.since.IsZero() && !h.late
+	h.since, h.late, h.reason = time.Time{}, false, ""
 	return again
 }
 
@@ -94,9 +96,20 @@ func (h *health) resting(now time.Time) bool {
 }
 
 func (v *Vectors) failed(ctx context.Context, err error) {
-	if v.health.down(v.now(), err) {
+	if v.health.down(v.now(), err, false) {
 		v.log.LogAttrs(ctx, slog.LevelWarn, "embeddings cannot be made; memory is searched by words until they can", slog.String("err", err.Error()))
 	}
+}
+
+// late notes that a question got no vector in time. Nothing is wrong with a built-in
+// embedder then: the computer is busy.
+func (v *Vectors) late(ctx context.Context, err error) {
+	if !v.builtIn {
+		v.failed(ctx, err)
+		return
+	}
+	v.health.down(v.now(), err, true)
+	v.log.LogAttrs(ctx, slog.LevelDebug, "the computer is busy; a question is searched by words", slog.String("err", err.Error()))
 }
 
 func (v *Vectors) works(ctx context.Context) {
@@ -129,9 +142,10 @@ func (v *Vectors) Question(ctx context.Context, text string) []float32 {
 		return nil
 	case err != nil:
 		if within.Err() != nil {
-			err = context.Cause(within)
+			v.late(ctx, context.Cause(within))
+		} else {
+			v.failed(ctx, err)
 		}
-		v.failed(ctx, err)
 		v.Wake() // to find out when it is back
 		return nil
 	}
@@ -150,7 +164,8 @@ type VectorStatus struct {
 	TurnsTotal  int       `json:"messages_total,omitempty"`
 	Refused     int       `json:"refused,omitempty"`    // entries whose text the model does not take
 	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
-	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
+	Late        time.Time `json:"late,omitzero"`        // since when questions of a built-in embedder get no vector in time
+	Reason      string    `json:"reason,omitempty"`     // of either, for the operator
 }
 
 // Status says how far the vectors are. It asks nobody.
@@ -161,19 +176,27 @@ func (v *Vectors) Status() VectorStatus {
 	s.Turns, s.TurnsTotal = v.counts(func(n int64) bool { return n < 0 })
 	v.mu.RUnlock()
 	v.health.mu.Lock()
-	s.Unreachable, s.Reason = v.health.since, v.health.reason
+	if s.Reason = v.health.reason; v.health.late {
+		s.Late = v.health.since
+	} else {
+		s.Unreachable = v.health.since
+	}
 	v.health.mu.Unlock()
 	return s
 }
 
 // Settled reports whether there is nothing to be told: all is read that can be.
-func (s VectorStatus) Settled() bool { return s.Unreachable.IsZero() && s.Total == s.Done }
+func (s VectorStatus) Settled() bool {
+	return s.Unreachable.IsZero() && s.Late.IsZero() && s.Total == s.Done
+}
 
 // Line is the status in one line for people, with times in their zone.
 func (s VectorStatus) Line(zone *time.Location) string {
 	switch left := s.Total - s.Done; {
 	case !s.Unreachable.IsZero():
 		return fmt.Sprintf("embeddings: unreachable since %s, searching by words", s.Unreachable.In(zone).Format("2006-01-02 15:04"))
+	case !s.Late.IsZero():
+		return fmt.Sprintf("embeddings: late since %s, the computer is busy; searching by words meanwhile", s.Late.In(zone).Format("2006-01-02 15:04"))
 	case left > s.Refused:
 		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); the others are found by their words meanwhile", s.Done, s.Total, s.Model)
 	case left > 0:

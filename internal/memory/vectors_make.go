@@ -51,7 +51,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			if pause == firstPause && v.Status().Unreachable.IsZero() {
+			if pause == firstPause && v.health.well() {
 				v.log.LogAttrs(ctx, slog.LevelWarn, "vectors cannot be stored; memory is searched by words meanwhile", slog.String("err", err.Error()))
 			}
 			v.nap(ctx, pause)
@@ -126,7 +126,7 @@ func (v *Vectors) step(ctx context.Context, n int) (int, error) {
 		return 0, err
 	}
 	if len(todo) == 0 {
-		if v.Status().Unreachable.IsZero() {
+		if v.health.well() {
 			return 0, nil
 		}
 		return 0, v.probe(ctx)

@@ -262,6 +262,50 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
+// TestLateVector: a late vector means that a server is unreachable, or that the computer
+// is busy where the embedder is part of the program. The latter is no warning.
+func TestLateVector(t *testing.T) {
+	for _, builtIn := range []bool{false, true} {
+		t.Run(fmt.Sprint("built in ", builtIn), func(t *testing.T) {
+			e := &wordEmbedder{name: "words", dim: 64, started: make(chan struct{}, 10), release: make(chan struct{})}
+			var log bytes.Buffer
+			v, err := OpenVectors(t.Context(), VectorConfig{
+				DB: vectorDB(t, t.TempDir()), Embedder: e, BuiltIn: builtIn, Patience: 20 * time.Millisecond,
+				Log: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return firstDay },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v.Question(t.Context(), "too slow") != nil {
+				t.Error("a vector in no time")
+			}
+			want := "embeddings: unreachable since 2026-03-01 12:00, searching by words"
+			if builtIn {
+				want = "embeddings: late since 2026-03-01 12:00, the computer is busy; searching by words meanwhile"
+			}
+			s := v.Status()
+			if got := s.Line(time.UTC); got != want || s.Settled() || s.Unreachable.IsZero() != builtIn || s.Late.IsZero() == builtIn {
+				t.Errorf("status %+v: %s\nwant %s", s, got, want)
+			}
+			if warned := strings.Contains(log.String(), "level=WARN"); warned == builtIn {
+				t.Errorf("the log says %s", log.String())
+			}
+			if v.Question(t.Context(), "another") != nil || len(e.started) != 1 {
+				t.Errorf("%d questions waited for a late embedder", len(e.started))
+			}
+
+			e.set(func(e *wordEmbedder) { e.started, e.release, e.err = nil, nil, errors.New("out of order") })
+			if _, err := v.step(t.Context(), batch); err == nil || v.Status().Unreachable.IsZero() || !strings.Contains(log.String(), "level=WARN") {
+				t.Errorf("an embedder that fails: %v, status %+v, log %s", err, v.Status(), log.String())
+			}
+			e.set(func(e *wordEmbedder) { e.err = nil })
+			if _, err := v.step(t.Context(), batch); err != nil || !v.Status().Settled() {
+				t.Errorf("an embedder that works again: %v, status %+v", err, v.Status())
+			}
+		})
+	}
+}
+
 // TestVectorsSurviveKill: a process is killed while it embeds, several times; what
 // was made is whole, and the rest is made later.
 func TestVectorsSurviveKill(t *testing.T) {

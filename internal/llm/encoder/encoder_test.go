@@ -96,7 +96,16 @@ type reference struct {
 // says how they came about.
 func references(t *testing.T) []reference {
 	t.Helper()
-	file, err := os.ReadFile("testdata/reference.jsonl")
+	all := readReferences(t, "testdata/reference.jsonl")
+	if len(all) < 50 {
+		t.Fatalf("only %d references", len(all))
+	}
+	return all
+}
+
+func readReferences(t *testing.T, name string) []reference {
+	t.Helper()
+	file, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,10 +117,15 @@ func references(t *testing.T) []reference {
 		}
 		all = append(all, r)
 	}
-	if len(all) < 50 {
-		t.Fatalf("only %d references", len(all))
-	}
 	return all
+}
+
+func (r reference) vector() []float32 {
+	vector := make([]float32, Dims)
+	for i := range vector {
+		vector[i] = float32(int16(binary.LittleEndian.Uint16(r.Vector[2*i:])))
+	}
+	return vector
 }
 
 func TestPiecesAreTheOriginals(t *testing.T) {
@@ -129,11 +143,7 @@ func TestVectorsAreTheOriginals(t *testing.T) {
 	var sum float64
 	lowest, all := 1.0, references(t)
 	for _, r := range all {
-		want := make([]float32, Dims)
-		for i := range want {
-			want[i] = float32(int16(binary.LittleEndian.Uint16(r.Vector[2*i:])))
-		}
-		c := cosine(encode(t, e, r.Text), want)
+		c := cosine(encode(t, e, r.Text), r.vector())
 		sum, lowest = sum+c, min(lowest, c)
 		if c < 0.998 {
 			t.Errorf("%q: cosine to the original %.5f", r.Text, c)

@@ -129,23 +129,25 @@ func TestTimes(t *testing.T) {
 	for i := range columns {
 		m.scale[i], m.bias[i] = float32(i%5)/4, float32(i%11)
 	}
-	for _, tokens := range []int{1, 2, 7} {
-		x := make([]float32, tokens*rows)
-		for i := range x {
-			x[i] = float32(i%13 - 6)
-		}
-		got := m.times(x)
-		for i := range got {
-			row, column := i/columns, i%columns
-			var want float32
-			for k := range rows {
-				want += x[row*rows+k] * float32(int8(m.weights[k*columns+column]))
+	eachPath(t, func(t *testing.T) {
+		for _, tokens := range []int{1, 2, 7} {
+			x := make([]float32, tokens*rows)
+			for i := range x {
+				x[i] = float32(i%13 - 6)
 			}
-			if want = want*m.scale[column] + m.bias[column]; got[i] != want { // whole numbers and quarters: exact
-				t.Fatalf("%d rows: number %d is %v, want %v", tokens, i, got[i], want)
+			got := m.times(x)
+			for i := range got {
+				row, column := i/columns, i%columns
+				var want float32
+				for k := range rows {
+					want += x[row*rows+k] * float32(int8(m.weights[k*columns+column]))
+				}
+				if want = want*m.scale[column] + m.bias[column]; got[i] != want { // whole numbers and quarters: exact
+					t.Fatalf("%d rows: number %d is %v, want %v", tokens, i, got[i], want)
+				}
 			}
 		}
-	}
+	})
 }
 
 // Whatever the file says, loading it is an error or makes an encoder that encodes.

@@ -19,8 +19,8 @@ var signed = func() (table [256]float32) {
 }()
 
 const (
-	tile  = 128 // columns that are worked on at once, so that they stay in the nearest cache
-	depth = 8   // rows of weights that are turned into float32 at once, for all tokens
+	tile  = 128 // columns that are worked on at once, so that they stay in the nearest cache; matrix_amd64.s has it too
+	depth = 8   // rows of weights that are turned into float32 at once, for all tokens; likewise
 )
 
 // times gives x × m + bias, for all rows of x. Half the columns are done beside
@@ -35,25 +35,16 @@ func (m *matrix) times(x []float32) []float32 {
 	return out
 }
 
-// tile does the columns from "from" on. Each of the loops runs over an array of
-// fixed size, so that the compiler leaves out all checks of bounds: this is where
-// the time goes.
+// tile does the columns from "from" on.
 func (m *matrix) tile(x, out []float32, from int) {
 	tokens := len(x) / m.rows
 	var w [depth][tile]float32
 	for row := 0; row < m.rows; row += depth {
 		for i := range w {
-			into, weights := &w[i], (*[tile]byte)(m.weights[(row+i)*m.columns+from:])
-			for c, b := range weights {
-				into[c] = signed[b]
-			}
+			widen(&w[i], (*[tile]byte)(m.weights[(row+i)*m.columns+from:]))
 		}
 		for t := range tokens {
-			sum, in := (*[tile]float32)(out[t*m.columns+from:]), (*[depth]float32)(x[t*m.rows+row:])
-			a, b, c, d, e, f, g, h := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]
-			for i := range sum {
-				sum[i] += (a*w[0][i] + b*w[1][i] + c*w[2][i] + d*w[3][i]) + (e*w[4][i] + f*w[5][i] + g*w[6][i] + h*w[7][i])
-			}
+			addRows((*[tile]float32)(out[t*m.columns+from:]), (*[depth]float32)(x[t*m.rows+row:]), &w)
 		}
 	}
 	scale, bias := (*[tile]float32)(m.scale[from:]), (*[tile]float32)(m.bias[from:])
@@ -62,6 +53,40 @@ func (m *matrix) tile(x, out []float32, from int) {
 		for i := range sum {
 			sum[i] = sum[i]*scale[i] + bias[i]
 		}
+	}
+}
+
+// widen turns int8 weights, from -127 to 127 and without a unit, into float32.
+func widen(into *[tile]float32, weights *[tile]byte) {
+	if vectorized {
+		widenAVX2(into, weights)
+		return
+	}
+	widenGo(into, weights)
+}
+
+func widenGo(into *[tile]float32, weights *[tile]byte) {
+	for c, b := range weights {
+		into[c] = signed[b]
+	}
+}
+
+// addRows adds in × w to sum: one token's numbers times some rows of weights.
+// The encoder spends almost all its time here.
+func addRows(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
+	if vectorized {
+		addRowsAVX2(sum, in, w)
+		return
+	}
+	addRowsGo(sum, in, w)
+}
+
+// addRowsGo is addRows for every processor. Its loop runs over arrays of fixed
+// size, so that the compiler leaves out all checks of bounds.
+func addRowsGo(sum *[tile]float32, in *[depth]float32, w *[depth][tile]float32) {
+	a, b, c, d, e, f, g, h := in[0], in[1], in[2], in[3], in[4], in[5], in[6], in[7]
+	for i := range sum {
+		sum[i] += (a*w[0][i] + b*w[1][i] + c*w[2][i] + d*w[3][i]) + (e*w[4][i] + f*w[5][i] + g*w[6][i] + h*w[7][i])
 	}
 }
 

@@ -112,7 +112,7 @@ func (h Homeserver) CheckAccount(ctx context.Context, user string) error {
 		return nil
 	case err == nil && at != "https://"+name:
 		return fmt.Errorf("the accounts of %s are at %s, not at %s", name, at, h.URL)
-	case h.Name == "" && (name == host || name == home.Host || strings.HasSuffix(host, "."+name)):
+	case name == host, name == home.Host, strings.HasSuffix(host, "."+name):
 		return nil
 	}
 	return fmt.Errorf("nothing says that %s has accounts of %s", h.URL, name)

@@ -76,7 +76,7 @@ func (initCommand) Run(ctx context.Context, c console, path configPath) error {
 			loggedIn = false
 		}
 	}
-	return nextSteps(c.out, n.answers, loggedIn)
+	return nextSteps(c.out, string(path), n.answers, loggedIn)
 }
 
 // missingFolder is the folder of path if it must be made; empty = it is there.
@@ -187,16 +187,19 @@ func writeConfig(path string, a answers) (err error) {
 }
 
 // nextSteps says what to do with the file that was written.
-func nextSteps(out io.Writer, a answers, loggedIn bool) error {
+func nextSteps(out io.Writer, path string, a answers, loggedIn bool) error {
 	var steps []string
 	if a.KeyVariable != "" {
 		steps = append(steps, "The key of the language model comes from the environment:  export "+a.KeyVariable+"=…")
 	}
 	switch {
 	case a.Homeserver == "":
-		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; "+
+			"`bot doctor` checks everything.")
 	case loggedIn:
-		steps = append(steps, a.User+" is logged in, and needs no password any more.")
+		steps = append(steps, a.User+" is logged in, and needs no password any more.",
+			"Copy "+filepath.Join(filepath.Dir(path), "data/matrix/recovery.key")+
+				" to a safe place: with it the bot's encryption identity can be restored.")
 	case a.Token:
 		steps = append(steps, "The access token of "+a.User+" comes from the environment:  export MATRIX_TOKEN=…")
 	default:

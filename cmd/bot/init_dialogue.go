@@ -160,7 +160,7 @@ func (d *dialogue) summary(ctx context.Context, agree string) (*question, error)
 		case value == "":
 			value = "none"
 		case q.hidden:
-			value = "tried"
+			value = "tried; the bot logs in with it"
 		case q.kept:
 			value += "  (kept, though in doubt)"
 		}

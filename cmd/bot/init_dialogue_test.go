@@ -198,6 +198,14 @@ func TestInitTriesThePassword(t *testing.T) {
 	if err != nil || strings.Contains(string(text)+screen, "a long password") {
 		t.Errorf("%v: the password is shown:\n%s", err, screen)
 	}
+	wants(t, screen, "3  Password       tried")
+	// The password of one account is not tried with another one.
+	a, screen, err = asked(hosts{strings.TrimPrefix(s.URL, "http://"): s}, s.URL, "@reverie:matrix.test", "a long password", "@me:matrix.test",
+		modelServer(t, "m"), "", "UTC", "2", "@other:matrix.test", "", "", "")
+	if err != nil || a.User != "@other:matrix.test" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	wants(t, screen, "3  Password       none")
 }
 
 // TestInitModels: the model is chosen from what the server has.
@@ -221,6 +229,10 @@ func TestInitModels(t *testing.T) {
 	if err != nil || a.ModelURL != url || a.Model != "llama3" {
 		t.Errorf("%+v, %v\n%s", a, err, screen)
 	}
+	// A server without models is said to have none.
+	_, screen, err = asked(nil, "", modelServer(t))
+	noMore(t, err)
+	wants(t, screen, "has no model yet")
 	// The stand-in is not asked over any network.
 	a, screen, err = asked(nil, "", rehearsalURL, "", "UTC", "")
 	if err != nil || a.ModelURL != rehearsalURL || a.Model != "rehearsal" {

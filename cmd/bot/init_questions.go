@@ -53,7 +53,7 @@ func (n *newConfig) matrixQuestions() []*question {
 			text: "The Matrix id of the bot's account, such as @reverie:example.org."},
 		{label: "Password", group: "matrix", answer: &n.password, optional: true, hidden: true, check: n.checkPassword,
 			skipped: func() bool { return !n.homeKnown() || !n.home.Passwords() },
-			text:    "The password of that account. It is tried now, logs the bot in at the end, and is not written down. Empty = later."},
+			text:    "The password of that account. It is tried now, logs the bot in at the end, and stands in no file. Empty = later."},
 		{label: "Owner", group: "matrix", answer: &n.Owner, skipped: none, check: n.checkOwner,
 			text: "Your own Matrix id, such as @me:example.org. You may do everything."},
 	}
@@ -61,11 +61,12 @@ func (n *newConfig) matrixQuestions() []*question {
 
 func (n *newConfig) modelQuestions() []*question {
 	return []*question{
-		{label: "Model server", group: "model", answer: &n.ModelURL, check: n.checkModelServer, text: "The address of the language model server."},
-		{label: "Key variable", group: "model", answer: &n.KeyVariable, optional: true, check: n.checkKey,
-			skipped: n.needsNoKey,
-			text:    "The environment variable that holds the key of that server. Empty = it needs none."},
-		{label: "Model", group: "model", answer: &n.Model, before: n.showModels, check: n.checkModel, text: "The model, by its name or its number in the list."},
+		{label: "Model server", group: "model", answer: &n.ModelURL, check: n.checkModelServer,
+			text: "The address of the language model server, such as http://127.0.0.1:11434/v1."},
+		{label: "Key variable", group: "model", answer: &n.KeyVariable, optional: true, check: n.checkKey, skipped: n.needsNoKey,
+			text: "The environment variable that holds the key of that server. Empty = it needs none."},
+		{label: "Model", group: "model", answer: &n.Model, before: n.showModels, check: n.checkModel,
+			text: "The model, by its name or its number in the list."},
 	}
 }
 
@@ -84,9 +85,10 @@ func (n *newConfig) checkHomeserver(ctx context.Context, given string) (string, 
 	}
 	switch {
 	case errors.Is(err, matrix.ErrNotMatrix), errors.Is(err, matrix.ErrWellKnown):
-		return home.URL, doubt{fmt.Errorf("%s %w; correct it, or ask who runs the server", home.URL, err)}
+		return home.URL, doubt{fmt.Errorf("%s %w; write the server name that ends your Matrix id, such as example.org", home.URL, err)}
 	case err != nil:
-		return home.URL, doubt{fmt.Errorf("%s does not answer: %s; start it, or correct the address (http:// in front if it has no certificate)", home.URL, reason(err))}
+		return home.URL, doubt{fmt.Errorf("%s does not answer: %s; start it, or correct the address, which may need http:// in front",
+			home.URL, reason(err))}
 	}
 	if home.URL == n.home.URL { // its address now, and its name before
 		home.Name = cmp.Or(home.Name, n.home.Name)
@@ -94,7 +96,7 @@ func (n *newConfig) checkHomeserver(ctx context.Context, given string) (string, 
 	n.home = home
 	fmt.Fprintf(n.out, "  %s answers (Matrix %s).\n", home.URL, home.Version)
 	if !home.Passwords() {
-		fmt.Fprintf(n.out, "  It offers no login with a password (%s), so the bot will need an access token.\n", cmp.Or(strings.Join(home.Flows, ", "), "none at all"))
+		fmt.Fprintf(n.out, "  It offers no login with a password (only %q), so the bot will need an access token.\n", home.Flows)
 	}
 	return home.URL, nil
 }
@@ -163,7 +165,9 @@ func (n *newConfig) checkModelServer(ctx context.Context, given string) (string,
 	if err != nil {
 		return given, doubt{fmt.Errorf("%s does not say which models it has: %s; start it, or correct the address", given, reason(err))}
 	}
-	n.models = models
+	if n.models = models; len(models) == 0 {
+		fmt.Fprintf(n.out, "  %s has no model yet. `ollama pull qwen3:8b` fetches one for Ollama.\n", given)
+	}
 	return given, nil
 }
 
@@ -276,5 +280,6 @@ func reason(err error) string {
 
 func webAddress(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }

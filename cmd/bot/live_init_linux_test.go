@@ -39,7 +39,11 @@ func TestLiveInit(t *testing.T) {
 	}
 	bot.sees("Wrote " + config)
 	bot.sees("is logged in, and needs no password any more")
+	bot.sees("Copy " + filepath.Join(folder, "data/matrix/recovery.key"))
 	bot.ends()
+	if _, err := os.Stat(filepath.Join(folder, "data/matrix/recovery.key")); err != nil {
+		t.Error(err)
+	}
 	if text, err := os.ReadFile(config); err != nil || strings.Contains(string(text)+bot.look(), "the password of reverie") {
 		t.Errorf("%v: the password is shown:\n%s", err, bot.look())
 	}

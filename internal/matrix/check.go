@@ -59,7 +59,8 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	}
 	version, err := newestVersion(ctx, cli)
 	if errors.Is(err, ErrNotMatrix) {
-		bad("correct matrix.homeserver: the address that clients use, such as https://matrix.example.org", "%s %v", cfg.Homeserver, err)
+		const remedy = "correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"
+		bad(remedy, "%s %v", cfg.Homeserver, err)
 		return out
 	}
 	if err != nil {
@@ -92,7 +93,7 @@ func newestVersion(ctx context.Context, cli *mautrix.Client) (string, error) {
 	versions, err := cli.Versions(ctx)
 	var h mautrix.HTTPError
 	switch newest := versions.GetLatest(); {
-	case errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < http.StatusInternalServerError:
+	case errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
 		return "", ErrNotMatrix
 	case err != nil:
 		return "", err

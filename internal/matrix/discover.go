@@ -76,7 +76,8 @@ func wellKnown(ctx context.Context, name string, carrier http.RoundTripper) (str
 		return "https://" + name, nil
 	}
 	base := strings.TrimRight(found.Homeserver.BaseURL, "/")
-	if u, err := url.Parse(base); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "" || u.User != nil {
 		return "https://" + name, ErrWellKnown
 	}
 	return base, nil
@@ -144,7 +145,8 @@ func (h Homeserver) TryPassword(ctx context.Context, user, password string) erro
 	}
 	cli.AccessToken = resp.AccessToken
 	if _, err := cli.Logout(ctx); err != nil {
-		return fmt.Errorf("the password is right, but device %s could not be logged out again; remove it in another client: %w", resp.DeviceID, err)
+		return fmt.Errorf("the password is right, but device %s could not be logged out again; remove it in another client: %w",
+			resp.DeviceID, err)
 	}
 	if resp.UserID.String() != user {
 		return fmt.Errorf("this password logs %s in, not %s", resp.UserID, user)

@@ -201,7 +201,7 @@ func TestInitTriesThePassword(t *testing.T) {
 	wants(t, screen, "3  Password       tried")
 	// The password of one account is not tried with another one.
 	a, screen, err = asked(hosts{strings.TrimPrefix(s.URL, "http://"): s}, s.URL, "@reverie:matrix.test", "a long password", "@me:matrix.test",
-		modelServer(t, "m"), "", "UTC", "2", "@other:matrix.test", "", "", "")
+		modelServer(t, "m"), "", "UTC", "2", "@other:matrix.test", "<", "", "")
 	if err != nil || a.User != "@other:matrix.test" {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,6 +65,9 @@ func (s server) with(models []string) server {
 	return s
 }
 
+// errWantsKey says that a model server refuses a request without a key, or with a wrong one.
+var errWantsKey = errors.New("it wants a key that it knows")
+
 func listModels(ctx context.Context, s server, limit time.Duration) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -79,12 +83,15 @@ func listModels(ctx context.Context, s server, limit time.Duration) ([]string, e
 		return nil, err
 	}
 	defer res.Body.Close()
+	if res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden {
+		return nil, fmt.Errorf("%s/models answered %s: %w", s.URL, res.Status, errWantsKey)
+	}
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s/models answered %s", s.URL, res.Status)
 	}
 	var list struct{ Data []struct{ ID string } }
 	if err := json.NewDecoder(io.LimitReader(res.Body, 4<<20)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("%s/models answered something else than a list of models: %w", s.URL, err)
+		return nil, fmt.Errorf("%s/models answered something else than a list of models", s.URL)
 	}
 	var names []string
 	for _, d := range list.Data {

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,11 +255,6 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", note, "no matrix: section; `bot chat` works, `bot run` needs one", ""})
 		return
 	}
-	if !speaksMatrix(ctx, b.cfg.Matrix.Homeserver) {
-		r.add(finding{"matrix", ill, b.cfg.Matrix.Homeserver + " answers, but not as a Matrix homeserver",
-			"correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"})
-		return
-	}
 	pid, since, held, err := store.Holder(b.cfg.Data)
 	if err != nil {
 		r.add(finding{"files", ill, err.Error(), "make the data folder readable for this user"})
@@ -283,30 +276,6 @@ func (b *bot) examineMatrix(ctx context.Context, r *report) {
 		r.add(finding{"matrix", s, f.What, f.Remedy})
 	}
 	r.add(deviceRule(matrix.DeviceRule(b.cfg.Matrix.Devices)))
-}
-
-// speaksMatrix reports false if a server answers with JSON that names no version of Matrix.
-// Whether it answers at all is found out elsewhere.
-func speaksMatrix(ctx context.Context, homeserver string) bool {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(homeserver, "/")+"/_matrix/client/versions", nil)
-	if err != nil {
-		return true
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return true
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if err != nil || resp.StatusCode != http.StatusOK || !json.Valid(body) {
-		return true
-	}
-	var known struct {
-		Versions []string `json:"versions"`
-	}
-	return json.Unmarshal(body, &known) == nil && len(known.Versions) > 0
 }
 
 // deviceRule says what matrix.devices means.

@@ -46,7 +46,7 @@ func TestDoctorTriesTheFolder(t *testing.T) {
 
 // TestDoctorKnowsMatrix: a web server that answers JSON is no homeserver.
 func TestDoctorKnowsMatrix(t *testing.T) {
-	for _, answer := range []string{`{"hello": "world"}`, `{"versions": []}`, `[]`} {
+	for _, answer := range []string{`{"hello": "world"}`, `{"versions": []}`, `{"versions": ["1.0"]}`, `[]`, `<html>`} {
 		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 		code, report := doctorSays(t, "./data", web.URL)
 		web.Close()

@@ -1,21 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"reverie/internal/matrix"
 )
@@ -28,6 +28,7 @@ type answers struct {
 	Name, Timezone  string
 	Homeserver      string // empty = the matrix: section is written commented out
 	User, Owner     string
+	Token           bool // the account logs in with an access token, not a password
 	ModelName       string
 	ModelURL, Model string
 	KeyVariable     string // environment variable with the model server's key; empty = it wants none
@@ -38,24 +39,72 @@ func defaultAnswers() answers {
 	return answers{Name: "Reverie", Timezone: "Local", ModelName: "local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
 }
 
-// Run asks the few things that nobody can guess, if there is a terminal to ask
-// on, and writes the file.
-func (initCommand) Run(c console, path configPath) error {
-	// Asked before any question, so that nobody answers in vain.
+// Run asks what nobody can guess, if there is a terminal to ask on, and writes the file.
+// With the password it also logs the bot in, so that `bot run` needs none.
+func (initCommand) Run(ctx context.Context, c console, path configPath) error {
+	// Found out before any question, so that nobody answers in vain.
 	if _, err := os.Lstat(string(path)); err == nil {
 		return alreadyThere(string(path))
 	}
-	a := defaultAnswers()
+	if err := tryFolder(string(path)); err != nil {
+		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
+	}
+	folder := missingFolder(string(path))
+	n := &newConfig{answers: defaultAnswers()}
 	if isTerminal(c.in) {
+		agree := "writes " + string(path)
+		if folder != "" {
+			agree += " in a new folder"
+		}
+		n.Timezone = systemZone(os.Getenv("TZ"), "/")
 		var err error
-		if a, err = ask(c.in, c.out, a); err != nil {
+		if n, err = ask(ctx, c.in, c.out, n.answers, agree, nil); err != nil {
 			return err
 		}
 	}
-	if err := writeConfig(string(path), a); err != nil {
+	if err := writeConfig(string(path), n.answers); err != nil {
 		return err
 	}
-	return nextSteps(c.out, string(path), a)
+	if folder != "" {
+		fmt.Fprintf(c.out, "Made the folder %s.\n", folder)
+	}
+	fmt.Fprintf(c.out, "Wrote %s; every key in it is explained.\n", path)
+	loggedIn := n.password != ""
+	if loggedIn {
+		if err := firstLogin(ctx, c, path, n.password); err != nil {
+			fmt.Fprintf(c.out, "%s is not logged in yet: %v\n", n.User, err)
+			loggedIn = false
+		}
+	}
+	return nextSteps(c.out, string(path), n.answers, loggedIn)
+}
+
+// missingFolder is the folder of path if it must be made; empty = it is there.
+func missingFolder(path string) string {
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return folder
+	}
+	return ""
+}
+
+// firstLogin logs the bot in as the first `bot run` does, with a password that stands in no file.
+func firstLogin(ctx context.Context, c console, path configPath, password string) error {
+	cfg, err := loadConfig(string(path))
+	if err != nil {
+		return err
+	}
+	cfg.Matrix.Password = secret(password)
+	fmt.Fprintf(c.out, "Logging %s in …\n", cfg.Matrix.User)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	b, err := openBot(ctx, cfg, newLogger(c.err, LogConfig{Level: "warn"}), true)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	_, err = matrix.Open(ctx, b.matrixConfig())
+	return err
 }
 
 func alreadyThere(path string) error {
@@ -137,84 +186,27 @@ func writeConfig(path string, a answers) (err error) {
 	return nil
 }
 
-// question is one thing asked on the terminal.
-type question struct {
-	text    string
-	answer  *string
-	check   func(string) bool
-	remedy  string
-	skipped func() bool // nil = always asked
-}
-
-// maxTries ends a dialogue that goes nowhere.
-const maxTries = 5
-
-// ask asks on a terminal; an empty line takes the default in brackets.
-func ask(in io.Reader, out io.Writer, a answers) (answers, error) {
-	lines := bufio.NewScanner(in)
-	noMatrix := func() bool { return a.Homeserver == "" }
-	person := func(s string) bool { return strings.HasPrefix(s, "@") && matrix.CheckPattern(s) == nil }
-	for _, q := range []question{
-		{"Address of your Matrix homeserver, such as https://matrix.example.org (empty = no Matrix for now)", &a.Homeserver,
-			func(s string) bool { return s == "" || webAddress(s) }, "a full address is needed, beginning with https://", nil},
-		{"Matrix id of the bot's account, such as @reverie:example.org", &a.User, person, "a full id is needed, such as @reverie:example.org", noMatrix},
-		{"Your own Matrix id, such as @me:example.org", &a.Owner, func(s string) bool { return person(s) && s != a.User },
-			"your own full id is needed, such as @me:example.org, not the bot's", noMatrix},
-		{"Address of the language model server", &a.ModelURL, func(s string) bool { return webAddress(s) || s == rehearsalURL },
-			"a full address is needed, such as http://127.0.0.1:11434/v1", nil},
-		{"Name of the model on that server", &a.Model, func(s string) bool { return s != "" }, "a name is needed, such as qwen3:8b", nil},
-		{"Environment variable that holds the server's key (empty = it needs none)", &a.KeyVariable,
-			func(s string) bool { return s == "" || variableName.MatchString(s) }, "write the variable's name, such as LLM_KEY, not the key", nil},
-	} {
-		if q.skipped != nil && q.skipped() {
-			continue
-		}
-		if err := q.ask(lines, out); err != nil {
-			return answers{}, err
-		}
-	}
-	return a, nil
-}
-
-func (q question) ask(lines *bufio.Scanner, out io.Writer) error {
-	for range maxTries {
-		fmt.Fprint(out, q.text)
-		if *q.answer != "" {
-			fmt.Fprintf(out, " [%s]", *q.answer)
-		}
-		fmt.Fprint(out, ": ")
-		if !lines.Scan() {
-			return errors.Join(errors.New("no more answers; nothing was written"), lines.Err())
-		}
-		given := strings.TrimSpace(lines.Text())
-		if given == "" {
-			given = *q.answer
-		}
-		if q.check(given) {
-			*q.answer = given
-			return nil
-		}
-		fmt.Fprintf(out, "  %s\n", q.remedy)
-	}
-	return errors.New("no usable answer; nothing was written. `bot init < /dev/null` writes a file to edit by hand")
-}
-
-func webAddress(s string) bool {
-	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil && u.RawQuery == "" && u.Fragment == ""
-}
-
 // nextSteps says what to do with the file that was written.
-func nextSteps(out io.Writer, path string, a answers) error {
-	steps := []string{"Wrote " + path + "; every key in it is explained."}
+func nextSteps(out io.Writer, path string, a answers, loggedIn bool) error {
+	var steps []string
 	if a.KeyVariable != "" {
 		steps = append(steps, "The key of the language model comes from the environment:  export "+a.KeyVariable+"=…")
 	}
+	switch {
+	case a.Homeserver == "":
+		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; "+
+			"`bot doctor` checks everything.")
+	case loggedIn:
+		steps = append(steps, a.User+" is logged in, and needs no password any more.",
+			"Copy "+filepath.Join(filepath.Dir(path), "data/matrix/recovery.key")+
+				" to a safe place: with it the bot's encryption identity can be restored.")
+	case a.Token:
+		steps = append(steps, "The access token of "+a.User+" comes from the environment:  export MATRIX_TOKEN=…")
+	default:
+		steps = append(steps, "The password of "+a.User+" comes from the environment:  export MATRIX_PASSWORD=…")
+	}
 	if a.Homeserver != "" {
-		steps = append(steps, "The password of "+a.User+" comes from the environment:  export MATRIX_PASSWORD=…",
-			"Then `bot doctor` checks everything, and `bot run` starts.")
-	} else {
-		steps = append(steps, "`bot chat` talks here in the terminal. For Matrix, fill in the matrix: section; `bot doctor` checks everything.")
+		steps = append(steps, "Then `bot doctor` checks everything, and `bot run` starts.")
 	}
 	_, err := fmt.Fprintln(out, strings.Join(steps, "\n"))
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,19 +66,21 @@ func TestWriteConfigQuotes(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	var out bytes.Buffer
-	in := "nonsense\nhttps://matrix.example.org\nreverie\n@reverie:example.org\n@reverie:example.org\n@me:example.org\n\nllama3\nsk-my-key-itself\nLLM_KEY\n"
-	a, err := ask(strings.NewReader(in), &out, defaultAnswers())
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	web := hosts{"matrix.example.org": aHomeserver}
+	a, screen, err := asked(web, "nonsense", "https://matrix.example.org", "reverie", "@reverie:example.org", "", "@reverie:example.org", "@me:example.org",
+		gone.URL+"/v1", "", "sk-my-key-itself", "LLM_KEY", "llama3", "", "")
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out.String())
+		t.Fatalf("%v\n%s", err, screen)
 	}
 	want := exampleAnswers()
-	want.Timezone, want.Model, want.KeyVariable = "Local", "llama3", "LLM_KEY"
+	want.Timezone, want.ModelURL, want.Model, want.KeyVariable = "Local", gone.URL+"/v1", "llama3", "LLM_KEY"
 	if a != want {
 		t.Errorf("got  %+v\nwant %+v", a, want)
 	}
-	if strings.Count(out.String(), "Matrix homeserver") != 2 || !strings.Contains(out.String(), "[http://127.0.0.1:11434/v1]") || !strings.Contains(out.String(), "not the bot's") {
-		t.Errorf("dialogue:\n%s", out.String())
+	if strings.Count(screen, "\nHomeserver") != 2 || !strings.Contains(screen, "[http://127.0.0.1:11434/v1]") || !strings.Contains(screen, "not the bot's") {
+		t.Errorf("dialogue:\n%s", screen)
 	}
 	text, err := renderConfig(a)
 	if err != nil {
@@ -88,14 +91,15 @@ func TestAsk(t *testing.T) {
 	}
 
 	// Without Matrix, nobody is asked who they are there.
-	out.Reset()
-	a, err = ask(strings.NewReader("\n\n\n\n"), &out, defaultAnswers())
-	if err != nil || a != defaultAnswers() || strings.Contains(out.String(), "Your own") {
-		t.Errorf("%+v, %v\n%s", a, err, out.String())
+	want = defaultAnswers()
+	want.ModelURL, want.Model = rehearsalURL, "rehearsal"
+	a, screen, err = asked(nil, "", rehearsalURL, "", "", "")
+	if err != nil || a != want || strings.Contains(screen, "Your own") {
+		t.Errorf("%+v, %v\n%s", a, err, screen)
 	}
-	for _, in := range []string{"", "https://matrix.example.org\n", "x\nx\nx\nx\nx\nx\n"} {
-		if _, err := ask(strings.NewReader(in), &out, defaultAnswers()); err == nil || !strings.Contains(err.Error(), "nothing was written") {
-			t.Errorf("%q: %v", in, err)
+	for _, lines := range [][]string{nil, {"https://matrix.example.org"}, {"x/", "x/", "x/", "x/", "x/", "x/"}} {
+		if _, _, err := asked(web, lines...); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+			t.Errorf("%q: %v", lines, err)
 		}
 	}
 }
@@ -104,13 +108,13 @@ func TestInitCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	var out bytes.Buffer
 	c := console{in: strings.NewReader("this is no terminal\n"), out: &out}
-	if err := (initCommand{}).Run(c, configPath(path)); err != nil {
+	if err := (initCommand{}).Run(t.Context(), c, configPath(path)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "Wrote "+path) || strings.Contains(out.String(), "Address of") {
+	if !strings.Contains(out.String(), "Wrote "+path) || strings.Contains(out.String(), "Homeserver") {
 		t.Errorf("output:\n%s", out.String())
 	}
-	if err := (initCommand{}).Run(c, configPath(path)); err == nil {
+	if err := (initCommand{}).Run(t.Context(), c, configPath(path)); err == nil {
 		t.Error("a second init wrote again")
 	}
 }

@@ -57,12 +57,17 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 			s.ClockSkew = &ahead
 		}
 	}
-	versions, err := cli.Versions(ctx)
+	version, err := newestVersion(ctx, cli)
+	if errors.Is(err, ErrNotMatrix) {
+		const remedy = "correct matrix.homeserver: the address that clients use, such as https://matrix.example.org"
+		bad(remedy, "%s %v", cfg.Homeserver, err)
+		return out
+	}
 	if err != nil {
 		bad("start it, or correct matrix.homeserver", "the homeserver %s does not answer: %v", cfg.Homeserver, err)
 		return out
 	}
-	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, versions.GetLatest())
+	good("homeserver %s answers (Matrix %s)", cfg.Homeserver, version)
 	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
 		bad("set the clock of this machine or of the homeserver; nothing is lost meanwhile, but times and the age of messages are wrong", "%s", skewWords(toOperator, *s.ClockSkew))
 	}
@@ -80,6 +85,23 @@ func check(ctx context.Context, cfg Config, s *Status) []Finding {
 		return out
 	}
 	return append(out, checkAccount(ctx, cfg, cli, acc, s)...)
+}
+
+// newestVersion asks a server for the newest version of Matrix that it speaks. A server that
+// answers without one is ErrNotMatrix.
+func newestVersion(ctx context.Context, cli *mautrix.Client) (string, error) {
+	versions, err := cli.Versions(ctx)
+	var h mautrix.HTTPError
+	switch newest := versions.GetLatest(); {
+	case errors.As(err, &h) && h.RespError == nil && h.Response != nil && h.Response.StatusCode < 500:
+		return "", ErrNotMatrix
+	case err != nil:
+		return "", err
+	case newest.Format == mautrix.SpecVersionFormatUnknown:
+		return "", ErrNotMatrix
+	default:
+		return newest.String(), nil
+	}
 }
 
 func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *account, s *Status) (out []Finding) {

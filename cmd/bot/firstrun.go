@@ -138,21 +138,12 @@ Clients on other machines and phones need a proxy in front of the homeserver tha
 func (f firstRunCommand) writeConfig(path, bot, you string) error {
 	a := defaultAnswers()
 	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot, you, f.ModelURL, f.Model
-	rendered, err := renderConfig(a)
+	a.PasswordFile = true
+	text, err := renderConfig(a)
 	if err != nil {
 		return err
 	}
-	text := string(rendered)
-	for _, change := range [][2]string{
-		{"\n  password: ${MATRIX_PASSWORD}\n", "\n  # password: ${MATRIX_PASSWORD}\n"},
-		{"\n  # password_file: ./" + passwordFile, "\n  password_file: ./" + passwordFile},
-	} {
-		if strings.Count(text, change[0]) != 1 {
-			return fmt.Errorf("configuration template: no single line %q", strings.TrimSpace(change[0]))
-		}
-		text = strings.Replace(text, change[0], change[1], 1)
-	}
-	return store.WriteFile(path, []byte(text))
+	return store.WriteFile(path, text)
 }
 
 // zoneInUse says which times the bot goes by where the configuration has timezone: Local.

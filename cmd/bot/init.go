@@ -29,6 +29,7 @@ type answers struct {
 	Homeserver      string // empty = the matrix: section is written commented out
 	User, Owner     string
 	Token           bool // the account logs in with an access token, not a password
+	PasswordFile    bool // … or its password stands in a file beside the configuration
 	ModelName       string
 	ModelURL, Model string
 	KeyVariable     string // environment variable with the model server's key; empty = it wants none

@@ -48,7 +48,8 @@ var llamaTemplates = map[string]struct {
 {%- endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`},
-	"mistral": {[]string{"<s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "</s>"}, `
+	"mistral": {[]string{"<s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]",
+		"[TOOL_CALLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "</s>"}, `
 {%- if messages[0].role == 'system' %}{% set system = messages[0].content %}{% set rest = messages[1:] %}
 {%- else %}{% set rest = messages %}{% endif %}
 {%- set ns = namespace(turn=0) %}
@@ -64,12 +65,14 @@ var llamaTemplates = map[string]struct {
 {%- elif m.tool_calls %}[TOOL_CALLS][
 {%- for call in m.tool_calls %}{% if call.id is not defined or call.id | length != 9 %}
 {{- raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}{% endif %}
-{%- if not loop.first %}, {% endif %}{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}, "id": "{{ call.id }}"}
+{%- if not loop.first %}, {% endif %}{"name": "{{ call.function.name }}", "arguments":
+{{- ' ' }}{{ call.function.arguments | tojson }}, "id": "{{ call.id }}"}
 {%- endfor %}]{{ eos_token }}
 {%- elif m.role == 'assistant' %}{{ ' ' + m.content | trim + eos_token }}
 {%- elif m.role == 'tool' %}{% if m.tool_call_id is not defined or m.tool_call_id | length != 9 %}
-{{- raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}{% endif %}[TOOL_RESULTS]{"content": {{ m.content | tojson }}, "call_id": "{{ m.tool_call_id }}"}[/TOOL_RESULTS]
-{%- else %}{{ raise_exception('Only user and assistant roles are supported, with the exception of an initial optional system message!') }}{% endif %}
+{{- raise_exception('Tool call IDs should be alphanumeric strings with length 9!') }}{% endif %}
+{{- '[TOOL_RESULTS]{"content": ' }}{{ m.content | tojson }}, "call_id": "{{ m.tool_call_id }}"}[/TOOL_RESULTS]
+{%- else %}{{ raise_exception('Only user and assistant roles are supported') }}{% endif %}
 {%- endfor %}`},
 	"gemma": {[]string{"<bos>", "<start_of_turn>", "<end_of_turn>"}, `{{ bos_token }}
 {%- if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}

@@ -25,9 +25,11 @@ func TestCallsForStrictTemplates(t *testing.T) {
 		refusals []string
 		want     string
 	}{
-		{"ids, a template's words", []Message{user("one"), call(id), done}, []string{"Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!"},
+		{"ids, a template's words", []Message{user("one"), call(id), done},
+			[]string{"Jinja Exception: Tool call IDs should be alphanumeric strings with length 9!"},
 			"u:one a:(" + short + ") t:done(" + short + ") "},
-		{"ids, a server's words", []Message{user("one"), call(id), done}, []string{"Tool call id was " + id + " but must be a-z, A-Z, 0-9, with a length of 9."},
+		{"ids, a server's words", []Message{user("one"), call(id), done},
+			[]string{"Tool call id was " + id + " but must be a-z, A-Z, 0-9, with a length of 9."},
 			"u:one a:(" + short + ") t:done(" + short + ") "},
 		{"a turn that failed after its call", []Message{user("one"), call(id), done, user("two")}, []string{alternate},
 			"u:one a:(" + id + ") t:done(" + id + ") a:  u:two "},

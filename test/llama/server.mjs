@@ -50,7 +50,8 @@ async function complete(body) {
   const { prompt, grammar } = format(body)
   const { length } = (await llama.tokenize(prompt)).tokens
   if (length >= context) {
-    throw new Refusal(400, 'exceed_context_size_error', `request (${length} tokens) exceeds the available context size (${context} tokens), try increasing it`,
+    throw new Refusal(400, 'exceed_context_size_error',
+      `request (${length} tokens) exceeds the available context size (${context} tokens), try increasing it`,
       { n_prompt_tokens: length, n_ctx: context })
   }
   const r = await llama.completion({ prompt, grammar: body.response_format ? grammar : words, seed: length,
@@ -75,11 +76,14 @@ async function chat(body, response) {
   const { message, finish, usage, timings } = await answer
   const head = { id: 'chatcmpl-1', created: 0, model: body.model }
   if (!body.stream) {
-    return reply(response, 200, { ...head, object: 'chat.completion', choices: [{ index: 0, message, finish_reason: finish }], usage, timings })
+    const choices = [{ index: 0, message, finish_reason: finish }]
+    return reply(response, 200, { ...head, object: 'chat.completion', choices, usage, timings })
   }
   response.writeHead(200, { 'content-type': 'text/event-stream' })
-  const send = (delta, finish_reason, more) =>
-    response.write(`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: delta ? [{ index: 0, delta, finish_reason }] : [], ...more })}\n\n`)
+  const send = (delta, finish_reason, more) => {
+    const choices = delta ? [{ index: 0, delta, finish_reason }] : []
+    response.write(`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices, ...more })}\n\n`)
+  }
   send({ role: 'assistant', content: null }, null)
   for (const content of message.content?.match(/\S+\s*/g) ?? []) send({ content }, null)
   for (const t of message.tool_calls ?? []) send({ tool_calls: [t] }, null)
@@ -99,7 +103,8 @@ async function answer(request, response) {
       modalities: { vision: false, audio: false }, build_info: 'b10257-22dc605c4' })
   }
   if (pathname === '/v1/models') {
-    return reply(response, 200, { object: 'list', data: [{ id: model, object: 'model', owned_by: 'llamacpp', meta: { n_ctx_train: trained } }] })
+    return reply(response, 200, { object: 'list',
+      data: [{ id: model, object: 'model', owned_by: 'llamacpp', meta: { n_ctx_train: trained } }] })
   }
   if (pathname !== '/v1/chat/completions') throw new Refusal(404, 'not_found_error', 'File Not Found')
   let text = ''

@@ -447,37 +447,43 @@ func (p *jsPeer) hear(t *testing.T, room, bot string) jsMessage {
 	}
 }
 
-// jsInstall fetches the JavaScript client's library unless it is there. It
-// skips the test where that cannot be: without node or npm, or without a way
-// to the npm registry.
+// jsInstall fetches the JavaScript client's library unless it is there.
 func jsInstall(t *testing.T) {
+	t.Helper()
+	npmInstall(t, "jsclient", "JavaScript client")
+}
+
+// npmInstall fetches what the lock in folder names unless it is there. It skips
+// the test where that cannot be: without node or npm, or without a way to the
+// npm registry. what is then missing.
+func npmInstall(t *testing.T, folder, what string) {
 	t.Helper()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is missing: no JavaScript client", tool)
+			t.Skipf("%s is missing: no %s", tool, what)
 		}
 	}
 	if v := jsNodeVersion(t); v < 20 {
-		t.Skipf("node is missing in version 20 or later (this is %d): no JavaScript client", v)
+		t.Skipf("node is missing in version 20 or later (this is %d): no %s", v, what)
 	}
-	unlock := jsLock(t)
+	unlock := npmLock(t, folder)
 	defer unlock()
-	if jsInstalled() {
+	if npmInstalled(folder) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=30000")
-	cmd.Dir = "jsclient"
+	cmd.Dir = folder
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	unreachable := regexp.MustCompile(`ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|ERR_SOCKET_TIMEOUT|ENOTCACHED|E50[234]`)
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded), unreachable.Match(out):
-		t.Skipf("npm registry not reachable: no JavaScript client (%s)", unreachable.Find(out))
+		t.Skipf("npm registry not reachable: no %s (%s)", what, unreachable.Find(out))
 	default:
-		t.Fatalf("npm ci in test/jsclient: %v\n%s", err, out)
+		t.Fatalf("npm ci in test/%s: %v\n%s", folder, err, out)
 	}
 }
 
@@ -495,25 +501,25 @@ func jsNodeVersion(t *testing.T) int {
 	return v
 }
 
-// jsInstalled tells whether the library is there whole, and not from an older
+// npmInstalled tells whether the library is there whole, and not from an older
 // lock: npm writes its own record last.
-func jsInstalled() bool {
-	done, err := os.Stat(filepath.Join("jsclient", "node_modules", ".package-lock.json"))
+func npmInstalled(folder string) bool {
+	done, err := os.Stat(filepath.Join(folder, "node_modules", ".package-lock.json"))
 	if err != nil {
 		return false
 	}
-	lock, err := os.Stat(filepath.Join("jsclient", "package-lock.json"))
+	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
 	return err == nil && !lock.ModTime().After(done.ModTime())
 }
 
-// jsLock keeps two test runs from installing at the same time.
-func jsLock(t *testing.T) (unlock func()) {
+// npmLock keeps two test runs from installing at the same time.
+func npmLock(t *testing.T, folder string) (unlock func()) {
 	t.Helper()
 	dir := filepath.Join("..", "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "jsclient.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, folder+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +528,7 @@ func jsLock(t *testing.T) (unlock func()) {
 			return func() { _ = f.Close() }
 		}
 		if time.Now().After(end) {
-			t.Fatalf("another test run is installing the JavaScript client: %v", err)
+			t.Fatalf("another test run is installing test/%s: %v", folder, err)
 		}
 	}
 }

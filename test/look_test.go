@@ -182,7 +182,7 @@ func lookInstall(t *testing.T) {
 	if v := jsNodeVersion(t); v < 20 {
 		nobodyLooks(t, fmt.Sprintf("node is missing in version 20 or later (this is %d)", v))
 	}
-	unlock := jsLock(t)
+	unlock := npmLock(t, "look")
 	defer unlock()
 	built, err := os.Stat(filepath.Join("look", "dist", "index.html"))
 	fresh := err == nil

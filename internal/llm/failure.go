@@ -227,6 +227,8 @@ func refusedPart(status int, said string) quirk {
 	switch {
 	case says(said, sayNoTools):
 		return noTools
+	case strings.Contains(said, "tool call id") && strings.Contains(said, "length"): // Mistral's templates, and its own server
+		return shortIDs
 	case strings.Contains(said, "roles must alternate"): // Gemma's and Mistral's templates say so in all servers
 		return alternating
 	case says(said, sayBlind) && says(said, sayNot): // llama.cpp and Ollama with 500

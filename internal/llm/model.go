@@ -93,6 +93,9 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 			m.refused(ctx, req, f)
 		}
 		parts := m.optional(req, used)
+		if f.quirk&used&alternating != 0 { // they do: its template takes results of tools for words out of turn
+			f.quirk = plainTools
+		}
 		if q := f.quirk & (parts | ^dispensable); q != 0 && used&q == 0 { // the same without it; not a failed try
 			m.learn(q)
 			try--

@@ -1,9 +1,13 @@
 package llm
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 
 	openai "github.com/sashabaranov/go-openai"
@@ -20,6 +24,8 @@ const (
 	thinksFirst                       // sends </think> without <think>
 	alternating                       // its template takes no two messages of a person in a row
 	noFormat                          // its server binds no answer to a schema
+	shortIDs                          // its template takes call ids of nine letters and digits only
+	plainTools                        // its template has no place for calls and their results
 
 	// The parts that a request can do without, in the order in which they are
 	// given up while a server does not say what it dislikes.
@@ -45,6 +51,8 @@ var quirkNames = map[quirk]string{
 	noTemperature:   "takes no temperature of ours",
 	thinksFirst:     "sends its thinking without an opening tag",
 	alternating:     "takes no two messages of a person in a row: they are sent as one",
+	shortIDs:        "takes only ids of tool calls with nine letters and digits: others are sent so",
+	plainTools:      "has no place for tool calls among the messages: past ones are told to it as text",
 	noFormat:        "cannot be bound to a schema: arguments that do not fit are asked for by the tool",
 	noToolMarks:     "takes no cache marks on results of tools",
 	noMarks:         "takes no cache marks: leave llm.models cache_marks off for it",
@@ -108,8 +116,11 @@ func (m *model) messages(req Request, q quirk) []Message {
 	if q&noPictures != 0 {
 		messages = told(messages)
 	}
-	if q&noTools != 0 {
+	if q&(noTools|plainTools) != 0 {
 		messages = withoutTools(messages)
+	}
+	if q&shortIDs != 0 {
+		messages = withShortIDs(messages)
 	}
 	if q&alternating != 0 {
 		messages = alternate(messages)
@@ -117,18 +128,48 @@ func (m *model) messages(req Request, q quirk) []Message {
 	return messages
 }
 
-// alternate makes one message of those that follow one another as words of a person.
+// alternate makes one message of those that follow one another as words of a person. An empty
+// answer goes between the result of a tool and a person's words: a turn that failed has none.
 func alternate(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {
-		if n := len(out); n > 0 && m.Role == User && out[n-1].Role == User {
+		switch n := len(out); {
+		case n > 0 && m.Role == User && out[n-1].Role == User:
 			out[n-1].Content += "\n\n" + m.Content
 			out[n-1].Pictures = append(out[n-1].Pictures[:len(out[n-1].Pictures):len(out[n-1].Pictures)], m.Pictures...)
 			continue
+		case n > 0 && m.Role == User && out[n-1].Role == Tool:
+			out = append(out, Message{Role: Assistant})
 		}
 		out = append(out, m)
 	}
 	return out
+}
+
+// withShortIDs gives tool calls and their results ids as Mistral's templates want them. An id
+// always becomes the same one, so that the server's cache stays good.
+func withShortIDs(messages []Message) []Message {
+	out := slices.Clone(messages)
+	for i, m := range out {
+		out[i].ToolCalls = slices.Clone(m.ToolCalls)
+		for j, c := range m.ToolCalls {
+			out[i].ToolCalls[j].ID = shortID(c.ID)
+		}
+		if m.Role == Tool {
+			out[i].ToolCallID = shortID(m.ToolCallID)
+		}
+	}
+	return out
+}
+
+var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+
+func shortID(id string) string {
+	if nineLetters.MatchString(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:9]
 }
 
 func toolOf(t ToolSpec) openai.Tool {

@@ -11,12 +11,12 @@ import (
 
 // The templates, relative to the data folder.
 const (
-	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
-	paraphraseFile = "prompts/DREAM_DEDUP.txt"
-	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
-	taskFile       = "prompts/DREAM_TASK.txt"
-	skillFile      = "prompts/DREAM_SKILL.txt"
-	harvestFile    = "prompts/MEMORY_HARVEST.txt"
+	conflictFile   = "DREAM_CONTRADICTION_PROMPT.txt"
+	paraphraseFile = "DREAM_DEDUP_PROMPT.txt"
+	memoriesFile   = "DREAM_MEMORIES_PROMPT.txt" // where the memory is a file that is read as a whole
+	taskFile       = "DREAM_TASK_PROMPT.txt"
+	skillFile      = "DREAM_SKILL_PROMPT.txt"
+	harvestFile    = "MEMORY_HARVEST_PROMPT.txt"
 )
 
 // HarvestTemplate is the file of the request that asks for facts.

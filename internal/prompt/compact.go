@@ -10,7 +10,7 @@ import (
 
 // compactFile is the template of the request that asks for a summary. It is read anew
 // each time, as all prompt files are.
-const compactFile = "prompts/COMPACT.txt"
+const compactFile = "COMPACTION_PROMPT.txt"
 
 // Compaction is what a request for a summary is made of.
 type Compaction struct {
@@ -23,10 +23,10 @@ type Compaction struct {
 	Conversation string   // the part to be summarised
 }
 
-// Parts of COMPACT.txt that hold other people's words go into a message of their own.
+// Parts of COMPACTION_PROMPT.txt that hold other people's words go into a message of their own.
 var compactData = []string{"previous", "conversation"}
 
-// CompactionRequest makes the request for a summary from COMPACT.txt. A section whose
+// CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	t := a.files.read(compactFile)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-const baseFile = "prompts/BASE_PROMPT.txt"
+const baseFile = "BASE_PROMPT.txt"
 
 // baseSource is the source of its parts.
 const baseSource = "base"

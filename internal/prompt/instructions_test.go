@@ -215,7 +215,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	if text := instructed(t, p); !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
 		t.Errorf("with long rules:\n%s", text)
 	}
-	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+	check(fmt.Sprintf("BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
 		"All of it is sent; give that tier shorter sections (tiers: 2). Of prompts/planning/tier2.txt the model reads 128 of 4299 characters", p.Report.Sections[0].Tokens))
 
 	w.file("prompts/planning/tier2.txt", "Plan.") // so little is never cut
@@ -223,7 +223,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	if text := instructed(t, p); !strings.HasSuffix(text, divider+"# Mode\nPlan.") {
 		t.Errorf("with a short template:\n%s", text)
 	}
-	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+	check(fmt.Sprintf("BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
 		"All of it is sent; give that tier shorter sections (tiers: 2)", p.Report.Sections[0].Tokens))
 }
 

@@ -100,7 +100,7 @@ func TestEveryWindow(t *testing.T) {
 		w.room = fmt.Sprintf("!%s:example.org", rapid.StringMatching(`[a-z]{16}`).Draw(t, "room"))
 		w.file("MEMORIES.txt", manyLines(rapid.IntRange(0, 300).Draw(t, "memories")))
 		w.file("SOUL.md", strings.Repeat("Warm and dry. ", rapid.IntRange(0, 500).Draw(t, "soul")))
-		w.file("prompts/BASE_PROMPT.txt", strings.Repeat("Be kind. ", rapid.IntRange(1, 400).Draw(t, "base")))
+		w.file("BASE_PROMPT.txt", strings.Repeat("Be kind. ", rapid.IntRange(1, 400).Draw(t, "base")))
 		for range rapid.IntRange(0, 6).Draw(t, "turns") {
 			w.says(strings.Repeat("and then? ", rapid.IntRange(1, 60).Draw(t, "question")))
 			w.answers(strings.Repeat("it is so. ", rapid.IntRange(1, 200).Draw(t, "answer")))

@@ -75,7 +75,7 @@ func newWorld(t testing.TB, layout Layout) *world {
 	w.db, err = storetest.Open(t, filepath.Join(w.dir, "bot.db"))
 	w.must(err)
 	t.Cleanup(func() { w.db.Close() })
-	w.file("prompts/BASE_PROMPT.txt", "<!-- section: core requires: always -->\nYou are {agent_name}.\n\n<!-- section: tasks requires: task -->\nUse the task tool.\n")
+	w.file("BASE_PROMPT.txt", "<!-- section: core requires: always -->\nYou are {agent_name}.\n\n<!-- section: tasks requires: task -->\nUse the task tool.\n")
 	w.file("prompts/SEED_en.txt", "Greet the person.\n")
 	w.file("prompts/SANITY.txt", "")
 	w.restart()

@@ -210,6 +210,7 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
 		found = append(found, finding{"prompt", note, p.String(), ""})
 	}
+	found = append(found, examinePlaceholders(b.cfg.Data)...)
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
 	}

@@ -32,6 +32,20 @@ var places = map[string][][]string{
 // others are the placeholders beside them.
 var others = []string{"{content}", "{entry_1}", "{entry_2}", "{transcript}", "{pair}", "{count}", "{nonce}"}
 
+// Placeholders are those that are filled in in the template file, by the path below the
+// data folder; nil if it is no template of this package.
+func Placeholders(file string) []string {
+	switch file {
+	case conflictFile, paraphraseFile, memoriesFile:
+		return []string{"{content}", "{entry_1}", "{entry_2}", "{pair}", "{count}", "{nonce}"}
+	case taskFile, skillFile:
+		return []string{"{content}", "{count}", "{nonce}"}
+	case harvestFile:
+		return []string{"{transcript}"}
+	}
+	return nil
+}
+
 var placeholder = regexp.MustCompile(`\{[\pL_][\pL\d_ -]{1,24}\}`)
 
 // CheckTemplate says what is wrong with the placeholders of the template file, by the

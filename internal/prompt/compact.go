@@ -26,6 +26,18 @@ type Compaction struct {
 // Parts of COMPACTION_PROMPT.txt that hold other people's words go into a message of their own.
 var compactData = []string{"previous", "conversation"}
 
+// compactPlaceholders are those of COMPACTION_PROMPT.txt.
+var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"}
+
+// Placeholders are those that are filled in in a prompt file, by its path below the data
+// folder. The templates of dreaming and harvesting have others.
+func Placeholders(file string) []string {
+	if file == compactFile {
+		return append([]string{"{history}"}, compactPlaceholders...)
+	}
+	return []string{"{agent_name}"}
+}
+
 // CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
@@ -85,7 +97,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 // text, and so is one with no name. ok is false if a name that stands in text has no value.
 func fillIn(text string, values map[string]string, said map[string]bool) (_ string, ok bool) {
 	var pairs []string
-	for _, name := range []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"} {
+	for _, name := range compactPlaceholders {
 		if !strings.Contains(text, name) {
 			continue
 		}

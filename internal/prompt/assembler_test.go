@@ -78,7 +78,7 @@ func TestEditsShowInTheNextInference(t *testing.T) {
 
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.must(os.RemoveAll(filepath.Join(w.dir, "prompts")))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
 	w.tools = append(w.tools, "spawn_sub_session", "goal", "stay_silent") // the default names them
 	w.restart()
 	w.says("Hello")

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 func shippedWorld(t *testing.T, layout Layout) *world {
 	t.Helper()
 	w := newWorld(t, layout)
-	w.must(os.RemoveAll(w.path("prompts")))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
 	_, err := store.WriteDefaults(reverie.Data, w.dir)
 	w.must(err)
 	w.offers(0)

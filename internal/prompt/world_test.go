@@ -58,6 +58,7 @@ type world struct {
 	pin, summary      string
 	markers           bool
 	thinking, model   string
+	context           string
 	registry          *Registry
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
@@ -190,7 +191,7 @@ func (w *world) turn() Turn {
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model}
+		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model, Context: w.context}
 }
 
 func (w *world) assemble() Prompt {

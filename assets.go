@@ -15,7 +15,7 @@ import (
 //go:embed data/prompts/*.txt
 //go:embed data/prompts/assistant/tier?.txt data/prompts/developer/tier?.txt data/prompts/planning/tier?.txt
 //go:embed data/prompts/debugger/tier?.txt data/prompts/user/tier?.txt
-//go:embed data/prompts/steering/*.txt
+//go:embed data/prompts/steering/*.txt data/prompts/tools/*.txt
 //go:embed data/messages/*.txt
 var data embed.FS
 

@@ -50,7 +50,10 @@ func (w *world) offers(tier int) {
 // instructed is the instructions of a request, as the model reads them.
 func instructed(t *testing.T, p Prompt) string {
 	t.Helper()
-	parts := strings.SplitN(p.Prefix, divider, 3)
+	parts := strings.SplitN(p.Prefix, divider, 4)
+	if len(parts) > 1 && strings.HasPrefix(parts[1], "# Tool Guides\n") { // they have no part in the budget
+		parts = slices.Delete(parts, 1, 2)
+	}
 	if len(parts) < 2 || !strings.HasPrefix(parts[0], "# Core Instructions\n") || !strings.HasPrefix(parts[1], "# Mode\n") {
 		t.Fatalf("the prompt does not begin with the instructions:\n%s", p.Prefix)
 	}

@@ -61,8 +61,12 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 		if !isName(tool) {
 			continue
 		}
-		if c, err := q.file(folder + tool + ".txt"); err == nil && c != nil {
-			lines = append(lines, tool+": "+c.lines[0])
+		name := folder + tool + ".txt"
+		if q.a.files.readIn(q.folders.of(name), name).builtin {
+			continue // its owner took it away
+		}
+		if text := q.sections(name); text != "" {
+			lines = append(lines, tool+": "+text)
 		}
 	}
 	return q.said("guides", string(q.turn.Talk), lines...)
@@ -72,12 +76,16 @@ const sanityFile = "prompts/SANITY.txt"
 
 // gatherSanity gathers the checks before an answer: the sections of the file that are on.
 func gatherSanity(_ context.Context, q *question) (*content, error) {
-	sections, problems := parseBase(q.text(sanityFile), q.a.cfg.KnownTools)
+	return q.said(sanityFile, "", q.sections(sanityFile))
+}
+
+// sections returns the sections of a file that are on in this turn.
+func (q *question) sections(file string) string {
+	sections, problems := parseBase(q.text(file), q.a.cfg.KnownTools)
 	for _, p := range problems {
-		q.problem(sanityFile, p.Line, p.Text)
+		q.problem(file, p.Line, p.Text)
 	}
-	on := baseContent(partOf(sections, all, q.turn.tier()), q.turn.Tools, q.a.cfg.Name)
-	return q.said(sanityFile, "", on.lines...)
+	return strings.Join(baseContent(partOf(sections, all, q.turn.tier()), q.turn.Tools, q.a.cfg.Name).lines, "\n\n")
 }
 
 // gatherWorkspace gathers what is in the folders that the model may read.

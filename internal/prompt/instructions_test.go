@@ -246,7 +246,7 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 		t.Errorf("the same instructions: %q", reason)
 	}
 	w.tier = 1
-	if reason := w.asks("And now?"); reason != "template, sanity, models changed" {
+	if reason := w.asks("And now?"); reason != "guides, template, sanity, models changed" {
 		t.Errorf("less of the same template: %q", reason)
 	}
 	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {

@@ -11,17 +11,18 @@ import (
 // whole: at build time the owner's own MEMORIES.txt and bot.db may lie there,
 // and a binary must not carry them away.
 //
+//go:embed data/BASE_PROMPT.txt data/COMPACTION_PROMPT.txt data/MEMORY_HARVEST_PROMPT.txt data/DREAM_*_PROMPT.txt
 //go:embed data/prompts/*.txt
 //go:embed data/prompts/assistant/tier?.txt data/prompts/developer/tier?.txt data/prompts/planning/tier?.txt
 //go:embed data/prompts/debugger/tier?.txt data/prompts/user/tier?.txt
-//go:embed data/prompts/steering/*.txt
+//go:embed data/prompts/steering/*.txt data/prompts/tools/*.txt
 //go:embed data/messages/*.txt
 var data embed.FS
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Data holds the default data files, rooted so that "prompts/BASE_PROMPT.txt" opens.
+// Data holds the default data files, rooted so that "BASE_PROMPT.txt" opens.
 var Data fs.FS = rooted(data, "data")
 
 // Migrations holds the database migrations, rooted so that "0001_history.sql" opens.

@@ -48,13 +48,13 @@ func TestFiles(t *testing.T) {
 		}
 	}
 
-	ask(t, you, room, "send file data/prompts/BASE_PROMPT.txt") // files were read here, so it asks first
+	ask(t, you, room, "send file data/BASE_PROMPT.txt") // files were read here, so it asks first
 	allow(t, you, room)
 	e := hear(t, you, room)
 	if e.File == nil || !e.File.Sealed || !e.Encrypted || e.File.Name != "BASE_PROMPT.txt" || e.File.Caption != "Here it is." {
 		t.Fatalf("got %+v %+v", e, e.File)
 	}
-	want, err := os.ReadFile(bot.data("prompts/BASE_PROMPT.txt"))
+	want, err := os.ReadFile(bot.data("BASE_PROMPT.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

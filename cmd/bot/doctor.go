@@ -170,16 +170,7 @@ func examineFiles(cfg *Config) []finding {
 		found = append(found, finding{"files", well, cfg.Data + " can be written", ""})
 	}
 	found = append(found, examineMemoryFiles(cfg.Data)...)
-	defaults, err := store.ListDefaults(reverie.Data, cfg.Data)
-	if err != nil {
-		return append(found, finding{"files", ill, err.Error(), "make the data folder readable for this user"})
-	}
-	for _, f := range defaults {
-		if f.State == store.Edited {
-			found = append(found, finding{"files", note, f.Path + " was edited by you and does not follow releases; see below", "delete it to get the default back at the next start"})
-		}
-	}
-	return found
+	return append(found, examineDefaults(cfg.Data)...)
 }
 
 // tryFolder finds out whether a folder can be made. It leaves nothing behind.
@@ -217,6 +208,7 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 	for _, p := range prompt.Check(b.cfg.Data, reverie.Data, b.cfg.Seed.Language, b.tools.Names()) {
 		found = append(found, finding{"prompt", note, p.String(), ""})
 	}
+	found = append(found, examinePlaceholders(b.cfg.Data)...)
 	for _, p := range b.skills.Problems() {
 		found = append(found, finding{"skills", note, prompt.Problem(p).String(), ""})
 	}
@@ -308,11 +300,11 @@ func editedFiles(data string) []edited {
 		if err != nil {
 			continue
 		}
-		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.Path)))
+		now, err := os.ReadFile(filepath.Join(data, filepath.FromSlash(f.At())))
 		if err != nil {
 			continue
 		}
-		out = append(out, edited{f.Path, difference("this release", string(shipped), "yours", string(now))})
+		out = append(out, edited{f.At(), difference("this release", string(shipped), "yours", string(now))})
 	}
 	return out
 }

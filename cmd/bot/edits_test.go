@@ -74,7 +74,7 @@ func (e *echoing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		{"keep", "append_memory", map[string]any{"entry": "The word to keep is " + words + "."}},
 		{"remind", "task", map[string]any{"action": "add", "content": "call " + words}},
 		{"helper", "spawn_sub_session", map[string]any{"objective": "slow work on " + words}},
-		{"attach", "send_file", map[string]any{"path": "data/prompts/BASE_PROMPT.txt", "caption": "see " + words}},
+		{"attach", "send_file", map[string]any{"path": "data/BASE_PROMPT.txt", "caption": "see " + words}},
 	} {
 		if args, _ := json.Marshal(a.args); strings.Contains(newest, a.word) && !acted {
 			calls = append(calls, map[string]any{"index": len(calls), "id": fmt.Sprint("call_", n, a.word), "type": "function", "function": map[string]any{"name": a.tool, "arguments": string(args)}})

@@ -11,12 +11,12 @@ import (
 
 // The templates, relative to the data folder.
 const (
-	conflictFile   = "prompts/DREAM_CONTRADICTION.txt"
-	paraphraseFile = "prompts/DREAM_DEDUP.txt"
-	memoriesFile   = "prompts/DREAM_MEMORIES.txt" // where the memory is a file that is read as a whole
-	taskFile       = "prompts/DREAM_TASK.txt"
-	skillFile      = "prompts/DREAM_SKILL.txt"
-	harvestFile    = "prompts/MEMORY_HARVEST.txt"
+	conflictFile   = "DREAM_CONTRADICTION_PROMPT.txt"
+	paraphraseFile = "DREAM_DEDUP_PROMPT.txt"
+	memoriesFile   = "DREAM_MEMORIES_PROMPT.txt" // where the memory is a file that is read as a whole
+	taskFile       = "DREAM_TASK_PROMPT.txt"
+	skillFile      = "DREAM_SKILL_PROMPT.txt"
+	harvestFile    = "MEMORY_HARVEST_PROMPT.txt"
 )
 
 // HarvestTemplate is the file of the request that asks for facts.
@@ -31,6 +31,20 @@ var places = map[string][][]string{
 
 // others are the placeholders beside them.
 var others = []string{"{content}", "{entry_1}", "{entry_2}", "{transcript}", "{pair}", "{count}", "{nonce}"}
+
+// Placeholders are those that are filled in in the template file, by the path below the
+// data folder; nil if it is no template of this package.
+func Placeholders(file string) []string {
+	switch file {
+	case conflictFile, paraphraseFile, memoriesFile:
+		return []string{"{content}", "{entry_1}", "{entry_2}", "{pair}", "{count}", "{nonce}"}
+	case taskFile, skillFile:
+		return []string{"{content}", "{count}", "{nonce}"}
+	case harvestFile:
+		return []string{"{transcript}"}
+	}
+	return nil
+}
 
 var placeholder = regexp.MustCompile(`\{[\pL_][\pL\d_ -]{1,24}\}`)
 

@@ -34,7 +34,7 @@ func TestShippedTemplates(t *testing.T) {
 // with its line and what to write, and not used; one without any is.
 func TestWrongPlaceholders(t *testing.T) {
 	for _, c := range []struct{ file, text, want string }{
-		{conflictFile, "Which?\n\n{entry_1} or the other?", `prompts/DREAM_CONTRADICTION.txt, line 3: there is {entry_1} and no {entry_2}; write {entry_2} where`},
+		{conflictFile, "Which?\n\n{entry_1} or the other?", `DREAM_CONTRADICTION_PROMPT.txt, line 3: there is {entry_1} and no {entry_2}; write {entry_2} where`},
 		{conflictFile, "{entry_2}", "there is {entry_2} and no {entry_1}"},
 		{conflictFile, "a\n{entry1} {entry2}", "line 2: {entry1} is no placeholder there; write {entry_1} and {entry_2}"},
 		{paraphraseFile, "<!-- mine\n-->\n{contents}", "line 3: {contents} is no placeholder there; write {content}"},

@@ -22,7 +22,7 @@ import (
 // An edit of any file in the data folder shows in the very next inference.
 func TestEditsShowInTheNextInference(t *testing.T) {
 	edits := []struct{ file, text, shows, gone string }{
-		{"prompts/BASE_PROMPT.txt", "You are {agent_name}, a pirate.", "You are Reverie, a pirate.", "Use the task tool."},
+		{"BASE_PROMPT.txt", "You are {agent_name}, a pirate.", "You are Reverie, a pirate.", "Use the task tool."},
 		{"MEMORIES.txt", "Ada drinks tea.\nAda plays chess.\n", "Ada plays chess.", ""},
 		{"MEMORIES.txt", "Ada drinks coffee.\n", "Ada drinks coffee.", "Ada drinks tea."},
 		{"memories/shared.txt", "The wifi is called Lovelace.\n", "Lovelace", ""},
@@ -78,7 +78,7 @@ func TestEditsShowInTheNextInference(t *testing.T) {
 
 func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.must(os.RemoveAll(filepath.Join(w.dir, "prompts")))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
 	w.tools = append(w.tools, "spawn_sub_session", "goal", "stay_silent") // the default names them
 	w.restart()
 	w.says("Hello")
@@ -272,7 +272,7 @@ func TestUnreadableMemoryAfterARestart(t *testing.T) {
 
 func TestOwnDelimiterInTheBasePrompt(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.file("prompts/BASE_PROMPT.txt", `Here is an example: <data id="k3f9" source="memories">`)
+	w.file("BASE_PROMPT.txt", `Here is an example: <data id="k3f9" source="memories">`)
 	w.says("Hello")
 	p := w.send()
 	w.expect(true, "This section is left out")
@@ -497,12 +497,12 @@ func TestCheck(t *testing.T) {
 	if problems := Check(w.dir, reverie.Data, "", w.tools); len(problems) != 0 {
 		t.Errorf("problems in good files: %v", problems)
 	}
-	w.file("prompts/BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
+	w.file("BASE_PROMPT.txt", "A\n<!-- section: b requires: c -->\n")
 	var got []string
 	for _, p := range Check(w.dir, reverie.Data, "xx", w.tools) {
 		got = append(got, p.String())
 	}
-	want := []string{`prompts/BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
+	want := []string{`BASE_PROMPT.txt:2: section b names an unknown tool "c"`, "prompts/SEED_xx.txt: is missing; SEED_en.txt is used"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}

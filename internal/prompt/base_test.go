@@ -75,7 +75,7 @@ func TestParseBase(t *testing.T) {
 // TestDefaultBase holds the shipped prompt to its promises: no problems, and
 // short enough for small models.
 func TestDefaultBase(t *testing.T) {
-	text, err := os.ReadFile("../../data/prompts/BASE_PROMPT.txt")
+	text, err := os.ReadFile("../../data/BASE_PROMPT.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // compactFile is the template of the request that asks for a summary. It is read anew
 // each time, as all prompt files are.
-const compactFile = "prompts/COMPACT.txt"
+const compactFile = "COMPACTION_PROMPT.txt"
 
 // Compaction is what a request for a summary is made of.
 type Compaction struct {
@@ -23,10 +23,22 @@ type Compaction struct {
 	Conversation string   // the part to be summarised
 }
 
-// Parts of COMPACT.txt that hold other people's words go into a message of their own.
+// Parts of COMPACTION_PROMPT.txt that hold other people's words go into a message of their own.
 var compactData = []string{"previous", "conversation"}
 
-// CompactionRequest makes the request for a summary from COMPACT.txt. A section whose
+// compactPlaceholders are those of COMPACTION_PROMPT.txt.
+var compactPlaceholders = []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"}
+
+// Placeholders are those that are filled in in a prompt file, by its path below the data
+// folder. The templates of dreaming and harvesting have others.
+func Placeholders(file string) []string {
+	if file == compactFile {
+		return append([]string{"{history}"}, compactPlaceholders...)
+	}
+	return []string{"{agent_name}"}
+}
+
+// CompactionRequest makes the request for a summary from COMPACTION_PROMPT.txt. A section whose
 // placeholder has nothing to say is left out; words that have no placeholder are appended.
 func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 	t := a.files.read(compactFile)
@@ -85,7 +97,7 @@ func (a *Assembler) CompactionRequest(c Compaction) []llm.Message {
 // text, and so is one with no name. ok is false if a name that stands in text has no value.
 func fillIn(text string, values map[string]string, said map[string]bool) (_ string, ok bool) {
 	var pairs []string
-	for _, name := range []string{"{goal}", "{previous}", "{conversation}", "{words}", "{lately}", "{earlier}", "{longest}", "{agent_name}"} {
+	for _, name := range compactPlaceholders {
 		if !strings.Contains(text, name) {
 			continue
 		}

@@ -50,7 +50,7 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 	}
 }
 
-// COMPACT.txt is its owner's: sections, tiers, placeholders, or none of them.
+// COMPACTION_PROMPT.txt is its owner's: sections, tiers, placeholders, or none of them.
 func TestCompactionRequest(t *testing.T) {
 	w := newWorld(t, Stable)
 	ask := func(c Compaction) (system, user string) {
@@ -80,7 +80,7 @@ func TestCompactionRequest(t *testing.T) {
 	if strings.Contains(user, "Previous") || strings.Contains(system, "holds in any case") || strings.Contains(system, history.Earlier+":") || !strings.Contains(system, "Use these headings") {
 		t.Errorf("without goal and summary: %s\n%s", system, user)
 	}
-	w.file("prompts/COMPACT.txt", "Fasse zusammen, {agent_name}. {Klammer}")
+	w.file("COMPACTION_PROMPT.txt", "Fasse zusammen, {agent_name}. {Klammer}")
 	c.Previous = "They met."
 	system, user = ask(c)
 	if system != "Fasse zusammen, Reverie. {Klammer}" || !strings.HasPrefix(user, "<data id=\"k3f9\" source=\"summary\">") || !strings.Contains(user, "ada: hi") {

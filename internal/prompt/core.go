@@ -10,7 +10,7 @@ import (
 
 // Files that are cut into sections.
 const (
-	baseFile   = "prompts/BASE_PROMPT.txt"
+	baseFile   = "BASE_PROMPT.txt"
 	sanityFile = "prompts/SANITY.txt"
 )
 
@@ -38,37 +38,40 @@ type choice struct {
 	tier int
 }
 
-// gatherPart gathers a part of a file of sections: those in it that are for the tier, and whose
-// tools are there.
+// gatherPart gathers a part of a file of sections.
 func gatherPart(file, part string) func(context.Context, *question) (*content, error) {
-	return func(_ context.Context, q *question) (*content, error) {
-		a := q.a
-		t := a.files.readIn(q.folders.of(file), file)
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		c := a.parts[file]
-		if c == nil || c.text != t {
-			c = &partCache{text: t}
-			c.sections, c.problems = sectionsOf(file, t, a.cfg.KnownTools)
-			a.parts[file] = c
-		}
-		q.problems = append(q.problems, c.problems...)
-		if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
-			c.tools, c.chosen = tools, map[choice]*content{}
-		}
-		this := choice{part, q.turn.tier()}
-		if c.chosen[this] == nil {
-			sections := partOf(c.sections, part, this.tier)
-			if len(sections) == 0 && file == baseFile {
-				// A file that its owner wrote anew may not have it; a job without
-				// an identity or safety rules would be no better for it.
-				builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
-				sections = partOf(builtin, part, this.tier)
-			}
-			c.chosen[this] = partContent(file, sections, q.turn.Tools, a.cfg.Name)
-		}
-		return c.chosen[this], nil
+	return func(_ context.Context, q *question) (*content, error) { return q.part(file, part), nil }
+}
+
+// part is what a part of a file of sections says: those sections in it that are for the tier, and
+// whose tools are there.
+func (q *question) part(file, part string) *content {
+	a := q.a
+	t := a.files.readIn(q.folders.of(file), file)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.parts[file]
+	if c == nil || c.text != t {
+		c = &partCache{text: t}
+		c.sections, c.problems = sectionsOf(file, t, a.cfg.KnownTools)
+		a.parts[file] = c
 	}
+	q.problems = append(q.problems, c.problems...)
+	if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
+		c.tools, c.chosen = tools, map[choice]*content{}
+	}
+	this := choice{part, q.turn.tier()}
+	if c.chosen[this] == nil {
+		sections := partOf(c.sections, part, this.tier)
+		if len(sections) == 0 && file == baseFile {
+			// A file that its owner wrote anew may not have it; a job without
+			// an identity or safety rules would be no better for it.
+			builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
+			sections = partOf(builtin, part, this.tier)
+		}
+		c.chosen[this] = partContent(file, sections, q.turn.Tools, a.cfg.Name)
+	}
+	return c.chosen[this]
 }
 
 // partOf returns the sections for a tier that are a part.

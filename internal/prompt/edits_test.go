@@ -17,7 +17,7 @@ type edited struct {
 
 var editedFiles = []edited{
 	{"SOUL.md", "%s"}, {"AGENTS.md", "%s"}, {"TOOLS.md", "%s"}, {"COMMANDS.md", "%s"}, {"AGENT.md", "%s"}, {"PREFERENCES.md", "%s"}, {"USER.md", "%s"},
-	{"prompts/BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"},
+	{"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"},
 	{"prompts/assistant/tier3.txt", "%s"}, {"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"},
 	{"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"}, {"skills/three.md", "# %s\n"},
 	{"MEMORIES.txt", "%s\n"},

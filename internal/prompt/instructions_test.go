@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 func shippedWorld(t *testing.T, layout Layout) *world {
 	t.Helper()
 	w := newWorld(t, layout)
-	w.must(os.RemoveAll(w.path("prompts")))
+	w.must(errors.Join(os.RemoveAll(w.path("prompts")), os.Remove(w.path(baseFile))))
 	_, err := store.WriteDefaults(reverie.Data, w.dir)
 	w.must(err)
 	w.offers(0)
@@ -49,7 +50,10 @@ func (w *world) offers(tier int) {
 // instructed is the instructions of a request, as the model reads them.
 func instructed(t *testing.T, p Prompt) string {
 	t.Helper()
-	parts := strings.SplitN(p.Prefix, divider, 3)
+	parts := strings.SplitN(p.Prefix, divider, 4)
+	if len(parts) > 1 && strings.HasPrefix(parts[1], "# Tool Guides\n") { // they have no part in the budget
+		parts = slices.Delete(parts, 1, 2)
+	}
 	if len(parts) < 2 || !strings.HasPrefix(parts[0], "# Core Instructions\n") || !strings.HasPrefix(parts[1], "# Mode\n") {
 		t.Fatalf("the prompt does not begin with the instructions:\n%s", p.Prefix)
 	}
@@ -215,7 +219,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	if text := instructed(t, p); !strings.HasPrefix(text, "# Core Instructions\nFirst.\n\n"+rules+"\n\nA task."+divider+"# Mode\n"+strings.Repeat(line, 3)+"(cut off after ") {
 		t.Errorf("with long rules:\n%s", text)
 	}
-	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+	check(fmt.Sprintf("BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
 		"All of it is sent; give that tier shorter sections (tiers: 2). Of prompts/planning/tier2.txt the model reads 128 of 4299 characters", p.Report.Sections[0].Tokens))
 
 	w.file("prompts/planning/tier2.txt", "Plan.") // so little is never cut
@@ -223,7 +227,7 @@ func TestInstructionsTooLong(t *testing.T) {
 	if text := instructed(t, p); !strings.HasSuffix(text, divider+"# Mode\nPlan.") {
 		t.Errorf("with a short template:\n%s", text)
 	}
-	check(fmt.Sprintf("prompts/BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
+	check(fmt.Sprintf("BASE_PROMPT.txt: is too long for tier 2: it takes %d tokens, and 500 are allowed together with the template. "+
 		"All of it is sent; give that tier shorter sections (tiers: 2)", p.Report.Sections[0].Tokens))
 }
 
@@ -242,7 +246,7 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 		t.Errorf("the same instructions: %q", reason)
 	}
 	w.tier = 1
-	if reason := w.asks("And now?"); reason != "template, sanity, models changed" {
+	if reason := w.asks("And now?"); reason != "guides, template, sanity, models changed" {
 		t.Errorf("less of the same template: %q", reason)
 	}
 	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {

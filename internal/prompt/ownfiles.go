@@ -39,6 +39,11 @@ func (q *question) text(name string) string {
 	return t.text
 }
 
+// gatherContext gathers what the room is about. Only its owners say that, so no fence is around it.
+func gatherContext(_ context.Context, q *question) (*content, error) {
+	return q.saidAs(content{source: "context", lines: []string{strings.TrimSpace(q.turn.Context)}, integrity: trust.Owner}, q.turn.Room)
+}
+
 // fill completes a text that people wrote. Only this one placeholder is known
 // everywhere; any other brace is text.
 func (q *question) fill(s string) string {
@@ -56,7 +61,11 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 		if !isName(tool) {
 			continue
 		}
-		if c, err := q.file(folder + tool + ".txt"); err == nil && c != nil {
+		name := folder + tool + ".txt"
+		if q.a.files.readIn(q.folders.of(name), name).builtin {
+			continue // its owner took it away
+		}
+		if c := q.part(name, all); len(c.lines) > 0 {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}

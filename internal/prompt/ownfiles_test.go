@@ -265,7 +265,7 @@ func TestWorkspace(t *testing.T) {
 	w.file("personas/p.txt", "x")
 	w.file("secret/x", "x")
 	w.asks("Hello")
-	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 3 entries\n- data/personas: 1 entries\n</data")
+	w.expect(true, `source="workspace">`+"\n- data/skills: 1 entries\n- data/prompts: 2 entries\n- data/personas: 1 entries\n</data")
 }
 
 // The files that were read and the tools that were used are listed, the newest last,

@@ -53,7 +53,7 @@ func fill(w *world) {
 		w.addTask(5, "The same task")
 	}
 	w.mode, w.tier, w.goal, w.steps, w.pin = "assistant", 3, []string{"Ship it."}, []string{"🔄 one", "⏳ two"}, "One."
-	w.summary, w.thinking, w.model = "They talked.", "high", "qwen3:8b"
+	w.summary, w.thinking, w.model, w.context = "They talked.", "high", "qwen3:8b", "What this room is about."
 	for i := range 4 {
 		w.must(w.registry.Register(Registered{ID: fmt.Sprintf("p%d", 3-i), Source: FromMCP, Server: "hub", Text: "The same text."}))
 		w.must(w.registry.Register(Registered{ID: fmt.Sprintf("app%d", i), Tags: []string{appTag}, Source: FromMCP, Server: fmt.Sprintf("s%d", i), Text: "An app."}))
@@ -100,7 +100,7 @@ func TestEveryWindow(t *testing.T) {
 		w.room = fmt.Sprintf("!%s:example.org", rapid.StringMatching(`[a-z]{16}`).Draw(t, "room"))
 		w.file("MEMORIES.txt", manyLines(rapid.IntRange(0, 300).Draw(t, "memories")))
 		w.file("SOUL.md", strings.Repeat("Warm and dry. ", rapid.IntRange(0, 500).Draw(t, "soul")))
-		w.file("prompts/BASE_PROMPT.txt", strings.Repeat("Be kind. ", rapid.IntRange(1, 400).Draw(t, "base")))
+		w.file("BASE_PROMPT.txt", strings.Repeat("Be kind. ", rapid.IntRange(1, 400).Draw(t, "base")))
 		for range rapid.IntRange(0, 6).Draw(t, "turns") {
 			w.says(strings.Repeat("and then? ", rapid.IntRange(1, 60).Draw(t, "question")))
 			w.answers(strings.Repeat("it is so. ", rapid.IntRange(1, 200).Draw(t, "answer")))

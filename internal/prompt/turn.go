@@ -38,6 +38,7 @@ type Turn struct {
 	Goal     []string // what holds for as long as the goal does: what it is, and what is decided
 	Steps    []string // of the goal, as they stand now
 	Pin      string   // what is being worked on; "" = nothing
+	Context  string   // what the room is about, in an owner's words; "" = nobody has said
 	Reread   []string // files that a compaction took the text of, as they are now
 	Markers  bool     // the model may report on the goal in lines of its text
 

@@ -29,7 +29,7 @@ func TestAnyConversation(t *testing.T) {
 		runs++
 		w.room = fmt.Sprintf("!room%d:example.org", runs)
 		w.file("MEMORIES.txt", "# mine\n")
-		w.file("prompts/BASE_PROMPT.txt", "You are {agent_name}.\n")
+		w.file("BASE_PROMPT.txt", "You are {agent_name}.\n")
 		w.now = time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
 		w.goal, w.steps, w.pin, w.summary = nil, nil, "", ""
 		w.restart()
@@ -150,7 +150,7 @@ func (w *walk) request(tool bool) {
 		w.callsTool("append_memory", "{}")
 		w.number++
 		if rapid.Bool().Draw(w.rt, "edit") { // an epoch begins in the middle of the turn
-			w.file("prompts/BASE_PROMPT.txt", fmt.Sprintf("You are {agent_name}, edition %d.\n", w.number))
+			w.file("BASE_PROMPT.txt", fmt.Sprintf("You are {agent_name}, edition %d.\n", w.number))
 		}
 		if rapid.Bool().Draw(w.rt, "midnight") {
 			w.now = w.now.Add(20 * time.Hour)
@@ -223,9 +223,9 @@ func BenchmarkAssemble(b *testing.B) {
 	for _, layout := range []Layout{Stable, Classic} {
 		b.Run(string(layout), func(b *testing.B) {
 			w := newWorld(b, layout)
-			base, err := os.ReadFile("../../data/prompts/BASE_PROMPT.txt")
+			base, err := os.ReadFile("../../data/BASE_PROMPT.txt")
 			w.must(err)
-			w.file("prompts/BASE_PROMPT.txt", string(base))
+			w.file("BASE_PROMPT.txt", string(base))
 			w.file("MEMORIES.txt", manyLines(1000))
 			for i := range 50 {
 				w.file(filepath.Join("skills", fmt.Sprintf("skill%02d.md", i)), "# How to do one thing or another\n")

@@ -58,6 +58,7 @@ type world struct {
 	pin, summary      string
 	markers           bool
 	thinking, model   string
+	context           string
 	registry          *Registry
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
@@ -75,7 +76,7 @@ func newWorld(t testing.TB, layout Layout) *world {
 	w.db, err = storetest.Open(t, filepath.Join(w.dir, "bot.db"))
 	w.must(err)
 	t.Cleanup(func() { w.db.Close() })
-	w.file("prompts/BASE_PROMPT.txt", "<!-- section: core requires: always -->\nYou are {agent_name}.\n\n<!-- section: tasks requires: task -->\nUse the task tool.\n")
+	w.file("BASE_PROMPT.txt", "<!-- section: core requires: always -->\nYou are {agent_name}.\n\n<!-- section: tasks requires: task -->\nUse the task tool.\n")
 	w.file("prompts/SEED_en.txt", "Greet the person.\n")
 	w.file("prompts/SANITY.txt", "")
 	w.restart()
@@ -190,7 +191,7 @@ func (w *world) turn() Turn {
 	w.must(err)
 	return Turn{Room: w.room, User: testUser, Scopes: w.scopes(), Shared: !w.private, Tools: w.tools, ToolTokens: 100, Now: w.now,
 		Window: w.window, MaxOutput: w.maxOutput, History: past,
-		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model}
+		Mode: w.mode, Tier: w.tier, Switched: w.switched, Goal: w.goal, Steps: w.steps, Pin: w.pin, Markers: w.markers, Summary: w.summary, Thinking: w.thinking, Model: w.model, Context: w.context}
 }
 
 func (w *world) assemble() Prompt {

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"reverie/internal/tool"
@@ -21,7 +23,8 @@ const (
 type shownSetting struct {
 	name, value string
 	by          string   // who decided, and when; "" = it is as by default
-	values      []string // what it can be
+	values      []string // what it can be; nil = a text
+	most        int      // characters of the text
 }
 
 // config is the command !config: it shows the settings of the room, or changes one.
@@ -30,24 +33,34 @@ func (s *Session) config(ctx context.Context, in Inbound, args string) (string, 
 	if err != nil {
 		return "", err
 	}
-	words := strings.Fields(strings.ReplaceAll(args, "=", " "))
-	if len(words) == 0 {
+	name, value := cutSetting(args)
+	if name == "" {
 		return s.settingsTable(ctx, all), nil
 	}
-	i := slices.IndexFunc(all, func(k shownSetting) bool { return strings.EqualFold(k.name, words[0]) })
+	i := slices.IndexFunc(all, func(k shownSetting) bool { return strings.EqualFold(k.name, name) })
 	switch {
 	case i < 0:
 		var names []string
 		for _, k := range all {
 			names = append(names, k.name)
 		}
-		return sentences(s.text(ctx, "settings.unknown", "name", asWord(words[0])), s.nearestLine(ctx, words[0], names, "")), nil
-	case len(words) == 1:
+		return sentences(s.text(ctx, "settings.unknown", "name", asWord(name)), s.nearestLine(ctx, name, names, "")), nil
+	case value == "":
 		return s.oneSetting(ctx, all[i]), nil
 	case !tool.Allows(s.level(in), "!config"):
 		return s.text(ctx, "settings.owners"), nil
 	}
-	return s.changeSetting(ctx, in, all[i], strings.Join(words[1:], " "))
+	return s.changeSetting(ctx, in, all[i], value)
+}
+
+// cutSetting cuts "NAME VALUE" or "NAME = VALUE".
+func cutSetting(args string) (name, value string) {
+	args = strings.TrimLeft(args, "= \t\r\n")
+	end := strings.IndexAny(args, "= \t\r\n")
+	if end < 0 {
+		return args, ""
+	}
+	return args[:end], strings.TrimSpace(strings.TrimLeft(args[end:], "= \t\r\n"))
 }
 
 // shownSettings reads all settings of the room.
@@ -84,7 +97,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 		if d.value != value { // of another release
 			d = decided{}
 		}
-		all = append(all, shownSetting{name: k.name, value: value, values: k.values, by: s.decidedBy(ctx, d)})
+		all = append(all, shownSetting{name: k.name, value: value, values: k.values, most: k.most, by: s.decidedBy(ctx, d)})
 	}
 	return all, nil
 }
@@ -113,15 +126,42 @@ func (s *Session) settingsTable(ctx context.Context, all []shownSetting) string 
 	var b strings.Builder
 	b.WriteString(s.text(ctx, "settings.columns") + "\n|---|---|---|---|\n")
 	for _, k := range all {
-		others := slices.DeleteFunc(slices.Clone(k.values), func(v string) bool { return v == k.value })
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.name, strings.ReplaceAll(k.value, "|", `\|`), s.since(ctx, k), strings.ReplaceAll(strings.Join(others, ", "), "|", `\|`))
+		others := strings.Join(slices.DeleteFunc(slices.Clone(k.values), func(v string) bool { return v == k.value }), ", ")
+		value := k.value
+		if k.values == nil {
+			others = s.possible(ctx, k)
+			value = cmp.Or(oneLine(value, shownText), s.text(ctx, "settings.none"))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.name, strings.ReplaceAll(value, "|", `\|`), s.since(ctx, k), strings.ReplaceAll(others, "|", `\|`))
 	}
 	return b.String() + "\n" + s.text(ctx, "settings.usage")
 }
 
 // oneSetting says what a setting is for, and what it can be.
 func (s *Session) oneSetting(ctx context.Context, k shownSetting) string {
-	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, s.settingKey(k.name)), "value", asWord(k.value), "since", s.since(ctx, k), "values", asWords(k.values))
+	return s.text(ctx, "settings.one", "name", k.name, "what", s.text(ctx, s.settingKey(k.name)), "value", s.settingValue(ctx, k, k.value, k.most), "since", s.since(ctx, k), "values", s.possible(ctx, k))
+}
+
+// shownText is how many characters of a text are shown beside other settings.
+const shownText = 60
+
+// settingValue is a value of a setting as people are shown it, a text in at most so many characters.
+func (s *Session) settingValue(ctx context.Context, k shownSetting, value string, most int) string {
+	switch {
+	case k.values != nil:
+		return asWord(value)
+	case value == "":
+		return s.text(ctx, "settings.none")
+	}
+	return asCode(oneLine(value, most))
+}
+
+// possible says what a setting can be.
+func (s *Session) possible(ctx context.Context, k shownSetting) string {
+	if k.values == nil {
+		return s.text(ctx, "settings.text", "most", strconv.Itoa(k.most))
+	}
+	return asWords(k.values)
 }
 
 func (s *Session) settingKey(name string) string {
@@ -143,7 +183,11 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 	case settingModel:
 		return s.chooseModel(ctx, in, value)
 	}
-	i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) })
+	known := setting{values: k.values, most: k.most}
+	if i := slices.IndexFunc(k.values, func(v string) bool { return strings.EqualFold(v, value) }); i >= 0 {
+		value = k.values[i]
+	}
+	value, ok := known.takes(value)
 	if k.name == SettingLanguage && s.cfg.Spoken != nil {
 		defer s.cfg.Spoken()
 	}
@@ -152,19 +196,22 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 		if err := s.Manager.settings().clear(ctx, s.room, k.name); err != nil {
 			return "", err
 		}
-		return s.text(ctx, "settings.reset", "name", k.name, "value", asWord(k.values[0])), nil
-	case i < 0:
-		return s.text(ctx, "settings.value", "name", k.name, "value", asWord(value), "values", asWords(k.values)), nil
+		return s.text(ctx, "settings.reset", "name", k.name, "value", s.settingValue(ctx, k, known.initial(), shownText)), nil
+	case !ok:
+		return s.text(ctx, "settings.value", "name", k.name, "value", asWord(value), "values", s.possible(ctx, k)), nil
 	}
-	if err := s.Manager.settings().Set(ctx, s.room, k.name, k.values[i], in.Sender, s.cfg.Now()); err != nil {
+	if err := s.Manager.settings().Set(ctx, s.room, k.name, value, in.Sender, s.cfg.Now()); err != nil {
 		return "", err
 	}
-	s.log.Info("setting", "name", k.name, "value", k.values[i], "who", in.Sender)
-	return s.text(ctx, "settings.set", "name", k.name, "value", asWord(k.values[i])), nil
+	s.log.Info("setting", "name", k.name, "who", in.Sender)
+	return s.text(ctx, "settings.set", "name", k.name, "value", s.settingValue(ctx, k, value, shownText)), nil
 }
 
 // asWord is a word that somebody wrote, to be shown as it is.
-func asWord(word string) string { return "`" + strings.ReplaceAll(oneLine(word, 40), "`", "'") + "`" }
+func asWord(word string) string { return asCode(oneLine(word, 40)) }
+
+// asCode puts a line of text between marks that have it shown as it is.
+func asCode(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }
 
 func asWords(words []string) string {
 	out := make([]string, len(words))

@@ -228,6 +228,9 @@ func (h *helpers) round(ctx context.Context, s *Session, n helper) error {
 	last := n.rounds+1 >= h.cfg.Helpers.Rounds || n.tokens > mostWindows*window
 	t := prompt.Turn{Room: s.room, User: n.user, Scopes: scope.Memory, Shared: !scope.Private, Now: scope.Now, Window: window, MaxOutput: out,
 		Layout: n.layout(), Model: h.firstModel(subRole), Mode: now.templates, Tier: prompt.TierFor(window)}
+	if t.Context, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
+		return err
+	}
 	var o offer
 	for _, spec := range scope.Policy.Of(h.cfg.Tools.Specs()) {
 		o.add(spec)

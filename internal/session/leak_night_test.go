@@ -28,7 +28,7 @@ func (h *leakHistory) openNightly() {
 		Ask:    func(_ context.Context, _, prompt string) (string, error) { return h.harvests(prompt), nil },
 		Window: func(string) (int, int) { return 8_192, 512 },
 		Template: func() (string, error) {
-			b, err := os.ReadFile(filepath.Join(h.w.dir, "prompts", "MEMORY_HARVEST.txt"))
+			b, err := os.ReadFile(filepath.Join(h.w.dir, "MEMORY_HARVEST_PROMPT.txt"))
 			return string(b), err
 		},
 	})

@@ -22,6 +22,7 @@ type manner struct {
 	pin   worked  // the task that is worked on, if no goal is
 	sees  bool    // its model can be shown the pictures that there are
 	dense float64 // tokens that its model counts for one by estimate
+	about string  // what the room is about, in an owner's words
 
 	summary history.Compaction // what stands for the older part of the conversation; zero = all of it is there
 }
@@ -38,6 +39,9 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 		return m, err
 	}
 	if m.dense, err = s.dense(ctx, m.mode.role); err != nil {
+		return m, err
+	}
+	if m.about, err = s.Manager.settings().Get(ctx, s.room, SettingContext); err != nil {
 		return m, err
 	}
 	m.sees = pictured(past) && s.cfg.Models.Sees(ctx, m.mode.role)
@@ -84,7 +88,7 @@ func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) promp
 	}
 	t.Summary, t.Compacted, t.From.Summary = m.summary.Text(), m.summary.ID, m.summary.Integrity
 	t.From.Goal, t.From.Reread = m.goal.Label.Integrity, s.compaction.rereadFrom
-	t.Sees = m.sees
+	t.Sees, t.Context = m.sees, m.about
 	t.Reread = s.compaction.reread
 	t.SetGoal(m.goal)
 	if t.Pin == "" {

@@ -124,7 +124,11 @@ func TestPromptNamesCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(files, nested...) {
+	top, err := filepath.Glob("../../data/*_PROMPT.txt")
+	if err != nil || len(top) == 0 {
+		t.Fatalf("%d files: %v", len(top), err)
+	}
+	for _, file := range slices.Concat(top, files, nested) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -8,12 +8,33 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"reverie/internal/media"
 )
 
 // setting is one thing that people may decide for a room.
 type setting struct {
 	name, help string
-	values     []string // what it can be; the first one is the default
+	values     []string // what it can be; the first one is the default. nil = a text, by default none
+	most       int      // characters of the text
+}
+
+// initial is what a setting is by default.
+func (k setting) initial() string {
+	if len(k.values) == 0 {
+		return ""
+	}
+	return k.values[0]
+}
+
+// takes returns value as it is stored; ok is false if the setting cannot be that.
+func (k setting) takes(value string) (_ string, ok bool) {
+	if k.values != nil {
+		return value, slices.Contains(k.values, value)
+	}
+	value = strings.TrimSpace(media.Clean(value))
+	return value, utf8.RuneCountInString(value) <= k.most
 }
 
 // The settings that the transport asks for too.
@@ -24,19 +45,24 @@ const (
 	SettingListen    = "listen"
 	SettingDirect    = "direct"
 	SettingLanguage  = "language"
+	SettingContext   = "context"
 
 	settingAuto = "auto"
 )
 
+// maxContext is how many characters what a room is about may have.
+const maxContext = 1000
+
 // settings lists what can be set for a room, in the order it is shown.
 func settings() []setting {
 	return []setting{
-		{SettingThreads, "where I answer: where I was asked, always in a thread, or never in one", []string{"auto", "always", "off"}},
-		{SettingStreaming, "whether an answer can be seen while it is written: where only two are, always, or never", []string{"auto", "on", "off"}},
-		{SettingMention, "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", []string{"needed", "off"}},
-		{SettingListen, "whether I am shown what was said in a group before I was asked", []string{"on", "off"}},
-		{SettingDirect, "whether this is a direct chat: as it was begun, yes, or no; where others were or could read, it is never private", []string{"auto", "on", "off"}},
-		{SettingLanguage, "what I speak when I say something by myself", append([]string{settingAuto}, Languages()...)},
+		{name: SettingThreads, help: "where I answer: where I was asked, always in a thread, or never in one", values: []string{"auto", "always", "off"}},
+		{name: SettingStreaming, help: "whether an answer can be seen while it is written: where only two are, always, or never", values: []string{"auto", "on", "off"}},
+		{name: SettingMention, help: "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", values: []string{"needed", "off"}},
+		{name: SettingListen, help: "whether I am shown what was said in a group before I was asked", values: []string{"on", "off"}},
+		{name: SettingDirect, help: "whether this is a direct chat: as it was begun, yes, or no; where others were or could read, it is never private", values: []string{"auto", "on", "off"}},
+		{name: SettingLanguage, help: "what I speak when I say something by myself", values: append([]string{settingAuto}, Languages()...)},
+		{name: SettingContext, help: "what this room is about, in an owner's words; I keep it in mind with every answer", most: maxContext},
 	}
 }
 
@@ -57,13 +83,14 @@ func (s Settings) Get(ctx context.Context, room, name string) (string, error) {
 	err := s.DB.QueryRowContext(ctx, `SELECT value FROM room_setting WHERE room = ? AND name = ?`, room, name).Scan(&value)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return known.values[0], nil
+		return known.initial(), nil
 	case err != nil:
 		return "", fmt.Errorf("session: read a setting: %w", err)
-	case !slices.Contains(known.values, value):
-		return known.values[0], nil
 	}
-	return value, nil
+	if value, ok := known.takes(value); ok {
+		return value, nil
+	}
+	return known.initial(), nil
 }
 
 // Person is who set the setting name of room; empty if nobody has.
@@ -92,9 +119,9 @@ func (s Settings) All(ctx context.Context, room string) (map[string]string, erro
 	}
 	all := map[string]string{}
 	for _, known := range settings() {
-		all[known.name] = known.values[0]
-		if slices.Contains(known.values, stored[known.name]) {
-			all[known.name] = stored[known.name]
+		all[known.name] = known.initial()
+		if value, ok := known.takes(stored[known.name]); ok && value != "" {
+			all[known.name] = value
 		}
 	}
 	return all, nil
@@ -106,7 +133,12 @@ func (s Settings) Set(ctx context.Context, room, name, value, person string, at 
 	if i < 0 {
 		return fmt.Errorf("session: there is no setting %q", name)
 	}
-	if known := settings()[i]; !slices.Contains(known.values, value) {
+	known := settings()[i]
+	value, ok := known.takes(value)
+	switch {
+	case !ok && known.values == nil:
+		return fmt.Errorf("session: %s is too long, write at most %d characters", name, known.most)
+	case !ok:
 		return fmt.Errorf("session: %s cannot be %q, only %s", name, value, strings.Join(known.values, ", "))
 	}
 	return s.put(ctx, room, name, value, person, at)

@@ -63,7 +63,7 @@ func (m *machine) longBase(t *testing.T) {
 	t.Helper()
 	base := "<!-- section: identity -->\nBot.\n<!-- section: core tiers: 1 -->\nShort.\n<!-- section: core tiers: 2-5 -->\n" +
 		strings.Repeat("Many words. ", 1200) + "\n<!-- section: safety -->\nBe safe.\n"
-	if err := os.WriteFile(filepath.Join(m.dir, "prompts", "BASE_PROMPT.txt"), []byte(base), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(m.dir, "BASE_PROMPT.txt"), []byte(base), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

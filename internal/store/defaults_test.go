@@ -120,12 +120,12 @@ func TestEmbeddedDefaults(t *testing.T) {
 	}
 	seen := false
 	for _, d := range got {
-		seen = seen || d.Path == "prompts/BASE_PROMPT.txt"
-		if !strings.HasPrefix(d.Path, "prompts/") && !strings.HasPrefix(d.Path, "messages/") {
+		seen = seen || d.Path == "BASE_PROMPT.txt"
+		if !strings.HasPrefix(d.Path, "prompts/") && !strings.HasPrefix(d.Path, "messages/") && !strings.HasSuffix(d.Path, "_PROMPT.txt") {
 			t.Errorf("embedded %s", d.Path)
 		}
 	}
 	if !seen {
-		t.Error("prompts/BASE_PROMPT.txt is not embedded")
+		t.Error("BASE_PROMPT.txt is not embedded")
 	}
 }

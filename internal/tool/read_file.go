@@ -31,6 +31,14 @@ type readFileArgs struct {
 // The list is closed: keys, the database and other people's memories lie beside them.
 var readableFolders = []string{skillFolder, "prompts", "personas"}
 
+// readableFiles are the files of the data folder itself that a model may read, beside
+// the memory files of its conversation.
+var readableFiles = []string{
+	"BASE_PROMPT.txt", "COMPACTION_PROMPT.txt",
+	"DREAM_CONTRADICTION_PROMPT.txt", "DREAM_DEDUP_PROMPT.txt", "DREAM_MEMORIES_PROMPT.txt", "DREAM_SKILL_PROMPT.txt", "DREAM_TASK_PROMPT.txt",
+	"MEMORY_HARVEST_PROMPT.txt",
+}
+
 // skillFolder holds skills, of which those of other people and rooms cannot be read.
 const skillFolder = "skills"
 
@@ -115,7 +123,7 @@ func (s *Set) readable(scope Scope) string {
 	for _, file := range s.memoryFiles(scope) {
 		names = append(names, "data/"+file)
 	}
-	for _, file := range slices.Sorted(maps.Keys(scope.Files)) {
+	for _, file := range slices.Concat(slices.Sorted(maps.Keys(scope.Files)), readableFiles) {
 		names = append(names, "data/"+file)
 	}
 	return "What may be read: " + strings.Join(names, ", ") + ". A folder's path lists what is in it."
@@ -187,6 +195,8 @@ func (s *Set) openFile(scope Scope, name string) (*os.File, error) {
 		}
 		defer folder.Close()
 		return openPlain(folder, rest, folder.Lstat)
+	case slices.Contains(readableFiles, name):
+		return openPlain(data, name, data.Lstat)
 	case slices.Contains(s.memoryFiles(scope), name):
 		// No component may be a link: the next one's memories lie beside it.
 		for i := range len(name) {

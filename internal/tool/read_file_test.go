@@ -2,12 +2,15 @@ package tool
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	reverie "reverie"
 	"reverie/internal/memory"
 )
 
@@ -29,7 +32,7 @@ func asked(p string) string { return string(quoted(map[string]string{"path": p})
 func TestReadFile(t *testing.T) {
 	w := newWorkshop(t)
 	put(t, w.dir, "skills/tea.md", "How to make tea\r\n\r\nBoil water.\n")
-	put(t, w.dir, "prompts/BASE_PROMPT.txt", "You are Reverie.")
+	put(t, w.dir, "BASE_PROMPT.txt", "You are Reverie.")
 	put(t, w.dir, "prompts/planning/tier1.txt", "Plan.")
 	put(t, w.dir, "personas/calm.md", "Be calm.")
 	put(t, w.dir, "skills/empty.md", "\n")
@@ -48,7 +51,9 @@ func TestReadFile(t *testing.T) {
 		"data/skills/empty.md":            "is empty",
 		"data/skills":                     "data/skills/ holds:\nempty.md\ntea.md",
 		"data/skills/":                    "empty.md\ntea.md",
-		"prompts":                         "BASE_PROMPT.txt\nplanning/",
+		"prompts":                         "data/prompts/ holds:\nplanning/",
+		"data/BASE_PROMPT.txt":            "You are Reverie.",
+		"BASE_PROMPT.txt":                 "You are Reverie.",
 		"personas":                        "data/personas/ holds:\ncalm.md",
 		"data":                            "What may be read: data/skills/, data/prompts/, data/personas/, data/MEMORIES.txt",
 		".":                               "What may be read",
@@ -66,7 +71,8 @@ func TestReadFileRefuses(t *testing.T) {
 	outside := t.TempDir()
 	put(t, outside, "passwd", canary)
 	for _, name := range []string{"bot.db.txt", "matrix/account.json", "config.yaml", "secrets/key", ".lock", ".defaults", "skills/.tea.md.1", "skills/.git/config",
-		"memories/users/eve.txt", "memories/rooms/other.txt", "MEMORIES.txt.bak", "SKILLS/x.md", "Prompts/x.txt", "skills.md", "skillsx/a.md"} {
+		"memories/users/eve.txt", "memories/rooms/other.txt", "MEMORIES.txt.bak", "SKILLS/x.md", "Prompts/x.txt", "skills.md", "skillsx/a.md",
+		"MY_PROMPT.txt", "base_prompt.txt", "BASE_PROMPT.txt.bak"} {
 		put(t, w.dir, name, canary)
 	}
 	put(t, w.dir, "skills/binary.md", "ELF\x00"+canary)
@@ -87,6 +93,9 @@ func TestReadFileRefuses(t *testing.T) {
 	if err := os.Symlink("config.yaml", filepath.Join(w.dir, "MEMORIES.txt")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("config.yaml", filepath.Join(w.dir, "COMPACTION_PROMPT.txt")); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mkfifo(filepath.Join(w.dir, "skills/pipe.md"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +107,7 @@ func TestReadFileRefuses(t *testing.T) {
 		"SKILLS/x.md", "Prompts/x.txt", "skills.md", "skillsx/a.md", "skills/binary.md", "skills/latin1.md", "skills/huge.md", "skills/x\x00.md", "skills\x00/../config.yaml", "skills/a\nb",
 		"skills/out.md", "skills/outdir/passwd", "skills/outdir", "skills/up.md", "skills/updir/config.yaml", "skills/updir", "skills/loop.md", "skills/dots.md", "skills/pipe.md",
 		"personas/account.json", "personas", "MEMORIES.txt", "data/MEMORIES.txt", "%2e%2e/config.yaml", "skills/%2e%2e/config.yaml", "~/config.yaml", "$HOME", "/proc/self/environ",
+		"MY_PROMPT.txt", "base_prompt.txt", "BASE_PROMPT.txt.bak", "BASE_PROMPT.txt/..", "COMPACTION_PROMPT.txt", "data/COMPACTION_PROMPT.txt",
 	}
 	for _, p := range paths {
 		got := w.bad(t, direct(), "read_file", asked(p))
@@ -186,3 +196,11 @@ func TestReadFolderOfMany(t *testing.T) {
 }
 
 func memoryOf(s Scope) []memory.Scope { return memory.Visible(s.Room, s.User, s.Private) }
+
+// TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.
+func TestReadFilePrompts(t *testing.T) {
+	names, err := fs.Glob(reverie.Data, "*.txt")
+	if err != nil || !slices.Equal(names, readableFiles) {
+		t.Errorf("shipped: %v, %v; readable: %v", names, err, readableFiles)
+	}
+}

@@ -110,7 +110,7 @@ func thinkAloud() reply {
 
 // harmless is a call that changes nothing, of the tools on offer.
 func (t turn) harmless() (call, bool) {
-	for _, c := range []function{{"task", `{"action":"list"}`}, {"read_file", `{"path":"prompts/BASE_PROMPT.txt"}`}} {
+	for _, c := range []function{{"task", `{"action":"list"}`}, {"read_file", `{"path":"BASE_PROMPT.txt"}`}} {
 		if t.offers(c.Name) {
 			return call{Function: c}, true
 		}

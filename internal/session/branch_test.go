@@ -407,3 +407,17 @@ func TestGoalHeardInTwoPlaces(t *testing.T) {
 		t.Errorf("%+v, %v, %v", g, ok, err)
 	}
 }
+
+// TestEditedCommandIsNotQuotedToOthers: a command of a direct chat that became a message when
+// others had come is quoted to them as little as before, should the transport know no newer words.
+func TestEditedCommandIsNotQuotedToOthers(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "Fine.", "Because.")
+	before := time.Now().Add(-time.Minute)
+	w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "!remember CANARY-41", Private: true, At: before})
+	w.deliver(t, Inbound{ID: "$2", Room: "!dm", Sender: owner, Text: "we meet at nine", At: time.Now(), Change: Edited, Target: "$1"})
+	request := w.asks(t, Inbound{ID: "$3", Room: "!dm", Sender: owner, Text: "why?", At: time.Now(), Thread: "$1", Branch: "$1",
+		Quotes: []Quote{{ID: "$1", Sender: owner, Text: "!remember CANARY-41", At: before, Why: QuoteThread}}})
+	if !strings.Contains(request, "we meet at nine") || strings.Contains(request, "CANARY-41") {
+		t.Errorf("the request is %s", request)
+	}
+}

@@ -83,11 +83,12 @@ func (s *Session) readable(ctx context.Context, in Inbound) ([]Quote, error) {
 }
 
 // mayQuote reports whether those who read in may read q. Commands and what they say are not in
-// the history: in a room that was a direct chat, only what is newer than that may be read.
+// the history, and an edit may have new readers: in a room that was a direct chat, only what is
+// newer than that may be read.
 func (s *Session) mayQuote(ctx context.Context, in Inbound, q Quote) (bool, error) {
 	l, known, err := s.cfg.History.LabelOf(ctx, s.room, cmp.Or(q.Ours, q.ID))
-	if err != nil || known {
-		return s.place(in).MayRead(l.Readers), err
+	if err != nil || known && !s.place(in).MayRead(l.Readers) {
+		return false, err
 	}
 	if in.Private || q.Why == QuoteHeard {
 		return true, nil

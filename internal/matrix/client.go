@@ -134,6 +134,7 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
+	keyless  []keyless         // what strangers said whose keys have not come
 	doubts   map[string]*doubt // by message; gone when settled
 	lostAt   time.Time         // when a sync failed last,
 	backAt   time.Time         // and when one first succeeded after that

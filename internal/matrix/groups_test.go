@@ -57,6 +57,29 @@ func (p *party) mention(t *testing.T, text string) string {
 	return id
 }
 
+// TestHeardWithALateKey: what somebody said who may not talk to the bot is heard when its key
+// comes after it; what was taken back meanwhile is not.
+func TestHeardWithALateKey(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you, other := person(t, s, "you"), person(t, s, "other")
+	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
+	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{other.UserID()}})
+	joined(t, you, room, b.UserID())
+	joined(t, other, room, b.UserID())
+	th := steal(t, s, b.UserID())
+	say(t, other, room, "the boat leaves at nine")
+	s.Redact(other.UserID(), room, say(t, other, room, "my code is 4711"))
+	await(t, s, "the messages do not come without their key", func() bool {
+		return strings.Contains(b.log.String(), "an event that cannot be read is dropped") && b.holds(t, `SELECT count(*) FROM redaction`) == 1
+	})
+	th.giveBack(t, true)
+	await(t, s, "the line is not heard", func() bool { return b.holds(t, `SELECT count(*) FROM heard`) == 1 })
+	p := party{s, you, other, room, b.UserID()}
+	p.mention(t, "and now?")
+	b.quotes(t, session.QuoteHeard, "other: the boat leaves at nine")
+}
+
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
 // said it; what was taken back, changed, or was none of the room's talk does not.
 func TestHeardInAGroup(t *testing.T) {

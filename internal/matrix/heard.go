@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
 )
@@ -102,6 +103,42 @@ func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) {
 	b.listen[m.ID] = true
 }
 
+// keyless is an event, of somebody who may not talk to the bot, whose key had not come with it.
+type keyless struct {
+	session id.SessionID
+	evt     *event.Event
+}
+
+// awaitKey keeps evt until its key comes. A homeserver may hand out a key a moment after the
+// event. What is old or too much is let go.
+func (c *Client) awaitKey(s id.SessionID, evt *event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keyless = append(c.keyless, keyless{s, evt})
+	c.keyless = c.keyless[max(0, len(c.keyless)-heardKept):]
+}
+
+// hearLate hears what was said with a key that has come.
+func (c *Client) hearLate(ctx context.Context, s id.SessionID) error {
+	var now []*event.Event
+	c.mu.Lock()
+	c.keyless = slices.DeleteFunc(c.keyless, func(k keyless) bool {
+		if k.session == s {
+			now = append(now, k.evt)
+		}
+		return k.session == s
+	})
+	c.mu.Unlock()
+	b := &batch{}
+	for _, evt := range now {
+		c.cli.Syncer.(*syncer).Dispatch(context.WithValue(ctx, batchKey{}, b), evt)
+	}
+	if b.err != nil || len(b.heard) == 0 {
+		return b.err
+	}
+	return c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.hear(ctx, tx, b, "") })
+}
+
 // hear stores what was heard after a message of the batch, and forgets what is too old or
 // too much.
 func (q *queue) hear(ctx context.Context, tx *sql.Tx, b *batch, after string) error {
@@ -120,7 +157,8 @@ func (q *queue) hear(ctx context.Context, tx *sql.Tx, b *batch, after string) er
 			args  []any
 		}{
 			{`DELETE FROM heard WHERE heard_at < ?`, []any{q.now().Add(-heardFor).UnixMilli()}},
-			{`INSERT OR IGNORE INTO heard (event, room, thread, sender, name, text, at, heard_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			{`INSERT OR IGNORE INTO heard (event, room, thread, sender, name, text, at, heard_at) SELECT ?1, ?, ?, ?, ?, ?, ?, ?
+				WHERE NOT EXISTS (SELECT 1 FROM redaction WHERE event = ?1)`,
 				[]any{h.ID, h.room, h.thread, h.Sender, h.Name, h.Text, h.At.UnixMilli(), q.now().UnixMilli()}},
 			{`DELETE FROM heard WHERE room = ?1 AND seq <= (SELECT seq FROM heard WHERE room = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)`, []any{h.room, heardKept}},
 		} {

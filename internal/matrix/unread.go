@@ -54,11 +54,14 @@ func (c *Client) onEncrypted(ctx context.Context, evt *event.Event) {
 	}
 }
 
-// keep puts an event that cannot be read now into the batch. What strangers
-// say is not kept.
+// keep puts an event that cannot be read now into the batch. What people say who may not talk to
+// the bot is not stored; its key may still come while the program runs.
 func (c *Client) keep(ctx context.Context, evt *event.Event, missing id.SessionID, cause error) {
 	b := batchOf(ctx)
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
+	if b != nil && message && missing != "" && !c.gate.allows(evt.Sender.String()) {
+		c.awaitKey(missing, evt)
+	}
 	if b == nil || !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
 		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
 		return
@@ -156,7 +159,7 @@ func (c *Client) readAgain(ctx context.Context) (time.Time, error) {
 	c.arrived = map[id.SessionID]struct{}{}
 	c.mu.Unlock()
 	for s := range arrived {
-		if err := c.q.readSoon(ctx, s); err != nil {
+		if err := cmp.Or(c.q.readSoon(ctx, s), c.hearLate(ctx, s)); err != nil {
 			c.mu.Lock() // what waits for these keys has no other time to be looked at
 			maps.Copy(c.arrived, arrived)
 			c.mu.Unlock()

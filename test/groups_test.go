@@ -1,6 +1,7 @@
 package test
 
 import (
+	"database/sql"
 	"strings"
 	"testing"
 	"time"
@@ -33,8 +34,22 @@ func TestGroup(t *testing.T) {
 			}
 		}
 	}
+	// heard waits until the bot can read a line: the homeserver may hand out its key later.
+	heard := func(text string) {
+		t.Helper()
+		db, err := sql.Open("sqlite", "file:"+bot.data("bot.db")+"?mode=ro")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		until(t, "the bot does not hear: "+text, func() bool {
+			var n int
+			return db.QueryRow(`SELECT count(*) FROM heard WHERE text = ?`, text).Scan(&n) == nil && n == 1
+		})
+	}
 	sent := func() string { last, _ := m.last.Load().(string); return last }
 	say("the boat leaves at nine")
+	heard("the boat leaves at nine")
 	if _, err := you.SayTo(t.Context(), room, "hello", name); err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +60,7 @@ func TestGroup(t *testing.T) {
 	bot.kill()
 	say("bring a hat")
 	bot.start(t, "")
+	heard("bring a hat")
 	if _, err := you.Reply(t.Context(), room, first.ID, "and now?"); err != nil {
 		t.Fatal(err)
 	}

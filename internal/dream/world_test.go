@@ -245,7 +245,7 @@ func (w *world) dream(o Options) Report {
 // active are the texts that count.
 func (w *world) active() map[string]memory.Entry {
 	w.t.Helper()
-	all, err := w.store.List(w.t.Context(), everything, memory.Filter{})
+	all, err := w.store.List(w.t.Context(), everything, memory.Filter{Members: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -146,7 +146,7 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 	if err != nil {
 		return err
 	}
-	past, err := s.List(ctx, everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}})
+	past, err := s.List(ctx, everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}, Members: true})
 	if err != nil {
 		return err
 	}

@@ -433,12 +433,12 @@ func (n *night) group(all []*signature, pairs []*pair) {
 	}
 	slices.SortFunc(some, better)
 	some = slices.Compact(some)
-	for i, head := range some {
+	for _, head := range some {
 		if n.member(head) {
 			continue
 		}
-		for _, s := range some[i+1:] {
-			if !same[pairOf(head.ID, s.ID)] || n.member(s) || !mayStand(head, s) || n.heads[head.ID]+1 >= maxGroup {
+		for _, s := range some {
+			if s == head || !same[pairOf(head.ID, s.ID)] || n.member(s) || !mayStand(head, s) || n.heads[head.ID]+1 >= maxGroup {
 				continue
 			}
 			if n.labelled >= n.most() {
@@ -462,7 +462,7 @@ func (n *night) member(s *signature) bool {
 // mayStand reports whether head may be shown for s, if a model says that both mean the same:
 // it is as full and as sure, lacks no name or number, and nobody's word counts more.
 func mayStand(head, s *signature) bool {
-	return s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Lost(s.Text, head.Text)) == 0
+	return s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
 }
 
 // stale puts away what happened or was concluded long ago and was of no use since.

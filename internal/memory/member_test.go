@@ -66,7 +66,7 @@ func TestOneLine(t *testing.T) {
 				}
 			}
 			undone, left, err := s.UndoRun(t.Context(), "night", nil)
-			if err != nil || len(left) > 0 || len(undone.Changed) != 2 {
+			if err != nil || len(left) > 0 || len(undone.Changed) != 1 {
 				t.Fatalf("%+v, %+v, %v", undone, left, err)
 			}
 			shows(t, s, teaHead, chess, teaMember)

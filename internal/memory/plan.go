@@ -220,7 +220,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil
 	}
-	if lost := Lost(e.Text, by.Text); len(lost) > 0 {
+	if len(Missing(e.Text, by.Text)) > 0 {
 		return "the other does not say all of it", nil
 	}
 	hidden, err := isMember(c.ctx, c.p, by.ID)
@@ -321,7 +321,7 @@ func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
 	switch {
 	case now.State != Active && back.State == Active:
 		u.Back = append(u.Back, back)
-	default:
+	case now.State != back.State || now.By != back.By: // not where others were only put together in it
 		u.Changed = append(u.Changed, back)
 	}
 	return "", c.put(now, back, "restore", o.Seq)

@@ -129,7 +129,7 @@ func openMemory(ctx context.Context, c console, path configPath) (*bot, error) {
 type memoryListCommand struct {
 	Words []string `arg:"" optional:"" help:"Only those that hold all of these words."`
 	scopeFlag
-	Any  bool `help:"Also those that do not count any more: archived, merged, superseded."`
+	Any  bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
 	JSON bool `help:"Print JSON."`
 }
 
@@ -143,7 +143,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) 
 		return err
 	}
 	defer b.close()
-	q := memory.Filter{Words: strings.Join(l.Words, " ")}
+	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any}
 	if l.Any {
 		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}
@@ -369,7 +369,7 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath
 		return err
 	}
 	defer b.close()
-	q := memory.Filter{}
+	q := memory.Filter{Members: true}
 	if x.Any {
 		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}

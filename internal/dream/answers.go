@@ -186,8 +186,7 @@ func (n *night) learned(ctx context.Context, scopes [][]*signature, event string
 // sameAs reports whether two entries say the same, as far as is known.
 func (n *night) sameAs(a, b *signature) bool {
 	aboutOne := a.Scope == b.Scope && (strings.EqualFold(a.Subject, b.Subject) || a.Subject == "" && b.Subject == b.Scope.Person() || b.Subject == "" && a.Subject == a.Scope.Person())
-	return aboutOne && (covers(a, b) || covers(b, a)) || n.alike[pairOf(a.ID, b.ID)] ||
-		a.Face == b.ID || b.Face == a.ID || a.Face != "" && a.Face == b.Face
+	return aboutOne && (covers(a, b) || covers(b, a)) || n.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
 }
 
 // noted is how a step of that kind is called in the ledger.

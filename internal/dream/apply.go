@@ -34,6 +34,8 @@ func (n *night) validate() {
 			return a.Pinned || outranks(a.Entry, b.Entry)
 		case s.Kind == memory.SettleStep:
 			return a.Pinned
+		case s.Kind == memory.GroupStep:
+			return !mayStand(b, a)
 		}
 		return false
 	})
@@ -155,10 +157,10 @@ func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, 
 		want, past := map[string]bool{}, map[string]bool{}
 		for id := s.ID; id != ""; id = next[id] {
 			if id != s.ID {
-				want[face(n.byID[id].Entry)] = true
+				want[cmp.Or(n.byID[id].By, id)] = true
 			}
 			if superseded[id] {
-				past[face(n.byID[id].Entry)] = true
+				past[cmp.Or(n.byID[id].By, id)] = true
 			}
 		}
 		found, err := n.finds(ctx, q, want)
@@ -181,11 +183,8 @@ const everywhere = 200
 
 func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool) (bool, error) {
 	hits, err := n.d.cfg.Store.Search(ctx, q)
-	return slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[face(h.Entry)] }), err
+	return slices.ContainsFunc(hits, func(h memory.Hit) bool { return want[h.Entry.ID] || h.Shown != "" && want[h.Entry.By] }), err
 }
-
-// face is what stands for e where room is short.
-func face(e memory.Entry) string { return cmp.Or(e.Face, e.ID) }
 
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.

@@ -47,7 +47,7 @@ func TestForeignMemoriesTakeNoPlace(t *testing.T) {
 			r := w.dream(Options{})
 			for _, text := range people {
 				e := w.byID(ids[text])
-				for _, other := range []string{e.By, e.Face} {
+				for _, other := range []string{e.By} {
 					if other != "" && w.byID(other).Integrity < trust.User {
 						t.Errorf("%q is %s now, and %q stands for it", text, e.State, w.byID(other).Text)
 					}

@@ -179,6 +179,7 @@ type night struct {
 	active   int                   // entries that count, of all scopes
 	byID     map[string]*signature // what may be touched
 	gone     map[string]bool       // retired by this plan
+	heads    map[string]int        // how many others each is shown for
 	refused  map[[2]string]bool    // pairs that somebody parted again
 	asked    map[[2]string]bool    // questions that were put already
 	open     []memory.Question     // those of them that were not answered

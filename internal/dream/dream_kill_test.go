@@ -273,7 +273,7 @@ func dreamUntilKilled(t *testing.T, dir string) {
 // stored of them.
 func fingerprint(t *testing.T, db *sql.DB, exact bool) string {
 	t.Helper()
-	columns := "id, scope, text, state, by_id, face, rev, source, observed_at"
+	columns := "id, scope, text, state, by_id, rev, source, observed_at"
 	if exact {
 		columns = "*"
 	}

@@ -291,9 +291,7 @@ func TestTakenBackWhenNotFound(t *testing.T) {
 		if point != "applied" {
 			return
 		}
-		if _, err := w.d.cfg.DB.Exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE 'Ben likes%')`); err != nil {
-			t.Error(err)
-		}
+		w.unindex("Ben likes%")
 	}
 	r := w.dream(Options{})
 	if len(r.Merged) != 0 || len(r.Superseded) != 1 || len(r.Notes) != 1 || w.active()["Ben likes green tea."].ID == "" {

@@ -155,7 +155,7 @@ func TestTasksWithoutMemories(t *testing.T) {
 	w.d.fault = func(point string) {
 		if point == "applied" {
 			if tries++; tries == 1 {
-				w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE 'Ben likes%')`)
+				w.unindex("Ben likes%")
 			}
 		}
 	}
@@ -185,7 +185,7 @@ func TestWhatWasDroppedIsTriedAgain(t *testing.T) {
 	tries := 0
 	w.d.fault = func(point string) {
 		if point == "applied" {
-			w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, names[tries]+" likes%")
+			w.unindex(names[tries] + " likes%")
 			w.exec(`UPDATE memory_change SET n = n + 5000`) // so that the index itself is asked
 			tries++
 		}

@@ -126,8 +126,7 @@ func (n *night) loose(scopes [][]*signature, strict []*pair) (rest, loose []*pai
 // likely says how likely it is that b, the newer one, takes the place of a; 0 = not at
 // all, as where a model would have to be believed that reads foreign text. score is the weight of what both are about, and of what b has to tell.
 func likely(a, b *signature, score int) int {
-	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned || (&pair{a: a, b: b}).foreign() ||
-		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
+	if a == b || a.compound && !a.turned || b.Since().Sub(a.Since()) < time.Second || !together(a, b) || a.Pinned || (&pair{a: a, b: b}).foreign() || sameGroup(a, b) {
 		return 0
 	}
 	if a.negative != b.negative {
@@ -297,10 +296,10 @@ func (s said) sound() bool {
 // anything that takes a text out of use.
 func (s said) disproven() bool { return s.wrong >= enoughMistakes && s.wrong*gross > s.right }
 
-// disbelieve takes no notice of what a model says of contradictions that was too often
-// wrong about pairs of which the answer is known, whether it was asked today or before.
+// disbelieve takes no notice of what a model says that was too often wrong about pairs of
+// which the answer is known, whether it was asked today or before.
 func (n *night) disbelieve(ctx context.Context, pairs []*pair) {
-	if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.conflict && p.verdict != "" }) {
+	if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.verdict != "" }) {
 		return
 	}
 	said, err := n.d.said(ctx, n.d.cfg.Model(), n.now.Add(-unclearUntil))
@@ -311,9 +310,7 @@ func (n *night) disbelieve(ctx context.Context, pairs []*pair) {
 		return
 	}
 	for _, p := range pairs {
-		if p.conflict && p.verdict != duplicate {
-			p.verdict = ""
-		}
+		p.verdict = ""
 	}
 }
 

@@ -15,7 +15,7 @@ const (
 
 // near adds pairs that may say the same in quite other words: near to each other in
 // meaning, with the same names and numbers. They are asked about as paraphrases are, and
-// the worst that can come of it is that two texts have one face. There is one for four
+// the worst that can come of it is that one text is shown for two. There is one for four
 // entries at the most, which is a request for forty.
 func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) []*pair {
 	if !n.has(Dedup) || n.d.cfg.Ask == nil {
@@ -66,8 +66,7 @@ func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) 
 // compareNear makes a pair of two that are near in meaning, or nil.
 func (n *night) compareNear(a, b *signature) *pair {
 	if n.gone[b.ID] || n.refused[pairOf(a.ID, b.ID)] || a.negative != b.negative || a.hedged != b.hedged || a.compound || b.compound || !a.ValidTo.Equal(b.ValidTo) || !together(a, b) ||
-		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 ||
-		a.Face != "" && (a.Face == b.Face || a.Face == b.ID) || b.Face != "" && b.Face == a.ID {
+		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
 	if b.Since().Before(a.Since()) || b.Since().Equal(a.Since()) && b.ID < a.ID {

@@ -14,7 +14,7 @@ const (
 	settled    = 10 * time.Minute     // what is newer is left alone: it may be part of a talk
 	staleAfter = 180 * 24 * time.Hour // without having been of use
 	longList   = 400                  // a stem that more entries have says nothing
-	maxGroup   = 6                    // entries with one face
+	maxGroup   = 20                   // entries that one is shown for, with itself
 )
 
 // everything is what the dreamer may see; scopes are kept apart by the plan.
@@ -41,8 +41,8 @@ func (n *night) plan(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	n.disbelieve(ctx, pairs)
 	if n.has(Contradiction) {
-		n.disbelieve(ctx, pairs)
 		n.answered(ctx, scopes, pairs)
 		n.supersede(pairs)
 	}
@@ -74,7 +74,10 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 	if err := n.remember(ctx); err != nil {
 		return nil, err
 	}
-	all, err := n.d.cfg.Store.List(ctx, everything, memory.Filter{})
+	all, err := n.d.cfg.Store.List(ctx, everything, memory.Filter{Members: true})
+	if err == nil {
+		err = n.d.cfg.Store.Origins(ctx, all)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +116,29 @@ func (n *night) arrange(all []memory.Entry) [][]*signature {
 	if n.report.Active = n.active; young > 0 {
 		n.note("%d memories of the last ten minutes were left alone", young)
 	}
+	n.members()
 	return scopes
+}
+
+// members finds out which entries another one is shown for, and which are shown themselves again.
+func (n *night) members() {
+	n.heads = map[string]int{}
+	var shown []*signature
+	for _, s := range n.byID {
+		if head := n.byID[s.By]; head != nil && head.By == "" {
+			n.heads[head.ID]++
+		} else {
+			shown = append(shown, s)
+		}
+	}
+	for _, s := range shown {
+		s.By = ""
+	}
+}
+
+// sameGroup reports whether one of a and b is shown for the other, or a third for both.
+func sameGroup(a, b *signature) bool {
+	return a.By == b.ID || b.By == a.ID || a.By != "" && a.By == b.By
 }
 
 // better orders entries: the one that is trusted more first, then the one whose word counts
@@ -129,6 +154,14 @@ func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 func (n *night) merge(a, b *signature, why string) {
 	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, Dedup, why})
 	n.gone[a.ID] = true
+	if n.heads[a.ID] > 0 { // its members become those of b
+		for _, s := range n.byID {
+			if s.By == a.ID {
+				s.By = b.ID
+			}
+		}
+		b.By, n.heads[b.ID] = "", n.heads[a.ID]+n.heads[b.ID]
+	}
 	if a.Integrity >= b.Integrity && a.ObservedAt.After(b.ObservedAt) {
 		b.ObservedAt = a.ObservedAt
 	}
@@ -299,7 +332,7 @@ func (n *night) compare(a, b *signature) *pair {
 		}
 		return &pair{a: a, b: b, conflict: true, class: k.class}
 	}
-	if n.has(Dedup) && paraphrase(a, b) && (a.Face == "" || a.Face != b.Face && a.Face != b.ID) && (b.Face == "" || b.Face != a.ID) {
+	if n.has(Dedup) && paraphrase(a, b) && !sameGroup(a, b) {
 		return &pair{a: a, b: b}
 	}
 	return nil
@@ -386,40 +419,26 @@ func (n *night) question(p *pair, why string) {
 	})
 }
 
-// group puts under one face what says the same in other words. Each of a group is
-// the same as its face.
+// group plans that of those that say the same in other words, as a model says, the fullest
+// is shown for the others. Each of them means the same as that one.
 func (n *night) group(all []*signature, pairs []*pair) {
-	same := map[string]map[string]bool{}
+	same := map[[2]string]bool{}
+	var some []*signature
 	for _, p := range pairs {
-		if p.conflict && (!p.loose || p.b.compound || p.a.negative != p.b.negative) || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] {
+		if p.conflict && (!p.loose || p.b.compound || p.a.negative != p.b.negative) || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || p.a.Scope != all[0].Scope {
 			continue
 		}
-		for _, x := range [][2]string{{p.a.ID, p.b.ID}, {p.b.ID, p.a.ID}} {
-			if same[x[0]] == nil {
-				same[x[0]] = map[string]bool{}
-			}
-			same[x[0]][x[1]] = true
-		}
+		same[pairOf(p.a.ID, p.b.ID)] = true
+		some = append(some, p.a, p.b)
 	}
-	members := map[string]int{}
-	grouped := func(s *signature) bool {
-		return s.Face != "" && n.byID[s.Face] != nil && !n.gone[s.Face]
-	}
-	for _, s := range all {
-		if grouped(s) && !n.gone[s.ID] {
-			members[s.Face]++
-		}
-	}
-	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b *signature) int { // there may be a face already
-		return cmp.Or(members[b.ID]-members[a.ID], len(same[b.ID])-len(same[a.ID]), better(a, b))
-	})
-	for _, face := range sorted {
-		if n.gone[face.ID] || grouped(face) || len(same[face.ID]) == 0 {
+	slices.SortFunc(some, better)
+	some = slices.Compact(some)
+	for _, head := range some {
+		if n.member(head) {
 			continue
 		}
-		for _, s := range sorted {
-			if !same[face.ID][s.ID] || s.Integrity > face.Integrity || grouped(s) || members[s.ID] > 0 || n.gone[s.ID] || members[face.ID]+1 >= maxGroup {
+		for _, s := range some {
+			if s == head || !same[pairOf(head.ID, s.ID)] || n.member(s) || !mayStand(head, s) || n.heads[head.ID]+1 >= maxGroup {
 				continue
 			}
 			if n.labelled >= n.most() {
@@ -427,11 +446,23 @@ func (n *night) group(all []*signature, pairs []*pair) {
 				return
 			}
 			n.labelled++
-			members[face.ID]++
-			s.Face = face.ID
-			n.steps = append(n.steps, planned{memory.Step{Kind: memory.GroupStep, ID: s.ID, Rev: s.Rev, By: face.ID, ByRev: face.Rev}, Dedup, "the same in other words"})
+			n.heads[head.ID]++
+			s.By = head.ID
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.GroupStep, ID: s.ID, Rev: s.Rev, By: head.ID, ByRev: head.Rev}, Dedup, "the same in other words"})
 		}
 	}
+}
+
+// member reports whether another entry is shown for s.
+func (n *night) member(s *signature) bool {
+	head := n.byID[s.By]
+	return head != nil && !n.gone[head.ID] && head.By == ""
+}
+
+// mayStand reports whether head may be shown for s, if a model says that both mean the same:
+// it is as full and as sure, lacks no name or number, and nobody's word counts more.
+func mayStand(head, s *signature) bool {
+	return s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
 }
 
 // stale puts away what happened or was concluded long ago and was of no use since.

@@ -37,7 +37,7 @@ func TestNothingTrueIsLost(t *testing.T) {
 				n := 0
 				for _, text := range f.texts {
 					e, there := active[text]
-					if there && (e.Face == "" || w.of[w.byID(e.Face).Text] != f) {
+					if there && (e.By == "" || w.of[w.byID(e.By).Text] != f) {
 						n++
 					}
 				}

@@ -185,7 +185,10 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	if err := rows.Err(); err != nil {
 		return err
 	}
-	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}, memory.Filter{})
+	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}, memory.Filter{Members: true})
+	if err == nil {
+		err = n.d.cfg.Store.Origins(ctx, known) // what a model wrote is no witness
+	}
 	if err != nil {
 		return err
 	}

@@ -242,10 +242,17 @@ func (w *world) dream(o Options) Report {
 	return r
 }
 
+// unindex takes the entries whose texts are like pattern out of the index.
+func (w *world) unindex(pattern string) {
+	w.t.Helper()
+	w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, pattern)
+	w.exec(`DELETE FROM index_doc WHERE doc IN (SELECT n FROM memory WHERE text LIKE ?)`, pattern)
+}
+
 // active are the texts that count.
 func (w *world) active() map[string]memory.Entry {
 	w.t.Helper()
-	all, err := w.store.List(w.t.Context(), everything, memory.Filter{})
+	all, err := w.store.List(w.t.Context(), everything, memory.Filter{Members: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}

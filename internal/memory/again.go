@@ -116,7 +116,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 	for i, e := range learned {
 		ids[i] = e.ID
 	}
-	if _, err := s.Forget(ctx, a, ids...); err != nil {
+	if _, err := s.forget(ctx, a, func(queryer) ([]string, error) { return ids, nil }); err != nil {
 		return err
 	}
 	_, err = s.commitLocked(ctx, a.Actor, func(c *change) error {

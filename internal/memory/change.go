@@ -273,6 +273,8 @@ type Filter struct {
 	Words  string  // all of them must be in the text, in any order; empty = any text
 	States []State // nil = Active
 	Last   int     // at most so many, the newest; 0 = all
+
+	Members bool // of the active ones, also those that another one is shown for
 }
 
 // List lists what a may see, the oldest first.
@@ -292,7 +294,11 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 		q.States = []State{Active}
 	}
 	in("state", anys(q.States))
-	where = append(where, `(state <> 'active' OR `+standing+`)`)
+	condition := standing
+	if !q.Members {
+		condition += ` AND NOT ` + hidden
+	}
+	where = append(where, `(state <> 'active' OR `+condition+`)`)
 	all, err := entries(ctx, s.db, `WHERE `+strings.Join(where, ` AND `)+` ORDER BY n`, args...)
 	if err != nil {
 		return nil, err
@@ -368,7 +374,7 @@ func chain(ctx context.Context, db queryer, id string) ([]string, error) {
 }
 
 // Find lists the active entries that what means: the one with that id or that whole text,
-// which is exact, or all that hold its words, each as a whole word. None is ErrNotFound.
+// which is exact, or all that hold its words, each as a whole word, members included. None is ErrNotFound.
 func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry, exact bool, err error) {
 	what = strings.TrimSpace(what)
 	if what == "" {
@@ -385,7 +391,7 @@ func (s *Store) Find(ctx context.Context, a Access, what string) (found []Entry,
 		return []Entry{e}, true, nil
 	}
 	words := strings.Fields(fold(plainWords(what)))
-	all, err := s.List(ctx, a, Filter{})
+	all, err := s.List(ctx, a, Filter{Members: true})
 	if err != nil || len(words) == 0 {
 		return nil, false, cmp.Or(err, ErrNotFound)
 	}

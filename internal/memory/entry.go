@@ -31,9 +31,8 @@ type Entry struct {
 
 	Source Source `json:"source"`
 	State  State  `json:"state"`
-	By     string `json:"by,omitempty"`   // the entry that took its place
+	By     string `json:"by,omitempty"`   // the entry that took its place; of an active one, the one that says the same and is shown for it (member)
 	Like   string `json:"like,omitempty"` // an earlier entry that says nearly the same
-	Face   string `json:"face,omitempty"` // the active entry that stands for this one where room is short
 	Pinned bool   `json:"pinned,omitempty"`
 
 	Event        string `json:"event,omitempty"`        // the message it was learned from
@@ -68,11 +67,11 @@ type Source string
 
 // The sources of entries.
 const (
-	UserExplicit  Source = "user_explicit" // a person asked to remember it
-	Assistant     Source = "assistant"     // the model noted it while it answered
-	Harvest       Source = "harvest"       // read out of a conversation afterwards
-	DreamingMerge Source = "dreaming_merge"
-	FromFile      Source = "file" // a person wrote it into a memory file
+	UserExplicit  Source = "user_explicit"  // a person asked to remember it
+	Assistant     Source = "assistant"      // the model noted it while it answered
+	Harvest       Source = "harvest"        // read out of a conversation afterwards
+	DreamingMerge Source = "dreaming_merge" // others were put together in it; see origin
+	FromFile      Source = "file"           // a person wrote it into a memory file
 	Imported      Source = "import"
 )
 
@@ -89,7 +88,7 @@ const (
 )
 
 const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinned, event, quote, ref, conversation, seq,
-	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, face, integrity`
+	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, integrity`
 
 // scanEntry reads a row of entryColumns.
 func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
@@ -97,7 +96,7 @@ func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
 	err := row.Scan(&e.ID, &e.Scope, &e.Text, &e.Subject, &e.Kind, &e.Source, &e.State, &e.By, &e.Pinned, &e.Event, &e.Quote,
-		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Face, &e.Integrity)
+		&e.Ref, &e.Conversation, &e.Seq, &observed, &from, &to, &created, &updated, &e.Hits, &hit, &e.Rev, &e.Like, &e.Integrity)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -131,7 +130,7 @@ const memoryColumns = entryColumns + `, hash`
 func (e *Entry) row(hash string) []any {
 	return []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Face, e.Integrity, hash}
+		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Integrity, hash}
 }
 
 // insertEntry stores e as a new row, with the operation that says so, and

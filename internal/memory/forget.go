@@ -29,12 +29,12 @@ type Erased struct {
 // Forget empties the entries ids for good, with all that they took the place of
 // or that says the same in their scope: the texts leave the entries, the journal,
 // the files, the indexes and the free space of the database. What is left is a
-// hash, so that they are not learned again. It cannot be undone. What an entry was
-// merged into goes with it, and the other parts of that count again. An id that a
+// hash, so that they are not learned again. It cannot be undone. Entries that mean the same
+// (member.go) go with it; so does what an entry was merged into, and the other parts of that count again. An id that a
 // may not see is ErrNotFound, a shared one that came from somebody else is
 // ErrNotYours, and then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
-	return s.forget(ctx, a, func(db queryer) ([]string, error) { return ids, nil })
+	return s.forget(ctx, a, func(db queryer) ([]string, error) { return withMembers(ctx, db, ids) })
 }
 
 // ForgetEvent forgets what was learned from the message event, as when its sender
@@ -187,9 +187,9 @@ func tied(ctx context.Context, db queryer, id string) ([]string, error) {
 		return err
 	}
 	for i := 0; i < len(ids); i++ {
-		err := add(whole[i], `SELECT id FROM memory WHERE by_id = ? AND (state <> 'merged' OR ?) ORDER BY 1`, ids[i], whole[i])
+		err := add(whole[i], `SELECT id FROM memory WHERE by_id = ? AND state <> 'active' AND (state <> 'merged' OR ?) ORDER BY 1`, ids[i], whole[i])
 		if err == nil {
-			err = add(whole[i], `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state <> 'merged'`, ids[i])
+			err = add(whole[i], `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state NOT IN ('active', 'merged')`, ids[i])
 		}
 		if err == nil {
 			err = add(false, `SELECT by_id FROM memory WHERE id = ? AND by_id <> '' AND state = 'merged'`, ids[i])
@@ -205,7 +205,8 @@ func tied(ctx context.Context, db queryer, id string) ([]string, error) {
 	return ids, nil
 }
 
-// release makes those parts of what is gone count again that are not gone with it.
+// release makes those parts of what is gone count again that are not gone with it. Members need
+// nothing: they are shown when their head is gone.
 func (c *change) release(gone []Entry) error {
 	for _, g := range gone {
 		parts, err := entries(c.ctx, c.tx, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, g.ID)

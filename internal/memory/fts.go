@@ -301,12 +301,16 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	if best < q.Floor {
 		return nil, nil
 	}
-	enough := cmp.Or(q.K, defaultK)
+	enough := 2 * cmp.Or(q.K, defaultK) // some may mean the same as others
 	if q.Tokens > 0 {
 		enough = maxCandidates / 2 // short ones may fill the rest
 	}
 	ranked = ranked[:min(len(ranked), enough)]
 	entries, err := entriesOf(ctx, db, ranked)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	heads, err := headsOf(ctx, db, entries)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -318,6 +322,7 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	for _, s := range ranked {
 		h := Hit{Score: round(s.score), Covered: round(s.covered), Near: s.alone, Why: s.why()}
 		e, there := entries[s.doc]
+		h.Shown = heads[e.ID].Text
 		if h.Entry = e; s.doc < 0 {
 			var t heardTurn
 			if t, there = turns[-s.doc]; there {

@@ -40,6 +40,8 @@ type change struct {
 	scopes  []Scope
 	made    []*made // all of rows, if they are new and the index's texts were made ahead
 	purges  bool    // nothing of what leaves the index may stay hidden in its pages
+
+	revs map[string]int // of the entries that were changed, as they are now
 }
 
 func (c *change) touch(n int64, scopes ...Scope) {
@@ -98,7 +100,7 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	c := &change{ctx: ctx, tx: tx, p: prepare(tx), now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}}
+	c := &change{ctx: ctx, tx: tx, p: prepare(tx), now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}, revs: map[string]int{}}
 	defer c.p.close()
 	if err := f(c); err != nil {
 		return nil, err
@@ -155,9 +157,9 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 // read in this transaction: what is counted without a revision is written, too.
 func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, face = ?, integrity = ?, hits = ?, last_hit = ?,
-		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
-		milli(after.ValidTo), after.Face, after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
+	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, integrity = ?, hits = ?, last_hit = ?,
+		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
+		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ErrChanged
 	}
@@ -165,6 +167,7 @@ func (c *change) put(before, after Entry, op string, undoes int64) error {
 		return fmt.Errorf("change a memory: %w", err)
 	}
 	c.touch(n, before.Scope, after.Scope)
+	c.revs[before.ID] = after.Rev
 	b, err := json.Marshal(before)
 	if err != nil {
 		return fmt.Errorf("change a memory: %w", err)
@@ -183,7 +186,7 @@ func (c *change) put(before, after Entry, op string, undoes int64) error {
 func (c *change) retire(e Entry) error {
 	after := e
 	after.State, after.ValidTo = Archived, c.now
-	return c.set(e, after, "retire", 0)
+	return c.setAll(e, after, "retire")
 }
 
 // supersede puts the new entry next in the place of e.
@@ -194,7 +197,7 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 	}
 	after := e
 	after.State, after.By, after.ValidTo = Superseded, next.ID, c.now
-	return next, c.set(e, after, "supersede", 0)
+	return next, c.setAll(e, after, "supersede")
 }
 
 // queryer is a database or a transaction on it.

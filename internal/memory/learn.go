@@ -59,10 +59,10 @@ func (s *Store) Learn(ctx context.Context, actor string, all []Entry, also func(
 	return out, nil
 }
 
-func unique(scopes []Scope) []Scope {
-	seen := map[Scope]bool{}
-	var out []Scope
-	for _, s := range scopes {
+func unique[T comparable](all []T) []T {
+	seen := map[T]bool{}
+	var out []T
+	for _, s := range all {
 		if !seen[s] {
 			seen[s] = true
 			out = append(out, s)

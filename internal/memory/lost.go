@@ -91,6 +91,13 @@ func unkept(old, text string) []string {
 	})
 }
 
+// Missing lists what of from must not get lost when to is shown for it: unlike Lost it takes
+// Annas for Anna. Amounts are compared with their units, as Lost does.
+func Missing(from, to string) []string {
+	amounts := slices.DeleteFunc(Lost(from, to), func(p string) bool { return !strings.ContainsFunc(p, unicode.IsNumber) })
+	return append(unkept(from, to), amounts...)
+}
+
 // within reports whether token is in text, and no part of a longer word or number.
 // A name may have an s at its end.
 func within(token, text string) bool {

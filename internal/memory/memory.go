@@ -242,7 +242,7 @@ func (s *Store) File(scope Scope) string {
 
 // shown are the entries that stand in files and prompts. The lines of an imported
 // conversation are found when they are needed: nobody wants to read them all.
-const shown = `state = 'active' AND conversation = '' AND ` + standing
+const shown = `state = 'active' AND conversation = '' AND ` + standing + ` AND NOT ` + hidden
 
 // Entries lists the active entries of scopes that are no part of a conversation,
 // scope by scope, each in the order of its file; hand edits are taken in first. While nothing changes this costs a

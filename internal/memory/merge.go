@@ -56,7 +56,7 @@ func (s *Store) Merge(ctx context.Context, a Access, ids []string, text, actor s
 		for i := 0; err == nil && i < len(old); i++ {
 			after := old[i]
 			after.State, after.By = Merged, merged.ID
-			err = c.set(old[i], after, "merge", 0)
+			err = c.setAll(old[i], after, "merge")
 		}
 		return err
 	})
@@ -210,7 +210,7 @@ func (s *Store) keepsAll(c *change, old []Entry, text string) error {
 		if missing, all := words.unsaid(e.Text, forms); 3*len(missing) > 2*all {
 			return textErrorf("%s: hardly anything of it is in the text: keep %s, or leave this id out", e.ID, quotedList(missing))
 		}
-		own, err := ownWords(c, e)
+		own, err := ownWords(c.ctx, c.tx, e)
 		if err != nil {
 			return err
 		}
@@ -224,21 +224,21 @@ func (s *Store) keepsAll(c *change, old []Entry, text string) error {
 }
 
 // ownWords are the words of people that e is, or was put together from.
-func ownWords(c *change, e Entry) ([]string, error) {
-	switch e.Source {
-	case UserExplicit, FromFile:
-		return []string{e.Text}, nil
-	case DreamingMerge:
-	default:
-		return nil, nil
-	}
-	parts, err := entries(c.ctx, c.tx, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, e.ID)
+func ownWords(ctx context.Context, db queryer, e Entry) ([]string, error) {
+	from, err := origin(ctx, db, e)
 	if err != nil {
 		return nil, err
 	}
 	var all []string
+	if from == UserExplicit || from == FromFile {
+		all = []string{e.Text}
+	}
+	parts, err := entries(ctx, db, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, e.ID)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range parts {
-		own, err := ownWords(c, p)
+		own, err := ownWords(ctx, db, p)
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ const (
 	SupersedeStep StepKind = "supersede" // By is what holds since By was said
 	SettleStep    StepKind = "settle"    // By is what holds, as a person says who was asked; dates do not decide
 	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
-	GroupStep     StepKind = "group"     // both stay active, By stands for both where room is short
+	GroupStep     StepKind = "group"     // By says the same in other words, and is shown for both
 )
 
 // Step is one change of a plan, with what the plan was made for: if the entries
@@ -69,9 +69,8 @@ func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func
 		if err := c.tx.QueryRowContext(ctx, `SELECT count(*) FROM memory_op WHERE batch = ?`, batch).Scan(&there); err != nil || there > 0 {
 			return errors.Join(err, fmt.Errorf("memory: %d operations are called %s already", there, batch))
 		}
-		mine := map[string]int{}
 		for _, step := range steps {
-			why, err := c.step(step, mine)
+			why, err := c.step(step)
 			switch {
 			case err != nil:
 				return err
@@ -109,16 +108,15 @@ func (s *Store) scopesOfSteps(ctx context.Context, steps []Step) ([]Scope, error
 	return scopes, nil
 }
 
-// step does one step, or says why not. mine holds the revisions that earlier steps
-// of the same plan made.
-func (c *change) step(s Step, mine map[string]int) (why string, err error) {
-	e, why, err := c.planned(s.ID, s.Rev, mine)
+// step does one step, or says why not.
+func (c *change) step(s Step) (why string, err error) {
+	e, why, err := c.planned(s.ID, s.Rev)
 	if why != "" || err != nil {
 		return why, err
 	}
 	var by Entry
 	if s.Kind != ArchiveStep {
-		if by, why, err = c.planned(s.By, s.ByRev, mine); why != "" || err != nil {
+		if by, why, err = c.planned(s.By, s.ByRev); why != "" || err != nil {
 			return why, err
 		}
 		if by.ID == e.ID || by.Scope != e.Scope || by.Conversation != e.Conversation {
@@ -130,7 +128,7 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 	}
 	switch s.Kind {
 	case MergeStep:
-		return c.mergeInto(e, by, mine)
+		return c.mergeInto(e, by)
 	case SupersedeStep, SettleStep:
 		if e.Pinned || s.Kind == SupersedeStep && !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
@@ -140,16 +138,20 @@ func (c *change) step(s Step, mine map[string]int) (why string, err error) {
 		if after.ValidTo.IsZero() {
 			after.ValidTo = until(by, e)
 		}
+		if s.Kind == SettleStep {
+			return "", c.setAll(e, after, "supersede")
+		}
 		return "", c.set(e, after, "supersede", 0)
 	case ArchiveStep:
-		if e.Pinned || e.Source == UserExplicit || e.Source == FromFile {
-			return "a person wanted it to be known", nil
+		own, err := ownWords(c.ctx, c.p, e)
+		if err != nil || e.Pinned || len(own) > 0 {
+			return "a person wanted it to be known", err
 		}
 		after := e
 		after.State = Archived
 		return "", c.set(e, after, "archive", 0)
 	case GroupStep:
-		return c.group(e, by, mine)
+		return c.group(e, by)
 	}
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
@@ -166,8 +168,8 @@ func lessTrusted(kind StepKind, e, by Entry) bool {
 	return by.Integrity < e.Integrity
 }
 
-// planned reads an active entry that is as the plan has it.
-func (c *change) planned(id string, rev int, mine map[string]int) (Entry, string, error) {
+// planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.
+func (c *change) planned(id string, rev int) (Entry, string, error) {
 	e, err := entryByID(c.ctx, c.p, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -176,13 +178,13 @@ func (c *change) planned(id string, rev int, mine map[string]int) (Entry, string
 		return Entry{}, "", err
 	case e.State != Active:
 		return Entry{}, "it does not count any more", nil
-	case e.Rev != rev && (mine[id] == 0 || e.Rev != mine[id]):
+	case e.Rev != rev && e.Rev != c.revs[id]:
 		return Entry{}, "it was changed meanwhile", nil
 	}
 	return e, "", nil
 }
 
-func (c *change) mergeInto(e, by Entry, mine map[string]int) (string, error) {
+func (c *change) mergeInto(e, by Entry) (string, error) {
 	if e.Pinned && !by.Pinned {
 		return "it is pinned", nil
 	}
@@ -191,10 +193,15 @@ func (c *change) mergeInto(e, by Entry, mine map[string]int) (string, error) {
 	}
 	after := e
 	after.State, after.By = Merged, by.ID
-	if err := c.set(e, after, "merge", 0); err != nil {
+	if err := c.setAll(e, after, "merge"); err != nil {
+		return "", err
+	}
+	by, err := entryByID(c.ctx, c.p, by.ID) // e may have stood for it
+	if err != nil {
 		return "", err
 	}
 	next := by
+	next.Source = DreamingMerge
 	next.Hits += e.Hits
 	if e.LastHit.After(next.LastHit) {
 		next.LastHit = e.LastHit
@@ -205,24 +212,32 @@ func (c *change) mergeInto(e, by Entry, mine map[string]int) (string, error) {
 	if next == by {
 		return "", nil
 	}
-	mine[by.ID] = by.Rev + 1
 	return "", c.set(by, next, "note", 0)
 }
 
-func (c *change) group(e, by Entry, mine map[string]int) (string, error) {
-	var faces, members int
-	err := c.p.QueryRowContext(c.ctx, `SELECT (SELECT count(*) FROM memory WHERE id IN (?1, ?2) AND state = 'active'),
-		(SELECT count(*) FROM memory WHERE face = ?3 AND state = 'active')`, e.Face, by.Face, e.ID).Scan(&faces, &members)
-	if err != nil {
-		return "", fmt.Errorf("change a memory: %w", err)
+// group makes e a member of by.
+func (c *change) group(e, by Entry) (string, error) {
+	if e.Pinned && !by.Pinned {
+		return "it is pinned", nil
 	}
-	if faces > 0 || members > 0 {
-		return "it stands with others already", nil
+	if len(Missing(e.Text, by.Text)) > 0 {
+		return "the other does not say all of it", nil
+	}
+	hidden, err := isMember(c.ctx, c.p, by.ID)
+	if err != nil || hidden {
+		return "the other does not stand for itself", err
 	}
 	after := e
-	after.Face = by.ID
-	mine[e.ID] = e.Rev + 1
-	return "", c.set(e, after, "note", 0)
+	after.By = by.ID
+	if err := c.set(e, after, "note", 0); err != nil {
+		return "", err
+	}
+	next := by
+	next.By, next.Source = "", DreamingMerge
+	if next == by {
+		return "", nil
+	}
+	return "", c.set(by, next, "note", 0)
 }
 
 // Since is from when on e is known to hold: what it says itself, or when it was said.
@@ -286,7 +301,7 @@ func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
 		return "", err
 	case now.State == Forgotten || o.Before == nil || o.After == nil:
 		return "it was forgotten", nil
-	case now.State != o.After.State || now.By != o.After.By || now.Face != o.After.Face || now.Scope != o.After.Scope:
+	case now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope:
 		return "it was changed since", nil
 	}
 	back := *o.Before
@@ -299,11 +314,14 @@ func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
 		if !now.ObservedAt.Equal(o.After.ObservedAt) {
 			back.ObservedAt = now.ObservedAt
 		}
+		if now.Source != o.After.Source {
+			back.Source = now.Source
+		}
 	}
 	switch {
 	case now.State != Active && back.State == Active:
 		u.Back = append(u.Back, back)
-	default:
+	case now.State != back.State || now.By != back.By: // not where others were only put together in it
 		u.Changed = append(u.Changed, back)
 	}
 	return "", c.put(now, back, "restore", o.Seq)

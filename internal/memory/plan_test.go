@@ -93,7 +93,7 @@ func TestApplyAndUndo(t *testing.T) {
 	if a.State != Merged || a.By != b.ID || b.Hits != 3 || b.LastHit.UnixMilli() != 1700000000000 || !b.ObservedAt.Equal(a.ObservedAt) {
 		t.Errorf("merged: %+v into %+v", a, b)
 	}
-	if c.State != Superseded || !c.ValidTo.Equal(get(steps[1].By).ObservedAt) || f.State != Active || f.Face != steps[2].By || g.State != Archived {
+	if c.State != Superseded || !c.ValidTo.Equal(get(steps[1].By).ObservedAt) || f.State != Active || f.By != steps[2].By || g.State != Archived {
 		t.Errorf("%+v\n%+v\n%+v", c, f, g)
 	}
 	if file := onDisk(t, s, Private(owner)); strings.Contains(file, "4711") || !strings.Contains(file, "near the park") {
@@ -242,7 +242,7 @@ func TestPlanKilled(t *testing.T) {
 		}
 		var digest []string
 		for _, e := range all {
-			digest = append(digest, fmt.Sprint(e.State, e.By != "", e.Face != "", e.Rev, e.Hits))
+			digest = append(digest, fmt.Sprint(e.State, e.By != "", e.Rev, e.Hits))
 		}
 		states[strings.Join(digest, "|")]++
 		entries := texts(t, s, Private(owner)) // the file is made up for when somebody looks
@@ -281,14 +281,14 @@ func dieWhilePlanning(t *testing.T, at string) {
 	}
 }
 
-// TestFacesFirst: what says the same as a better hit gives way to the others.
-func TestFacesFirst(t *testing.T) {
-	hit := func(id, face string) Hit { return Hit{Entry: Entry{ID: id, Face: face}} }
+// TestEachOnce: what means the same as a better hit is none.
+func TestEachOnce(t *testing.T) {
+	hit := func(id, head string) Hit { return Hit{Entry: Entry{ID: id, By: head}, Shown: head} }
 	var got []string
-	for _, h := range facesFirst([]Hit{hit("b", "a"), hit("a", ""), hit("c", ""), hit("d", "a"), {Turn: &Turn{}}, {Turn: &Turn{}}}) {
+	for _, h := range eachOnce([]Hit{hit("b", "a"), hit("a", ""), hit("c", ""), hit("d", "a"), {Turn: &Turn{}}, {Turn: &Turn{}}}) {
 		got = append(got, h.Entry.ID)
 	}
-	if diff := cmp.Diff([]string{"b", "c", "", "", "a", "d"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"b", "c", "", ""}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -179,7 +179,7 @@ func (c *change) decide(kept, other Entry, person trust.Integrity) error {
 	if after.ValidTo.IsZero() {
 		after.ValidTo = until(kept, other)
 	}
-	if err := c.set(other, after, "supersede", 0); err != nil {
+	if err := c.setAll(other, after, "supersede"); err != nil {
 		return err
 	}
 	now := kept

@@ -1,8 +1,8 @@
 package memory
 
 import (
-	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"reverie/internal/llm"
@@ -35,6 +35,7 @@ type Hit struct {
 	Entry   Entry   `json:"entry,omitzero"`
 	Turn    *Turn   `json:"turn,omitempty"`   // set for a past message; Entry is zero then
 	Around  []Turn  `json:"around,omitempty"` // the messages before and after Turn
+	Shown   string  `json:"shown,omitempty"`  // the text that prompts and files show for Entry, if that is another one's
 	Score   float64 `json:"score"`            // comparable within one answer only
 	Covered float64 `json:"covered"`          // share of what the question is about that it and its neighbours cover
 	Near    bool    `json:"near,omitempty"`   // its meaning is so near that it needs no word of the question
@@ -103,7 +104,7 @@ func fill(q Query, hits []Hit) []Hit {
 		k = defaultK
 	}
 	out := hits[:0:0]
-	for _, h := range facesFirst(hits) {
+	for _, h := range eachOnce(hits) {
 		if k > 0 && len(out) >= k {
 			break
 		}
@@ -119,21 +120,18 @@ func fill(q Query, hits []Hit) []Hit {
 	return out
 }
 
-// facesFirst puts behind all others what says the same as a better hit, as a dream
-// found: where room is short, it gives way.
-func facesFirst(hits []Hit) []Hit {
-	first, later := make([]Hit, 0, len(hits)), []Hit(nil)
+// eachOnce leaves out of hits what means the same as a better one.
+func eachOnce(hits []Hit) []Hit {
 	said := map[string]bool{}
-	for _, h := range hits {
-		same := cmp.Or(h.Entry.Face, h.Entry.ID)
-		if same != "" && said[same] {
-			later = append(later, h)
-			continue
+	return slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool {
+		same := h.Entry.ID
+		if h.Shown != "" {
+			same = h.Entry.By
 		}
-		said[same] = true
-		first = append(first, h)
-	}
-	return append(first, later...)
+		was := said[same]
+		said[same] = same != ""
+		return was
+	})
 }
 
 // tokens is about what h costs in a prompt, its date and source included.

@@ -248,7 +248,7 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 // places puts the wanted entries of scope into the order of age.
 func (s *Store) places(ctx context.Context, scope Scope, wanted map[string]bool) ([]string, error) {
 	ids, err := list[string](ctx, s.db, `WITH RECURSIVE part (whole, id, n) AS (SELECT id, id, n FROM memory WHERE scope = ? AND `+shown+`
-		UNION SELECT part.whole, m.id, m.n FROM memory m JOIN part ON m.by_id = part.id AND m.by_id <> '')
+		UNION SELECT part.whole, m.id, m.n FROM memory m JOIN part ON m.by_id = part.id AND m.by_id <> '' AND m.state <> 'active')
 		SELECT whole FROM part GROUP BY whole ORDER BY min(n), whole`, scope)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
@@ -335,12 +335,13 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	hash := textHash(l.text)
 	// Without the names of indexes all that is shown is read, in its order, for each line.
-	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND `+shown+` AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text)
+	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = '' AND `+standing+`
+		AND text = ? ORDER BY by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
 	}
 	if len(known) == 1 {
-		return known[0].ID, nil
+		return known[0].ID, i.part(known[0])
 	}
 	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_put_away WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
@@ -373,6 +374,16 @@ func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	}
 	e, err := i.add(next)
 	return e.ID, err
+}
+
+// part makes e, which a person wrote as a line of its own, no member of another any more.
+func (i *importer) part(e Entry) error {
+	if e.By == "" {
+		return nil
+	}
+	after := e
+	after.By = ""
+	return i.set(e, after, "note", 0)
 }
 
 func (i *importer) remove(ids []string) error {

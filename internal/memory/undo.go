@@ -172,7 +172,7 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 	if err := c.p.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq).Scan(&undone); err != nil {
 		return fmt.Errorf("read the journal of memory: %w", err)
 	}
-	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned || now.Face != o.After.Face {
+	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {
 		return ErrChanged
 	}
 	after, op := now, "note"
@@ -180,7 +180,10 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 		after.State, after.ValidTo = Archived, c.now
 	} else {
 		after.Scope, after.State, after.By, after.Pinned = o.Before.Scope, o.Before.State, o.Before.By, o.Before.Pinned
-		after.ObservedAt, after.ValidTo, after.Face = o.Before.ObservedAt, o.Before.ValidTo, o.Before.Face
+		after.ObservedAt, after.ValidTo = o.Before.ObservedAt, o.Before.ValidTo
+		if now.Source == o.After.Source {
+			after.Source = o.Before.Source
+		}
 		if now.Integrity == o.After.Integrity { // nobody said it again since
 			after.Integrity = o.Before.Integrity
 		}

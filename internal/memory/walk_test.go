@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ func TestNothingIsLostOrComesBack(t *testing.T) {
 	dir, runs := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		w := &walker{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs))}
+		w := &walker{t: t, rt: rt, dir: filepath.Join(dir, strconv.Itoa(runs)), by: map[string]string{}}
 		w.stores[0], w.stores[1] = openAt(t, w.dir), openAt(t, w.dir)
 		defer func() { _ = w.stores[0].db.Close(); _ = w.stores[1].db.Close() }()
 		for range rapid.IntRange(1, 20).Draw(rt, "steps") {
@@ -37,10 +38,12 @@ type walker struct {
 	rt     *rapid.T
 	dir    string
 	stores [2]*Store
-	known  []string   // what should be known, in any order
-	past   [][]string // what was, before each change that can be undone
-	gone   []string   // forgotten
-	unseen bool       // there is a hand edit nobody looked at yet
+	known  []string          // what should be known, in any order
+	past   []knowing         // what was, before each change that can be undone
+	by     map[string]string // what is to be shown for it while that is shown itself
+	night  []Step            // that put two together last
+	gone   []string          // forgotten
+	unseen bool              // there is a hand edit nobody looked at yet
 	number int
 }
 
@@ -51,12 +54,66 @@ func (w *walker) fresh() string {
 	return fmt.Sprintf("%s number %d", []string{"tea", "# hash", `\# slash`, "Größe", "茶"}[w.number%5], w.number)
 }
 
+// knowing is what was known, and how it was shown.
+type knowing struct {
+	known []string
+	moved map[string]string // what was to be shown for the members that the change moved
+}
+
 func (w *walker) did(known []string) {
-	w.past = append(w.past, w.known)
+	w.past = append(w.past, knowing{known: w.known})
 	w.known = known
 }
 
-func (w *walker) pick() string { return rapid.SampledFrom(w.known).Draw(w.rt, "which") }
+func (w *walker) pick() string { return rapid.SampledFrom(w.shown()).Draw(w.rt, "which") }
+
+// member reports whether another text is shown for text.
+func (w *walker) member(text string) bool {
+	head := w.by[text]
+	return head != "" && slices.Contains(w.known, head) && w.by[head] == ""
+}
+
+// shown is what prompts and files should show.
+func (w *walker) shown() []string { return slices.DeleteFunc(slices.Clone(w.known), w.member) }
+
+// all is text and its members.
+func (w *walker) all(text string) []string {
+	return slices.DeleteFunc(slices.Clone(w.known), func(s string) bool { return s != text && !(w.by[s] == text && w.member(s)) })
+}
+
+// but is what is known without texts.
+func (w *walker) but(texts []string) []string {
+	return slices.DeleteFunc(slices.Clone(w.known), func(s string) bool { return slices.Contains(texts, s) })
+}
+
+// group does in one night what a model may say of two lines, and takes that night back.
+func (w *walker) group(s *Store, what int) {
+	ctx := w.t.Context()
+	if what == 12 {
+		one := w.pick()
+		two := rapid.SampledFrom(without(w.shown(), one)).Draw(w.rt, "the same")
+		e, by := must[Entry](w.t)(s.Get(ctx, everything, w.find(s, one))), must[Entry](w.t)(s.Get(ctx, everything, w.find(s, two)))
+		w.number++
+		batch := fmt.Sprint("night ", w.number)
+		done, err := s.Apply(ctx, batch, []Step{{GroupStep, e.ID, e.Rev, by.ID, by.Rev}}, nil)
+		w.no(err)
+		if len(done.Done) == 1 {
+			w.by[one], w.by[two] = two, ""
+			w.night = append(done.Done, Step{ID: batch, By: one})
+		}
+		return
+	}
+	_, left, err := s.UndoRun(ctx, w.night[1].ID, nil)
+	w.no(err)
+	if !slices.ContainsFunc(left, func(l Left) bool { return l.ID == w.night[0].ID }) {
+		e := must[Entry](w.t)(s.Get(ctx, everything, w.night[0].ID))
+		w.by[w.night[1].By] = ""
+		if e.By != "" {
+			w.by[w.night[1].By] = must[Entry](w.t)(s.Get(ctx, everything, e.By)).Text
+		}
+	}
+	w.night = nil
+}
 
 func (w *walker) find(s *Store, text string) string {
 	all, err := s.Entries(w.t.Context(), Private(owner))
@@ -97,7 +154,7 @@ func (w *walker) save(lines []string) {
 func (w *walker) step() {
 	ctx, s := w.t.Context(), w.store()
 	me := Access{Actor: owner, Scopes: []Scope{Private(owner)}}
-	what := rapid.IntRange(0, 11).Draw(w.rt, "step")
+	what := rapid.IntRange(0, 13).Draw(w.rt, "step")
 	if what >= 2 && what <= 4 && w.unseen { // two edits that are looked at together are one change
 		w.look()
 	}
@@ -117,13 +174,13 @@ func (w *walker) step() {
 	case what == 3 && len(w.known) > 0: // a line less
 		text := w.pick()
 		w.save(without(w.lines(), toLine(text)))
-		w.did(without(w.known, text))
+		w.did(w.but(w.all(text)))
 	case what == 4 && len(w.known) > 0: // a line corrected
 		text := w.pick()
 		lines := w.lines()
 		lines[slices.Index(lines, toLine(text))] = toLine(text + " more")
 		w.save(lines)
-		w.did(append(without(w.known, text), text+" more"))
+		w.did(append(w.but(w.all(text)), text+" more"))
 	case what == 5:
 		w.look()
 	case what == 6:
@@ -135,32 +192,50 @@ func (w *walker) step() {
 			}
 			return
 		}
+		if errors.Is(err, ErrChanged) && len(w.by) > 0 { // it was put together with another since
+			return
+		}
 		w.no(err)
-		w.known, w.past = w.past[len(w.past)-1], w.past[:len(w.past)-1]
+		last := w.past[len(w.past)-1]
+		w.known, w.past = last.known, w.past[:len(w.past)-1]
+		maps.Copy(w.by, last.moved)
 	case what == 7 && len(w.known) > 0:
 		text := w.pick()
 		next := w.fresh()
 		_, err := s.Supersede(ctx, me, w.find(s, text), next)
 		w.no(err)
-		w.did(append(without(w.known, text), next))
+		w.did(append(w.but(w.all(text)), next))
 		w.unseen = false
 	case what == 8 && len(w.known) > 0:
 		text := w.pick()
 		w.no(s.Retire(ctx, me, w.find(s, text)))
-		w.did(without(w.known, text))
+		w.did(w.but(w.all(text)))
 		w.unseen = false
 	case what == 9 && len(w.known) > 0:
 		text := w.pick()
 		_, err := s.Forget(ctx, me, w.find(s, text))
 		w.no(err)
-		w.known, w.past, w.unseen = without(w.known, text), nil, false // nobody steps back behind that
-		w.gone = append(w.gone, text)
-	case what == 11 && len(w.known) > 1:
+		w.gone = append(w.gone, w.all(text)...)
+		w.known, w.past, w.unseen = w.but(w.all(text)), nil, false // nobody steps back behind that
+	case what == 11 && len(w.shown()) > 1:
 		one := w.pick()
-		two := rapid.SampledFrom(without(w.known, one)).Draw(w.rt, "which too")
+		two := rapid.SampledFrom(without(w.shown(), one)).Draw(w.rt, "which too")
 		merged, err := s.Merge(ctx, me, []string{w.find(s, one), w.find(s, two)}, allWords(one, two), owner)
 		w.no(err)
+		moved := map[string]string{}
+		for _, text := range append(w.all(one), w.all(two)...) {
+			if text != one && text != two {
+				moved[text] = w.by[text]
+			}
+		}
 		w.did(append(without(without(w.known, one), two), merged.Text))
+		w.past[len(w.past)-1].moved = moved
+		for text := range moved {
+			w.by[text] = merged.Text
+		}
+		w.unseen = false
+	case what == 12 && len(w.shown()) > 1, what == 13 && w.night != nil:
+		w.group(s, what)
 		w.unseen = false
 	case what == 10:
 		i := rapid.IntRange(0, 1).Draw(w.rt, "restarted")
@@ -173,7 +248,7 @@ func (w *walker) step() {
 // look is an inference in both processes.
 func (w *walker) look() {
 	w.unseen = false
-	want := slices.Sorted(slices.Values(w.known))
+	want := slices.Sorted(slices.Values(w.shown()))
 	for i, s := range w.stores {
 		got := strings.Split(texts(w.t, s, Private(owner)), "|")
 		slices.Sort(got)

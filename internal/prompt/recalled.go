@@ -184,7 +184,7 @@ func factOf(h memory.Hit) fact {
 	if h.Turn != nil {
 		return fact{key: "turn " + string(h.Turn.Scope) + " " + h.Turn.Event + " " + fmt.Sprint(h.Turn.Seq)}
 	}
-	return fact{key: "entry " + h.Entry.ID, text: oneLine(h.Entry.Text, longest)}
+	return fact{key: "entry " + h.Entry.ID, text: oneLine(cmp.Or(h.Shown, h.Entry.Text), longest)}
 }
 
 // line is what the model reads of h: a message with those before and after it,

@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +31,8 @@ type result struct {
 	Facts    int      `json:"facts"`
 	Entries  int      `json:"entries"`
 	Holds    int      `json:"holds"`    // facts that are true at the end
-	Kept     int      `json:"kept"`     // of those, active
+	Kept     int      `json:"kept"`     // of those, active, and shown or found by their words
+	Hidden   int      `json:"hidden"`   // of those, only found: another text is shown for them
 	Trace    int      `json:"trace"`    // of all, still in the store and found in one of its states
 	Invented int      `json:"invented"` // active texts that nobody said
 	Outdated int      `json:"outdated"`
@@ -138,15 +142,19 @@ var everything = memory.Access{Actor: "survival", All: true}
 
 // count looks at what the store holds.
 func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *result) error {
-	active, err := s.List(ctx, everything, memory.Filter{})
+	active, err := s.List(ctx, everything, memory.Filter{Members: true})
 	if err != nil {
 		return err
 	}
-	past, err := s.List(ctx, everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}})
+	past, err := s.List(ctx, everything, memory.Filter{States: []memory.State{memory.Active, memory.Merged, memory.Superseded, memory.Archived}, Members: true})
 	if err != nil {
 		return err
 	}
-	trace, faces, texts := map[*fact]bool{}, map[*fact]map[string]bool{}, map[*fact][]string{}
+	isShown := map[string]bool{}
+	for _, e := range active {
+		isShown[e.ID] = e.By == ""
+	}
+	trace, lines, texts := map[*fact]bool{}, map[*fact]map[string]bool{}, map[*fact][]string{}
 	for _, e := range past {
 		for _, f := range k.of[strings.TrimSpace(e.Text)] {
 			trace[f] = true
@@ -157,15 +165,15 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 		if facts == nil {
 			r.Invented++
 		}
-		face := e.ID
-		if e.Face != "" {
-			face = e.Face
-		}
+		shown := cmp.Or(e.By, e.ID)
 		for _, f := range facts {
-			if faces[f] == nil {
-				faces[f] = map[string]bool{}
+			if lines[f] == nil {
+				lines[f] = map[string]bool{}
 			}
-			faces[f][face] = true
+			if !isShown[shown] {
+				shown = e.ID // what stood for it does no longer
+			}
+			lines[f][shown] = lines[f][shown] || shown == e.ID
 			texts[f] = append(texts[f], e.Text)
 		}
 	}
@@ -173,7 +181,13 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 		if trace[f] {
 			r.Trace++
 		}
-		switch n := len(faces[f]); {
+		if own := slices.Contains(slices.Collect(maps.Values(lines[f])), true); len(lines[f]) > 0 && !own && !f.old {
+			r.Hidden++
+			if lines[f], err = w.found(ctx, s, k, f, texts[f]); err != nil {
+				return err
+			}
+		}
+		switch n := len(lines[f]); {
 		case f.old:
 			r.Outdated++
 			if n == 0 {
@@ -193,6 +207,22 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 		r.Holds++
 	}
 	return nil
+}
+
+// found is not empty if one of texts brings f up when its own words are searched for.
+func (w *world) found(ctx context.Context, s *memory.Store, k *knowledge, f *fact, texts []string) (map[string]bool, error) {
+	for _, text := range texts {
+		hits, err := s.Search(ctx, memory.Query{Text: text, Scopes: []memory.Scope{memory.Private(owner)}, K: 5})
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			if slices.Contains(k.of[strings.TrimSpace(h.Entry.Text)], f) {
+				return map[string]bool{h.Entry.ID: true}, nil
+			}
+		}
+	}
+	return nil, nil
 }
 
 // newer names what holds since f, and how often it was asked about.

@@ -35,6 +35,9 @@ type commandLine struct {
 	Version versionCommand `cmd:"" help:"Print the version."`
 	Help    helpCommand    `cmd:"" help:"Explain the commands, or one of them."`
 
+	Completion completionCommand `cmd:"" help:"Print the script that completes this command line in a shell: source <(bot completion bash)."`
+	Complete   completeCommand   `cmd:"" hidden:"" help:"List what may come next on the command line."`
+
 	FirstRun firstRunCommand `cmd:"" name:"first-run" hidden:"" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
 
 	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
@@ -88,7 +91,7 @@ func start(ctx context.Context, args []string, c console) int {
 		fmt.Fprintf(c.err, "bot: %v\nTry `bot --help`.\n", err)
 		return exitUsage
 	}
-	return exitCode(parsed.Run(c, configPath(line.Config)), c.err)
+	return exitCode(parsed.Run(c, configPath(line.Config), parser), c.err)
 }
 
 // knownCommand refuses a first argument that is neither a flag nor a command.

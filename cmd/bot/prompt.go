@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -52,6 +53,15 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 
 func (p promptCommand) show(ctx context.Context, c console, b *bot) error {
 	sessions := b.sessions(nil, nil)
+	if p.Room != "" {
+		rooms, err := sessions.Rooms(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(rooms, history.Talk(p.Room).Room()) {
+			fmt.Fprintf(c.err, "Nobody has talked to the bot in %s yet: this is how a first message there would be sent.\n", p.Room)
+		}
+	}
 	made, err := sessions.Preview(ctx, p.Room)
 	if err != nil {
 		return err

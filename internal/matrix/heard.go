@@ -118,6 +118,13 @@ func (c *Client) awaitKey(s id.SessionID, evt *event.Event) {
 	c.keyless = c.keyless[max(0, len(c.keyless)-heardKept):]
 }
 
+// dropKeyless lets go of an event that was taken back.
+func (c *Client) dropKeyless(event string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keyless = slices.DeleteFunc(c.keyless, func(k keyless) bool { return k.evt.ID.String() == event })
+}
+
 // hearLate hears what was said with a key that has come.
 func (c *Client) hearLate(ctx context.Context, s id.SessionID) error {
 	var now []*event.Event

@@ -38,7 +38,7 @@ func (s *Session) keep(ctx context.Context, past []history.Message) error {
 		s.kept = n
 	}
 	var err error
-	s.kept, err = searchable(ctx, s.cfg.Memory, s.talk, past, s.kept)
+	s.kept, err = searchable(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
 	return err
 }
 
@@ -56,7 +56,7 @@ func Searchable(ctx context.Context, h *history.Store, m *memory.Store) error {
 		}
 		past, err := h.Load(ctx, history.Talk(talk))
 		if err == nil {
-			_, err = searchable(ctx, m, history.Talk(talk), past, kept)
+			_, err = searchable(ctx, h, m, history.Talk(talk), past, kept)
 		}
 		if err != nil {
 			return err
@@ -66,8 +66,45 @@ func Searchable(ctx context.Context, h *history.Store, m *memory.Store) error {
 }
 
 // searchable keeps the messages of a conversation that come after kept, and returns the
-// last one that is kept then.
-func searchable(ctx context.Context, store *memory.Store, talk history.Talk, past []history.Message, kept int) (int, error) {
+// last one that is kept then. What was taken back or edited while it did so, after past was
+// read, is kept as it is now.
+func searchable(ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message, kept int) (int, error) {
+	heard := map[string]memory.Turn{}
+	for _, t := range turnsOf(talk, past) {
+		if t.Seq <= kept {
+			continue
+		}
+		if err := store.Hear(ctx, t); err != nil {
+			return kept, err
+		}
+		kept, heard[t.Event] = t.Seq, t
+	}
+	if len(heard) == 0 {
+		return kept, nil
+	}
+	now, err := h.Load(ctx, talk)
+	if err != nil {
+		return kept, err
+	}
+	for _, m := range now {
+		if _, ok := heard[m.EventID]; ok && history.TakenBack(m) {
+			if _, err := store.Unhear(ctx, m.EventID); err != nil {
+				return kept, err
+			}
+		}
+	}
+	for _, t := range turnsOf(talk, now) {
+		if was, ok := heard[t.Event]; ok && was.Text != t.Text {
+			if err := store.Hear(ctx, t); err != nil {
+				return kept, err
+			}
+		}
+	}
+	return kept, nil
+}
+
+// turnsOf are the messages of a conversation as they are kept, to be found again.
+func turnsOf(talk history.Talk, past []history.Message) (turns []memory.Turn) {
 	var scope memory.Scope
 	for _, m := range past {
 		if m.Role == llm.User {
@@ -80,17 +117,13 @@ func searchable(ctx context.Context, store *memory.Store, talk history.Talk, pas
 			words = visible(words)
 		}
 		spoken := m.Role == llm.User || m.Role == llm.Assistant && len(m.Calls) == 0
-		if int(m.ID) <= kept || scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
+		if scope == "" || !spoken || m.EventID == "" || strings.TrimSpace(words) == "" || history.TakenBack(m) {
 			continue
 		}
-		t := memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
-			Conversation: string(talk), Seq: int(m.ID), Text: words}
-		if err := store.Hear(ctx, t); err != nil {
-			return kept, err
-		}
-		kept = int(m.ID)
+		turns = append(turns, memory.Turn{Scope: scope, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender, At: m.At,
+			Conversation: string(talk), Seq: int(m.ID), Text: words})
 	}
-	return kept, nil
+	return turns
 }
 
 // countUse counts the memories that the newest answer made use of, among those

@@ -40,14 +40,15 @@ type choice struct {
 
 // gatherPart gathers a part of a file of sections.
 func gatherPart(file, part string) func(context.Context, *question) (*content, error) {
-	return func(_ context.Context, q *question) (*content, error) { return q.part(file, part), nil }
+	return func(_ context.Context, q *question) (*content, error) {
+		return q.part(q.a.files.readIn(q.folders.of(file), file), file, part), nil
+	}
 }
 
-// part is what a part of a file of sections says: those sections in it that are for the tier, and
-// whose tools are there.
-func (q *question) part(file, part string) *content {
+// part is what a part of t, a file of sections, says: those sections in it that are for the tier,
+// and whose tools are there.
+func (q *question) part(t *text, file, part string) *content {
 	a := q.a
-	t := a.files.readIn(q.folders.of(file), file)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.parts[file]

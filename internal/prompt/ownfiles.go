@@ -62,10 +62,11 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 			continue
 		}
 		name := folder + tool + ".txt"
-		if q.a.files.readIn(q.folders.of(name), name).builtin {
-			continue // its owner took it away
+		t := q.a.files.readIn(q.folders.of(name), name)
+		if t.builtin || t.problem == missing {
+			continue // its owner took it away, or there is none
 		}
-		if c := q.part(name, all); len(c.lines) > 0 {
+		if c := q.part(t, name, all); len(c.lines) > 0 {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}

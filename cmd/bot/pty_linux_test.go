@@ -93,6 +93,7 @@ type live struct {
 	pty  *os.File
 	cmd  *exec.Cmd
 	mode syscall.Termios // as it was before
+	read chan struct{}   // closed when everything that was written has been read
 
 	mu     sync.Mutex
 	raw    strings.Builder
@@ -134,7 +135,7 @@ func startLive(t *testing.T, width int, args ...string) *live {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = pty.Close() })
-	l := &live{t: t, pty: pty}
+	l := &live{t: t, pty: pty, read: make(chan struct{})}
 	var unlocked, number int32
 	ioctl(t, pty, syscall.TIOCSPTLCK, unsafe.Pointer(&unlocked))
 	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
@@ -155,6 +156,7 @@ func startLive(t *testing.T, width int, args ...string) *live {
 	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 	// go: ends with the terminal
 	go func() {
+		defer close(l.read)
 		buf, part := make([]byte, 4096), ""
 		for {
 			n, err := pty.Read(buf)
@@ -198,6 +200,17 @@ func (l *live) sees(want string) {
 	}
 }
 
+// hides waits until want stands on the screen and what is typed is not shown.
+func (l *live) hides(want string) {
+	l.t.Helper()
+	l.sees(want)
+	for end := time.Now().Add(time.Minute); l.termios().Lflag&syscall.ECHO != 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			l.t.Fatalf("what is typed is shown after %q", want)
+		}
+	}
+}
+
 // ends waits until the bot has ended with success and left the terminal as it was.
 func (l *live) ends() {
 	l.t.Helper()
@@ -206,7 +219,8 @@ func (l *live) ends() {
 	}
 }
 
-// left waits until the bot has ended and left the terminal as it was.
+// left waits until the bot has ended, left the terminal as it was, and all that it wrote stands
+// on the screen.
 func (l *live) left() (err error) {
 	l.t.Helper()
 	ended := make(chan error, 1)
@@ -219,6 +233,11 @@ func (l *live) left() (err error) {
 	}
 	if now := l.termios(); now.Lflag != l.mode.Lflag || now.Iflag != l.mode.Iflag || now.Oflag != l.mode.Oflag {
 		l.t.Errorf("the terminal is left in another mode: %+v, it was %+v", now, l.mode)
+	}
+	select {
+	case <-l.read: // the terminal has no writer any more
+	case <-time.After(time.Minute):
+		l.t.Fatalf("somebody keeps the terminal open:\n%s", l.look())
 	}
 	return err
 }

@@ -75,7 +75,7 @@ type Assembler struct {
 	tasks    map[taskKey]*taskCache  // by place
 	texts    map[string]*content     // of what is one text, by where it comes from
 	steering steeringCache
-	counted  map[string]counted      // by folder
+	listings map[string]listing      // by folder
 	matches  map[string]*matchCache  // by room
 	users    map[string]userTemplate // by room
 	logged   string                  // the problems that were logged last
@@ -134,7 +134,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[taskKey]*taskCache{},
-		parts: map[string]*partCache{}, texts: map[string]*content{}, matches: map[string]*matchCache{}, counted: map[string]counted{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
+		parts: map[string]*partCache{}, texts: map[string]*content{}, matches: map[string]*matchCache{}, listings: map[string]listing{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

@@ -28,7 +28,7 @@ type partCache struct {
 	text     *text
 	sections []baseSection
 	problems []Problem
-	tools    string
+	tools    []string
 	chosen   map[choice]*content
 }
 
@@ -58,8 +58,8 @@ func (q *question) part(t *text, file, part string) *content {
 		a.parts[file] = c
 	}
 	q.problems = append(q.problems, c.problems...)
-	if tools := strings.Join(q.turn.Tools, "\n"); c.chosen == nil || c.tools != tools {
-		c.tools, c.chosen = tools, map[choice]*content{}
+	if c.chosen == nil || !slices.Equal(c.tools, q.turn.Tools) {
+		c.tools, c.chosen = slices.Clone(q.turn.Tools), map[choice]*content{}
 	}
 	this := choice{part, q.turn.tier()}
 	if c.chosen[this] == nil {

@@ -42,6 +42,7 @@ type files struct {
 
 // slot is what is known of one file.
 type slot struct {
+	path string
 	mu   sync.Mutex
 	last *file
 }
@@ -75,8 +76,7 @@ func (f *files) readIn(folder *folder, name string) *text {
 	if folder.lacks(s.last) {
 		return s.last.text
 	}
-	path := filepath.Join(f.dir, filepath.FromSlash(name))
-	stamp, err := store.Stat(path)
+	stamp, err := store.Stat(s.path)
 	known := s.last
 	if err == nil && known != nil && known.settled && known.stamp == stamp {
 		return known.text
@@ -86,12 +86,12 @@ func (f *files) readIn(folder *folder, name string) *text {
 		if known == nil || !known.missing {
 			known = &file{missing: true, text: f.builtin(name)}
 		}
-		known = folder.note(known, path)
+		known = folder.note(known, s.path)
 	case err != nil:
 		known = f.keep(name, known, err)
 	default:
 		var data []byte
-		if data, err = readFile(path, stamp); err != nil {
+		if data, err = readFile(s.path, stamp); err != nil {
 			known = f.keep(name, known, err)
 		} else {
 			known = &file{read: true, stamp: stamp, settled: stamp.Settled(time.Now()), text: same(known, clean(data))}
@@ -106,7 +106,7 @@ func (f *files) slot(name string) *slot {
 	defer f.mu.Unlock()
 	s := f.known[name]
 	if s == nil {
-		s = &slot{}
+		s = &slot{path: filepath.Join(f.dir, filepath.FromSlash(name))}
 		f.known[name] = s
 	}
 	return s

@@ -28,8 +28,9 @@ type folders struct {
 }
 
 // of is the folder of a file, which is called by its name below the data folder.
-func (f *folders) of(name string) *folder {
-	dir := path.Dir(name)
+func (f *folders) of(name string) *folder { return f.look(path.Dir(name)) }
+
+func (f *folders) look(dir string) *folder {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if got := f.at[dir]; got != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"reverie/internal/llm"
 	"reverie/internal/skill"
@@ -50,23 +50,25 @@ func (q *question) fill(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.a.cfg.Name)
 }
 
-// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools.
+// gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
+// taken one away, so a built-in one does not stand in.
 func gatherGuides(_ context.Context, q *question) (*content, error) {
 	const folder = "prompts/tools/"
-	if at := q.folders.of(folder); at.known && !at.stamp.Exists() {
+	there, err := q.listed("prompts/tools")
+	if err != nil || len(there) == 0 {
 		return nil, nil
 	}
 	var lines []string
-	for _, tool := range q.turn.Tools {
-		if !isName(tool) {
+	for _, file := range there {
+		tool, _ := strings.CutSuffix(file, ".txt")
+		if tool == file || !slices.Contains(q.turn.Tools, tool) {
 			continue
 		}
-		name := folder + tool + ".txt"
-		t := q.a.files.readIn(q.folders.of(name), name)
+		t := q.a.files.read(folder + file)
 		if t.builtin || t.problem == missing {
-			continue // its owner took it away, or there is none
+			continue // just taken away
 		}
-		if c := q.part(t, name, all); len(c.lines) > 0 {
+		if c := q.part(t, folder+file, all); len(c.lines) > 0 {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}
@@ -77,47 +79,53 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 	var lines []string
 	for _, dir := range []string{"skills", "prompts", "personas"} {
-		if n, there := q.a.entries(dir); there {
-			lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
+		names, err := q.listed(dir)
+		if err != nil {
+			continue
 		}
+		n := 0
+		for _, name := range names {
+			if !strings.HasPrefix(name, ".") && (dir != "skills" || skill.Readers(name) != trust.Nobody) {
+				n++
+			}
+		}
+		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
 	}
 	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}, "") // numbers, no names
 }
 
-// counted is how many entries a folder had when it was read last.
-type counted struct {
+// listing is what was in a folder when it was read last.
+type listing struct {
 	stamp   store.Stamp
-	settled bool // stamp alone tells whether n still holds
-	n       int
+	settled bool // stamp alone tells whether names still holds
+	names   []string
 }
 
-// entries counts what is in a folder of the data folder; there is false if it cannot be read.
-func (a *Assembler) entries(dir string) (n int, there bool) {
-	path := filepath.Join(a.cfg.Dir, dir)
-	stamp, err := store.Stat(path)
-	if err != nil || !stamp.Exists() {
-		return 0, false
+// listed returns the names in a folder of the data folder, sorted. The caller must not change them.
+func (q *question) listed(dir string) ([]string, error) {
+	at := q.folders.look(dir)
+	if !at.known || !at.stamp.Exists() {
+		return nil, fs.ErrNotExist
 	}
+	a := q.a
 	a.mu.Lock()
-	last := a.counted[dir]
+	last := a.listings[dir]
 	a.mu.Unlock()
-	if last.settled && last.stamp == stamp {
-		return last.n, true
+	if last.settled && last.stamp == at.stamp {
+		return last.names, nil
 	}
-	now := time.Now()
-	all, err := os.ReadDir(path)
+	all, err := os.ReadDir(filepath.Join(a.cfg.Dir, filepath.FromSlash(dir)))
 	if err != nil {
-		return 0, false
+		return nil, err
 	}
-	for _, e := range all {
-		if !strings.HasPrefix(e.Name(), ".") && (dir != "skills" || skill.Readers(e.Name()) != trust.Nobody) {
-			n++
-		}
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = e.Name()
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.counted[dir] = counted{stamp, stamp.Settled(now), n}
-	return n, true
+	a.listings[dir] = listing{at.stamp, at.settled, names}
+	return names, nil
 }
 
 // gatherFiles gathers the names of the files that were read in this

@@ -140,7 +140,7 @@ func TestGuides(t *testing.T) {
 	w.file("prompts/secret.txt", "Not a guide.")
 	w.tools = []string{"task", "read_file", "add_skill", "", "../secret", "nothing"}
 	w.asks("Hello")
-	w.expect(true, "# Tool Guides\ntask: Give Reverie's tasks a date.\nread_file: Read before you write.\n\n---")
+	w.expect(true, "# Tool Guides\nread_file: Read before you write.\ntask: Give Reverie's tasks a date.\n\n---")
 	w.expect(false, "Not a guide")
 	w.tools = []string{"read_file"}
 	if reason := w.asks("And now?"); reason != "tools, core, guides changed" {

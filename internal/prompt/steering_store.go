@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -89,7 +90,7 @@ type steeringCache struct {
 	text     *text
 	sections []baseSection
 	problems []Problem
-	tools    string
+	tools    []string
 	words    map[int]map[string]string // for these tools, by tier; never changed once made
 }
 
@@ -115,8 +116,8 @@ func (q *question) steeringWords() map[string]string {
 	for _, p := range c.problems {
 		q.problem(p.File, p.Line, p.Text)
 	}
-	if tools := strings.Join(q.turn.Tools, "\n"); c.words == nil || c.tools != tools {
-		c.tools, c.words = tools, map[int]map[string]string{}
+	if c.words == nil || !slices.Equal(c.tools, q.turn.Tools) {
+		c.tools, c.words = slices.Clone(q.turn.Tools), map[int]map[string]string{}
 	}
 	tier := q.turn.tier()
 	words := c.words[tier]

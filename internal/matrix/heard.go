@@ -109,13 +109,16 @@ type keyless struct {
 	evt     *event.Event
 }
 
+// keylessKept is how many events wait for their keys at once, of all rooms.
+const keylessKept = 30
+
 // awaitKey keeps evt until its key comes. A homeserver may hand out a key a moment after the
-// event. What is old or too much is let go.
+// event. Of too many the oldest go.
 func (c *Client) awaitKey(s id.SessionID, evt *event.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.keyless = append(c.keyless, keyless{s, evt})
-	c.keyless = c.keyless[max(0, len(c.keyless)-heardKept):]
+	c.keyless = c.keyless[max(0, len(c.keyless)-keylessKept):]
 }
 
 // dropKeyless lets go of an event that was taken back.

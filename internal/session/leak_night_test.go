@@ -55,7 +55,7 @@ func (h *leakHistory) nights() {
 				h.random.IntN(4), c, strings.Repeat(" or the weather is fine", 8), c)}
 		h.says(r, who, "please, for the night, "+c, nil)
 	}
-	h.counts["nights"]++
+	h.count("nights", 1)
 	h.note("a night")
 	r, err := h.nightly.Dream(h.t.Context(), dream.Options{Now: true})
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *leakHistory) nights() {
 		h.note("the night is taken back")
 		switch _, err := h.nightly.Undo(h.t.Context(), r.Run); {
 		case err == nil:
-			h.counts["night undone"]++
+			h.count("night undone", 1)
 		case !errors.Is(err, dream.ErrNothing):
 			h.t.Fatal(err)
 		}
@@ -191,5 +191,5 @@ func (h *leakHistory) countCompactions() {
 	if err := h.w.cfg.DB.QueryRow(`SELECT count(*) FROM compaction WHERE reason IN (?, ?)`, becauseFull, becauseOver).Scan(&n); err != nil {
 		h.t.Fatal(err)
 	}
-	h.counts["compacted when full"] += n
+	h.count("compacted when full", n)
 }

@@ -210,7 +210,7 @@ func (h *leakHistory) changes() {
 	}
 	if change == Edited {
 		c := h.fresh(r)
-		h.readers[c][trust.Readers("private:"+who)] = true // a message that was said in private stays its sender's own
+		h.grant(c, trust.Readers("private:"+who)) // a message that was said in private stays its sender's own
 		text = "I mean " + c
 		if h.chance(4) {
 			text = "!remember " + text
@@ -249,7 +249,7 @@ func (h *leakHistory) votesIn(r *leakRoom, who string) {
 		until(h.t, "what was approved is done", func() (done bool) {
 			return h.w.cfg.DB.QueryRow(`SELECT NOT EXISTS (SELECT 1 FROM approval WHERE state = 'approved')`).Scan(&done) == nil && done
 		})
-		h.counts["votes"]++
+		h.count("votes", 1)
 		h.settles()
 		return
 	}
@@ -410,7 +410,7 @@ func (h *leakHistory) shares() {
 	}
 	shared := func(text string) {
 		for _, c := range canary.FindAllString(text, -1) {
-			h.readers[c]["shared"] = true
+			h.grant(c, "shared")
 		}
 	}
 	if who == owner && h.chance(2) {

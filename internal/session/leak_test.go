@@ -304,8 +304,25 @@ func (h *leakHistory) holds(body string) <-chan struct{} {
 func (h *leakHistory) fresh(r *leakRoom) string {
 	h.number++
 	c := fmt.Sprintf("canary%dx", h.number)
-	h.readers[c] = map[trust.Readers]bool{r.readers(): true}
+	h.grant(c, r.readers())
 	return c
+}
+
+// grant lets readers read the canary c, too.
+func (h *leakHistory) grant(c string, readers trust.Readers) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.readers[c] == nil {
+		h.readers[c] = map[trust.Readers]bool{}
+	}
+	h.readers[c][readers] = true
+}
+
+// count counts n more of what happens.
+func (h *leakHistory) count(what string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts[what] += n
 }
 
 // play lets things happen.

@@ -19,7 +19,7 @@ import (
 const (
 	maxHeader    = 128 << 20 // bytes
 	maxEntries   = 1 << 16   // values, and tensors, of one file
-	maxElements  = 1 << 23   // of all lists
+	maxElements  = 1 << 22   // of all lists
 	maxName      = 1 << 10   // bytes
 	readDeadline = 10 * time.Second
 )

@@ -353,7 +353,7 @@ func TestAnyNumbers(t *testing.T) {
 			switch kind := rapid.IntRange(0, 99).Draw(t, key+" is"); {
 			case kind < 50:
 				m.values[key] = number.Draw(t, key)
-			case kind < 70:
+			case kind < 70 && slices.Contains([]string{"attention.head_count", "attention.head_count_kv", "attention.sliding_window_pattern"}, key):
 				m.values[key] = rapid.SliceOfN(rapid.Int32Range(0, int32(min(limit, 1<<12))), 1, 8).Draw(t, key)
 			case kind == 70, kind < 80 && key == "attention.sliding_window_pattern":
 				m.values[key] = rapid.SliceOfN(rapid.Bool(), 1, 8).Draw(t, key)

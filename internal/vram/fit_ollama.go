@@ -1,10 +1,10 @@
 package vram
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -20,9 +20,11 @@ type Blob struct {
 	Beside uint64
 }
 
+// maxManifest is the largest manifest that is read, in bytes. Real ones have some hundred.
+const maxManifest = 1 << 20
+
 var (
-	ollamaPart   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
-	ollamaHost   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}(:[0-9]{1,5})?$`)
+	ollamaName   = regexp.MustCompile(`^(?:(?:(\w[\w.-]*(?::\d{1,5})?)/)?(\w[\w.-]*)/)?(\w[\w.-]*)(?::(\w[\w.-]*))?$`)
 	ollamaDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
 
@@ -30,10 +32,11 @@ var (
 // hf.co/someone/model:Q4_K_M) in its folder models, which is ~/.ollama/models if
 // OLLAMA_MODELS does not say otherwise. It reads nothing outside that folder.
 func OllamaBlob(models, name string) (Blob, error) {
-	manifest, err := ollamaManifest(name)
-	if err != nil {
-		return Blob{}, err
+	part := ollamaName.FindStringSubmatch(name)
+	if part == nil {
+		return Blob{}, fmt.Errorf("%q is not a name of a model: want NAME, NAME:TAG or HOST/OWNER/NAME:TAG", name)
 	}
+	manifest := path.Join("manifests", cmp.Or(part[1], "registry.ollama.ai"), cmp.Or(part[2], "library"), part[3], cmp.Or(part[4], "latest"))
 	root, err := os.OpenRoot(models)
 	if err != nil {
 		return Blob{}, fmt.Errorf("the models of Ollama: %w", err)
@@ -46,34 +49,20 @@ func OllamaBlob(models, name string) (Blob, error) {
 	return blob, nil
 }
 
-// ollamaManifest is where the manifest of a model lies within the folder.
-func ollamaManifest(name string) (string, error) {
-	rest, tag := name, "latest"
-	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") {
-		rest, tag = name[:colon], name[colon+1:]
-	}
-	parts := strings.Split(rest, "/")
-	switch len(parts) {
-	case 1:
-		parts = append([]string{"registry.ollama.ai", "library"}, parts...)
-	case 2:
-		parts = append([]string{"registry.ollama.ai"}, parts...)
-	}
-	ok := len(parts) == 3 && ollamaHost.MatchString(parts[0])
-	for _, part := range append([]string{tag}, parts[1:]...) {
-		ok = ok && ollamaPart.MatchString(part)
-	}
-	if !ok {
-		return "", fmt.Errorf("%q is not a name of a model: want NAME, NAME:TAG or HOST/OWNER/NAME:TAG", name)
-	}
-	return path.Join("manifests", parts[0], parts[1], parts[2], tag), nil
-}
-
 // ollamaLayers reads a manifest and finds its files.
 func ollamaLayers(root *os.Root, models, name string) (Blob, error) {
-	raw, err := readPlain(root, name, 1<<20)
+	size, err := plainSize(root, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Blob{}, fmt.Errorf("%s: there is no such model here", name)
+	case err == nil && size > maxManifest:
+		return Blob{}, fmt.Errorf("%s: it is larger than %s", name, Size(maxManifest))
+	case err != nil:
+		return Blob{}, err
+	}
+	raw, err := root.ReadFile(name)
 	if err != nil {
-		return Blob{}, fmt.Errorf("%s: %w", name, err)
+		return Blob{}, err
 	}
 	var manifest struct {
 		Layers []struct {
@@ -94,15 +83,12 @@ func ollamaLayers(root *os.Root, models, name string) (Blob, error) {
 			return Blob{}, fmt.Errorf("%s: %q is not a digest", name, layer.Digest)
 		}
 		file := path.Join("blobs", strings.Replace(layer.Digest, ":", "-", 1))
-		info, err := root.Stat(file)
-		if err == nil && !info.Mode().IsRegular() {
-			err = errors.New("it is not a plain file")
-		}
+		size, err := plainSize(root, file)
 		if err != nil {
-			return Blob{}, fmt.Errorf("%s: %w", file, withoutPath(err))
+			return Blob{}, err
 		}
 		if kind != "model" {
-			blob.Beside += uint64(info.Size())
+			blob.Beside += size
 			continue
 		}
 		if blob.Path != "" {
@@ -116,22 +102,14 @@ func ollamaLayers(root *os.Root, models, name string) (Blob, error) {
 	return blob, nil
 }
 
-// readPlain reads a plain file of at most limit bytes.
-func readPlain(root *os.Root, name string, limit int64) ([]byte, error) {
-	if info, err := root.Stat(name); err != nil || !info.Mode().IsRegular() {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New("there is no such model here")
-		}
-		return nil, errors.Join(withoutPath(err), errors.New("not a plain file"))
-	}
-	f, err := root.Open(name)
+// plainSize returns the size of a plain file.
+func plainSize(root *os.Root, name string) (uint64, error) {
+	info, err := root.Stat(name)
 	if err != nil {
-		return nil, withoutPath(err)
+		return 0, fmt.Errorf("%s: %w", name, withoutPath(err))
 	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(raw)) > limit {
-		err = fmt.Errorf("it is larger than %s", Size(uint64(limit)))
+	if !info.Mode().IsRegular() {
+		return 0, fmt.Errorf("%s: it is not a plain file", name)
 	}
-	return raw, err
+	return uint64(info.Size()), nil
 }

@@ -468,7 +468,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 			return err
 		}
 		scope.Key = fmt.Sprintf("%sa%c", a.code, 'a'+i) // eight characters, as in the ids of tasks
-		scope.Send = s.sending(in, act.Call.ID)
+		scope.Send, scope.SetMode = s.sending(in, act.Call.ID), s.setsMode(in)
 		result := s.cfg.Tools.Run(kept, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.code, "tool", act.Call.Name, "failed", result.Failed, "by", a.answeredBy)

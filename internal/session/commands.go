@@ -43,7 +43,7 @@ func commands() []command {
 		{"undo", "take back your last change to what I remember here; `compact`: the last summary of this conversation", (*Session).undoThis},
 		{"dream", "put my memory in order now; `status`: how it went last, `undo`: take that back", (*Session).dream},
 		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
-		{"mode", "how I work here: " + modeChoice(), (*Session).changeMode},
+		{"mode", "how I work here: " + asWords(Modes()), (*Session).changeMode},
 		{"model", "which language model answers here; a name chooses one, `default` leaves it to my configuration", (*Session).model},
 		{"skills", "the skills I have here, a line each; `share NAME`: everybody may use that one", (*Session).skills},
 		{"config", "the settings of this room; `NAME VALUE` changes one, `NAME default` sets it back", (*Session).config},

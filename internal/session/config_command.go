@@ -69,10 +69,7 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	if err != nil {
 		return nil, err
 	}
-	mode := shownSetting{name: settingMode, value: now.name, values: append(Modes(), settingAuto)}
-	if now.auto {
-		mode.value += " (" + settingAuto + ")"
-	}
+	mode := shownSetting{name: settingMode, value: now.name, values: Modes()}
 	past, err := s.switches(ctx, 1)
 	if err != nil {
 		return nil, err

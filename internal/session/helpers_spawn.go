@@ -89,7 +89,7 @@ func (h *helpers) grant(scope tool.Scope, job tool.Job) []string {
 	wanted := tool.Policy{Allow: job.Tools}
 	names := []string{}
 	for _, name := range h.cfg.Tools.Names() {
-		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent {
+		if wanted.Allows(name) && scope.Policy.Allows(name) && name != tool.StaySilent && name != tool.SetMode {
 			names = append(names, name)
 		}
 	}

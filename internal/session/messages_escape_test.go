@@ -131,7 +131,7 @@ func everythingSaid(t *testing.T, language string) {
 		exec(`INSERT INTO sub_session (id, workflow, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
 			VALUES (?, 'w', 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i%5], reason)
 	}
-	say("!helpers", "!stop", "!mode auto")
+	say("!helpers", "!stop", "!mode planning")
 	exec(`UPDATE message SET at = at - 86400000`)
 	w.say(t, "$plan", "let's plan")
 	say("!mode", "!config")

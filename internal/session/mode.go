@@ -9,14 +9,15 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/tool"
 )
 
 // modeSwitch is one change of a room's mode.
 type modeSwitch struct {
 	at       time.Time
 	from, to string
-	who      string // who said !mode; empty = it changed by itself
-	why      string
+	who      string // who asked for it; empty = it changed by itself, as rooms once could
+	why      string // the command or the tool
 }
 
 const (
@@ -28,7 +29,6 @@ const (
 type roomMode struct {
 	mode
 	switched int64  // names the last switch; what a person edits in user mode takes effect with the next
-	auto     bool   // it may change by itself
 	model    string // that was chosen for the room, and is in its role; "" = none
 }
 
@@ -36,9 +36,9 @@ type roomMode struct {
 func (s *Session) mode(ctx context.Context) (roomMode, error) {
 	var name, model string
 	m := roomMode{mode: modes[0]}
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(s.mode, ''), coalesce(s.mode_auto, 0), coalesce((SELECT max(id) FROM mode_switch WHERE room = s.room), 0),
+	err := s.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(s.mode, ''), coalesce((SELECT max(id) FROM mode_switch WHERE room = s.room), 0),
 		coalesce((SELECT value FROM room_setting WHERE room = ?1 AND name = ?2), '')
-		FROM (SELECT 1) LEFT JOIN session AS s ON s.room = ?1`, s.room, settingModel).Scan(&name, &m.auto, &m.switched, &model)
+		FROM (SELECT 1) LEFT JOIN session AS s ON s.room = ?1`, s.room, settingModel).Scan(&name, &m.switched, &model)
 	if err != nil {
 		return m, fmt.Errorf("session: read mode: %w", err)
 	}
@@ -70,7 +70,7 @@ func (s *Session) switches(ctx context.Context, most int) ([]modeSwitch, error) 
 
 // switchMode puts the room into another mode and keeps how that came. The row of
 // the room is there: the session knows its room before it works on a message.
-func (s *Session) switchMode(ctx context.Context, c modeSwitch, auto bool) error {
+func (s *Session) switchMode(ctx context.Context, c modeSwitch) error {
 	tx, err := s.cfg.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("session: switch mode: %w", err)
@@ -80,7 +80,7 @@ func (s *Session) switchMode(ctx context.Context, c modeSwitch, auto bool) error
 		text string
 		args []any
 	}{
-		{`UPDATE session SET mode = ?, mode_auto = ? WHERE room = ?`, []any{c.to, auto, s.room}},
+		{`UPDATE session SET mode = ? WHERE room = ?`, []any{c.to, s.room}},
 		{`INSERT INTO mode_switch (room, at, from_mode, to_mode, who, why) VALUES (?, ?, ?, ?, ?, ?)`,
 			[]any{s.room, c.at.UnixMilli(), c.from, c.to, c.who, c.why}},
 		{`DELETE FROM mode_switch WHERE room = ? AND id <= (SELECT id FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`,
@@ -97,15 +97,11 @@ func (s *Session) switchMode(ctx context.Context, c modeSwitch, auto bool) error
 	return nil
 }
 
-func (s *Session) setAuto(ctx context.Context, auto bool) error {
-	if _, err := s.cfg.DB.ExecContext(ctx, `UPDATE session SET mode_auto = ? WHERE room = ?`, auto, s.room); err != nil {
-		return fmt.Errorf("session: set mode: %w", err)
-	}
-	return nil
-}
-
-// why a person's switch was made, in the history.
-const byCommand = "!mode"
+// how a person's switch was made, in the history.
+const (
+	byCommand = "!mode"
+	byTool    = tool.SetMode
+)
 
 // changeMode is the command !mode: it sets the mode of the room, or tells it.
 func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (string, error) {
@@ -117,35 +113,47 @@ func (s *Session) changeMode(ctx context.Context, in Inbound, args string) (stri
 	switch {
 	case args == "":
 		return s.tellMode(ctx, now)
-	case strings.EqualFold(args, "auto"):
-		if err := s.setAuto(ctx, true); err != nil {
-			return "", err
-		}
-		return s.text(ctx, "mode.auto", "mode", now.name), nil
 	case !known:
 		return sentences(s.text(ctx, "mode.unknown", "modes", asWords(Modes())), s.nearestLine(ctx, args, Modes(), "")), nil
 	case next.name == now.name && next.name == prompt.UserMode:
-		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
+		if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}); err != nil {
 			return "", err
 		}
 		return s.text(ctx, "mode.user"), nil
-	case next.name == now.name && !now.auto:
-		return s.text(ctx, "mode.already", "mode", now.name), nil
 	case next.name == now.name:
-		if err := s.setAuto(ctx, false); err != nil {
-			return "", err
-		}
-		return s.text(ctx, "mode.kept", "mode", now.name), nil
+		return s.text(ctx, "mode.already", "mode", now.name), nil
 	}
-	if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}, false); err != nil {
+	if err := s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byCommand}); err != nil {
 		return "", err
 	}
-	return s.text(ctx, "mode.set", "mode", next.name, "what", s.text(ctx, "mode.what."+next.name)), nil
+	return s.modeSet(ctx, next), nil
 }
 
-// modeChoice lists what !mode can be said with.
-func modeChoice() string {
-	return "`" + strings.Join(Modes(), "`, `") + "` or `auto`"
+func (s *Session) modeSet(ctx context.Context, m mode) string {
+	return s.text(ctx, "mode.set", "mode", m.name, "what", s.text(ctx, "mode.what."+m.name))
+}
+
+// setsMode sets the mode for a tool call that a person's message led to; nil where no person
+// asks. The room is told, whatever the model says of it.
+func (s *Session) setsMode(in Inbound) func(context.Context, string) error {
+	if in.Event != "" || in.ID == "" {
+		return nil
+	}
+	return func(ctx context.Context, name string) error {
+		now, err := s.mode(ctx)
+		if err != nil {
+			return err
+		}
+		next, _ := modeNamed(name)
+		// Told first: telling it twice is telling it once.
+		if err := s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: "mode:" + in.ID + ":" + next.name, Thread: s.thread, Notice: true, Text: s.modeSet(ctx, next)}); err != nil {
+			return err
+		}
+		if next.name == now.name {
+			return nil
+		}
+		return s.switchMode(ctx, modeSwitch{at: s.cfg.Now(), from: now.name, to: next.name, who: in.Sender, why: byTool})
+	}
 }
 
 // tellMode says which mode it is, since when and why, and what came before it.
@@ -163,7 +171,6 @@ func (s *Session) tellMode(ctx context.Context, now roomMode) (string, error) {
 	for _, m := range modes {
 		fmt.Fprintf(&b, "- `!mode %s`: %s\n", m.name, s.text(ctx, "mode.what."+m.name))
 	}
-	b.WriteString("- " + s.text(ctx, "mode.auto_help") + "\n")
 	if len(past) > 0 {
 		b.WriteString("\n" + s.text(ctx, "mode.changes") + "\n\n")
 	}
@@ -185,16 +192,13 @@ func (s *Session) modeLine(ctx context.Context, now roomMode) (string, error) {
 	if len(past) > 0 && past[0].to == now.name {
 		since = s.text(ctx, "mode.since", "at", past[0].at.Format(minute), "why", s.reason(ctx, past[0]))
 	}
-	if now.auto {
-		return s.text(ctx, "mode.now_auto", "mode", now.name, "since", since), nil
-	}
 	return s.text(ctx, "mode.now", "mode", now.name, "since", since), nil
 }
 
 // reason is who or what made the change.
 func (s *Session) reason(ctx context.Context, c modeSwitch) string {
 	if c.who == "" {
-		return s.text(ctx, "mode.self", "why", s.words(ctx, c.why))
+		return s.text(ctx, "mode.self")
 	}
 	return s.text(ctx, "mode.by", "person", c.who)
 }

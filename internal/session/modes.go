@@ -34,7 +34,7 @@ var modes = []mode{
 	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, handsOn},
 	{"developer", "writing and changing programs, with every tool", "developer", 0.1, "developer", nil, nil},
 	{"planning", "thinking a thing through; I only read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
-		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", tool.StaySilent, "read_*", "list_*", "find_*", "grep_*", "search_*",
+		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", tool.StaySilent, tool.SetMode, "read_*", "list_*", "find_*", "grep_*", "search_*",
 		"get_diagnostics", "web_search", "web_fetch"}, nil},
 	{"debugger", "finding out why something does not work", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
 	{"user", "your own templates, in `data/prompts/user`", "user", 0.3, "user", nil, handsOn},
@@ -102,7 +102,7 @@ type offer struct {
 // costly are tools that the smallest windows have no room to describe, and that a
 // model can do without (it reports on its goal in lines of its text), and from which
 // tier on they are offered.
-var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2}
+var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2, tool.SetMode: 3}
 
 const topTier = 5
 

@@ -147,6 +147,7 @@ func (w *world) effects(t *testing.T) (all []string) {
 	for _, query := range []string{
 		`SELECT 'task ' || id || ' ' || content || ' ' || prompt || ' ' || status || ' ' || priority || ' ' || schedule FROM task`,
 		`SELECT 'goal ' || id || ' ' || description || ' ' || status || ' ' || next || ' ' || summary FROM goal`,
+		`SELECT 'mode ' || room || ' ' || mode FROM session WHERE mode != ''`,
 		`SELECT 'sub-session ' || id || ' ' || objective FROM sub_session`,
 	} {
 		rows, err := w.cfg.DB.QueryContext(t.Context(), query)

@@ -38,9 +38,7 @@ func (s *Session) turn(ctx context.Context, burst []Inbound) error {
 				err = s.askGathered(ctx, in.ID)
 			}
 		default:
-			if err = s.autoMode(ctx, in, said); err == nil {
-				err = s.respond(ctx, in, named(said)[:len(said)]...)
-			}
+			err = s.respond(ctx, in, named(said)[:len(said)]...)
 		}
 		if err != nil {
 			return err
@@ -351,7 +349,7 @@ func (s *Session) act(ctx context.Context, in Inbound, reply llm.Reply) error {
 		if asked[c.ID] {
 			continue
 		}
-		scope.Send = s.sending(in, c.ID)
+		scope.Send, scope.SetMode = s.sending(in, c.ID), s.setsMode(in)
 		s.meanwhile.does(s.doing(ctx, c.Name))
 		result := s.cfg.Tools.Run(ctx, scope, c)
 		s.meanwhile.does(s.text(ctx, "doing.thinking"))

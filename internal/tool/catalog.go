@@ -30,6 +30,8 @@ var (
 	readFileText string
 	//go:embed send_file.md
 	sendFileText string
+	//go:embed set_mode.md
+	setModeText string
 	//go:embed merge_memories.md
 	mergeMemoriesText string
 	//go:embed scratch.md
@@ -50,6 +52,7 @@ var catalog = []entry{
 	define("add_skill", addSkillText, `{"skill_name": "weekly-report", "summary": "How to write the weekly report", "documentation": "1. Ask for the week. 2. …"}`, (*Set).addSkill),
 	define("read_file", readFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).readFile),
 	define(SendFile, sendFileText, `{"path": "data/skills/weekly-report.md"}`, (*Set).sendFile),
+	define(SetMode, setModeText, `{"mode": "planning"}`, setMode),
 }
 
 // chores are tools that are offered only where the program itself asks for

@@ -49,6 +49,7 @@ var rules = map[string]rule{
 	"add_skill":                 {trust.User, readers, noText},
 	"read_file":                 {trust.Foreign, nothing, rows},
 	SendFile:                    {trust.User, room, noText},
+	SetMode:                     {trust.User, room, noText},
 	"merge_memories":            {trust.User, readers, rows},
 	ScratchName:                 {trust.Foreign, worker, rows}, // only sub-sessions of one piece of work read it
 	"tidy_skills":               {trust.User, shared, rows},

@@ -56,6 +56,8 @@ type Scope struct {
 	// how people call them. They may be read and sent.
 	Files map[string]string
 	Send  func(ctx context.Context, f Outgoing) error // into the room, once for each call; nil = nothing is sent here
+	// SetMode puts the room into another mode; nil = no person asks here.
+	SetMode func(ctx context.Context, name string) error
 
 	Spawner Spawner // nil = there are no sub-sessions
 	Scratch Scratch // nil = there are no shared files

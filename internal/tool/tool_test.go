@@ -149,6 +149,7 @@ func TestCatalog(t *testing.T) {
 			scope := direct()
 			scope.System, scope.Spawner = e.name == StaySilent, &spawned{}
 			scope.Send = func(context.Context, Outgoing) error { return nil }
+			scope.SetMode = func(context.Context, string) error { return nil }
 			if res := w.call(t, scope, e.name, e.example); res.Failed && !strings.Contains(res.Content, "There is no file") {
 				t.Errorf("its own example is refused: %s", res.Content)
 			}

@@ -87,6 +87,17 @@ func sendFile(t turn) (reply, bool) {
 	})
 }
 
+var modeRE = regexp.MustCompile(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$`)
+
+// setMode calls set_mode.
+func setMode(t turn) (reply, bool) {
+	m := modeRE.FindStringSubmatch(t.said)
+	if m == nil {
+		return reply{}, false
+	}
+	return t.use("set_mode", map[string]any{"mode": strings.ToLower(m[1])}, "was told", func(string) string { return "As you like." })
+}
+
 // transcribe answers every recording with words that tell what came.
 func (s server) transcribe(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)

@@ -16,6 +16,7 @@
 //	read FILE                              calls read_file
 //	add skill NAME: …                      calls add_skill
 //	send file FILE                         calls send_file
+//	switch to NAME mode                    calls set_mode
 //
 // Of pictures it says their type and size, of files how they begin, and of recordings how
 // many bytes they have.

@@ -14,7 +14,7 @@ var rules = []func(turn) (reply, bool){
 	objective,
 	hook,
 	summarise,
-	sendFile,
+	sendFile, setMode,
 	remember,
 	listTasks,
 	changeTask,

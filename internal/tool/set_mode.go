@@ -1,0 +1,24 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+)
+
+// SetMode is the name of the tool that changes a room's mode.
+const SetMode = "set_mode"
+
+type setModeArgs struct {
+	Mode string `json:"mode" rule:"required" enum:"assistant,planning,developer,debugger,user" doc:"The mode to work in."`
+}
+
+// setMode puts the room into another mode, as the command !mode does.
+func setMode(_ *Set, ctx context.Context, scope Scope, a setModeArgs) (string, error) {
+	if scope.SetMode == nil || scope.System {
+		return "", refusal("The mode is changed only when a person asks for it. It stays as it is.")
+	}
+	if err := scope.SetMode(ctx, a.Mode); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("From the next message on the mode of this room is %s. The person was told.", a.Mode), nil
+}

@@ -61,7 +61,7 @@ var homes = []struct {
 	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder"}},
-	{"github.com/robfig/cron", []string{"internal/task", "cmd/bot"}},
+	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alecthomas/kong", []string{"cmd/bot"}},
 	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/bot"}},

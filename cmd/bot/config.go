@@ -3,13 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 	_ "time/tzdata" // a container image without zone files still knows every time zone
@@ -159,21 +156,6 @@ type LogConfig struct {
 	Format string `yaml:"format"`
 }
 
-// prose is text of several lines that is taken as it stands: no variable in it is
-// replaced.
-type prose string
-
-// secret is text that nobody may see by accident: however it is printed,
-// logged or marshalled, "(hidden)" comes out. string(s) is the only way in.
-type secret string
-
-const hidden = "(hidden)"
-
-func (secret) String() string               { return hidden }
-func (secret) Format(w fmt.State, _ rune)   { _, _ = io.WriteString(w, hidden) } // every verb, also %x and %d
-func (secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }       // JSON and YAML too
-func (secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
-
 // What the configuration may say, and what holds where it says nothing.
 var (
 	layouts    = layoutNames()
@@ -256,9 +238,8 @@ func parseConfig(name string, data []byte, dir string, env func(string) (string,
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
 		c.complete(r, dir) // of a file that is no configuration at all, nothing is missing
 	}
-	if len(r.faults) > 0 {
-		sort.SliceStable(r.faults, func(i, j int) bool { return r.faults[i].line < r.faults[j].line })
-		return nil, false, &configError{file: name, faults: r.faults}
+	if err := r.err(name); err != nil {
+		return nil, false, err
 	}
 	return c, r.literal, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"reverie/internal/dream"
 	"reverie/internal/prompt"
+	"reverie/internal/session"
 	"reverie/internal/store"
 )
 
@@ -129,10 +130,10 @@ func unknownPlaceholders(file, text string) []unknown {
 			continue
 		}
 		u := unknown{name: name, line: strings.Count(text[:at[0]], "\n") + 1}
-		near := nearest(strings.ToLower(strings.ReplaceAll(name, " ", "_")), known)
+		near := session.Nearest(strings.ToLower(strings.ReplaceAll(name, " ", "_")), known)
 		switch {
-		case near != "":
-			u.instead = "did you mean " + near + "?"
+		case len(near) > 0:
+			u.instead = "did you mean " + near[0] + "?"
 		case prose || !simple.MatchString(name):
 			continue
 		case len(known) == 1:

@@ -35,17 +35,10 @@ func sizeOf(s string) int64 {
 	return n * map[byte]int64{'k': 1000, 'K': 1000, 'M': 1_000_000, 'G': 1_000_000_000}[m[2][0]]
 }
 
-func (m *MediaConfig) check(r *reader) {
+// complete fills in what the file leaves out.
+func (m *MediaConfig) complete() {
 	m.MaxSize, m.Side, m.Text = cmp.Or(m.MaxSize, defaultMedia.MaxSize), cmp.Or(m.Side, defaultMedia.Side), cmp.Or(m.Text, defaultMedia.Text)
-	if m.bytes = sizeOf(m.MaxSize); m.bytes < 1000 || m.bytes > 1_000_000_000 {
-		r.fault("matrix.media.max_size", "write a size from 1kB to 1GB, such as 20MB")
-	}
-	if m.Side < 64 || m.Side > 4096 {
-		r.fault("matrix.media.side", "write a number of pixels from 64 to 4096")
-	}
-	if m.Text < 400 || m.Text > 1_000_000 {
-		r.fault("matrix.media.text", "write a number of characters from 400 to 1000000")
-	}
+	m.bytes = sizeOf(m.MaxSize)
 }
 
 // media is what bounds files: of `bot chat` too, which has no Matrix.

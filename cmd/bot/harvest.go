@@ -26,18 +26,6 @@ type HarvestConfig struct {
 	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
 }
 
-func (c *Config) completeHarvest(r *reader) {
-	if n := c.Harvest.Messages; n < 1 || n > 1000 {
-		r.fault("harvest.messages", "write a number from 1 to 1000; `enabled: false` turns it off")
-	}
-	if n := c.Harvest.Calls; n < 1 || n > 100_000 {
-		r.fault("harvest.calls", "write a number from 1 to 100000, of requests in 24 hours; `enabled: false` turns it off")
-	}
-	if d := c.Harvest.Idle; d < time.Minute || d > 7*24*time.Hour {
-		r.fault("harvest.idle", "write how long a pause is, from 1m to 168h, such as 15m")
-	}
-}
-
 // harvestFile is the template of the request that asks for facts.
 const harvestFile = dream.HarvestTemplate
 

@@ -18,17 +18,6 @@ type TasksConfig struct {
 	RunsPerDay int `yaml:"runs_per_day"` // in 24 hours, over all rooms
 }
 
-func completeTasks(r *reader, c TasksConfig) {
-	for _, l := range []struct {
-		key     string
-		n, most int
-	}{{"per_room", c.PerRoom, 1000}, {"per_person", c.PerPerson, 1000}, {"runs_per_day", c.RunsPerDay, 100_000}} {
-		if l.n < 1 || l.n > l.most {
-			r.fault("tasks."+l.key, "write a number from 1 to %d", l.most)
-		}
-	}
-}
-
 // jobs ties the scheduler to the sessions: what falls due enters by the door of
 // messages, and what came of it goes back.
 type jobs struct{ *task.Scheduler }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"reverie/internal/session"
 )
 
 // version is set by the build.
@@ -107,8 +109,8 @@ func knownCommand(model *kong.Application, args []string) error {
 		return nil
 	}
 	err := fmt.Errorf("unknown command %q", args[0])
-	if near := nearest(args[0], names); near != "" {
-		err = fmt.Errorf("%w, did you mean %q?", err, near)
+	if near := session.Nearest(args[0], names); len(near) > 0 {
+		err = fmt.Errorf("%w, did you mean %q?", err, near[0])
 	}
 	return err
 }

@@ -24,9 +24,6 @@ var collectionWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 func (c *Config) completeQdrant(r *reader, dir string) {
 	q := c.Memory.Qdrant
 	if q == nil {
-		if c.Memory.Backend == "qdrant" {
-			r.fault("memory.backend", "qdrant needs a server; add qdrant: {url: \"http://127.0.0.1:6333\"} below memory:")
-		}
 		return
 	}
 	const key = "memory.qdrant."

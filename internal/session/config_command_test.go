@@ -74,7 +74,7 @@ func TestNearest(t *testing.T) {
 		names = append(names, c.name)
 	}
 	for word, want := range map[string]string{"remembr": "remember", "hlep": "help", "cofnig": "config", "stat": "status", "frobnicate": "", "x": "", "modle": "model"} {
-		if got := nearest(word, names); want == "" && len(got) > 0 || want != "" && (!slices.Contains(got, want)) || len(got) > mostNearest {
+		if got := Nearest(word, names); want == "" && len(got) > 0 || want != "" && (!slices.Contains(got, want)) || len(got) > mostNearest {
 			t.Errorf("%s: %q, want %q among them", word, got, want)
 		}
 	}

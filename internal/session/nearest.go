@@ -12,7 +12,7 @@ const mostNearest = 3
 // nearestLine offers those of names that word may have been meant to be; "" = none is
 // near. before is put before each.
 func (s *Session) nearestLine(ctx context.Context, word string, names []string, before string) string {
-	near := nearest(word, names)
+	near := Nearest(word, names)
 	if len(near) == 0 {
 		return ""
 	}
@@ -22,9 +22,9 @@ func (s *Session) nearestLine(ctx context.Context, word string, names []string, 
 	return s.text(ctx, "nearest", "names", asWords(near))
 }
 
-// nearest are the names that word may have been meant to be, the likeliest first: those
+// Nearest returns the names that word may have been meant to be, the likeliest first: those
 // that it begins, and those that a slip or two of the fingers makes of it.
-func nearest(word string, names []string) []string {
+func Nearest(word string, names []string) []string {
 	word = strings.ToLower(word)
 	type candidate struct {
 		name string

@@ -45,9 +45,11 @@ func TestLockChild(t *testing.T) {
 	if dir == "" {
 		t.Skip("not started by TestLockEndsWithItsProcess")
 	}
-	if _, err := store.AcquireLock(dir); err != nil {
+	l, err := store.AcquireLock(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer func() { _ = l.Release() }() // a lock that nobody holds on to is collected, and its file closed
 	fmt.Println("\nlocked")
 	select {} // until killed
 }

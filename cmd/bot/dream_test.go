@@ -78,8 +78,8 @@ func TestDreaming(t *testing.T) {
 // TestDreamTimes: a time that never comes and a zone that is none are told at the start.
 func TestDreamTimes(t *testing.T) {
 	for text, want := range map[string]string{
-		`{schedule: "0 3 30 2 *"}`: "never falls due: there is no such day", `{schedule: "0 3 * * *", zone: Europe/Nowhere}`: `zone "Europe/Nowhere" is not known`,
-		`{schedule: "@every 1h"}`: "is an interval", `{schedule: "0 3 * * *", zone: Europe/Berlin, notice: true}`: "", `{schedule: "@daily"}`: "",
+		`{schedule: "0 3 30 2 *"}`: "of a time that comes", `{schedule: "0 3 * * *", zone: Europe/Nowhere}`: "dreaming.zone: unknown time zone",
+		`{schedule: "@every 1h"}`: "write the five fields", `{schedule: "0 3 * * *", zone: Europe/Berlin, notice: true}`: "", `{schedule: "@daily"}`: "",
 	} {
 		_, err := parse(t, t.TempDir(), small+"dreaming: "+text+"\n")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

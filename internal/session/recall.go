@@ -67,21 +67,23 @@ func Searchable(ctx context.Context, h *history.Store, m *memory.Store) error {
 
 // searchable keeps the messages of a conversation that come after kept, and returns the
 // last one that is kept then. What was taken back or edited while it did so, after past was
-// read, is kept as it is now.
+// read, is kept as it is now, also when the program ends meanwhile.
 func searchable(ctx context.Context, h *history.Store, store *memory.Store, talk history.Talk, past []history.Message, kept int) (int, error) {
 	heard := map[string]memory.Turn{}
+	var failed error
 	for _, t := range turnsOf(talk, past) {
 		if t.Seq <= kept {
 			continue
 		}
-		if err := store.Hear(ctx, t); err != nil {
-			return kept, err
+		if failed = store.Hear(ctx, t); failed != nil {
+			break
 		}
 		kept, heard[t.Event] = t.Seq, t
 	}
 	if len(heard) == 0 {
-		return kept, nil
+		return kept, failed
 	}
+	ctx = context.WithoutCancel(ctx)
 	now, err := h.Load(ctx, talk)
 	if err != nil {
 		return kept, err
@@ -100,7 +102,7 @@ func searchable(ctx context.Context, h *history.Store, store *memory.Store, talk
 			}
 		}
 	}
-	return kept, nil
+	return kept, failed
 }
 
 // turnsOf are the messages of a conversation as they are kept, to be found again.

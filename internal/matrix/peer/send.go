@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"maunium.net/go/mautrix"
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 )
@@ -128,6 +129,13 @@ func (p *Peer) sendAs(ctx context.Context, room string, kind event.Type, content
 		return "", fmt.Errorf("send to %s: %w", room, err)
 	}
 	sent, err := p.client.SendMessageEvent(ctx, roomID, kind, content, how)
+	for range 3 {
+		if !errors.Is(err, crypto.ErrNoGroupSession) {
+			break
+		}
+		// Somebody came in while it was shared: the library dropped it, and sent nothing.
+		sent, err = p.client.SendMessageEvent(ctx, roomID, kind, content, how)
+	}
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", room, err)
 	}

@@ -206,10 +206,10 @@ func TestModeAtWork(t *testing.T) {
 	}
 	asked := w.script.asked()
 	for i, want := range []struct{ model, temperature, tools string }{
-		{"m", "0.5", "append_memory search_memory task goal stay_silent add_skill read_file send_file set_mode"},
-		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file set_mode"},
-		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file set_mode"},
-		{"m", "0.3", "append_memory search_memory task goal stay_silent add_skill read_file send_file set_mode"},
+		{"m", "0.5", "append_memory search_memory task goal stay_silent add_skill read_file send_file"},
+		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
+		{"xl", "0.3", "append_memory search_memory task goal stay_silent read_file"},
+		{"m", "0.3", "append_memory search_memory task goal stay_silent add_skill read_file send_file"},
 	} {
 		var tools []string
 		for _, name := range w.cfg.Tools.Names() {

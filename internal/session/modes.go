@@ -102,7 +102,7 @@ type offer struct {
 // costly are tools that the smallest windows have no room to describe, and that a
 // model can do without (it reports on its goal in lines of its text), and from which
 // tier on they are offered.
-var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2, tool.SetMode: 3}
+var costly = map[string]int{"goal": 2, "search_memory": 2, tool.StaySilent: 2, tool.SpawnSubSession: 3, tool.SendFile: 2, tool.SetMode: 4}
 
 const topTier = 5
 

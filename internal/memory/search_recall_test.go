@@ -92,8 +92,8 @@ func TestRecall(t *testing.T) {
 }
 
 // Each part of the search must be worth something: without it, less is found.
+// It changes the weights that all searches use, so it runs beside no other test.
 func TestEveryPartHelps(t *testing.T) {
-	t.Parallel()
 	f, set := labelled(t)
 	x := OpenFlat(f.db)
 	group := func(q testset.Question) string { return q.Kind }

@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# The bot: one static file in an empty image, run by a user who is not root.
+# The bot: one static file beside the program that reads PDF files, run by a user who is not root.
 #   docker build -t reverie .
 # The homeserver of docker-compose.yml comes from this file too (target homeserver).
 
@@ -66,7 +66,8 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
 ENTRYPOINT ["/usr/local/bin/start"]
 
 # Last, so that it is what a plain `docker build` makes. Time zones are in the binary.
-FROM scratch AS bot
+FROM alpine:3.22 AS bot
+RUN apk add --no-cache poppler-utils
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/bot /bot
 COPY --from=build --chown=65532:65532 /out/data /data

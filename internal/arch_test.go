@@ -60,7 +60,7 @@ var homes = []struct {
 	{"github.com/google/renameio", []string{"internal/store"}},
 	{"github.com/gpustack/gguf-parser-go", []string{"internal/vram"}},
 	{"modernc.org/sqlite", []string{"internal/store"}},
-	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder"}},
+	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
 	{"github.com/alecthomas/kong", []string{"cmd/bot"}},

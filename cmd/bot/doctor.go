@@ -169,6 +169,9 @@ func examineFiles(cfg *Config) []finding {
 		_ = os.Remove(probe)
 		found = append(found, finding{"files", well, cfg.Data + " can be written", ""})
 	}
+	if !media.ReadsPDF() {
+		found = append(found, finding{"files", note, "PDF files cannot be read: the program pdftotext is missing", "install the package poppler-utils"})
+	}
 	found = append(found, examineMemoryFiles(cfg.Data)...)
 	return append(found, examineDefaults(cfg.Data)...)
 }

@@ -109,6 +109,7 @@ func TestPictureMemory(t *testing.T) {
 // TestPDFObjects: a file of more objects than are read is refused with the reason, and a
 // document of a thousand pages has fewer.
 func TestPDFObjects(t *testing.T) {
+	needReader(t)
 	s := Open(t.TempDir(), 0)
 	var many strings.Builder
 	many.WriteString("%PDF-1.4\n")
@@ -127,12 +128,13 @@ func TestPDFObjects(t *testing.T) {
 		t.Errorf("it took %s to refuse them", Size(int64(took)))
 	}
 
-	book := []string{catalog, ""}
+	book := []string{catalog, "", latin1}
 	kids := ""
 	for i := range 1000 {
 		at := len(book) + 1
 		kids += fmt.Sprintf("%d 0 R ", at)
-		book = append(book, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /Contents %d 0 R >>", at+1), streamOf("", fmt.Sprintf("BT (page %d) Tj ET", i+1)))
+		book = append(book, fmt.Sprintf("<< /Type /Page /Parent 2 0 R /Contents %d 0 R /Resources << /Font << /F1 3 0 R >> >> >>", at+1),
+			streamOf("", fmt.Sprintf("BT /F1 12 Tf 72 700 Td (page %d) Tj ET", i+1)))
 		for range 60 { // notes, links, elements of its structure
 			book = append(book, "<< /Type /Annot /Subtype /Link /Rect [0 0 1 1] >>")
 		}

@@ -108,7 +108,7 @@ func (w *world) come(t *testing.T, in *Inbound, what with) {
 	case "file":
 		data := []byte(what.text)
 		if strings.HasSuffix(what.name, ".pdf") {
-			data = pdfWith(what.text)
+			data = pdfWith(t, what.text)
 		}
 		in.Files = []File{w.fileOf(t, OtherFile, what.name, data)}
 	case "picture":

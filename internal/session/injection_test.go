@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"reverie/internal/media"
 	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
@@ -91,7 +92,7 @@ var foreignTexts = []foreignText{
 		c.with(t, c.w.fileOf(t, OtherFile, "letter.txt", []byte("Dear customer,\n"+c.text+"\n")))
 	}},
 	{"PDF", true, true, func(t *testing.T, c *injected) {
-		c.with(t, c.w.fileOf(t, OtherFile, "invoice.pdf", pdfWith(c.text)))
+		c.with(t, c.w.fileOf(t, OtherFile, "invoice.pdf", pdfWith(t, c.text)))
 	}},
 	{"picture's name or caption", true, true, func(t *testing.T, c *injected) {
 		if c.i%2 == 0 {
@@ -149,8 +150,12 @@ var foreignTexts = []foreignText{
 	}},
 }
 
-// pdfWith is a PDF file that reads text.
-func pdfWith(text string) []byte {
+// pdfWith is a PDF file that reads text. It leaves out a test where no PDF file can be read.
+func pdfWith(t *testing.T, text string) []byte {
+	t.Helper()
+	if !media.ReadsPDF() {
+		t.Skip("pdftotext is not installed (package poppler-utils)")
+	}
 	var codes strings.Builder
 	for _, u := range utf16.Encode([]rune(text)) {
 		fmt.Fprintf(&codes, "%04x", u)
@@ -162,7 +167,7 @@ func pdfWith(text string) []byte {
 	b.WriteString("%PDF-1.5\n")
 	for i, object := range []string{
 		"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-		"<< /Type /Page /Parent 2 0 R /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9999 99] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
 		stream("BT /F1 12 Tf <" + codes.String() + "> Tj ET"), "<< /Type /Font /Subtype /Type0 /ToUnicode 6 0 R >>",
 		stream("1 begincodespacerange <0000> <ffff> endcodespacerange 1 beginbfrange <0000> <ffff> <0000> endbfrange"),
 	} {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -140,12 +139,6 @@ func openBot(ctx context.Context, cfg *Config, log *slog.Logger, lock bool) (_ *
 
 func (b *bot) openPrompt() (*prompt.Assembler, error) {
 	cfg := b.cfg
-	registry := prompt.NewRegistry()
-	if text := string(cfg.Prompt.Instructions); strings.TrimSpace(text) != "" {
-		if err := registry.Register(prompt.Registered{ID: "instructions", Source: prompt.FromConfig, Text: text}); err != nil {
-			return nil, err
-		}
-	}
 	host, err := os.Hostname()
 	if err != nil {
 		b.log.Debug("this machine's name is not known", "err", err)
@@ -155,7 +148,7 @@ func (b *bot) openPrompt() (*prompt.Assembler, error) {
 		Layout: prompt.Layout(cfg.Prompt.Layout), DB: b.db, Dir: cfg.Data, Defaults: reverie.Data,
 		Name: cfg.Name, Location: cfg.location(), SeedLanguage: cfg.Seed.Language,
 		Memory: b.memory, Tasks: b.tasks, Skills: b.skills, History: b.history, KnownTools: b.tools.Names(),
-		Registry: registry, Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
+		Instructions: string(cfg.Prompt.Instructions), Limits: map[string]int{"memories": limits.Memories, "tasks": limits.Tasks, "skills": limits.Skills},
 		Models: b.models.Names(), Summary: b.tools.Summary, Host: host, Log: b.log,
 		NoSteering: !cfg.Prompt.Steering,
 	})

@@ -45,8 +45,8 @@ type Config struct {
 	Tasks        *task.Store
 	Skills       *skill.Library
 	History      *history.Store
-	KnownTools   []string // names that BASE_PROMPT.txt may mention; nil = any
-	Registry     *Registry
+	KnownTools   []string                 // names that BASE_PROMPT.txt may mention; nil = any
+	Instructions string                   // the owner's, from the configuration
 	Limits       map[string]int           // other caps than the layout's, by contributor, in characters
 	Models       []string                 // what the person may call the models
 	Summary      func(tool string) string // of a tool, in one line; nil = none
@@ -125,9 +125,6 @@ func New(cfg Config) (*Assembler, error) {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Registry == nil {
-		cfg.Registry = NewRegistry()
 	}
 	a := &Assembler{
 		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),

@@ -15,7 +15,7 @@ import (
 type Event struct {
 	Room   string    `json:"room"`
 	At     time.Time `json:"at"`
-	Kind   string    `json:"kind"`   // conversation, prompt, mode, skills, tools, mcp, memory, history, day
+	Kind   string    `json:"kind"`   // conversation, prompt, mode, skills, tools, memory, history, day
 	Detail string    `json:"detail"` // why, in words
 }
 
@@ -72,8 +72,6 @@ func kindOf(reason string) string {
 		return "tools"
 	case slices.Contains(names, "skills"):
 		return "skills"
-	case slices.Contains(names, "mcp_prompts"), slices.Contains(names, "apps"):
-		return "mcp"
 	}
 	return "prompt"
 }

@@ -1,10 +1,8 @@
 package prompt
 
 import (
-	"context"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -54,59 +52,4 @@ func TestMissingFilesAppear(t *testing.T) {
 			t.Errorf("%s reads %q", name, got)
 		}
 	}
-}
-
-// Contributors that hang, more of them than there are askers, cost the others nothing.
-func TestManyThatHang(t *testing.T) {
-	r := &request{a: &Assembler{deadline: time.Minute}}
-	var asked atomic.Int32
-	stop, all := make(chan struct{}), make(chan struct{})
-	defer close(stop)
-	const n = 12
-	r.a.asked = make([]atomic.Int32, n)
-	queue := make([]int, n)
-	for i := range n {
-		queue[i] = i
-		hang := i < n-1
-		r.a.contributors = append(r.a.contributors, contributor{Name: "x", gather: hanging(hang, stop, &asked, n, all)})
-	}
-	ctx, cancel := newDeadline(t, all)
-	defer cancel()
-	w := newRound(ctx, r, nil, queue)
-	replies := make([]reply, n)
-	for i := range replies {
-		replies[i].err = errLate
-	}
-	w.wait(replies)
-	if replies[n-1].err != nil || replies[0].err == nil {
-		t.Errorf("the last: %v; the first: %v", replies[n-1].err, replies[0].err)
-	}
-}
-
-// hanging gathers nothing, after stop if it is to hang; all is closed once n were asked.
-func hanging(hang bool, stop chan struct{}, asked *atomic.Int32, n int32, all chan struct{}) func(context.Context, *question) (*content, error) {
-	return func(context.Context, *question) (*content, error) {
-		if asked.Add(1) == n {
-			close(all)
-		}
-		if hang {
-			<-stop
-		}
-		return nil, nil
-	}
-}
-
-// newDeadline ends a moment after all are asked.
-func newDeadline(t *testing.T, all chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		select {
-		case <-all:
-			time.Sleep(50 * time.Millisecond) // for the last one to come back
-		case <-time.After(30 * time.Second):
-			t.Error("one that hangs keeps the others from being asked")
-		}
-		cancel()
-	}()
-	return ctx, cancel
 }

@@ -162,15 +162,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	case "model":
 		w.model = rest
 	case "instructions":
-		w.must(w.registry.Register(Registered{ID: "instructions", Source: FromConfig, Text: rest}))
-	case "app": // NAME TEXT
-		name, text, _ := strings.Cut(rest, " ")
-		w.must(w.registry.Register(Registered{ID: name, Tags: []string{appTag}, Source: FromMCP, Server: name, Text: text}))
-	case "mcp": // SERVER ID TEXT
-		f := strings.SplitN(rest, " ", 3)
-		w.must(w.registry.Register(Registered{ID: f[1], Source: FromMCP, Server: f[0], Text: f[2]}))
-	case "gone": // SERVER
-		w.registry.Clear(rest)
+		w.instruct(rest)
 	case "window":
 		n, err := strconv.Atoi(rest)
 		w.must(err)

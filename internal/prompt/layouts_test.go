@@ -63,7 +63,7 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 			"instructions": "Prefer metric units.", "SOUL.md": "What SOUL.md says.", "AGENTS.md": "What AGENTS.md says.", "TOOLS.md": "What TOOLS.md says.",
 			"COMMANDS.md": "What COMMANDS.md says.", "AGENT.md": "What AGENT.md says.", "PREFERENCES.md": "What PREFERENCES.md says.", "USER.md": "What USER.md says.",
 			"sanity": "Check it.", "guides": "Give it a date.", "skills": "data/skills/skill3.md", "summary": "They talked.", "thinking": "Think the question through",
-			"steering": "Call the tool for it first", "mcp_prompts": "The same text.", "apps": "An app.",
+			"steering": "Call the tool for it first",
 			"context": "What this room is about.",
 		} {
 			if !strings.Contains(flat(w.last), text) {

@@ -50,6 +50,11 @@ func (q *question) fill(s string) string {
 	return strings.ReplaceAll(strings.TrimSpace(s), "{agent_name}", q.a.cfg.Name)
 }
 
+// gatherInstructions gathers the owner's instructions from the configuration.
+func gatherInstructions(_ context.Context, q *question) (*content, error) {
+	return q.said("instructions", "", q.fill(q.a.cfg.Instructions))
+}
+
 // gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
 // taken one away, so a built-in one does not stand in.
 func gatherGuides(_ context.Context, q *question) (*content, error) {

@@ -300,3 +300,16 @@ func TestFootprintAndFiles(t *testing.T) {
 		t.Errorf("footprint: %q", lines)
 	}
 }
+
+// The owner's instructions are the owner's words: whatever braces they have, they come
+// as they are.
+func TestInstructions(t *testing.T) {
+	w := newWorld(t, Stable)
+	w.instruct("\nAnswer as {agent_name}: {\"a\": {b}} }{ {agent_name {{agent_name}} %s $1\n")
+	w.asks("Hello")
+	w.expect(true, "# Instructions\nAnswer as Reverie: {\"a\": {b}} }{ {agent_name {Reverie} %s $1\n\n---")
+	w.instruct("Another.")
+	if reason := w.asks("And now?"); reason != "instructions changed" {
+		t.Errorf("reason %q", reason)
+	}
+}

@@ -54,11 +54,7 @@ func fill(w *world) {
 	}
 	w.mode, w.tier, w.goal, w.steps, w.pin = "assistant", 3, []string{"Ship it."}, []string{"🔄 one", "⏳ two"}, "One."
 	w.summary, w.thinking, w.model, w.context = "They talked.", "high", "qwen3:8b", "What this room is about."
-	for i := range 4 {
-		w.must(w.registry.Register(Registered{ID: fmt.Sprintf("p%d", 3-i), Source: FromMCP, Server: "hub", Text: "The same text."}))
-		w.must(w.registry.Register(Registered{ID: fmt.Sprintf("app%d", i), Tags: []string{appTag}, Source: FromMCP, Server: fmt.Sprintf("s%d", i), Text: "An app."}))
-	}
-	w.must(w.registry.Register(Registered{ID: "instructions", Source: FromConfig, Text: "Prefer metric units."}))
+	w.instruct("Prefer metric units.")
 	w.says("Hello")
 	w.callsTool("read_file", `{"path":"data/skills/skill1.md"}`)
 	w.result("# The same summary")

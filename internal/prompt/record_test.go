@@ -17,7 +17,7 @@ func TestKindsOfEvents(t *testing.T) {
 	for reason, want := range map[string]string{
 		newConversation: "conversation", outgrown: "history", newDay: "day", "memories edited": "memory", "memories grew": "memory",
 		"mode changed": "mode", "tools, mode, core, template, guides changed": "mode", "template changed": "prompt", "tools, core, skills changed": "tools",
-		"skills, apps changed": "skills", "mcp_prompts changed": "mcp", "soul, apps changed": "mcp", "soul changed": "prompt",
+		"skills, soul changed": "skills", "soul changed": "prompt",
 		"toolnotes changed": "prompt", "layout changed": "prompt", "scopes changed": "prompt", "stored prefix is damaged": "prompt",
 		"sources changed": "prompt", "": "prompt",
 	} {

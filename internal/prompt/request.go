@@ -172,8 +172,10 @@ var (
 func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	asking, cancel := context.WithTimeout(ctx, r.a.deadline)
 	defer cancel()
+	look := r.look(asking)
 	replies := make([]reply, len(r.a.contributors))
-	queue := make([]int, 0, len(sources))
+	came := make(chan reply, len(sources)) // has room for the late, whom nobody waits for
+	waiting := 0
 	for _, at := range sources {
 		if r.a.asked[at].Add(1) > maxAsked {
 			r.a.asked[at].Add(-1)
@@ -181,10 +183,22 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 			continue
 		}
 		replies[at].err = errLate
-		queue = append(queue, at)
+		waiting++
+		// go: ends with its contributor, which has a deadline; no more than maxAsked of each
+		go func() {
+			defer r.a.asked[at].Add(-1)
+			came <- r.ask(asking, at, look)
+		}()
 	}
-	slowFirst(queue, r.a.contributors)
-	newRound(asking, r, r.look(asking), queue).wait(replies)
+	for late := false; waiting > 0 && !late; {
+		select {
+		case got := <-came:
+			replies[got.source] = got
+			waiting--
+		case <-asking.Done():
+			late = true
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err // the caller gave up
 	}

@@ -59,7 +59,7 @@ type world struct {
 	markers           bool
 	thinking, model   string
 	context           string
-	registry          *Registry
+	instructions      string
 	window, maxOutput int
 	calls, numbered   int           // tool calls and tasks so far
 	sent              Prompt        // the last one
@@ -68,7 +68,7 @@ type world struct {
 
 func newWorld(t testing.TB, layout Layout) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), layout: layout, room: testRoom, private: true, maxOutput: 500, registry: NewRegistry(),
+	w := &world{t: t, dir: t.TempDir(), layout: layout, room: testRoom, private: true, maxOutput: 500,
 		now: time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC), tools: []string{"append_memory", "task", "add_skill", "read_file"}}
 	var err error
 	w.zone, err = time.LoadLocation("Europe/Berlin")
@@ -95,7 +95,7 @@ func (w *world) restart() {
 	w.assembler, err = New(Config{
 		Layout: w.layout, DB: w.db, Dir: w.dir, Defaults: reverie.Data, Name: "Reverie", Location: w.zone,
 		Memory: w.memory, Tasks: w.tasks, Skills: w.skills, History: w.history, KnownTools: w.tools,
-		Registry: w.registry, Models: []string{"small", "large"}, Host: "attic",
+		Instructions: w.instructions, Models: []string{"small", "large"}, Host: "attic",
 		Summary: func(tool string) string { return "what " + tool + " is for" },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
@@ -104,6 +104,9 @@ func (w *world) restart() {
 	w.assembler.nonce = func() string { return "k3f9" }
 	w.assembler.system = "linux/amd64"
 }
+
+// instruct changes the owner's instructions, as an edited configuration does.
+func (w *world) instruct(text string) { w.instructions, w.assembler.cfg.Instructions = text, text }
 
 // contribute gives the world's layout one contributor more, last in its zone.
 func (w *world) contribute(p place, c contributor) {

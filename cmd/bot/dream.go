@@ -74,9 +74,17 @@ func (b *bot) dreamsWith(ctx context.Context) bool {
 	return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 }
 
-// dreams is what !dream does.
+// tidied are the phases of a dream that put parts of the prompt in order.
+var tidied = map[string]dream.Phase{"memories": dream.Dedup, "tasks": dream.Tasks, "skills": dream.Skills}
+
+// dreams is what !dream does, and what is done about parts of the prompt that are too long.
 func (b *bot) dreams() *session.Dreams {
-	return &session.Dreams{Wake: b.nightly.Wake, Status: b.nightly.Status, Undo: func(ctx context.Context, say task.Say) (string, error) {
+	tidy := func(part string) {
+		if phase, ok := tidied[part]; ok {
+			b.nightly.Tidy(phase)
+		}
+	}
+	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say task.Say) (string, error) {
 		r, err := b.nightly.Dreamer.Undo(ctx, "")
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
 			return say(err.Error()), nil

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"reverie/internal/memory"
@@ -28,19 +29,40 @@ type Nightly struct {
 	Tell    func(context.Context, Report) // is told what was dreamt; nil = nobody is
 	Log     *slog.Logger                  // nil = silent
 
-	wake chan struct{}
+	wake chan Options
+	day  map[Phase]time.Time // when Tidy last had a phase dreamt
+	mu   sync.Mutex          // guards day
 }
 
 // OpenNightly returns a Nightly of d. s without a type: only when it is woken.
 func OpenNightly(d *Dreamer, s task.Schedule) *Nightly {
-	return &Nightly{Dreamer: d, Schedule: s, wake: make(chan struct{}, 1)}
+	return &Nightly{Dreamer: d, Schedule: s, wake: make(chan Options, 1), day: map[Phase]time.Time{}}
 }
 
 // Wake has it dream as soon as nobody waits for an answer. It returns at once.
-func (n *Nightly) Wake() {
+func (n *Nightly) Wake() { n.soon(Options{Now: true}) }
+
+// Tidy has it dream one phase as soon as nobody waits for an answer, if that was not asked
+// for in the last 24 hours. It returns at once.
+func (n *Nightly) Tidy(p Phase) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.Dreamer.cfg.Now()
+	if last, ok := n.day[p]; ok && now.Before(last.Add(24*time.Hour)) {
+		return
+	}
+	if n.soon(Options{Phases: []Phase{p}}) {
+		n.day[p] = now
+	}
+}
+
+// soon reports whether o is what it dreams next; false if something else waits already.
+func (n *Nightly) soon(o Options) bool {
 	select {
-	case n.wake <- struct{}{}:
+	case n.wake <- o:
+		return true
 	default:
+		return false
 	}
 }
 
@@ -62,7 +84,7 @@ func (n *Nightly) Run(ctx context.Context) error {
 	began, skipped := n.Dreamer.cfg.Now(), false
 	for {
 		due, err := n.due(ctx, began)
-		wait, woken := look, false
+		wait := look
 		switch now := n.Dreamer.cfg.Now(); {
 		case err != nil && ctx.Err() == nil:
 			n.Log.Warn("when to dream could not be found out", "err", err)
@@ -86,22 +108,25 @@ func (n *Nightly) Run(ctx context.Context) error {
 			timer.Stop()
 			return nil
 		case <-timer.C:
-		case <-n.wake:
-			woken = true
+		case o := <-n.wake:
+			n.asked(ctx, o)
 		}
 		timer.Stop()
-		for woken && ctx.Err() == nil {
-			err := n.once(ctx, soon, Options{Now: true})
-			if err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
-				n.Log.Warn("a dream failed; memory is as it was", "err", err)
-			}
-			woken = errors.Is(err, errYielded)
+	}
+}
+
+// asked dreams what was asked for, and again when it gave way to somebody who wrote.
+func (n *Nightly) asked(ctx context.Context, o Options) {
+	for yielded := true; yielded && ctx.Err() == nil; {
+		err := n.once(ctx, moments, o)
+		if yielded = errors.Is(err, errYielded); err != nil && ctx.Err() == nil && !yielded {
+			n.Log.Warn("a dream failed; memory is as it was", "err", err)
 		}
 	}
 }
 
-// soon is how long nobody has said anything before a dream that somebody asked for.
-const soon = 5 * time.Second
+// moments is how long nobody has said anything before a dream that somebody asked for.
+const moments = 5 * time.Second
 
 // errYielded ends a dream because somebody writes.
 var errYielded = errors.New("it gave way to somebody who wrote, and goes on later")

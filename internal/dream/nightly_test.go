@@ -203,6 +203,40 @@ func TestWake(t *testing.T) {
 	})
 }
 
+// TestTidyOnceADay: a phase that is asked for is dreamt soon, alone, and not again on that day.
+func TestTidyOnceADay(t *testing.T) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		w.d.cfg.Now = time.Now
+		var told []string
+		n := OpenNightly(w.d, task.Schedule{})
+		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary()) }
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		for range 3 {
+			n.Tidy(Dedup)
+			time.Sleep(time.Hour)
+		}
+		if len(told) != 1 || strings.Contains(told[0], "no longer") {
+			t.Errorf("told %q", told)
+		}
+		n.Tidy(Stale)
+		time.Sleep(24 * time.Hour)
+		n.Tidy(Dedup)
+		time.Sleep(time.Hour)
+		if len(told) != 3 {
+			t.Errorf("told %q", told)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.d.cfg.DB.Close()
+	})
+}
+
 // TestDigest: what is told is short, and holds nothing that is another person's.
 func TestDigest(t *testing.T) {
 	mine := func(s memory.Scope) bool { return s == memory.Private(owner) }

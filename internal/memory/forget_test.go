@@ -249,7 +249,7 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	s := openAt(t, dir)
 	mine := Private(guest)
 	secret, tea := notedBy(t, s, Assistant, mine, "Jana lives in Xyloburg"), notedBy(t, s, Assistant, mine, "Jana has 2 cats")
-	must[Entry](t)(s.Merge(ctx, as(guest), []string{secret.ID, tea.ID}, "Jana in Xyloburg has 2 cats", guest))
+	putTogether(t, s, []string{secret.ID, tea.ID}, "Jana in Xyloburg has 2 cats")
 	must[Undone](t)(s.Undo(ctx, as(guest), ""))
 	must[Entry](t)(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))
 	must[Undone](t)(s.Undo(ctx, as(guest), ""))
@@ -263,4 +263,79 @@ func TestForgetAfterAnUndo(t *testing.T) {
 		t.Errorf("known: %s", got)
 	}
 	sound(t, s)
+}
+
+func notedBy(t testing.TB, s *Store, source Source, scope Scope, text string) Entry {
+	t.Helper()
+	e, _, err := s.Add(t.Context(), Entry{Scope: scope, Text: text, Source: source}, guest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// putTogether puts one entry in the place of others, as a model could have it done in
+// earlier releases: what they left is in people's databases.
+func putTogether(t testing.TB, s *Store, ids []string, text string) (merged Entry) {
+	t.Helper()
+	first := must[Entry](t)(s.Get(t.Context(), everything, ids[0]))
+	must[*change](t)(s.write(t.Context(), guest, []Scope{first.Scope}, func(c *change) (err error) {
+		if merged, err = c.add(Entry{Scope: first.Scope, Text: text, Source: DreamingMerge}); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			old := must[Entry](t)(s.Get(t.Context(), everything, id))
+			after := old
+			after.State, after.By = Merged, merged.ID
+			if err := c.setAll(old, after, "merge"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return merged
+}
+
+// TestForgetPart: what one part of a merged entry said is gone, and the other
+// parts are known again; to forget the merged entry forgets its parts.
+func TestForgetPart(t *testing.T) {
+	mine := Private(guest)
+	setup := func(t *testing.T) (s *Store, dir string, parts []string, m Entry) {
+		dir = t.TempDir()
+		s = openAt(t, dir)
+		for i, text := range []string{"the heron nests by the weir", "the otter sleeps by the weir"} {
+			e, _, err := s.Add(t.Context(), Entry{Scope: mine, Text: text, Source: Assistant, Event: fmt.Sprint("$", i)}, guest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, e.ID)
+		}
+		m = putTogether(t, s, parts, "heron and otter sleep by the weir, nests")
+		return s, dir, parts, m
+	}
+	t.Run("a message is taken back", func(t *testing.T) {
+		s, dir, _, _ := setup(t)
+		if done := must[Erased](t)(s.ForgetEvent(t.Context(), as(guest), "$0")); done.Entries != 2 {
+			t.Errorf("%+v", done)
+		}
+		if got := texts(t, s, mine); got != "the otter sleeps by the weir" {
+			t.Errorf("known: %q", got)
+		}
+		if found := traces(t, dir, "heron"); len(found) > 0 {
+			t.Errorf("left in %v", found)
+		}
+		sound(t, s)
+	})
+	t.Run("the whole", func(t *testing.T) {
+		s, dir, _, m := setup(t)
+		if done := must[Erased](t)(s.Forget(t.Context(), as(guest), m.ID)); done.Entries != 3 {
+			t.Errorf("%+v", done)
+		}
+		if got := texts(t, s, mine); got != "" {
+			t.Errorf("known: %q", got)
+		}
+		if found := append(traces(t, dir, "heron"), traces(t, dir, "otter")...); len(found) > 0 {
+			t.Errorf("left in %v", found)
+		}
+	})
 }

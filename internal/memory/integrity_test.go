@@ -179,28 +179,6 @@ func TestJournalBeforeLabels(t *testing.T) {
 	}
 }
 
-// TestMergedIntegrity: what is put together is trusted as the least trusted of it, and no
-// more than who wrote it.
-func TestMergedIntegrity(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ one, other, author, want trust.Integrity }{
-		{trust.User, trust.Foreign, trust.Owner, trust.Foreign},
-		{trust.Owner, trust.User, trust.Owner, trust.User},
-		{trust.Owner, trust.Owner, trust.Foreign, trust.Foreign},
-		{trust.Owner, trust.Owner, trust.Owner, trust.Owner},
-	} {
-		s, mine := openAt(t, t.TempDir()), Private(guest)
-		one := storeAs(t, s, mine, "Ada likes green tea in the morning", c.one)
-		other := storeAs(t, s, mine, "Ada likes green tea in the evening", c.other)
-		a := as(guest)
-		a.Integrity = c.author
-		e, err := s.Merge(t.Context(), a, []string{one.ID, other.ID}, "Ada likes green tea in the morning and evening", "tidying")
-		if err != nil || e.Integrity != c.want || integrityOf(t, s, e.ID) != c.want {
-			t.Errorf("%v and %v by %v: %v, %v", c.one, c.other, c.author, e.Integrity, err)
-		}
-	}
-}
-
 // TestStepsByIntegrity: no step of a plan puts what is trusted less in the place of what is
 // trusted more; the other way round the one that stays is as trusted as it was.
 func TestStepsByIntegrity(t *testing.T) {

@@ -191,7 +191,7 @@ func TestMergeOneLine(t *testing.T) {
 	t.Parallel()
 	s, _, head, member := twice(t, FlatFile)
 	text := "Anna enjoys drinking tea (green)"
-	merged := must[Entry](t)(s.Merge(t.Context(), as(owner), []string{head.ID}, text, byDream))
+	merged := putTogether(t, s, []string{head.ID}, text)
 	shows(t, s, text, chess)
 	if e := must[Entry](t)(s.Get(t.Context(), as(owner), member.ID)); e.By != merged.ID || e.State != Active {
 		t.Errorf("%+v", e)

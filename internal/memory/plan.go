@@ -156,6 +156,30 @@ func (c *change) step(s Step) (why string, err error) {
 	return "", fmt.Errorf("memory: %q is no step of a plan", s.Kind)
 }
 
+// ownWords are the words of people that e is, or was put together from.
+func ownWords(ctx context.Context, db queryer, e Entry) ([]string, error) {
+	from, err := origin(ctx, db, e)
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	if from == UserExplicit || from == FromFile {
+		all = []string{e.Text}
+	}
+	parts, err := entries(ctx, db, `WHERE by_id = ? AND state = 'merged' ORDER BY n`, e.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		own, err := ownWords(ctx, db, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, own...)
+	}
+	return all, nil
+}
+
 // lessTrusted reports whether by must not stand for e, or take its place, because of its
 // integrity. What a person who was asked says to hold may be any person's words.
 func lessTrusted(kind StepKind, e, by Entry) bool {

@@ -135,17 +135,6 @@ func (d *doer) step() {
 				d.gone = append(d.gone, d.word(n))
 			}
 		}
-	case 12:
-		ids, text := []string{e.ID}, e.Text
-		for _, o := range all {
-			if o.Scope == e.Scope && o.ID != e.ID && len(ids) < 3 {
-				ids, text = append(ids, o.ID), allWords(text, o.Text)
-			}
-		}
-		_, err := s.Merge(ctx, me, ids, text, owner)
-		if refused := (&TextError{}); !errors.As(err, &refused) || len(ids) > 1 && !strings.Contains(err.Error(), "conversation") && !strings.Contains(err.Error(), "pinned") {
-			d.ok(err)
-		}
 	case 16:
 		d.night(e, all)
 	}

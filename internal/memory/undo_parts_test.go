@@ -88,9 +88,6 @@ func TestUndoInParts(t *testing.T) {
 			if err := other.Pin(t.Context(), everything, hidden[0].ID, true); !errors.Is(err, ErrNotFound) {
 				t.Errorf("what is not to be seen was changed: %v", err)
 			}
-			if why, err := whyNot(t.Context(), other.db, everything, hidden[0]); err != nil || why != ErrNotFound.Error() {
-				t.Errorf("what is not to be seen is merged: %q, %v", why, err)
-			}
 			e, added, err := other.Append(t.Context(), Private(owner), "fact number 0")
 			if err != nil || !added {
 				t.Errorf("added: %v, %v", added, err)

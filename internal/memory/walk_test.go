@@ -3,7 +3,6 @@ package memory
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,7 +38,7 @@ type walker struct {
 	dir    string
 	stores [2]*Store
 	known  []string          // what should be known, in any order
-	past   []knowing         // what was, before each change that can be undone
+	past   [][]string        // what was, before each change that can be undone
 	by     map[string]string // what is to be shown for it while that is shown itself
 	night  []Step            // that put two together last
 	gone   []string          // forgotten
@@ -54,14 +53,8 @@ func (w *walker) fresh() string {
 	return fmt.Sprintf("%s number %d", []string{"tea", "# hash", `\# slash`, "Größe", "茶"}[w.number%5], w.number)
 }
 
-// knowing is what was known, and how it was shown.
-type knowing struct {
-	known []string
-	moved map[string]string // what was to be shown for the members that the change moved
-}
-
 func (w *walker) did(known []string) {
-	w.past = append(w.past, knowing{known: w.known})
+	w.past = append(w.past, w.known)
 	w.known = known
 }
 
@@ -196,9 +189,7 @@ func (w *walker) step() {
 			return
 		}
 		w.no(err)
-		last := w.past[len(w.past)-1]
-		w.known, w.past = last.known, w.past[:len(w.past)-1]
-		maps.Copy(w.by, last.moved)
+		w.known, w.past = w.past[len(w.past)-1], w.past[:len(w.past)-1]
 	case what == 7 && len(w.known) > 0:
 		text := w.pick()
 		next := w.fresh()
@@ -217,23 +208,6 @@ func (w *walker) step() {
 		w.no(err)
 		w.gone = append(w.gone, w.all(text)...)
 		w.known, w.past, w.unseen = w.but(w.all(text)), nil, false // nobody steps back behind that
-	case what == 11 && len(w.shown()) > 1:
-		one := w.pick()
-		two := rapid.SampledFrom(without(w.shown(), one)).Draw(w.rt, "which too")
-		merged, err := s.Merge(ctx, me, []string{w.find(s, one), w.find(s, two)}, allWords(one, two), owner)
-		w.no(err)
-		moved := map[string]string{}
-		for _, text := range append(w.all(one), w.all(two)...) {
-			if text != one && text != two {
-				moved[text] = w.by[text]
-			}
-		}
-		w.did(append(without(without(w.known, one), two), merged.Text))
-		w.past[len(w.past)-1].moved = moved
-		for text := range moved {
-			w.by[text] = merged.Text
-		}
-		w.unseen = false
 	case what == 12 && len(w.shown()) > 1, what == 13 && w.night != nil:
 		w.group(s, what)
 		w.unseen = false

@@ -64,7 +64,7 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 			"COMMANDS.md": "What COMMANDS.md says.", "AGENT.md": "What AGENT.md says.", "PREFERENCES.md": "What PREFERENCES.md says.", "USER.md": "What USER.md says.",
 			"sanity": "Check it.", "guides": "Give it a date.", "skills": "data/skills/skill3.md", "summary": "They talked.", "thinking": "Think the question through",
 			"steering": "Call the tool for it first",
-			"context": "What this room is about.",
+			"context":  "What this room is about.",
 		} {
 			if !strings.Contains(flat(w.last), text) {
 				t.Errorf("%s: the request has no %s (%q)", layout, what, text)

@@ -11,9 +11,6 @@ func asksToKeep(text string) bool {
 	return skill.Said(text, asksKeeping) != "" && skill.Said(text, asksMemory) == ""
 }
 
-// AsksToKeep reports whether a message asks for something to be remembered.
-func AsksToKeep(text string) bool { return asksToKeep(text) }
-
 var asksKeeping = []string{
 	"remember that", "remember this", "remember my", "remember:", "please remember", "don't forget", "don’t forget", "do not forget", "keep in mind", "make a note", "remind me", "from now on",
 	"merk dir", "merke dir", "merken sie sich", "vergiss nicht", "vergessen sie nicht", "denk daran", "denk dran", "erinnere mich", "erinnern sie mich", "notiere", "ab jetzt", "von nun an",

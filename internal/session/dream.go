@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/prompt"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 )
@@ -13,6 +14,19 @@ type Dreams struct {
 	Wake   func()                                          // dream soon
 	Status func(context.Context, task.Say) (string, error) // how the last one went
 	Undo   func(context.Context, task.Say) (string, error) // take the last one back
+	// Tidy asks for a dream of one part of the prompt (memories, tasks or skills), once a
+	// day at most. It returns at once.
+	Tidy func(part string)
+}
+
+// tidy has what has outgrown its cap put in order, at the next quiet moment.
+func (s *Session) tidy(over []prompt.Oversize) {
+	if s.cfg.Dreams == nil || s.cfg.Dreams.Tidy == nil {
+		return
+	}
+	for _, o := range over {
+		s.cfg.Dreams.Tidy(o.Contributor)
+	}
 }
 
 // dream is !dream, for owners: it concerns everybody's memory.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -28,5 +29,29 @@ func TestDreamCommand(t *testing.T) {
 	}
 	if woken != 1 {
 		t.Errorf("woken %d times", woken)
+	}
+}
+
+// TestTidy: what has outgrown its cap is named to whoever dreams, and the model is told nothing.
+func TestTidy(t *testing.T) {
+	w := newWorld(t, t.TempDir(), "hello", "good morning")
+	var parts []string
+	w.cfg.Dreams = &Dreams{Tidy: func(part string) { parts = append(parts, part) }}
+	w.say(t, "$1", "hi")
+	if len(parts) > 0 {
+		t.Errorf("with room for all: %q", parts)
+	}
+	for i := range 40 {
+		task := task.Task{Room: "!dm", Label: inDM.Label(), User: owner, Content: fmt.Sprintf("%d: %s", i, strings.Repeat("do it ", 40)), Priority: 5}
+		if _, err := w.cfg.Tasks.Add(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.say(t, "$2", "hi again")
+	if strings.Join(parts, " ") != "tasks" {
+		t.Errorf("too many tasks: %q", parts)
+	}
+	if n := len(w.script.asked()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
 	}
 }

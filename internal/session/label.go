@@ -126,7 +126,7 @@ func (s *Session) separate(ctx context.Context, in Inbound) error {
 		if _, err := s.cfg.History.StartNew(ctx, s.talk); err != nil {
 			return err
 		}
-		s.over, s.newest, s.asking, s.compaction = oversize{}, Inbound{}, Inbound{}, compaction{}
+		s.newest, s.asking, s.compaction = Inbound{}, Inbound{}, compaction{}
 		if err := s.cfg.History.ReadBy(ctx, s.talk, now); err != nil {
 			return err
 		}

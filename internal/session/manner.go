@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"reverie/internal/history"
@@ -61,14 +60,7 @@ func (s *Session) manner(ctx context.Context, at trust.Place, past []history.Mes
 
 // offer is the tools that the model is told about.
 func (s *Session) offer(m manner) offer {
-	o := s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
-	if spec, ok := s.cfg.Tools.Chore(s.chore); ok {
-		names := o.names
-		o.specs, o.names = slices.Clip(o.specs), slices.Clip(names)
-		o.add(spec)
-		o.names = names // for the prompt it is not there: what comes and goes must end no epoch
-	}
-	return o
+	return s.offers[m.mode.name][min(max(m.tier, 0), topTier)]
 }
 
 func (s *Session) promptTurn(in Inbound, past []history.Message, m manner) prompt.Turn {

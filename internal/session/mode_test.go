@@ -54,11 +54,6 @@ func TestModes(t *testing.T) {
 		if m.what == "" || m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
 			t.Errorf("%+v", m)
 		}
-		for _, c := range condensers {
-			if !c.chore && !m.policy().Allows(c.tool) {
-				t.Errorf("%s is asked to tidy up %s without the tool for it", m.name, c.contributor)
-			}
-		}
 		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {
 			t.Errorf("%s: the way out is %q", m.name, p.Else)
 		}

@@ -44,7 +44,6 @@ func TestPromptNamesOfferedTools(t *testing.T) {
 	for _, s := range w.cfg.Tools.Specs() {
 		known = append(known, s.Name)
 	}
-	known = append(known, "merge_memories", "tidy_skills")
 	words := regexp.MustCompile(`[a-z]+(?:_[a-z]+)+`)
 	everyPrompt(t, func(name string, _ int, text string, tools []string) {
 		named := words.FindAllString(text, -1)
@@ -73,7 +72,6 @@ var promised = []struct {
 	{"spawn_sub_session", "depends_on", 3, true},
 	{"task", "system event", 1, false},
 	{"stay_silent", string(ScheduledTask), 2, true},
-	{"stay_silent", string(ComponentTooLarge), 2, true},
 	{"append_memory", string(MemoryQuestion), 2, true},
 	{"spawn_sub_session", string(SubSessionResult), 3, true},
 	{"spawn_sub_session", string(SubSessionFailed), 3, true},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -131,4 +132,12 @@ func writeWords(w http.ResponseWriter, a callstest.Answer) {
 	}
 	send(map[string]any{}, "stop")
 	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// toolCall takes the name of a tool from the front of its arguments.
+func toolCall(answer string) (name, rest string) {
+	if name, rest, ok := strings.Cut(answer, " {"); ok && regexp.MustCompile(`^[a-z_]+$`).MatchString(name) {
+		return name, "{" + rest
+	}
+	return "append_memory", answer
 }

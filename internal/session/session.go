@@ -40,8 +40,6 @@ type Session struct {
 	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
 	ready     chan struct{}           // holds a token while the lane may have work
 
-	over      oversize   // of the last turn
-	chore     string     // a tool that is offered for what the program asks now, besides the others; "" = none
 	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
 	taken     int64      // up to this message of ours, its markers are known to be taken in
 
@@ -153,7 +151,6 @@ func (s *Session) Run(ctx, work context.Context) {
 		for ctx.Err() == nil {
 			burst := s.pop()
 			if len(burst) == 0 {
-				s.condense(work)
 				quiet.Reset(s.cfg.Quiet)
 				break
 			}
@@ -336,7 +333,7 @@ func (s *Session) integrity(in Inbound) trust.Integrity {
 }
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
-	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Chore: s.chore, Spawner: s.spawner()}
+	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
 }
 
 // oneLine folds white space and cuts to n runes, for lists in chat.

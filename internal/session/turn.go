@@ -292,7 +292,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	s.answering, s.questions = "", nil
 	s.compaction.reread = nil
 	s.log.Info("prompt", "message", in.ID, "report", p.Report)
-	s.over = oversize{in: in, sizes: p.Report.Oversize}
+	s.tidy(p.Report.Oversize)
 	s.label, s.told = trust.Label{Integrity: p.Integrity, Readers: s.place(in).Readers()}, p.Report.Sections
 	sent := p.Messages()
 	s.reads(sent)

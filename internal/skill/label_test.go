@@ -265,38 +265,6 @@ func indexOf(all []Skill, name string) int {
 	return -1
 }
 
-// TestMergeOfOthers: only among the same readers, and the less trusted words decide.
-func TestMergeOfOthers(t *testing.T) {
-	dir := t.TempDir()
-	l := Open(dir)
-	put(t, dir, "shared.md", "Shared\n")
-	own, low := mustAdd(t, l, ann, "own", "a").ID(), "users/@ann=3ax/low"
-	his := mustAdd(t, l, bob, "his", "b").ID()
-	if _, _, err := l.Add(ann, trust.Foreign, "low", "Low", "c"); err != nil {
-		t.Fatal(err)
-	}
-	for _, pair := range [][2]string{{own, his}, {own, "shared"}, {"shared", own}, {his, own}} {
-		if _, _, err := l.Merge(pair[0], pair[1]); err == nil || !strings.Contains(err.Error(), "different people") {
-			t.Errorf("%q: %v", pair, err)
-		}
-	}
-	s, kept, err := l.Merge(low, own)
-	if err != nil || s.Label != (trust.Label{Integrity: trust.Foreign, Readers: ann.Readers()}) || s.Owner != "@ann:x" || kept != "data/skills/"+annFolder+"/.low.md.1" {
-		t.Errorf("%+v, %s, %v", s, kept, err)
-	}
-	if body, err := l.Body(own); err != nil || !strings.Contains(body, "## low: Low") || strings.Contains(body, "integrity") {
-		t.Errorf("%q, %v", body, err)
-	}
-	if s, _, err := l.Shorten(his, "His", trust.Guest); err != nil || s.Label.Integrity != trust.Guest || s.Owner != "@bob:x" || s.Summary != "His" {
-		t.Errorf("%+v, %v", s, err)
-	}
-	put(t, dir, annFolder+"/hand.md", "By hand\n")
-	put(t, dir, annFolder+"/low.md", "---\nintegrity: guest\n---\nLow\n")
-	if s, _, err := l.Merge(low, annFolder+"/hand"); err != nil || s.Label.Integrity != trust.Guest || s.Summary != "By hand" {
-		t.Errorf("%+v, %v", s, err)
-	}
-}
-
 // TestMove: a room's skills follow it, with their earlier versions, over nothing that is there.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()

@@ -32,12 +32,8 @@ var (
 	sendFileText string
 	//go:embed set_mode.md
 	setModeText string
-	//go:embed merge_memories.md
-	mergeMemoriesText string
 	//go:embed scratch.md
 	scratchText string
-	//go:embed tidy_skills.md
-	tidySkillsText string
 )
 
 // catalog is all the tools, in the order in which the model sees them: name,
@@ -59,9 +55,7 @@ var catalog = []entry{
 // something: they take no room in a prompt otherwise, and no conversation comes to
 // call them.
 var chores = []entry{
-	define("merge_memories", mergeMemoriesText, `{"ids": "mem_ab12cd34ef56 mem_gh78ij90kl12", "text": "Ada's sister Jana lives in Brno and has two cats."}`, (*Set).mergeMemories),
 	define(ScratchName, scratchText, `{"action": "write", "name": "notes.md", "text": "Found so far: …"}`, (*Set).scratch), // for sub-sessions
-	define("tidy_skills", tidySkillsText, `{"skill_name": "weekly-report", "summary": "The weekly report"}`, (*Set).tidySkills),
 }
 
 // entry is one tool of the catalog.

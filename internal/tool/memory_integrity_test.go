@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"strings"
 	"testing"
 
 	"reverie/internal/llm"
@@ -58,7 +57,6 @@ func TestStoredIntegrity(t *testing.T) {
 		}
 		return all[0]
 	}
-	ids := ""
 	for i, text := range map[trust.Integrity]string{trust.Foreign: "Jana likes green herons", trust.User: "Jana likes grey herons",
 		trust.Owner: "Jana likes white herons"} {
 		w.ok(t, of(i), "append_memory", `{"entry": "`+text+`"}`)
@@ -66,15 +64,5 @@ func TestStoredIntegrity(t *testing.T) {
 		if e.Text != text || e.Integrity != max(i, trust.Guest) { // under a leave nothing is foreign
 			t.Errorf("noted: %+v", e)
 		}
-		if i != trust.Foreign {
-			ids += e.ID + " "
-		}
-	}
-	a := memory.Access{Scopes: direct().Memory, Integrity: trust.Owner}
-	if _, err := w.cfg.Memory.Merge(t.Context(), a, strings.Fields(ids), "Jana likes grey and white herons", "test"); err != nil {
-		t.Fatal(err)
-	}
-	if e := last(); e.Integrity != trust.User {
-		t.Errorf("put together: %+v", e)
 	}
 }

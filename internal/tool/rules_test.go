@@ -146,7 +146,7 @@ func TestWhatToolsRead(t *testing.T) {
 	to := direct()
 	for _, call := range [][2]string{
 		{"search_memory", `{"query": "herons"}`}, {"task", `{"action": "list"}`}, {"task", `{"action": "pause", "task_id": "` + id + `"}`},
-		{"goal", `{"action": "list"}`}, {"goal", `{"action": "pause"}`}, {"merge_memories", `{}`}, {"tidy_skills", `{}`},
+		{"goal", `{"action": "list"}`}, {"goal", `{"action": "pause"}`},
 		{"read_file", `{"path": "data/skills/` + skill.Folder(to.Place().Readers()) + `/herons.md"}`},
 	} {
 		got := w.call(t, doing(to, call[0]), call[0], call[1])

@@ -48,13 +48,6 @@ func TestSkillsOfOthers(t *testing.T) {
 	if got := w.bad(t, guest(), "read_file", asked("skills/users/@ada=3aexample.org/pin.md")); got != strings.ReplaceAll(none, "skills/none.md", "skills/users/@ada=3aexample.org/pin.md") {
 		t.Errorf("it is told from one that there is not: %s", got)
 	}
-	for _, args := range []string{`{"skill_name": "pin", "summary": "x"}`, `{"skill_name": "tea", "summary": "Tea"}`, `{"skill_name": "mine", "into": "tea"}`, `{"skill_name": "tea", "into": "mine"}`} {
-		w.call(t, guest(), "add_skill", `{"skill_name": "mine", "summary": "Mine", "documentation": "x"}`)
-		wants(t, w.bad(t, doing(guest(), "tidy_skills"), "tidy_skills", args), "Nothing was changed", "there is no skill")
-	}
-	if got := w.ok(t, doing(guest(), "tidy_skills"), "tidy_skills", `{}`); got != "mine: Mine" {
-		t.Errorf("%s", got)
-	}
 }
 
 // TestAddSkillKeepsItsLabel: it has the label of the call, and is refused when there are too many.

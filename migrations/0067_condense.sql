@@ -1,0 +1,3 @@
+-- +goose Up
+-- What has outgrown its cap is put in order by a dream.
+DROP TABLE condense;

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
-	"reverie/internal/trust"
 )
 
 // Reword gives the message event of a person other words, wherever it was said: its
@@ -128,14 +127,6 @@ func (s *Store) Find(ctx context.Context, room Talk, event string) (Message, boo
 		return Message{}, false, fmt.Errorf("read message %s: %w", event, err)
 	}
 	return m, true, nil
-}
-
-// Reanswer gives the answer reply of room other words, of the given integrity, in its place.
-func (s *Store) Reanswer(ctx context.Context, room Talk, reply, text string, of trust.Integrity) error {
-	if _, err := s.db.ExecContext(ctx, `UPDATE message SET text = ?, integrity = ?, short = '' WHERE room = ? AND event_id = ? AND event_id <> '' AND role = 'assistant'`, text, of, room, reply); err != nil {
-		return fmt.Errorf("change an answer: %w", err)
-	}
-	return nil
 }
 
 // Drop takes messages, by their event ids, out of their conversations for good, with the

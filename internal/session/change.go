@@ -25,6 +25,5 @@ const (
 	AskAgain Change = "retry"
 )
 
-// Young is how old a message may be, at most, that an edit has answered anew although
-// others were answered since.
+// Young is how old a message may be, at most, that becomes a command or a question by an edit.
 const Young = 10 * time.Minute

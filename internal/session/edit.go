@@ -407,7 +407,7 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 		return err
 	}
 	g := groupOf(past, in.Target)
-	if !g.known || !g.newest && !s.young(was.At) {
+	if !g.end { // only the newest answer is given anew
 		return s.reword(ctx, in, "")
 	}
 	if _, _, command := parseCommand(in.Text); command {
@@ -465,8 +465,7 @@ type group struct {
 	known       bool
 	first, last int
 	answer      int  // that answer; -1 = there is none
-	newest      bool // no person has written since
-	end         bool // and no event has come
+	end         bool // nobody has written since, and no event has come
 }
 
 // groupOf finds the group of the message event.
@@ -475,7 +474,7 @@ func groupOf(past []history.Message, event string) group {
 	if i < 0 || event == "" {
 		return group{answer: -1}
 	}
-	g := group{known: true, first: i, last: i, answer: -1, newest: true, end: true}
+	g := group{known: true, first: i, last: i, answer: -1, end: true}
 	said := func(j int) bool {
 		return j >= 0 && j < len(past) && past[j].Role == llm.User && past[j].Sender == past[i].Sender && past[i].Sender != ""
 	}
@@ -489,7 +488,6 @@ func groupOf(past []history.Message, event string) group {
 		switch m := past[j]; {
 		case m.Role == llm.User:
 			g.end = false
-			g.newest = g.newest && m.Sender == ""
 		case m.Role == llm.Assistant && len(m.Calls) == 0 && g.answer < 0 && g.end:
 			g.answer = j
 		}
@@ -504,11 +502,11 @@ func (s *Session) asker(in Inbound, past []history.Message, g group, reply strin
 		Text: m.Text, Private: in.Private && !shared(m), Unproven: in.Unproven, At: m.At}
 }
 
-// regenerate answers a group anew, under the id of the answer that there is or was. in is
-// the change that asks for it; reply, if not empty, is the answer that is meant.
+// regenerate answers the last group of a history anew, under the id of the answer that there
+// is or was. in is the change that asks for it; reply, if not empty, is the answer that is meant.
 func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Message, g group, reply string) error {
 	switch {
-	case reply != "" && g.end:
+	case reply != "":
 	case g.answer >= 0:
 		reply = past[g.answer].EventID
 	default:
@@ -522,14 +520,8 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 	if in.Change == Edited && in.Target == past[g.last].EventID {
 		s.asking.Text = in.Text
 	}
-	var note string
-	if g.end {
-		used, err := s.cfg.History.Reopen(ctx, s.talk, past[g.last].EventID, reply)
-		if err != nil {
-			return err
-		}
-		note = acted(used)
-	} else if err := s.cfg.History.Unsay(ctx, reply); err != nil {
+	used, err := s.cfg.History.Reopen(ctx, s.talk, past[g.last].EventID, reply)
+	if err != nil {
 		return err
 	}
 	change := in
@@ -539,11 +531,8 @@ func (s *Session) regenerate(ctx context.Context, in Inbound, past []history.Mes
 			return err
 		}
 	}
-	if err := s.reword(ctx, change, note); err != nil {
+	if err := s.reword(ctx, change, acted(used)); err != nil {
 		return err
-	}
-	if !g.end {
-		return s.aside(ctx, in, past[g.last].EventID, reply)
 	}
 	s.newest = s.asking
 	return s.respond(ctx, s.asking)
@@ -585,7 +574,7 @@ func (s *Session) askAgain(ctx context.Context, in Inbound) error {
 		return err
 	}
 	g := groupOf(past, question)
-	if !g.known {
+	if !g.end {
 		return s.cfg.Transport.Say(ctx, s.room, Outgoing{ID: replyID(in.ID), Text: s.text(ctx, "edit.too_far"), Notice: true, ReplyTo: question})
 	}
 	return s.regenerate(ctx, in, past, g, reply)

@@ -170,7 +170,7 @@ func TestAskAgainAndStopEarly(t *testing.T) {
 	w.say(t, "$1", "first")
 	w.say(t, "$2", "!new")
 	w.change(t, AskAgain, "$again", "$1", "", time.Now())
-	if got := w.room.said("$again"); !got.Notice || !strings.Contains(got.Text, "present conversation") || got.ReplyTo != "$1" {
+	if got := w.room.said("$again"); !got.Notice || !strings.Contains(got.Text, "only what was asked last") || got.ReplyTo != "$1" {
 		t.Errorf("said %+v", got)
 	}
 	w.change(t, StopThis, "$stop", "$3", "", time.Now())

@@ -45,8 +45,8 @@ func (s *Session) unsay(ctx context.Context, in Inbound) error {
 	return err
 }
 
-// withdraw removes the answer reply to a message that was taken back, or gives it anew if
-// it answers others too.
+// withdraw removes the answer reply to a message that was taken back. If it is the newest
+// answer, and answers others too, it is given anew.
 func (s *Session) withdraw(ctx context.Context, in Inbound, reply string) error {
 	questions, err := s.questionsOf(ctx, reply)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Session) withdraw(ctx context.Context, in Inbound, reply string) error 
 		if q == in.Target || !g.known || history.TakenBack(past[slices.IndexFunc(past, func(m history.Message) bool { return m.EventID == q })]) {
 			continue
 		}
-		if g.answer >= 0 && past[g.answer].EventID != reply || !g.newest && !s.young(past[g.last].At) {
+		if g.answer >= 0 && past[g.answer].EventID != reply || !g.end {
 			break
 		}
 		for g.last > g.first && history.TakenBack(past[g.last]) { // the answer is to what stands

@@ -84,11 +84,11 @@ type listing struct {
 // refreshFolders finds the files again if one of the folders changed.
 func (l *Library) refreshFolders() (changed bool, err error) {
 	now := l.now()
-	stamp, settled, err := l.folder.Look(now)
+	stamp, err := store.Stat(l.dir)
 	if err != nil {
 		return false, fmt.Errorf("skills: %w", err)
 	}
-	root, reread := l.listing("", stamp, settled)
+	root, reread := l.listing("", stamp, stamp.Settled(now))
 	if root.fault != nil {
 		return false, fmt.Errorf("skills: %w", root.fault)
 	}

@@ -104,7 +104,6 @@ type Library struct {
 	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
-	folder   *store.Folder
 	listings map[string]*listing // by path of the folder; "" = dir
 	files    []*file             // by name, then folder
 	skills   []Skill             // never changed once made
@@ -127,7 +126,7 @@ type file struct {
 
 // Open returns the library in dir, which need not exist yet.
 func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, folder: store.OpenFolder(dir), listings: map[string]*listing{}, texts: map[string]text{}, reported: map[Problem]bool{}}
+	return &Library{dir: dir, now: time.Now, listings: map[string]*listing{}, texts: map[string]text{}, reported: map[Problem]bool{}}
 }
 
 // List returns the skills that may be shown at a place, as All does.
@@ -224,7 +223,7 @@ func (l *Library) report(p Problem, text string) {
 // refreshFile reads the beginning again if the file changed. A file that cannot
 // be read is left out and does not keep the others from being listed.
 func (l *Library) refreshFile(f *file, heads *headReader) (changed bool) {
-	stamp, err := l.folder.Stat(f.rel)
+	stamp, err := store.Stat(filepath.Join(l.dir, filepath.FromSlash(f.rel)))
 	if err == nil && stamp == f.stamp && (f.settled || !stamp.Exists()) {
 		return false
 	}

@@ -124,7 +124,7 @@ func (b *bot) withVectors(status func(context.Context, task.Say) []string) func(
 		if s := b.vectors.Status(); !s.Settled() {
 			lines = append(lines, say(s.Line(b.cfg.location())))
 		}
-		for _, l := range b.pointsLines(ctx) {
+		for _, l := range b.pointsLines() {
 			lines = append(lines, say(l))
 		}
 		return lines

@@ -68,16 +68,11 @@ func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Poi
 }
 
 // pointsLines is what a status says of the server.
-func (b *bot) pointsLines(ctx context.Context) []string {
+func (b *bot) pointsLines() []string {
 	if b.points == nil {
 		return nil
 	}
-	s, err := b.points.Status(ctx)
-	if err != nil {
-		b.log.Warn("the Qdrant server's state is not known", "err", err)
-		return nil
-	}
-	return []string{s.Line(b.cfg.location())}
+	return []string{b.points.Status().Line(b.cfg.location())}
 }
 
 func (b *bot) examineQdrant(ctx context.Context) []finding {
@@ -96,9 +91,5 @@ func (b *bot) examineQdrant(ctx context.Context) []finding {
 	if err != nil {
 		return []finding{{area, ill, err.Error(), "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"}}
 	}
-	found := []finding{{area, well, fmt.Sprintf("%s answers (%s) and holds the vectors of %d memories", b.cfg.Memory.Qdrant.URL, time.Since(began).Round(time.Millisecond), n), ""}}
-	if s, err := points.Status(ctx); err == nil && s.Waiting > 0 {
-		found = append(found, finding{area, note, fmt.Sprintf("%d changes of memories wait to be sent", s.Waiting), "a running bot does that; `bot memory reindex` does it without one"})
-	}
-	return found
+	return []finding{{area, well, fmt.Sprintf("%s answers (%s) and holds the vectors of %d memories", b.cfg.Memory.Qdrant.URL, time.Since(began).Round(time.Millisecond), n), ""}}
 }

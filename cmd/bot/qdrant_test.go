@@ -95,7 +95,7 @@ func TestQdrantAtWork(t *testing.T) {
 	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
 		t.Errorf("found %+v, %v", hits, err)
 	}
-	if !slices.Contains(s.Calls(), "POST /collections/test/points/query") {
+	if !slices.Contains(s.Calls(), "POST /collections/"+s.Collections()[0]+"/points/query") {
 		t.Errorf("the server was asked %q", s.Calls())
 	}
 	stop()
@@ -120,7 +120,7 @@ func TestQdrantAtWork(t *testing.T) {
 	if _, err := c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(s.Points("test")); n != 2 {
+	if n := len(s.Points(s.Collections()[0])); n != 2 {
 		t.Errorf("%d points are left on the server", n)
 	}
 	s.Break(standin.Refuse(503))

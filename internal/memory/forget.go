@@ -128,7 +128,11 @@ func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]str
 	}
 	done.Entries = len(gone)
 	if s.points != nil {
-		s.points.leave(ctx)
+		ids := make([]string, len(gone))
+		for i, e := range gone {
+			ids[i] = e.ID
+		}
+		s.points.leave(ctx, ids)
 	}
 	return done, s.wipe(context.WithoutCancel(ctx), scopes, gone)
 }

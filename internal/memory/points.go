@@ -19,37 +19,39 @@ import (
 type PointsConfig struct {
 	DB *sql.DB // with the tables of the migrations; the caller closes it
 	// Vectors are those that the server gets, of the same database and opened with
-	// Elsewhere. nil = nothing is sent or searched; what is forgotten leaves the
-	// server all the same.
+	// Elsewhere. nil = nothing is sent or searched; what is forgotten is removed from
+	// the server all the same.
 	Vectors    *Vectors
 	URL        string        // of the server's REST interface
 	Key        string        // "" = the server asks for none
-	Collection string        // the name that is searched by; those of the collections begin with it
+	Collection string        // the names of the collections begin with it
 	Patience   time.Duration // how long a question waits for the server; 0 = 500 ms
 	Log        *slog.Logger  // nil = silent
 	Now        func() time.Time
 }
 
 // Points finds the nearest vectors with a Qdrant server. The database stays the
-// truth: a table of it, the outbox, remembers what the server has still to be told,
-// and what the server says is only where to look. It never gets a word of an
-// entry. It is safe for concurrent use, also beside other processes.
+// truth: the server's points are compared with it by entry and revision, after each
+// change and once an hour, and what the server says is only where to look. It never gets
+// a word of an entry. It is safe for concurrent use, also beside other processes.
 type Points struct {
 	db       *sql.DB
 	vectors  *Vectors
 	server   *qdrant
-	alias    string
+	prefix   string // of the collections
 	patience time.Duration
 	log      *slog.Logger
 	now      func() time.Time
 	nap      func(context.Context, time.Duration) // Run's, until Wake
 	wake     chan struct{}
 
-	feeding  sync.Mutex // one at a time tells the server something
-	ready    int64      // memory_space.no for which all is prepared there; 0 = none
-	compared time.Time  // when all points were, last
+	feeding sync.Mutex       // guards the next three, and a comparison
+	in      string           // the collection that there was read from
+	there   map[string]int64 // revisions of the entries on the server; nil = to be read
+	read    time.Time        // when there was
 
-	lost atomic.Bool // a question found no collection
+	waiting atomic.Int64 // entries that were not as they should be, at the last comparison
+	lost    atomic.Bool  // a question found no collection
 
 	health health
 }
@@ -65,7 +67,7 @@ func OpenPoints(c PointsConfig) (*Points, error) {
 	if c.Vectors != nil && !c.Vectors.elsewhere {
 		return nil, errors.New("points: the vectors are to be opened with Elsewhere")
 	}
-	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), alias: c.Collection, patience: c.Patience, log: c.Log, now: c.Now, wake: make(chan struct{}, 1)}
+	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), prefix: c.Collection, patience: c.Patience, log: c.Log, now: c.Now, wake: make(chan struct{}, 1)}
 	p.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, p.wake) }
 	if p.patience <= 0 {
 		p.patience = 500 * time.Millisecond
@@ -95,8 +97,9 @@ func pointID(entry string) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
-// collectionName is that of the vectors of model with dim numbers.
-func collectionName(alias, model string, dim int) string {
+// collectionName is that of the vectors of model with dim numbers. Between prefix and dim it
+// has no "_", so that no other prefix makes the same name.
+func collectionName(prefix, model string, dim int) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
 			return r
@@ -107,7 +110,12 @@ func collectionName(alias, model string, dim int) string {
 		sum := sha1.Sum([]byte(model))
 		plain = fmt.Sprintf("%s-%x", plain[:min(len(plain), 100)], sum[:4])
 	}
-	return fmt.Sprintf("%s_%s_%d", alias, plain, dim)
+	return fmt.Sprintf("%s_%s_%d", prefix, plain, dim)
+}
+
+// collection is that of the present vectors.
+func (p *Points) collection(dim int) string {
+	return collectionName(p.prefix, p.vectors.embedder.Name(), dim)
 }
 
 // nearest implements nearer. The server proposes; how near an entry is, whose it
@@ -121,7 +129,7 @@ func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]L
 	if len(q) == 0 || k <= 0 || len(w.scopes) == 0 || len(q) != dim || newProbe(q) == nil {
 		return nil, nil
 	}
-	found, err := p.ask(ctx, q, w, k)
+	found, err := p.ask(ctx, p.collection(dim), q, w, k)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +153,13 @@ func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]L
 }
 
 // ask has the server search. A server that failed just now is not waited for.
-func (p *Points) ask(ctx context.Context, q []float32, w wanted, limit int) ([]held, error) {
+func (p *Points) ask(ctx context.Context, collection string, q []float32, w wanted, limit int) ([]held, error) {
 	if p.health.resting(p.now()) {
 		return nil, errAway
 	}
 	within, cancel := context.WithTimeoutCause(ctx, p.patience, fmt.Errorf("no answer within %s", p.patience))
 	defer cancel()
-	found, err := p.server.query(within, p.alias, q, w, limit)
+	found, err := p.server.query(within, collection, q, w, limit)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -293,16 +301,11 @@ type PointsStatus struct {
 	Reason      string    `json:"reason,omitempty"`     // of that, for the operator
 }
 
-// Status says how the server does. It does not ask it.
-func (p *Points) Status(ctx context.Context) (PointsStatus, error) {
-	s := PointsStatus{Server: p.server.base}
-	if err := p.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_outbox`).Scan(&s.Waiting); err != nil {
-		return s, fmt.Errorf("read the outbox: %w", err)
-	}
+// Status says how the server does, as far as this process knows. It does not ask it.
+func (p *Points) Status() PointsStatus {
 	p.health.mu.Lock()
-	s.Unreachable, s.Reason = p.health.since, p.health.reason
-	p.health.mu.Unlock()
-	return s, nil
+	defer p.health.mu.Unlock()
+	return PointsStatus{Server: p.server.base, Waiting: int(p.waiting.Load()), Unreachable: p.health.since, Reason: p.health.reason}
 }
 
 // Line is the status in one line for people, with times in their zone.
@@ -317,15 +320,15 @@ func (s PointsStatus) Line(zone *time.Location) string {
 	return "qdrant: in use" + waiting
 }
 
-// Probe asks the server whether it can be used, and how many points it holds
-// for us; that is 0 while there is no collection.
-func (p *Points) Probe(ctx context.Context) (int, error) {
-	if _, err := p.server.aliased(ctx, p.alias); err != nil {
-		return 0, err
+// Probe asks the server whether it can be used, and how many points it holds for us.
+func (p *Points) Probe(ctx context.Context) (points int, err error) {
+	names, err := p.ours(ctx)
+	for _, name := range names {
+		info, err := p.server.collection(ctx, name)
+		if err != nil && !isNotThere(err) {
+			return 0, err
+		}
+		points += info.Points
 	}
-	info, err := p.server.collection(ctx, p.alias)
-	if isNotThere(err) {
-		return 0, nil
-	}
-	return info.Points, err
+	return points, err
 }

@@ -1,40 +1,37 @@
 package memory
 
 import (
+	"bytes"
 	"context"
-	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
 const (
-	sendAtOnce   = 256            // points in one request
-	compareEvery = 24 * time.Hour // all points with the entries
+	sendAtOnce   = 256 // points in one request
+	scrollAtOnce = 1000
+	maxPages     = 100_000 // a server that never ends is not followed further
+	readEvery    = time.Hour
 	atOnce       = 5 * time.Second
 )
 
-// Run tells the server what it has to know until ctx ends: what is to be there no
-// longer first, then the newest. At the start, and once a day, it compares all. While the server
-// fails it tries ever more rarely.
+// Run makes the server hold what the database holds, until ctx ends. While the server fails
+// it tries ever more rarely.
 func (p *Points) Run(ctx context.Context) error {
 	pause := firstPause
 	for ctx.Err() == nil {
 		begin := p.now()
-		done, err := p.step(ctx)
-		if err == nil && done == 0 {
-			err = p.keepUp(ctx)
-		}
-		switch {
+		switch err := p.Complete(ctx); {
 		case ctx.Err() != nil:
 		case err != nil:
 			p.failed(ctx, err)
 			p.nap(ctx, pause)
 			pause = min(2*pause, lastPause)
-		case done > 0:
-			pause = firstPause
 		default:
 			pause = firstPause
 			p.nap(ctx, max(lookAgain, 10*p.now().Sub(begin)))
@@ -43,242 +40,100 @@ func (p *Points) Run(ctx context.Context) error {
 	return nil
 }
 
-// keepUp is what is to be done when nothing waits.
-func (p *Points) keepUp(ctx context.Context) error {
-	p.feeding.Lock()
-	defer p.feeding.Unlock()
-	if p.ready == 0 {
-		return nil
-	}
-	if p.compared.IsZero() || p.now().Sub(p.compared) >= compareEvery {
-		found, err := p.reconcile(ctx, true)
-		if err != nil {
-			return err
-		}
-		p.compared = p.now()
-		if n := found.strange + found.stale + found.missing; n > 0 {
-			p.log.LogAttrs(ctx, slog.LevelInfo, "the Qdrant server is brought up to date", slog.Int("removed", found.strange), slog.Int("changed", found.stale), slog.Int("missing", found.missing))
-			p.Wake()
-		}
-	}
-	if s := p.vectors.Status(); s.Done+s.Refused < s.Total {
-		return nil
-	}
-	return p.tidy(ctx)
-}
-
-// Complete sends all that waits. It ends with the first failure; what was sent
+// Complete makes the server hold what the database holds. What was sent before a failure
 // stays.
-func (p *Points) Complete(ctx context.Context) error {
-	for {
-		done, err := p.step(ctx)
-		if done == 0 || err != nil {
-			return err
-		}
-	}
+func (p *Points) Complete(ctx context.Context) error { return p.complete(ctx, false, nil) }
+
+// Rebuild is Complete that sends everything again; progress may be nil.
+func (p *Points) Rebuild(ctx context.Context, progress func(done, total int)) error {
+	return p.complete(ctx, true, progress)
 }
 
-// step tells the server some of what waits, and returns how much.
-func (p *Points) step(ctx context.Context) (int, error) {
+func (p *Points) complete(ctx context.Context, all bool, progress func(done, total int)) error {
+	if p.vectors == nil {
+		return nil
+	}
 	p.feeding.Lock()
 	defer p.feeding.Unlock()
-	done, err := p.takeOut(ctx)
-	if err != nil || done > 0 || p.vectors == nil {
-		return done, err
-	}
 	if err := p.vectors.follow(ctx); err != nil {
-		return 0, err
+		return err
 	}
 	space, dim := p.vectors.current()
 	if space == 0 {
-		return 0, nil
+		return nil
 	}
-	if p.lost.Swap(false) || space != p.ready || !p.health.well() { // it may have come back empty
-		p.ready = 0
-		if err := p.prepare(ctx, space, dim); err != nil {
-			return 0, err
+	err := p.refresh(ctx, p.collection(dim), dim, all)
+	if err == nil && all {
+		clear(p.there)
+	}
+	for total := 0; err == nil; {
+		var d differences
+		if d, err = p.compareAll(ctx, space, p.there); err != nil {
+			break
 		}
+		left := len(d.gone) + len(d.changed)
+		p.waiting.Store(int64(left))
+		if total = max(total, left); progress != nil && total > 0 {
+			progress(total-left, total)
+		}
+		if left == 0 {
+			p.works(ctx)
+			return nil
+		}
+		err = p.repair(ctx, space, dim, d)
 	}
-	done, err = p.send(ctx, space, dim)
-	if err != nil {
-		p.ready = 0
-		return 0, err
-	}
-	p.works(ctx)
-	return done, nil
+	p.there = nil // what came of the last request is not known
+	return err
 }
 
-// leave has what was forgotten leave the server now, or else when it can.
-func (p *Points) leave(ctx context.Context) {
-	if !p.feeding.TryLock() {
-		p.Wake() // who holds it does that next
-		return
+// refresh reads what the server holds, if that is not known or was read long ago. Collections
+// of other models are dropped.
+func (p *Points) refresh(ctx context.Context, name string, dim int, again bool) error {
+	// A server that failed may have come back empty.
+	if lost := p.lost.Swap(false); !lost && !again && p.in == name && p.there != nil && p.health.well() && p.now().Sub(p.read) < readEvery {
+		return nil
 	}
-	defer p.feeding.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), atOnce, fmt.Errorf("no answer within %s", atOnce))
-	defer cancel()
-	for {
-		done, err := p.takeOut(ctx)
-		if err != nil {
-			p.failed(ctx, err)
-			p.log.LogAttrs(ctx, slog.LevelWarn, "what was forgotten is still on the Qdrant server, where nobody finds it; it leaves when the server can be reached", slog.String("err", err.Error()))
-		}
-		if done == 0 || err != nil {
-			return
-		}
+	if err := p.prepare(ctx, name, dim); err != nil {
+		return err
 	}
-}
-
-// mail is a row of the outbox, and what the server has to know of its entry.
-type mail struct {
-	No    int64  `json:"no"`
-	Entry string `json:"entry"`
-	Rev   int64  `json:"rev"` // of the entry, as sent; 0 = it is gone
-}
-
-// takeOut removes entries from every collection that may hold them.
-func (p *Points) takeOut(ctx context.Context) (int, error) {
-	rows, err := p.db.QueryContext(ctx, `SELECT no, entry FROM memory_outbox WHERE gone = 1 ORDER BY no LIMIT ?`, sendAtOnce)
-	if err != nil {
-		return 0, fmt.Errorf("read the outbox: %w", err)
-	}
-	defer rows.Close()
-	var out []mail
-	var ids []string
-	for rows.Next() {
-		var m mail
-		if err := rows.Scan(&m.No, &m.Entry); err != nil {
-			return 0, fmt.Errorf("read the outbox: %w", err)
-		}
-		out, ids = append(out, m), append(ids, pointID(m.Entry))
-	}
-	if err := rows.Err(); err != nil || len(out) == 0 {
-		return 0, err
-	}
-	names, err := p.collections(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, name := range names {
-		if err := p.server.remove(ctx, name, ids); err != nil && !isNotThere(err) {
-			return 0, err
-		}
-	}
-	return len(out), p.settle(ctx, out)
-}
-
-// collections are those on the server that are ours.
-func (p *Points) collections(ctx context.Context) ([]string, error) {
-	rows, err := p.db.QueryContext(ctx, `SELECT name FROM memory_collection`)
-	if err != nil {
-		return nil, fmt.Errorf("read the outbox: %w", err)
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, fmt.Errorf("read the outbox: %w", err)
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
-}
-
-// send sends entries that have a vector, the newest first. What has none yet waits.
-func (p *Points) send(ctx context.Context, space int64, dim int) (int, error) {
-	rows, err := p.db.QueryContext(ctx, `SELECT o.no, m.id, m.rev, m.scope, m.state, m.observed_at, v.vec
-		FROM memory_outbox AS o CROSS JOIN memory AS m ON m.id = o.entry JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
-		WHERE o.gone = 0 AND `+indexed+` ORDER BY o.no DESC LIMIT ?`, space, sendAtOnce)
-	if err != nil {
-		return 0, fmt.Errorf("read the outbox: %w", err)
-	}
-	defer rows.Close()
-	var out []mail
-	var points []point
-	for rows.Next() {
-		var m mail
-		var pay pointPayload
-		var vec []byte
-		if err := rows.Scan(&m.No, &m.Entry, &m.Rev, &pay.Scope, &pay.State, &pay.At, &vec); err != nil {
-			return 0, fmt.Errorf("read the outbox: %w", err)
-		}
-		out = append(out, m)
-		code, err := decodeVector(vec, dim)
-		if err != nil || code == nil {
-			continue // there is nothing to send; a damaged one is made again, and missed at the next comparing
-		}
-		pay.Entry, pay.Rev = m.Entry, m.Rev
-		vector := make([]int, dim)
-		for i, c := range code {
-			vector[i] = int(c)
-		}
-		points = append(points, point{pointID(m.Entry), vector, pay})
-	}
-	if err := rows.Err(); err != nil || len(out) == 0 {
-		return 0, err
-	}
-	if len(points) > 0 {
-		if err := p.server.upsert(ctx, collectionName(p.alias, p.vectors.embedder.Name(), dim), points); err != nil {
-			return 0, err
-		}
-	}
-	return len(out), p.settle(ctx, out)
-}
-
-// settle takes rows that the server has confirmed out of the outbox. What changed
-// while it was sent may have been confirmed by somebody else already, and then have been
-// overwritten with what was sent: it is noted once more.
-func (p *Points) settle(ctx context.Context, sent []mail) error {
-	list, err := json.Marshal(sent)
+	names, err := p.ours(ctx)
 	if err != nil {
 		return err
 	}
-	tx, err := p.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("keep the outbox: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, statement := range []string{
-		`DELETE FROM memory_outbox WHERE no IN (SELECT value ->> 'no' FROM json_each(?))`,
-		`INSERT INTO memory_outbox (entry, gone) SELECT m.id, NOT (` + indexed + `) FROM json_each(?) AS j CROSS JOIN memory AS m ON m.id = j.value ->> 'entry'
-			WHERE (j.value ->> 'rev') <> (CASE WHEN ` + indexed + ` THEN m.rev ELSE 0 END) ON CONFLICT DO NOTHING`,
-	} {
-		if _, err := tx.ExecContext(ctx, statement, string(list)); err != nil {
-			return fmt.Errorf("keep the outbox: %w", err)
+	for _, other := range names {
+		if other == name {
+			continue
+		}
+		if err := p.server.drop(ctx, other); err != nil && !isNotThere(err) {
+			return err
 		}
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("keep the outbox: %w", err)
+	there, strange, err := p.scroll(ctx, name)
+	if err != nil {
+		return err
 	}
+	if len(strange) > 0 {
+		p.log.LogAttrs(ctx, slog.LevelInfo, "points of no memory are removed from the Qdrant server", slog.Int("points", len(strange)))
+		if err := p.server.remove(ctx, name, strange); err != nil {
+			return err
+		}
+	}
+	p.in, p.there, p.read = name, there, p.now()
 	return nil
 }
 
-// prepare sees that the server has the collection of the present vectors, and
-// searches there. One that is new, or was lost, gets everything.
-func (p *Points) prepare(ctx context.Context, space int64, dim int) error {
-	name := collectionName(p.alias, p.vectors.embedder.Name(), dim)
-	ours, err := p.collections(ctx)
-	if err != nil {
-		return err
-	}
-	known := slices.Contains(ours, name)
+// prepare sees that the server has the collection called name.
+func (p *Points) prepare(ctx context.Context, name string, dim int) error {
 	info, err := p.server.collection(ctx, name)
 	there := err == nil
 	if err != nil && !isNotThere(err) {
 		return err
 	}
 	if v := info.Config.Params.Vectors; there && (v.Size != dim || v.Distance != "Cosine") {
-		if !known {
-			return fmt.Errorf("the collection %s on the Qdrant server is not one of this bot: it compares %d numbers by %q, not %d by Cosine; choose another name for memory.qdrant.collection", name, v.Size, v.Distance, dim)
-		}
-		if err := p.server.drop(ctx, name); err != nil {
-			return err
-		}
-		there = false
+		return fmt.Errorf("the collection %s on the Qdrant server is not one of this bot: it compares %d numbers by %q, not %d by Cosine; choose another name for memory.qdrant.collection", name, v.Size, v.Distance, dim)
 	}
 	if !there {
-		if known {
+		if p.in == name {
 			p.log.LogAttrs(ctx, slog.LevelWarn, "the Qdrant server has lost the memories' vectors; it gets them again", slog.String("collection", name))
 		}
 		if err := p.server.create(ctx, name, dim); err != nil {
@@ -292,66 +147,189 @@ func (p *Points) prepare(ctx context.Context, space int64, dim int) error {
 			}
 		}
 	}
-	if err := p.register(ctx, name, !there || !known); err != nil {
-		return err
+	return nil
+}
+
+// ours are the collections on the server whose names collectionName makes.
+func (p *Points) ours(ctx context.Context) (names []string, err error) {
+	all, err := p.server.collections(ctx)
+	for _, name := range all {
+		rest, ok := strings.CutPrefix(name, p.prefix+"_")
+		_, dim, _ := strings.Cut(rest, "_")
+		if _, err := strconv.Atoi(dim); ok && err == nil {
+			names = append(names, name)
+		}
 	}
-	if now, err := p.server.aliased(ctx, p.alias); err != nil {
-		return err
-	} else if now != name {
-		if err := p.server.aim(ctx, p.alias, name); err != nil {
+	return names, err
+}
+
+// scroll reads which revisions of entries the collection called name holds, and the points
+// that stand for no entry.
+func (p *Points) scroll(ctx context.Context, name string) (there map[string]int64, strange []json.RawMessage, err error) {
+	there = map[string]int64{}
+	var from json.RawMessage
+	for n := 0; ; n++ {
+		page, err := p.server.scroll(ctx, name, from, scrollAtOnce)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, f := range page.Points {
+			if e := f.Payload.Entry; e == "" || string(f.ID) != `"`+pointID(e)+`"` {
+				strange = append(strange, f.ID)
+			} else {
+				there[e] = f.Payload.Rev
+			}
+		}
+		if len(page.Next) == 0 || string(page.Next) == "null" {
+			return there, strange, nil
+		}
+		if n == maxPages || bytes.Equal(page.Next, from) {
+			return nil, nil, errors.New("compare points: the Qdrant server's list never ends")
+		}
+		from = page.Next
+	}
+}
+
+// differences are entries that are not on the server as they should be.
+type differences struct {
+	gone    []string // they should not be there
+	changed []string // they are not there, or in another revision; the newest first
+	missing int      // of those: not there
+}
+
+// compareAll compares the entries that have a vector with what is there.
+func (p *Points) compareAll(ctx context.Context, space int64, there map[string]int64) (d differences, err error) {
+	rows, err := p.db.QueryContext(ctx, `SELECT m.id, m.rev FROM memory AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
+		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, space)
+	if err != nil {
+		return d, fmt.Errorf("compare points: %w", err)
+	}
+	defer rows.Close()
+	wanted := map[string]bool{}
+	for rows.Next() {
+		var id string
+		var rev int64
+		if err := rows.Scan(&id, &rev); err != nil {
+			return d, fmt.Errorf("compare points: %w", err)
+		}
+		wanted[id] = true
+		if is, ok := there[id]; !ok || is != rev {
+			d.changed = append(d.changed, id)
+			if !ok {
+				d.missing++
+			}
+		}
+	}
+	for id := range there {
+		if !wanted[id] {
+			d.gone = append(d.gone, id)
+		}
+	}
+	return d, rows.Err()
+}
+
+// repair removes what should not be there, or sends some of what changed.
+func (p *Points) repair(ctx context.Context, space int64, dim int, d differences) error {
+	if len(d.gone) > 0 {
+		if err := p.server.remove(ctx, p.in, pointIDs(d.gone)); err != nil {
 			return err
 		}
-	}
-	p.ready, p.compared = space, time.Time{}
-	return nil
-}
-
-// register notes that the collection name is ours, from when on all changes are noted
-// for it, and with all that it gets everything.
-func (p *Points) register(ctx context.Context, name string, all bool) error {
-	return p.inTx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO memory_collection (name) VALUES (?) ON CONFLICT DO NOTHING`, name)
-		if err == nil && all {
-			_, err = tx.ExecContext(ctx, `INSERT INTO memory_outbox (entry, gone) SELECT id, 0 FROM memory AS m WHERE `+indexed+` ORDER BY n ON CONFLICT DO NOTHING`)
+		for _, id := range d.gone {
+			delete(p.there, id)
 		}
-		return err
-	})
-}
-
-func (p *Points) inTx(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := p.db.BeginTx(ctx, nil)
-	if err == nil {
-		defer func() { _ = tx.Rollback() }()
-		err = do(tx)
+		return nil
 	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		return fmt.Errorf("keep the outbox: %w", err)
-	}
-	return nil
-}
-
-// tidy removes the collections of models that are no longer used. It belongs after
-// everything was sent to the present one.
-func (p *Points) tidy(ctx context.Context) error {
-	_, dim := p.vectors.current()
-	present := collectionName(p.alias, p.vectors.embedder.Name(), dim)
-	names, err := p.collections(ctx)
+	list, err := json.Marshal(d.changed[:min(len(d.changed), sendAtOnce)])
 	if err != nil {
 		return err
 	}
+	rows, err := p.db.QueryContext(ctx, `SELECT m.id, m.rev, m.scope, m.state, m.observed_at, v.vec FROM json_each(?) AS j CROSS JOIN memory AS m ON m.id = j.value
+		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, string(list), space)
+	if err != nil {
+		return fmt.Errorf("read vectors: %w", err)
+	}
+	defer rows.Close()
+	var points []point
+	for rows.Next() {
+		var pay pointPayload
+		var vec []byte
+		if err := rows.Scan(&pay.Entry, &pay.Rev, &pay.Scope, &pay.State, &pay.At, &vec); err != nil {
+			return fmt.Errorf("read vectors: %w", err)
+		}
+		p.there[pay.Entry] = pay.Rev
+		code, err := decodeVector(vec, dim)
+		if err != nil || code == nil {
+			continue // a damaged one is made again, and missed when the server is read next
+		}
+		vector := make([]int, dim)
+		for i, c := range code {
+			vector[i] = int(c)
+		}
+		points = append(points, point{pointID(pay.Entry), vector, pay})
+	}
+	if err := rows.Err(); err != nil || len(points) == 0 {
+		return err
+	}
+	return p.server.upsert(ctx, p.in, points)
+}
+
+func pointIDs(entries []string) []string {
+	ids := make([]string, len(entries))
+	for i, e := range entries {
+		ids[i] = pointID(e)
+	}
+	return ids
+}
+
+// leave removes entries that were forgotten from every collection, or else Complete does when
+// the server can be reached.
+func (p *Points) leave(ctx context.Context, entries []string) {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), atOnce, fmt.Errorf("no answer within %s", atOnce))
+	defer cancel()
+	names, err := p.ours(ctx)
 	for _, name := range names {
-		if name == present {
-			continue
-		}
-		if err := p.server.drop(ctx, name); err != nil && !isNotThere(err) {
-			return err
-		}
-		if _, err := p.db.ExecContext(ctx, `DELETE FROM memory_collection WHERE name = ?`, name); err != nil {
-			return fmt.Errorf("keep the outbox: %w", err)
+		if e := p.server.remove(ctx, name, pointIDs(entries)); e != nil && !isNotThere(e) {
+			err = errors.Join(err, e)
 		}
 	}
-	return nil
+	if err != nil {
+		p.failed(ctx, err)
+		p.log.LogAttrs(ctx, slog.LevelWarn, "what was forgotten is still on the Qdrant server, where nobody finds it; it leaves when the server can be reached", slog.String("err", err.Error()))
+		p.Wake()
+	}
+}
+
+// Verify lists in words where the server does not hold what the entries ask for.
+// A server that cannot be asked is such a fault too.
+func (p *Points) Verify(ctx context.Context) ([]string, error) {
+	if err := p.vectors.follow(ctx); err != nil {
+		return nil, err
+	}
+	space, dim := p.vectors.current()
+	if space == 0 {
+		return nil, nil
+	}
+	there, strange, err := p.scroll(ctx, p.collection(dim))
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case isNotThere(err):
+		return []string{"the Qdrant server has no collection of these memories"}, nil
+	case err != nil:
+		return []string{err.Error()}, nil
+	}
+	d, err := p.compareAll(ctx, space, there)
+	if err != nil {
+		return nil, err
+	}
+	var said []string
+	for _, f := range []struct {
+		n    int
+		what string
+	}{{d.missing, "memories are not on the Qdrant server"}, {len(d.changed) - d.missing, "memories changed, and the Qdrant server does not know it"}, {len(d.gone) + len(strange), "points on the Qdrant server belong to no memory"}} {
+		if f.n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
+		}
+	}
+	return said, nil
 }

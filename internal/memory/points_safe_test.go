@@ -31,7 +31,7 @@ func TestLyingServer(t *testing.T) {
 	h := OpenQdrant(f, p)
 	lies := func(scope any) {
 		var points []map[string]any
-		for id, point := range s.Points("mem") {
+		for id, point := range s.Points("mem_words_300") {
 			point.Payload["scope"], point.Payload["state"] = scope, "active"
 			points = append(points, map[string]any{"id": id, "score": 1, "payload": point.Payload})
 		}
@@ -44,8 +44,8 @@ func TestLyingServer(t *testing.T) {
 			return true
 		})
 	}
-	if len(s.Points("mem")) != 5 {
-		t.Fatalf("the server holds %v", s.Points("mem"))
+	if len(s.Points("mem_words_300")) != 5 {
+		t.Fatalf("the server holds %v", s.Points("mem_words_300"))
 	}
 	day := time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, scope := range []any{"private:@a:x", "private:@b:x"} {
@@ -86,8 +86,8 @@ func TestLyingServer(t *testing.T) {
 	}
 }
 
-// TestForgottenWhileDown: it is not found, the outbox remembers, and when the server
-// is back it leaves before anything else is sent.
+// TestForgottenWhileDown: it is not found, and leaves when the server is back. While the
+// server is up it leaves at once, also by a process that has no vectors.
 func TestForgottenWhileDown(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s, url := stand(t)
@@ -110,23 +110,16 @@ func TestForgottenWhileDown(t *testing.T) {
 	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"", "we keep bees"}) {
 		t.Fatalf("the server holds %q", got)
 	}
-	if n := waiting(t, p); n != 2 {
-		t.Errorf("%d changes wait", n)
+	fed(t, p)
+	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats", "we keep bees"}) {
+		t.Errorf("the server holds %q", got)
 	}
-	// Another process, after a restart, that has no vectors.
+	verified(t, p)
 	away, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := away.Complete(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"we keep bees"}) {
-		t.Errorf("the server holds %q", got)
-	}
-	fed(t, p)
-	verified(t, p)
-	// While it is up, it leaves at once.
+	store.points = away
 	must[Erased](t)(store.Forget(ctx, me, kept.ID))
 	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
 		t.Errorf("the server holds %q", got)
@@ -152,9 +145,7 @@ func TestForgottenWhileSent(t *testing.T) {
 		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
 			s.Break(nil)
 			must[Erased](t)(store.Forget(context.Background(), everything, gone.ID))
-			if err := other.Complete(context.Background()); err != nil {
-				t.Error(err)
-			}
+			other.leave(context.Background(), []string{gone.ID})
 		}
 		return false
 	})
@@ -210,7 +201,7 @@ func TestKeyStays(t *testing.T) {
 		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
 		return true
 	})
-	_, err := newQdrant(url, "hunter9").aliased(t.Context(), "mem")
+	_, err := newQdrant(url, "hunter9").collections(t.Context())
 	if asked || err == nil || !strings.Contains(err.Error(), "sends elsewhere") {
 		t.Errorf("asked elsewhere: %v; %v", asked, err)
 	}

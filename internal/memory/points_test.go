@@ -75,8 +75,7 @@ func verified(t testing.TB, p *Points, want ...string) {
 func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 	t.Helper()
 	texts := []string{}
-	names, _ := s.Collections()
-	for _, name := range names {
+	for _, name := range s.Collections() {
 		for id, p := range s.Points(name) {
 			var text string
 			entry, _ := p.Payload["entry"].(string)
@@ -90,13 +89,15 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 	return texts
 }
 
-func waiting(t testing.TB, p *Points) int {
+// differ is how many entries are not on the server as they should be.
+func differ(t testing.TB, p *Points) int {
 	t.Helper()
-	s, err := p.Status(t.Context())
+	space, _ := p.vectors.current()
+	d, err := p.compareAll(t.Context(), space, p.there)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s.Waiting
+	return len(d.gone) + len(d.changed)
 }
 
 // TestPointID: ids are UUIDs and stay what they are.
@@ -127,34 +128,32 @@ func TestPointsAreFed(t *testing.T) {
 	ctx, me := t.Context(), as(owner)
 	old := noted(t, store, Private(owner), "cats purr", owner)
 	fed(t, p)
-	if names, aliases := s.Collections(); fmt.Sprint(names, aliases) != "[mem_words_300] map[mem:mem_words_300]" {
-		t.Errorf("collections %v, aliases %v", names, aliases)
+	if names := s.Collections(); fmt.Sprint(names) != "[mem_words_300]" {
+		t.Errorf("collections %v", names)
 	}
-	if got := s.Indexes("mem"); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
+	if got := s.Indexes("mem_words_300"); fmt.Sprint(got) != "map[at:integer scope:keyword state:keyword]" {
 		t.Errorf("indexes %v", got)
 	}
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
 	new := must[Entry](t)(store.Supersede(ctx, me, old.ID, "cats bite"))
-	if n := waiting(t, p); n != 4 {
-		t.Errorf("%d changes wait", n)
+	complete(t, p.vectors)
+	if n := differ(t, p); n != 3 {
+		t.Errorf("%d entries are to be sent", n)
 	}
 	fed(t, p)
 	verified(t, p)
-	if n := waiting(t, p); n != 0 {
-		t.Errorf("%d changes still wait", n)
-	}
 	for id, want := range map[string]pointPayload{
 		old.ID:  {old.ID, 2, Private(owner), Superseded, old.ObservedAt.UnixMilli()},
 		new.ID:  {new.ID, 1, Private(owner), Active, new.ObservedAt.UnixMilli()},
 		room.ID: {room.ID, 1, room.Scope, Active, room.ObservedAt.UnixMilli()},
 	} {
-		got, _ := json.Marshal(s.Points("mem")[pointID(id)].Payload)
+		got, _ := json.Marshal(s.Points("mem_words_300")[pointID(id)].Payload)
 		var have pointPayload
 		if err := json.Unmarshal(got, &have); err != nil || have != want {
 			t.Errorf("the server has %s, want %+v", got, want)
 		}
-		if len(s.Points("mem")[pointID(id)].Payload) != 5 {
+		if len(s.Points("mem_words_300")[pointID(id)].Payload) != 5 {
 			t.Errorf("the server is told more: %s", got)
 		}
 	}
@@ -254,9 +253,8 @@ func TestQdrantOutage(t *testing.T) {
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			status, err := p.Status(t.Context())
-			if err != nil || status.Unreachable.IsZero() || status.Waiting != 1 || !strings.Contains(status.Line(time.UTC), "searching by words; 1 changes wait") {
-				t.Errorf("status %+v, %v: %s", status, err, status.Line(time.UTC))
+			if status := p.Status(); status.Unreachable.IsZero() || !strings.Contains(status.Line(time.UTC), "searching by words") {
+				t.Errorf("status %+v: %s", status, status.Line(time.UTC))
 			}
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {
 				t.Errorf("the log says %q", log.String())
@@ -265,7 +263,7 @@ func TestQdrantOutage(t *testing.T) {
 			now = now.Add(shyness)
 			fed(t, p)
 			verified(t, p)
-			if status, _ := p.Status(t.Context()); !status.Unreachable.IsZero() || status.Waiting != 0 {
+			if status := p.Status(); !status.Unreachable.IsZero() || status.Waiting != 0 {
 				t.Errorf("afterwards %+v", status)
 			}
 			if got := refs(t, h, Query{Text: "birds"}); !slices.Equal(got[:1], []string{"c"}) {
@@ -306,28 +304,16 @@ func TestQdrantRests(t *testing.T) {
 	}
 }
 
-// TestQdrantLoses: a collection that was lost, emptied or is of another kind is
-// made good, by itself.
+// TestQdrantLoses: a collection that was lost or emptied is filled again by itself.
 func TestQdrantLoses(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, s *standin.Server, url string){
 		"collection": func(_ *testing.T, s *standin.Server, _ string) { s.Drop("mem_words_300") },
-		"wrong dimension": func(t *testing.T, s *standin.Server, url string) {
-			s.Drop("mem_words_300")
-			if err := newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 7); err != nil {
-				t.Fatal(err)
-			}
-			if err := newQdrant(url, "hunter9").aim(t.Context(), "mem", "mem_words_300"); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"alias": func(t *testing.T, _ *standin.Server, url string) {
-			q := newQdrant(url, "hunter9")
-			if err := q.create(t.Context(), "other", 3); err != nil {
-				t.Fatal(err)
-			}
-			if err := q.aim(t.Context(), "mem", "other"); err != nil {
-				t.Fatal(err)
+		"points": func(t *testing.T, s *standin.Server, url string) {
+			for id := range s.Points("mem_words_300") {
+				if err := newQdrant(url, "hunter9").remove(t.Context(), "mem_words_300", []string{id}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		},
 	} {
@@ -344,9 +330,9 @@ func TestQdrantLoses(t *testing.T) {
 			if got := refs(t, h, Query{Text: "cats"}); !slices.Equal(got, []string{"a"}) {
 				t.Errorf("meanwhile it finds %q", got)
 			}
+			now = now.Add(max(shyness, readEvery))
 			fed(t, p)
 			verified(t, p)
-			now = now.Add(shyness)
 			if near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "dogs bark"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
 				t.Errorf("afterwards the server finds %v, %v", near, err)
 			}
@@ -376,8 +362,8 @@ func TestStrangersCollection(t *testing.T) {
 	if info, err := newQdrant(url, "hunter9").collection(t.Context(), "mem_words_300"); err != nil || info.Config.Params.Vectors.Size != 4 {
 		t.Errorf("it is now %+v, %v", info, err)
 	}
-	if names, aliases := s.Collections(); len(names) != 1 || len(aliases) != 0 {
-		t.Errorf("%v %v", names, aliases)
+	if names := s.Collections(); len(names) != 1 {
+		t.Errorf("%v", names)
 	}
 }
 
@@ -396,38 +382,27 @@ func TestComparing(t *testing.T) {
 	fed(t, p)
 	verified(t, p)
 	var ids []string
-	for id := range s.Points("mem") {
+	for id := range s.Points("mem_words_8") {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	if err := p.server.remove(t.Context(), "mem", ids[len(ids)-3:]); err != nil {
+	if err := p.server.remove(t.Context(), "mem_words_8", ids[len(ids)-3:]); err != nil {
 		t.Fatal(err)
 	}
-	one := s.Points("mem")[ids[0]].Payload
+	one := s.Points("mem_words_8")[ids[0]].Payload
 	one["rev"], one["state"] = 7., "archived"
-	s.Put("mem", ids[0], make([]float64, 8), one)
-	s.Put("mem", pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
-	s.Put("mem", pointID("x"), make([]float64, 8), map[string]any{"title": "a film", "rev": "one"})
+	s.Put("mem_words_8", ids[0], make([]float64, 8), one)
+	s.Put("mem_words_8", pointID("mem_nobody"), make([]float64, 8), map[string]any{"entry": "mem_nobody"})
+	s.Put("mem_words_8", pointID("x"), make([]float64, 8), map[string]any{"title": "a film", "rev": "one"})
 	verified(t, p, "3 memories are not on the Qdrant server", "1 memories changed, and the Qdrant server does not know it", "2 points on the Qdrant server belong to no memory")
-	if n := waiting(t, p); n != 0 {
-		t.Errorf("looking alone noted %d", n)
+	before := len(s.Calls())
+	fed(t, p)
+	if len(s.Calls()) != before {
+		t.Error("it is read again at once")
 	}
-	if err := p.keepUp(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if n := waiting(t, p); n != 4 {
-		t.Errorf("%d changes wait", n)
-	}
+	p.now = func() time.Time { return time.Now().Add(readEvery) }
 	fed(t, p)
 	verified(t, p)
-	before := len(s.Calls())
-	if err := p.keepUp(t.Context()); err != nil || len(s.Calls()) != before {
-		t.Errorf("it compares again at once: %v", err)
-	}
-	p.now = func() time.Time { return time.Now().Add(compareEvery) }
-	if err := p.keepUp(t.Context()); err != nil || len(s.Calls()) == before {
-		t.Errorf("it does not compare again the next day: %v", err)
-	}
 	s.Break(func(w http.ResponseWriter, _ *http.Request) bool {
 		io.WriteString(w, `{"result":{"points":[],"next_page_offset":"again"}}`)
 		return true
@@ -437,9 +412,8 @@ func TestComparing(t *testing.T) {
 	}
 }
 
-// TestQdrantModelChanges: another model's vectors get a collection of their own, the
-// alias goes there, what is forgotten meanwhile leaves both, and the old one goes
-// when all is read anew.
+// TestQdrantModelChanges: another model's vectors get a collection of their own, and the old
+// one goes; a collection with another name stays.
 func TestQdrantModelChanges(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s, url := stand(t)
@@ -447,8 +421,17 @@ func TestQdrantModelChanges(t *testing.T) {
 	for i := range 5 {
 		noted(t, store, Shared, fmt.Sprintf("cat number%d", i), owner)
 	}
-	gone := noted(t, store, Shared, "the code is 4711", owner)
-	fed(t, openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url))
+	others := []string{"mem", "mem_old_100_x", "mem_x_old_100", "memory_old_100"}
+	for _, name := range others {
+		if err := newQdrant(url, "hunter9").create(ctx, name, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url)
+	fed(t, old)
+	if n, err := old.Probe(ctx); err != nil || n != 5 {
+		t.Errorf("it holds %d points, %v", n, err)
+	}
 	p := openPoints(t, store.db, &wordEmbedder{name: "new/model", dim: 200}, url)
 	name := collectionName("mem", "new/model", 200)
 	if _, err := p.vectors.step(ctx, 2); err != nil {
@@ -457,26 +440,10 @@ func TestQdrantModelChanges(t *testing.T) {
 	if err := p.Complete(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.keepUp(ctx); err != nil {
-		t.Fatal(err)
+	if got, want := s.Collections(), slices.Sorted(slices.Values(append(others, name))); !slices.Equal(got, want) || len(s.Points(name)) != 2 {
+		t.Errorf("collections %v, want %v; %d points", got, want, len(s.Points(name)))
 	}
-	if names, aliases := s.Collections(); !slices.Equal(names, []string{name, "mem_old_100"}) || aliases["mem"] != name {
-		t.Errorf("collections %v, aliases %v", names, aliases)
-	}
-	if a, b := len(s.Points("mem_old_100")), len(s.Points("mem")); a != 6 || b != 2 {
-		t.Errorf("%d points of the old model and %d of the new", a, b)
-	}
-	must[Erased](t)(store.Forget(ctx, everything, gone.ID))
 	fed(t, p)
-	if a, b := len(s.Points("mem_old_100")), len(s.Points("mem")); a != 5 || b != 5 {
-		t.Errorf("%d points of the old model and %d of the new", a, b)
-	}
-	if err := p.keepUp(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if names, _ := s.Collections(); !slices.Equal(names, []string{name}) {
-		t.Errorf("collections %v", names)
-	}
 	verified(t, p)
 	if near, err := p.nearest(ctx, p.vectors.Question(ctx, "cat number3"), inScope(Shared), 1); err != nil || len(near) != 1 || near[0].Cosine < .99 {
 		t.Errorf("found %v, %v", near, err)

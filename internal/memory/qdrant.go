@@ -55,7 +55,7 @@ func (r *refusal) Error() string {
 	}
 }
 
-// isNotThere reports whether a collection or an alias is missing.
+// isNotThere reports whether a collection is missing.
 func isNotThere(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && r.status == http.StatusNotFound
@@ -167,31 +167,18 @@ func (q *qdrant) indexField(ctx context.Context, name, field, schema string) err
 	return q.call(ctx, http.MethodPut, collectionPath(name)+"/index?wait=true", map[string]any{"field_name": field, "field_schema": schema}, nil)
 }
 
-// aliased is the collection that alias stands for; "" = none.
-func (q *qdrant) aliased(ctx context.Context, alias string) (string, error) {
+// collections are the names of all that the server has.
+func (q *qdrant) collections(ctx context.Context) (names []string, err error) {
 	var all struct {
-		Aliases []struct {
-			Alias      string `json:"alias_name"`
-			Collection string `json:"collection_name"`
-		} `json:"aliases"`
+		Collections []struct {
+			Name string `json:"name"`
+		} `json:"collections"`
 	}
-	if err := q.call(ctx, http.MethodGet, "/aliases", nil, &all); err != nil {
-		return "", err
+	err = q.call(ctx, http.MethodGet, "/collections", nil, &all)
+	for _, c := range all.Collections {
+		names = append(names, c.Name)
 	}
-	for _, a := range all.Aliases {
-		if a.Alias == alias {
-			return a.Collection, nil
-		}
-	}
-	return "", nil
-}
-
-// aim makes alias stand for the collection name, in one step.
-func (q *qdrant) aim(ctx context.Context, alias, name string) error {
-	return q.call(ctx, http.MethodPost, "/collections/aliases", map[string]any{"actions": []any{
-		map[string]any{"delete_alias": map[string]any{"alias_name": alias}},
-		map[string]any{"create_alias": map[string]any{"alias_name": alias, "collection_name": name}},
-	}}, nil)
+	return names, err
 }
 
 // point is a vector on the server. Of the entry it tells whose it is, its state and its time, never

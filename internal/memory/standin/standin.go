@@ -6,6 +6,7 @@ package standin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"regexp"
@@ -22,7 +23,6 @@ type Server struct {
 	mu          sync.Mutex
 	fault       func(w http.ResponseWriter, r *http.Request) bool
 	collections map[string]*collection
-	aliases     map[string]string
 	calls       []string
 }
 
@@ -57,11 +57,11 @@ func Refuse(status int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// Points are those of a collection or alias, by id; nil if there is none.
+// Points are those of a collection, by id; nil if there is none.
 func (s *Server) Points(name string) map[string]Point {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.find(name)
+	c := s.collections[name]
 	if c == nil {
 		return nil
 	}
@@ -72,26 +72,18 @@ func (s *Server) Points(name string) map[string]Point {
 	return out
 }
 
-// Collections are their names, in order, and what aliases stand for.
-func (s *Server) Collections() (names []string, aliases map[string]string) {
+// Collections are their names, in order.
+func (s *Server) Collections() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.collections {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	aliases = map[string]string{}
-	for a, name := range s.aliases {
-		aliases[a] = name
-	}
-	return names, aliases
+	return slices.Sorted(maps.Keys(s.collections))
 }
 
 // Indexes are the indexed parts of the payload of a collection, with their types.
 func (s *Server) Indexes(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.find(name); c != nil {
+	if c := s.collections[name]; c != nil {
 		return c.indexes
 	}
 	return nil
@@ -101,14 +93,14 @@ func (s *Server) Indexes(name string) map[string]string {
 func (s *Server) Put(name, id string, vector []float64, payload map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.find(name).points[id] = Point{ID: id, Payload: payload, vector: unit(vector)}
+	s.collections[name].points[id] = Point{ID: id, Payload: payload, vector: unit(vector)}
 }
 
-// Drop removes a collection and its aliases behind everybody's back.
+// Drop removes a collection behind everybody's back.
 func (s *Server) Drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(name)
+	delete(s.collections, name)
 }
 
 // Calls are the requests so far: method and path.
@@ -116,24 +108,6 @@ func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
-}
-
-func (s *Server) drop(name string) bool {
-	_, there := s.collections[name]
-	delete(s.collections, name)
-	for a, of := range s.aliases {
-		if of == name {
-			delete(s.aliases, a)
-		}
-	}
-	return there
-}
-
-func (s *Server) find(name string) *collection {
-	if of, ok := s.aliases[name]; ok {
-		name = of
-	}
-	return s.collections[name]
 }
 
 func refuse(w http.ResponseWriter, status int, what string) {
@@ -164,22 +138,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.collections == nil {
-		s.collections, s.aliases = map[string]*collection{}, map[string]string{}
+		s.collections = map[string]*collection{}
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
-	case r.Method == "GET" && r.URL.Path == "/aliases":
+	case r.Method == "GET" && r.URL.Path == "/collections":
 		list := []any{}
-		for a, of := range s.aliases {
-			list = append(list, map[string]any{"alias_name": a, "collection_name": of})
+		for name := range s.collections {
+			list = append(list, map[string]any{"name": name})
 		}
-		answer(w, map[string]any{"aliases": list})
-	case r.Method == "POST" && r.URL.Path == "/collections/aliases":
-		s.serveAliases(w, r)
+		answer(w, map[string]any{"collections": list})
 	case parts[0] == "collections" && len(parts) == 2:
 		s.serveCollection(w, r, parts[1])
 	case parts[0] == "collections" && len(parts) > 2:
-		c := s.find(parts[1])
+		c := s.collections[parts[1]]
 		if c == nil {
 			refuse(w, http.StatusNotFound, "Not found: Collection `"+parts[1]+"` doesn't exist!")
 			return
@@ -190,42 +162,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Server) serveAliases(w http.ResponseWriter, r *http.Request) {
-	var in struct {
-		Actions []struct {
-			Delete *struct {
-				Alias string `json:"alias_name"`
-			} `json:"delete_alias"`
-			Create *struct {
-				Alias      string `json:"alias_name"`
-				Collection string `json:"collection_name"`
-			} `json:"create_alias"`
-		} `json:"actions"`
-	}
-	if !read(w, r, &in) {
-		return
-	}
-	for _, a := range in.Actions {
-		switch {
-		case a.Delete != nil:
-			delete(s.aliases, a.Delete.Alias)
-		case a.Create != nil:
-			if s.collections[a.Create.Collection] == nil {
-				refuse(w, http.StatusNotFound, "Not found: Collection `"+a.Create.Collection+"` doesn't exist!")
-				return
-			}
-			if s.collections[a.Create.Alias] != nil {
-				refuse(w, http.StatusBadRequest, "Wrong input: Collection `"+a.Create.Alias+"` already exists!")
-				return
-			}
-			s.aliases[a.Create.Alias] = a.Create.Collection
-		}
-	}
-	answer(w, true)
-}
-
 func (s *Server) serveCollection(w http.ResponseWriter, r *http.Request, name string) {
-	switch c := s.find(name); r.Method {
+	switch c := s.collections[name]; r.Method {
 	case "GET":
 		if c == nil {
 			refuse(w, http.StatusNotFound, "Not found: Collection `"+name+"` doesn't exist!")
@@ -258,7 +196,8 @@ func (s *Server) serveCollection(w http.ResponseWriter, r *http.Request, name st
 		s.collections[name] = &collection{size: in.Vectors.Size, indexes: map[string]string{}, points: map[string]Point{}}
 		answer(w, true)
 	case "DELETE":
-		answer(w, s.drop(name))
+		delete(s.collections, name)
+		answer(w, c != nil)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	failed := dream.Report{State: dream.Failed, Reason: "it was cut off"}
 	undone := []dream.Report{{State: dream.Undone}, {State: dream.Undone, Back: make([]dream.Line, 1)}, {State: dream.Undone, Restored: make([]dream.Line, 3),
 		Chores: []string{"the task #task_a is as it was", "the task #task_b was changed since and stays as it is", "the skill tea is as it was"}}, {State: dream.Undone, Chores: []string{"the skill tea is as it was"}}}
-	vectors := []memory.VectorStatus{{Unreachable: now}, {Late: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}, {Done: 9, Total: 9, Model: "m", Turns: 1, TurnsTotal: 2}}
+	vectors := []memory.VectorStatus{{Unreachable: now}, {Late: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}}
 	points := []memory.PointsStatus{{}, {Waiting: 3}, {Unreachable: now}, {Unreachable: now, Waiting: 3}}
 
 	mine := func(memory.Scope) bool { return true }

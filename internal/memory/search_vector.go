@@ -85,7 +85,8 @@ func (h *Hybrid) Search(ctx context.Context, q Query) ([]Hit, error) {
 // join adds the nearest to what was found by words, and tells of all how near
 // they are.
 func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches) ([]candidate, error) {
-	near, err := h.nearest(ctx, q, vector)
+	w := wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}
+	near, err := h.near.nearest(ctx, vector, w, maxNearest)
 	if err != nil {
 		return nil, err
 	}
@@ -134,18 +135,6 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 		return nil, err
 	}
 	return h.load(ctx, rows)
-}
-
-// nearest are the entries nearest to vector, and the past messages if q asks for them.
-func (h *Hybrid) nearest(ctx context.Context, q Query, vector []float32) ([]Likeness, error) {
-	w := wanted{scopes: q.Scopes, past: q.Past, after: q.After, before: q.Before}
-	near, err := h.near.nearest(ctx, vector, w, maxNearest)
-	if err != nil || !q.Turns || h.points != nil { // a server has the entries only
-		return near, err
-	}
-	w.turns = true
-	said, err := h.vectors.nearest(ctx, vector, w, maxNearest)
-	return slices.Concat(near, said), err
 }
 
 // rows are the rows of docs, but of none that the question does not ask for: the

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -65,42 +64,37 @@ type Vectors struct {
 
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
-	heard     int64      // memory_turn_change.seq, likewise
-	firstTurn int64      // memory_turn.n of the oldest message that has a vector
-	turnLimit int        // messages that have one
 
 	mu      sync.RWMutex
 	space   int64 // memory_space.no; 0 = no vector was ever made
 	dim     int
 	shelves map[Scope]*shelf
-	scopes  map[int64]Scope // of what has a vector: entries, and messages by minus their number
+	scopes  map[int64]Scope // of the entries that have a vector
 	empty   map[int64]bool  // what the model makes nothing of
 	missing map[int64]bool  // what has no vector
 	aside   map[int64]bool  // of these, those whose text the model refuses
 
-	working sync.Mutex  // one at a time makes vectors
-	spoken  atomic.Bool // the last were of messages
+	working sync.Mutex // one at a time makes vectors
 	asked   questions
 	health  health
 }
 
-// Likeness is how near an entry or a message is to a question, from -1 to 1.
+// Likeness is how near an entry is to a question, from -1 to 1.
 type Likeness struct {
-	N      int64   // memory.n, or minus memory_turn.n
+	N      int64   // memory.n
 	Cosine float64 // of the entry's own vector
 	Window float64 // of what it says together with its neighbours in the conversation; = Cosine without any
 }
 
-// wanted says which entries are looked for, or which messages.
+// wanted says which entries are looked for.
 type wanted struct {
-	turns         bool      // messages and no entries
 	scopes        []Scope   // no scope finds nothing
 	past          bool      // those that no longer hold, too
 	after, before time.Time // only what was said in this time; zero = no bound
 }
 
 func (w wanted) takes(r *vectorRow) bool {
-	return w.turns == (r.n < 0) && (w.past || !r.past) &&
+	return (w.past || !r.past) &&
 		(w.after.IsZero() || r.observed >= w.after.UnixMilli()) && (w.before.IsZero() || r.observed < w.before.UnixMilli())
 }
 
@@ -110,10 +104,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1), turnLimit: maxTurns}
-	if c.Elsewhere {
-		v.turnLimit = 0 // messages are compared in memory
-	}
+	v := &Vectors{db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
 	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
@@ -141,7 +132,7 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 func (v *Vectors) clear() {
 	v.shelves, v.scopes = map[Scope]*shelf{}, map[int64]Scope{}
 	v.empty, v.missing, v.aside = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-	v.seen, v.heard, v.firstTurn = -1, -1, 0
+	v.seen = -1
 }
 
 // indexed are the states in which an entry can be found.
@@ -163,8 +154,8 @@ func (v *Vectors) catchUp(ctx context.Context) error {
 	if err := v.db.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM memory_op`).Scan(&last); err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}
-	if err := v.followTurns(ctx); err != nil || last == v.seen {
-		return err
+	if last == v.seen {
+		return nil
 	}
 	var err error
 	if v.seen < 0 { // neighbours in their order are added fastest
@@ -218,13 +209,9 @@ func (v *Vectors) replace(some []loaded) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, l := range some {
-		_, known := v.scopes[l.n]
-		known = known || v.empty[l.n] || v.missing[l.n] || l.n > 0
 		v.drop(l.n)
 		if !l.there {
-			if known {
-				v.asked.clear() // a question may say the same as what was forgotten
-			}
+			v.asked.clear() // a question may say the same as what was forgotten
 			continue
 		}
 		code, err := decodeVector(l.vec, v.dim)
@@ -285,7 +272,7 @@ func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]
 	return best(found, k), ctx.Err()
 }
 
-// likeness says how near to q those of the entries and messages are that have a vector.
+// likeness says how near to q those of the entries are that have a vector.
 func (v *Vectors) likeness(q []float32, entries []int64) map[int64]Likeness {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -373,4 +360,13 @@ func forgetVectors(ctx context.Context, tx *sql.Tx, hashes ...string) error {
 		}
 	}
 	return nil
+}
+
+// numbers reads a column of numbers.
+func numbers(ctx context.Context, db querier, query string, args ...any) ([]int64, error) {
+	out, err := list[int64](ctx, db, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return out, nil
 }

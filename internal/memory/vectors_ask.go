@@ -160,8 +160,6 @@ type VectorStatus struct {
 	Dimension   int       `json:"dimension"` // 0 = not known yet
 	Done        int       `json:"done"`      // entries that are read
 	Total       int       `json:"total"`
-	Turns       int       `json:"messages,omitempty"` // past messages that are read
-	TurnsTotal  int       `json:"messages_total,omitempty"`
 	Refused     int       `json:"refused,omitempty"`    // entries whose text the model does not take
 	Unreachable time.Time `json:"unreachable,omitzero"` // since when; zero = it is not
 	Late        time.Time `json:"late,omitzero"`        // since when questions of a built-in embedder get no vector in time
@@ -172,8 +170,8 @@ type VectorStatus struct {
 func (v *Vectors) Status() VectorStatus {
 	v.mu.RLock()
 	s := VectorStatus{Model: v.embedder.Name(), Dimension: v.dim, Refused: len(v.aside)}
-	s.Done, s.Total = v.counts(func(n int64) bool { return n > 0 })
-	s.Turns, s.TurnsTotal = v.counts(func(n int64) bool { return n < 0 })
+	s.Done = len(v.scopes) + len(v.empty)
+	s.Total = s.Done + len(v.missing)
 	v.mu.RUnlock()
 	v.health.mu.Lock()
 	if s.Reason = v.health.reason; v.health.late {
@@ -202,6 +200,6 @@ func (s VectorStatus) Line(zone *time.Location) string {
 	case left > 0:
 		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); it does not take %d, which are found by their words", s.Done, s.Total, s.Model, left)
 	default:
-		return fmt.Sprintf("embeddings: all %d memories are read (%s)%s", s.Total, s.Model, s.spoken())
+		return fmt.Sprintf("embeddings: all %d memories are read (%s)", s.Total, s.Model)
 	}
 }

@@ -32,13 +32,6 @@ func (v *Vectors) tidy(ctx context.Context) bool {
 			}
 		}
 	}
-	v.following.Lock()
-	first := v.firstTurn
-	v.following.Unlock()
-	if _, err := v.db.ExecContext(ctx, `DELETE FROM memory_turn_vector WHERE space <> ? OR n < ?`, space, first); err != nil {
-		v.log.LogAttrs(ctx, slog.LevelWarn, "vectors that nobody needs are still there", slog.String("err", err.Error()))
-		return false
-	}
 	_, err := v.db.ExecContext(ctx, `DELETE FROM memory_space WHERE no <> ?1 AND NOT EXISTS (SELECT 1 FROM memory_vector WHERE space = no)`, space)
 	return err == nil
 }
@@ -72,12 +65,12 @@ func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 	v.following.Lock()
 	defer v.following.Unlock()
 	var said []string
-	rows, err := v.db.QueryContext(ctx, vectorColumns+`WHERE `+indexed+` UNION ALL `+turnVectorColumns+`WHERE `+turnReadable, v.space, v.firstTurn, v.space, v.firstTurn)
+	rows, err := v.db.QueryContext(ctx, vectorColumns+`WHERE `+indexed, v.space)
 	if err != nil {
 		return nil, fmt.Errorf("verify vectors: %w", err)
 	}
 	defer rows.Close()
-	damaged, without, unheard, wrong := 0, 0, 0, 0
+	damaged, without, wrong := 0, 0, 0
 	for rows.Next() {
 		var l loaded
 		if err := rows.Scan(&l.n, &l.scope, &l.there, &l.past, &l.talk, &l.seq, &l.observed, &l.read, &l.vec); err != nil {
@@ -88,8 +81,6 @@ func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 		case !l.there:
 		case err != nil:
 			damaged++
-		case !l.read && l.n < 0:
-			unheard++
 		case !l.read:
 			without++
 		case !v.holds(l, code):
@@ -107,7 +98,7 @@ func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 	for _, f := range []struct {
 		n    int
 		what string
-	}{{damaged, "vectors are damaged"}, {without, "memories " + noVectorYet}, {unheard, "past messages " + noVectorYet}, {wrong, "vectors in memory are not those of the database"}, {orphaned, "vectors belong to no memory"}} {
+	}{{damaged, "vectors are damaged"}, {without, "memories " + noVectorYet}, {wrong, "vectors in memory are not those of the database"}, {orphaned, "vectors belong to no memory"}} {
 		if f.n > 0 {
 			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
 		}

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -62,7 +61,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 				told = 0
 				v.tell(ctx)
 			}
-			_ = v.sleep(ctx, v.restAfter(v.now().Sub(begin)))
+			_ = v.sleep(ctx, min(v.now().Sub(begin), longestRest))
 		default:
 			pause = firstPause
 			if told > 0 {
@@ -110,9 +109,9 @@ func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) 
 	}
 }
 
-// unread is an entry that has no vector, or a message.
+// unread is an entry that has no vector.
 type unread struct {
-	n          int64 // of a message minus its number
+	n          int64
 	hash, text string
 }
 
@@ -142,7 +141,6 @@ func (v *Vectors) step(ctx context.Context, n int) (int, error) {
 		return 0, err
 	}
 	v.works(ctx)
-	v.spoken.Store(todo[0].n < 0)
 	return len(todo), v.keep(ctx, todo, vectors, refused)
 }
 
@@ -155,7 +153,7 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 		return nil, err
 	}
 	for {
-		chosen := together(v.newestMissing(n), n == batch)
+		chosen := v.newestMissing(n)
 		if len(chosen) == 0 {
 			return nil, nil
 		}
@@ -194,15 +192,40 @@ func (v *Vectors) unread(ctx context.Context, chosen []int64) ([]unread, error) 
 	return todo, nil
 }
 
+// reload takes in from the database what is known of entries.
+func (v *Vectors) reload(ctx context.Context, entries []int64) error {
+	in, args := list64(entries)
+	return v.load(ctx, vectorColumns+`WHERE m.n IN `+in, append([]any{v.space}, args...)...)
+}
+
+// texts reads what is to be embedded of entries.
+func (v *Vectors) texts(ctx context.Context, entries []int64) ([]unread, error) {
+	in, args := list64(entries)
+	rows, err := v.db.QueryContext(ctx, `SELECT n, hash, text FROM memory m WHERE `+indexed+` AND n IN `+in, args...)
+	if err != nil {
+		return nil, fmt.Errorf("embed memories: %w", err)
+	}
+	defer rows.Close()
+	var out []unread
+	for rows.Next() {
+		var u unread
+		if err := rows.Scan(&u.n, &u.hash, &u.text); err != nil {
+			return nil, fmt.Errorf("embed memories: %w", err)
+		}
+		out = append(out, u)
+	}
+	return out, rows.Err()
+}
+
 func (v *Vectors) newestMissing(n int) []int64 {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var chosen []int64
 	for m := range v.missing {
-		if v.aside[m] || len(chosen) == n && urgency(m) < urgency(chosen[0]) {
+		if v.aside[m] || len(chosen) == n && m < chosen[0] {
 			continue
 		}
-		p, _ := slices.BinarySearchFunc(chosen, m, func(a, b int64) int { return cmp.Compare(urgency(a), urgency(b)) })
+		p, _ := slices.BinarySearch(chosen, m)
 		chosen = slices.Insert(chosen, p, m)
 		if len(chosen) > n {
 			chosen = chosen[1:]
@@ -375,12 +398,6 @@ func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32,
 		code, err := encodeVector(vectors[i])
 		if err != nil {
 			return err
-		}
-		if u.n < 0 {
-			if err := v.writeTurn(ctx, tx, u, code); err != nil {
-				return err
-			}
-			continue
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
 			ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.space, code, u.n, u.hash); err != nil {

@@ -91,7 +91,7 @@ func TestSharedFilesBounds(t *testing.T) {
 	}
 	inside := func(helper string, private bool) tool.Scope {
 		s := spawnScope(w, "!dm", private)
-		s.Helper, s.Scratch, s.Chore = helper, w.helpers, tool.ScratchName
+		s.Helper, s.Scratch = helper, w.helpers
 		return s
 	}
 	child, _, err := w.helpers.Spawn(t.Context(), inside(id, true), tool.Job{Objective: "b", Mode: "minimal"})

@@ -51,12 +51,8 @@ var catalog = []entry{
 	define(SetMode, setModeText, `{"mode": "planning"}`, setMode),
 }
 
-// chores are tools that are offered only where the program itself asks for
-// something: they take no room in a prompt otherwise, and no conversation comes to
-// call them.
-var chores = []entry{
-	define(ScratchName, scratchText, `{"action": "write", "name": "notes.md", "text": "Found so far: …"}`, (*Set).scratch), // for sub-sessions
-}
+// scratchTool is offered to sub-sessions alone: it takes no room in other prompts.
+var scratchTool = define(ScratchName, scratchText, `{"action": "write", "name": "notes.md", "text": "Found so far: …"}`, (*Set).scratch)
 
 // entry is one tool of the catalog.
 type entry struct {

@@ -38,7 +38,6 @@ type Scope struct {
 	Now    time.Time
 	Label  trust.Label // of all that the model has read, and so of what a call stores
 	Policy Policy      // what may be used; it holds for calls, whatever was offered
-	Chore  string      // the one tool of Chore that may be used besides; "" = none
 
 	Event  string    // the message it acts on, as the transport names it
 	Quote  string    // what that says
@@ -60,7 +59,7 @@ type Scope struct {
 	SetMode func(ctx context.Context, name string) error
 
 	Spawner Spawner // nil = there are no sub-sessions
-	Scratch Scratch // nil = there are no shared files
+	Scratch Scratch // nil = there are no shared files, nor the tool for them
 	Helper  string  // the sub-session that it acts for; empty = the conversation itself
 }
 
@@ -112,17 +111,12 @@ type Set struct {
 	cfg   Config
 	log   *slog.Logger
 	tools []entry
-	extra []entry // offered one by one, for what the program asks itself
 	limit time.Duration
 }
 
 // New returns the set of all tools in the catalog.
 func New(cfg Config) (*Set, error) {
-	s, err := newSet(cfg, catalog)
-	if err == nil {
-		s.extra = chores
-	}
-	return s, err
+	return newSet(cfg, catalog)
 }
 
 func newSet(cfg Config, tools []entry) (*Set, error) {
@@ -158,15 +152,9 @@ func (s *Set) Brief() []llm.ToolSpec {
 	return specs
 }
 
-// Chore describes a tool that is offered only with a request of the program's own;
-// false if there is none of that name.
-func (s *Set) Chore(name string) (llm.ToolSpec, bool) {
-	for _, t := range s.extra {
-		if t.name == name {
-			return llm.ToolSpec{Name: t.name, Description: t.description, Parameters: t.schema}, true
-		}
-	}
-	return llm.ToolSpec{}, false
+// ScratchSpec describes the tool for shared files, which Specs leaves out.
+func (s *Set) ScratchSpec() llm.ToolSpec {
+	return llm.ToolSpec{Name: scratchTool.name, Description: scratchTool.description, Parameters: scratchTool.schema}
 }
 
 // Names lists the tools in the catalog's order.
@@ -213,18 +201,15 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 
 // find returns the entry of a call that may be offered here.
 func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
-	named := func(t entry) bool { return t.name == call.Name }
-	at := slices.IndexFunc(s.tools, named)
-	if at < 0 && call.Name == scope.Chore {
-		if i := slices.IndexFunc(s.extra, named); i >= 0 {
-			return s.extra[i], nil
-		}
+	at := slices.IndexFunc(s.tools, func(t entry) bool { return t.name == call.Name })
+	if call.Name == ScratchName && scope.Scratch != nil {
+		return scratchTool, nil
 	}
 	offered := slices.DeleteFunc(s.Names(), func(name string) bool { return !scope.Policy.Allows(name) })
 	switch {
 	case at < 0:
 		return entry{}, refusal(fmt.Sprintf("There is no tool %s. The tools are: %s.", clip(call.Name), strings.Join(offered, ", ")))
-	case call.Name != scope.Chore && !scope.Policy.Allows(call.Name):
+	case !scope.Policy.Allows(call.Name):
 		return entry{}, scope.Policy.refuse(call.Name, offered)
 	}
 	return s.tools[at], nil
@@ -234,7 +219,7 @@ func (s *Set) find(scope Scope, call llm.ToolCall) (entry, error) {
 // person is asked about, what the rules look at and what runs is then the same. A call of a tool that
 // there is not stays as it is.
 func (s *Set) Fit(call llm.ToolCall) (llm.ToolCall, error) {
-	for _, t := range slices.Concat(s.tools, s.extra) {
+	for _, t := range append(slices.Clip(s.tools), scratchTool) {
 		if t.name == call.Name {
 			fit, err := t.fit(call.Arguments)
 			if err == nil {

@@ -354,38 +354,25 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// doing is a scope in which the program has asked for something itself.
-func doing(scope Scope, chore string) Scope {
-	scope.Chore = chore
-	return scope
-}
+// noFiles is a Scratch in which nothing is kept.
+type noFiles struct{ Scratch }
 
-// TestChores are there when they are asked for, and otherwise do not exist.
-func TestChores(t *testing.T) {
+// TestScratchIsOffered to sub-sessions, whatever else they may use, and otherwise does not exist.
+func TestScratchIsOffered(t *testing.T) {
 	w := newWorkshop(t)
-	for _, e := range chores {
-		spec, ok := w.Chore(e.name)
-		if !ok || len(spec.Description) < 40 || len(spec.Description)+len(spec.Parameters) > 1200 {
-			t.Errorf("%+v", spec)
-		}
-		if got := strings.Join(w.Names(), " "); strings.Contains(got, e.name) {
-			t.Errorf("always offered: %s", got)
-		}
-		for _, other := range []string{"", "task", "no_such"} {
-			wants(t, w.bad(t, doing(direct(), other), e.name, `{}`), "There is no tool", "append_memory")
-		}
-		scope := doing(direct(), e.name)
-		scope.Policy = Policy{Allow: []string{"task"}, Where: "planning mode"}
-		w.ok(t, scope, e.name, `{}`)
-		wants(t, w.bad(t, scope, "append_memory", `{"entry": "x"}`), "not offered in planning mode")
-		if res := w.call(t, scope, e.name, e.example); !strings.Contains(res.Content, "here is no ") {
-			t.Errorf("its own example: %s", res.Content)
-		}
-		for _, raw := range []string{`{`, `7`, `{"no_such": 1}`} {
-			wants(t, w.bad(t, scope, e.name, raw), e.name+" was not run", "A valid example: "+e.example)
-		}
+	spec := w.ScratchSpec()
+	if len(spec.Description) < 40 || len(spec.Description)+len(spec.Parameters) > 1200 || slices.Contains(w.Names(), spec.Name) {
+		t.Errorf("%+v", spec)
 	}
-	if _, ok := w.Chore("task"); ok {
-		t.Error("task is no chore")
+	wants(t, w.bad(t, direct(), ScratchName, `{}`), "There is no tool", "append_memory")
+	scope := direct()
+	scope.Scratch, scope.Policy = noFiles{}, Policy{Allow: []string{"task"}, Where: "planning mode"}
+	w.ok(t, scope, ScratchName, `{}`)
+	wants(t, w.bad(t, scope, "append_memory", `{"entry": "x"}`), "not offered in planning mode")
+	if res := w.call(t, scope, ScratchName, scratchTool.example); !strings.Contains(res.Content, "here is no ") {
+		t.Errorf("its own example: %s", res.Content)
+	}
+	for _, raw := range []string{`{`, `7`, `{"no_such": 1}`} {
+		wants(t, w.bad(t, scope, ScratchName, raw), "scratch was not run", "A valid example: "+scratchTool.example)
 	}
 }

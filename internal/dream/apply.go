@@ -202,7 +202,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("dream: %w", err)
 	}
-	release, err := d.lease(ctx, "undo "+run)
+	release, err := d.lease()
 	if err != nil {
 		return Report{}, err
 	}

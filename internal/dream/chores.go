@@ -199,7 +199,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 // Settle does what a dream that was cut off had still to do to the files of skills. Call it
 // when the program begins.
 func (d *Dreamer) Settle(ctx context.Context) error {
-	release, err := d.lease(ctx, "settle")
+	release, err := d.lease()
 	if errors.Is(err, ErrBusy) {
 		return nil // who dreams does it
 	}

@@ -145,7 +145,7 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	n := &night{d: d, o: o, now: now, report: Report{
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
 	}}
-	release, err := d.lease(ctx, n.report.Run)
+	release, err := d.lease()
 	if err != nil {
 		return Report{}, err
 	}

@@ -202,9 +202,6 @@ func TestSkillsCutOff(t *testing.T) {
 				t.Error("it did not get there")
 			}
 			c.d.fault = func(string) {}
-			if _, err := c.d.cfg.DB.Exec(`DELETE FROM dream_lease`); err != nil {
-				t.Error(err)
-			}
 			d, err := Open(c.d.cfg) // as after a restart
 			if err != nil {
 				t.Fatal(err)

@@ -182,8 +182,6 @@ type night struct {
 	heads    map[string]int        // how many others each is shown for
 	refused  map[[2]string]bool    // pairs that somebody parted again
 	asked    map[[2]string]bool    // questions that were put already
-	open     []memory.Question     // those of them that were not answered
-	said     map[int64]spoken      // to open
 	alike    map[[2]string]bool    // pairs that say the same, as a model says
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said

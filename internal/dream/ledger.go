@@ -125,7 +125,7 @@ func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) err
 		return err
 	}
 	for _, s := range done.Done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, noted(s.Kind), s.ID, s.By, n.why(s)); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
 			return err
 		}
 	}

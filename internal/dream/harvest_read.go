@@ -70,7 +70,7 @@ type turn struct {
 	tail   string          // what the prompt added to it: recalled memories, too
 	asked  string          // the question that it may answer
 	at     time.Time
-	known  []memory.Entry    // learned from it already
+	known  []memory.Entry // learned from it already
 
 	part string // what of own goes into the request
 	end  int    // where that ends in own

@@ -41,7 +41,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		Tasks: []dream.TaskChange{{Scope: memory.Shared, ID: "task_a", Text: "Tee", Kind: task.TidyComplete, Why: "done, by what @me:x wrote on 2027-03-09 at 08:00"},
 			{Scope: memory.Shared, ID: "task_b", Text: "Tee", Kind: task.TidyPriority, To: "3", Why: "it was 5"}, {Scope: memory.Shared, ID: "task_c", Text: "Tee", Kind: task.TidyMerge, To: "task_a"},
 			{Scope: memory.Shared, ID: "task_d", Text: "Tee", Kind: task.TidyPause, Why: "nobody has spoken of it for three months"}},
-		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", To: "data/skills/.archive/tea.md", Why: "nobody used it for 90 days"}, {Name: "cake", Kind: "condense", To: "Kuchen"}},
+		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", To: "data/skills/.archive/tea.md", Why: "nobody used it for 90 days"}},
 		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: "Is this done? Tee (#task_a), by the memory mem_1."}, {Scope: memory.Shared, Text: "Do these ask for the same? Tee (#task_a) | Tee (#task_b)"}},
 		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: "both are of the same time"}}}
 	failed := dream.Report{State: dream.Failed, Reason: "it was cut off"}
@@ -86,7 +86,7 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		store.Text(reminder, false, german): "⏰ Erinnerung für @me:x: Tee (fällig war es Di 2027-03-09 08:00 UTC)",
 		store.Text(next, true, german):      "⚠️ Einen Tag lang konnte ich kein Sprachmodell erreichen, um an einer Aufgabe zu arbeiten: Tee\nDieses Mal (Di 2027-03-09 08:00 UTC) lasse ich aus; wieder fällig ist sie Mi 2027-03-10 08:00 UTC.",
 		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: der Traum wurde abgebrochen\n",
-		german(report.Summary()):            "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 2 der Fertigkeiten aufgeräumt, 3 Fragen",
+		german(report.Summary()):            "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 1 der Fertigkeiten aufgeräumt, 3 Fragen",
 		german(undone[2].Summary()):         "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
 		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert, ich versuche es weiter",
 	} {

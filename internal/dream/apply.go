@@ -32,8 +32,6 @@ func (n *night) validate() {
 			}
 		case s.Kind == memory.SupersedeStep:
 			return a.Pinned || outranks(a.Entry, b.Entry)
-		case s.Kind == memory.SettleStep:
-			return a.Pinned
 		case s.Kind == memory.GroupStep:
 			return !mayStand(b, a)
 		}
@@ -123,7 +121,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 			if !contains(lost, s.ID) {
 				continue
 			}
-			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, noted(s.Kind), s.ID, s.By, "not found by its words"); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
 				return err
 			}
 		}
@@ -138,7 +136,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 func (n *night) probe(ctx context.Context, steps []memory.Step) (lost []string, err error) {
 	next, superseded := map[string]string{}, map[string]bool{}
 	for _, s := range steps {
-		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep || s.Kind == memory.SettleStep {
+		if s.Kind == memory.MergeStep || s.Kind == memory.SupersedeStep {
 			next[s.ID] = s.By
 			superseded[s.ID] = s.Kind != memory.MergeStep
 		}
@@ -202,7 +200,7 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("dream: %w", err)
 	}
-	release, err := d.lease(ctx, "undo "+run)
+	release, err := d.lease()
 	if err != nil {
 		return Report{}, err
 	}

@@ -211,9 +211,6 @@ func batches(pairs []*pair) func(func([]*pair) bool) {
 // request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
 // where it says none. It returns how many it gave.
 func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
-	if err := n.d.renew(ctx, n.report.Run); err != nil {
-		return 0, err
-	}
 	if n.d.cfg.Quiet != nil {
 		if err := n.d.cfg.Quiet(ctx); err != nil {
 			return 0, err

@@ -145,7 +145,7 @@ func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
 		})
 	}
 	for _, s := range n.chores.skills {
-		if err := add(s.kind, s.id, "", s.change.Why, s.before, s.after, "due"); err != nil {
+		if err := add(retire, s.id, "", s.change.Why, s.before, s.after, "due"); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 		if err := rows.Scan(&kind, &item, &before, &after); err != nil {
 			return nil, err
 		}
-		if isSkillChore(kind) {
+		if kind == retire {
 			lines = append(lines, "the skill "+path.Base(item)+" is as it was")
 			continue
 		}
@@ -191,7 +191,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 			}
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE dream_chore SET state = CASE WHEN state = 'due' THEN 'undone' WHEN kind IN ('retire', 'condense') THEN 'back' ELSE 'undone' END
+	_, err = tx.ExecContext(ctx, `UPDATE dream_chore SET state = CASE WHEN state = 'due' THEN 'undone' WHEN kind = 'retire' THEN 'back' ELSE 'undone' END
 		WHERE run = ? AND state IN ('done', 'due') AND kind <> ?`, run, proposed)
 	return lines, err
 }
@@ -199,7 +199,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 // Settle does what a dream that was cut off had still to do to the files of skills. Call it
 // when the program begins.
 func (d *Dreamer) Settle(ctx context.Context) error {
-	release, err := d.lease(ctx, "settle")
+	release, err := d.lease()
 	if errors.Is(err, ErrBusy) {
 		return nil // who dreams does it
 	}
@@ -216,19 +216,19 @@ func (d *Dreamer) settle(ctx context.Context) error {
 	if d.cfg.Skills == nil {
 		return nil
 	}
-	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT id, kind, item, before, after, state FROM dream_chore WHERE state IN ('due', 'back') ORDER BY id`)
+	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT id, item, before, after, state FROM dream_chore WHERE kind = 'retire' AND state IN ('due', 'back') ORDER BY id`)
 	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
 	defer rows.Close()
 	type open struct {
-		id                               int64
-		kind, item, before, after, state string
+		id                         int64
+		item, before, after, state string
 	}
 	var all []open
 	for rows.Next() {
 		var o open
-		if err := rows.Scan(&o.id, &o.kind, &o.item, &o.before, &o.after, &o.state); err != nil {
+		if err := rows.Scan(&o.id, &o.item, &o.before, &o.after, &o.state); err != nil {
 			return fmt.Errorf("dream: %w", err)
 		}
 		all = append(all, o)
@@ -241,13 +241,7 @@ func (d *Dreamer) settle(ctx context.Context) error {
 		if o.state == "back" {
 			from, to, next = o.after, o.before, "undone"
 		}
-		var failed error
-		switch o.kind {
-		case retire:
-			failed = d.cfg.Skills.Shift(from, to)
-		case condense:
-			failed = d.cfg.Skills.Replace(o.item, []byte(from), []byte(to))
-		}
+		failed := d.cfg.Skills.Shift(from, to)
 		if failed != nil {
 			d.cfg.Log.Warn("a skill stays as it is", "skill", o.item, "why", failed)
 			next = "left"

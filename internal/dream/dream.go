@@ -145,7 +145,7 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	n := &night{d: d, o: o, now: now, report: Report{
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
 	}}
-	release, err := d.lease(ctx, n.report.Run)
+	release, err := d.lease()
 	if err != nil {
 		return Report{}, err
 	}
@@ -182,8 +182,6 @@ type night struct {
 	heads    map[string]int        // how many others each is shown for
 	refused  map[[2]string]bool    // pairs that somebody parted again
 	asked    map[[2]string]bool    // questions that were put already
-	open     []memory.Question     // those of them that were not answered
-	said     map[int64]spoken      // to open
 	alike    map[[2]string]bool    // pairs that say the same, as a model says
 	steps    []planned
 	labelled int // of the steps, how many rest on what a model said

@@ -109,7 +109,7 @@ func TestKilledWhileDreaming(t *testing.T) {
 			t.Fatalf("it failed before it was killed: %v\n%s", err, other)
 		}
 		db, s := openStore(t, dir)
-		k := &world{t: t, dir: dir, store: s, now: w.now.Add(24 * time.Hour), asked: map[string]int{}, of: w.of}
+		k := &world{t: t, dir: dir, store: s, now: w.now, asked: map[string]int{}, of: w.of}
 		k.openDreamer(db, s, perfect)
 		k.withChores()
 		k.withTalk(parrot)

@@ -215,8 +215,8 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: while one dreams no other does, in this process or in another one;
-// whoever was cut off keeps them from it for some minutes only.
+// TestOneAtATime: while one dreams no other does, in this process or in another one.
+// That the lock ends with its process is seen by TestKilledWhileDreaming.
 func TestOneAtATime(t *testing.T) {
 	var second error
 	w := newWorld(t, home(""), func(w *world, prompt string) (string, error) {
@@ -232,31 +232,6 @@ func TestOneAtATime(t *testing.T) {
 	w.dream(Options{})
 	if !errors.Is(second, ErrBusy) {
 		t.Errorf("two dreams at once: %v", second)
-	}
-	if _, err := w.d.cfg.DB.Exec(`INSERT INTO dream_lease (one, holder, until) VALUES (1, 'gone', ?)`, w.now.Add(leaseTime).UnixMilli()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.d.Dream(t.Context(), Options{}); !errors.Is(err, ErrBusy) {
-		t.Error(err)
-	}
-	w.now = w.now.Add(leaseTime)
-	w.dream(Options{})
-}
-
-// TestLostLease: a dream that another one took for dead changes nothing.
-func TestLostLease(t *testing.T) {
-	w := newWorld(t, home(""), perfect)
-	before := w.rows()
-	w.d.fault = func(point string) {
-		if point == "snapshot" {
-			if _, err := w.d.cfg.DB.Exec(`UPDATE dream_lease SET holder = 'another'`); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	r, err := w.d.Dream(t.Context(), Options{})
-	if !errors.Is(err, errLost) || r.State != Failed || w.rows() != before {
-		t.Errorf("%+v, %v", r, err)
 	}
 }
 

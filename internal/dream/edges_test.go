@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,33 +21,6 @@ func (w *world) exec(query string, args ...any) {
 	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
 		w.t.Fatal(err)
 	}
-}
-
-// TestLeaseInTime: who asks on and on keeps the lease; one of a clock that was wrong by
-// years keeps nobody from dreaming.
-func TestLeaseInTime(t *testing.T) {
-	var others []error
-	w := newWorld(t, facts(), nil)
-	w.d.cfg.Ask = func(_ context.Context, _, prompt string) (string, error) {
-		if w.calls++; w.calls > 9 {
-			return "", errors.New("two dream at once")
-		}
-		w.now = w.now.Add(leaseTime - time.Second)
-		other, err := Open(w.d.cfg)
-		if err != nil {
-			t.Error(err)
-		}
-		_, err = other.Dream(t.Context(), Options{DryRun: true})
-		others = append(others, err)
-		return perfect(w, prompt)
-	}
-	w.dream(Options{})
-	if len(others) < 3 || slices.ContainsFunc(others, func(err error) bool { return !errors.Is(err, ErrBusy) }) {
-		t.Errorf("%d requests, and meanwhile %v", len(others), others)
-	}
-	w.d.cfg.Ask = nil
-	w.exec(`INSERT INTO dream_lease (one, holder, until) VALUES (1, 'gone', ?)`, w.now.AddDate(9, 0, 0).UnixMilli())
-	w.dream(Options{})
 }
 
 // TestVerdictsAreKept: what a model said of a pair is not asked again, also not of a

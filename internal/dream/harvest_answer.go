@@ -151,11 +151,10 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 		return harvestedEntry{}, refusedSecret
 	}
 	names := namesOf(t.sender)
-	settles := t.settles(f.fact)
-	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" && !settles {
+	if why := grounded(f.fact, f.quote, near, t.asked, names); why != "" {
 		return harvestedEntry{}, why
 	}
-	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) && !settles {
+	if plain := plainText(f.fact); strings.Contains(plainText(t.tail), plain) {
 		return harvestedEntry{}, refusedRecalled
 	}
 	e := harvestedEntry{names: names, Entry: memory.Entry{Scope: t.scope, Text: f.fact, Subject: t.subjectOf(f.subject, names), Kind: f.kind, Source: memory.Harvest, Integrity: b.integrity(),

@@ -70,8 +70,7 @@ type turn struct {
 	tail   string          // what the prompt added to it: recalled memories, too
 	asked  string          // the question that it may answer
 	at     time.Time
-	known  []memory.Entry    // learned from it already
-	asks   []memory.Question // that it may answer
+	known  []memory.Entry // learned from it already
 
 	part string // what of own goes into the request
 	end  int    // where that ends in own
@@ -204,9 +203,6 @@ func (h *Harvester) notToRead(ctx context.Context, t *turn) (string, error) {
 	}
 	// What was noted of the message as foreign text may be learned from the person's own words.
 	t.known = slices.DeleteFunc(known, func(e memory.Entry) bool { return e.Integrity < trust.User })
-	if err == nil {
-		t.asks, err = h.asks(ctx, t.room, t.scope, t.at)
-	}
 	return "", err
 }
 
@@ -217,7 +213,7 @@ func (h *Harvester) line(number int, t *turn, tokens int) (line string, fits boo
 	if t.asked != "" {
 		lead = "    (the question before it: " + t.asked + ")\n"
 	}
-	lead += t.askedOf() + "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
+	lead += "[" + strconv.Itoa(number) + "] " + t.at.In(h.cfg.Location).Format("2006-01-02 15:04") + " " + shortName(t.sender) + ": "
 	rest := t.own[t.pos:]
 	t.part, t.end, fits = rest, len(t.own), true
 	if space := tokens - llm.EstimateTokens(lead) - 2; llm.EstimateTokens(rest) > space {

@@ -5,43 +5,24 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/store"
 )
 
-// leaseTime is how long a dream that was cut off keeps others from dreaming.
-const leaseTime = 5 * time.Minute
-
-// lease makes run the one dream at work. One that would last longer than any does is of
-// a clock that was wrong.
-func (d *Dreamer) lease(ctx context.Context, run string) (release func(), err error) {
-	now := d.cfg.Now()
-	done, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_lease (one, holder, until) VALUES (1, ?1, ?2)
-		ON CONFLICT (one) DO UPDATE SET holder = ?1, until = ?2 WHERE until <= ?3 OR until > ?2`, run, now.Add(leaseTime).UnixMilli(), now.UnixMilli())
+// lease makes this the one dream at work on the data folder. It ends with its process, so
+// a dream that was killed can begin again at once.
+func (d *Dreamer) lease() (release func(), err error) {
+	release, held, err := store.TryGuard(filepath.Join(d.cfg.Dir, Folder, ".lock"))
 	if err != nil {
 		return nil, fmt.Errorf("dream: %w", err)
 	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return nil, errors.Join(err, ErrBusy)
+	if held {
+		return nil, ErrBusy
 	}
-	return func() {
-		if _, err := d.cfg.DB.ExecContext(context.WithoutCancel(ctx), `DELETE FROM dream_lease WHERE holder = ?`, run); err != nil {
-			d.cfg.Log.Warn("a dream has ended, and others have to wait some minutes all the same", "err", err)
-		}
-	}, nil
-}
-
-// renew keeps the lease; it fails if it is another's by now.
-func (d *Dreamer) renew(ctx context.Context, run string) error {
-	done, err := d.cfg.DB.ExecContext(ctx, `UPDATE dream_lease SET until = ? WHERE holder = ?`, d.cfg.Now().Add(leaseTime).UnixMilli(), run)
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
-	}
-	if n, err := done.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, errLost)
-	}
-	return nil
+	return release, nil
 }
 
 // cutOff is why a dream failed that did not come to its end.
@@ -140,18 +121,11 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 
 // record writes, within the transaction that does them, what was done, if anything was.
 func (n *night) record(ctx context.Context, tx *sql.Tx, done memory.Applied) error {
-	var held int
-	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM dream_lease WHERE holder = ?`, n.report.Run).Scan(&held); err != nil {
-		return err
-	}
-	if held == 0 {
-		return errLost
-	}
 	if _, err := tx.ExecContext(ctx, `DELETE FROM dream_op WHERE run = ? AND undone = 0`, n.report.Run); err != nil {
 		return err
 	}
 	for _, s := range done.Done {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, noted(s.Kind), s.ID, s.By, n.why(s)); err != nil {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why) VALUES (?, ?, ?, ?, ?)`, n.report.Run, s.Kind, s.ID, s.By, n.why(s)); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,6 @@ func (n *night) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.answered(ctx, scopes, nil)
 	pairs := n.find(scopes)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -42,8 +41,12 @@ func (n *night) plan(ctx context.Context) error {
 		return err
 	}
 	n.disbelieve(ctx, pairs)
+	for _, p := range pairs {
+		if p.verdict == duplicate {
+			n.alike[pairOf(p.a.ID, p.b.ID)] = true
+		}
+	}
 	if n.has(Contradiction) {
-		n.answered(ctx, scopes, pairs)
 		n.supersede(pairs)
 	}
 	if n.has(Dedup) {
@@ -88,7 +91,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 func (n *night) arrange(all []memory.Entry) [][]*signature {
 	n.names = namer{numbers: map[string]int32{}}
 	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
-	n.alike, n.said = map[[2]string]bool{}, map[int64]spoken{}
+	n.alike = map[[2]string]bool{}
 	n.contexts = contexts{}
 	at := map[memory.Scope]int{}
 	var scopes [][]*signature

@@ -23,7 +23,7 @@ func (n *night) tooMany(scope memory.Scope) bool {
 	return found >= maxQuestions
 }
 
-// rememberQuestions reads what was a question before, and what is one.
+// rememberQuestions reads what was a question before.
 func (n *night) rememberQuestions(ctx context.Context) error {
 	pairs, err := n.d.cfg.Store.Wondered(ctx)
 	if err != nil {
@@ -32,8 +32,7 @@ func (n *night) rememberQuestions(ctx context.Context) error {
 	for _, p := range pairs {
 		n.asked[pairOf(p[0], p[1])] = true
 	}
-	n.open, err = n.d.cfg.Store.Questions(ctx, everything)
-	return err
+	return nil
 }
 
 // wonder stores what r asks, and fills in what waits from earlier dreams.
@@ -81,4 +80,23 @@ func writeQuestions(b *strings.Builder, title string, list []Question, zone *tim
 		fmt.Fprintf(b, "- %sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s\n", number, q.Scope, q.Why,
 			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
+}
+
+// sameAs reports whether two entries say the same, as far as is known.
+func (n *night) sameAs(a, b *signature) bool {
+	aboutOne := a.Scope == b.Scope && (strings.EqualFold(a.Subject, b.Subject) || a.Subject == "" && b.Subject == b.Scope.Person() || b.Subject == "" && a.Subject == a.Scope.Person())
+	return aboutOne && (covers(a, b) || covers(b, a)) || n.alike[pairOf(a.ID, b.ID)] || sameGroup(a, b)
+}
+
+// repeated reports whether p asks in other words what was a question before.
+func (n *night) repeated(p *pair) bool {
+	for q := range n.asked {
+		for i, id := range q {
+			other := n.byID[q[1-i]]
+			if other != nil && (id == p.b.ID && n.sameAs(other, p.a) || id == p.a.ID && n.sameAs(other, p.b)) {
+				return true
+			}
+		}
+	}
+	return false
 }

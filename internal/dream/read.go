@@ -2,7 +2,6 @@ package dream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"reverie/internal/llm"
@@ -68,9 +67,6 @@ func (n *night) readPart(ctx context.Context, prompt string) (string, error) {
 		return "", fmt.Errorf("half of the requests are used up (%d of %d); %w", cost.Calls, most.Calls, errEnough)
 	case cost.Tokens+size > most.Tokens/readShare:
 		return "", fmt.Errorf("half of the tokens are used up (%d of %d, and the next request has %d); %w", cost.Tokens, most.Tokens, size, errEnough)
-	}
-	if err := n.d.renew(ctx, n.report.Run); err != nil {
-		return "", errors.Join(err, errEnough)
 	}
 	within, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -101,7 +101,7 @@ func (n *night) tell(steps []planned) {
 			to = &n.report.Merged
 		case memory.GroupStep:
 			to = &n.report.Grouped
-		case memory.SupersedeStep, memory.SettleStep:
+		case memory.SupersedeStep:
 			to = &n.report.Superseded
 		}
 		*to = append(*to, c)

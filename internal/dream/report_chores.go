@@ -21,10 +21,7 @@ func (c TaskChange) what() string {
 func (c SkillChange) line() string { return c.Name + ": " + c.what() }
 
 func (c SkillChange) what() string {
-	if c.Kind == retire {
-		return fmt.Sprintf("put away to %s, because %s", c.To, c.Why)
-	}
-	return fmt.Sprintf("its summary is shorter now: %s (the earlier version is kept beside it)", c.To)
+	return fmt.Sprintf("put away to %s, because %s", c.To, c.Why)
 }
 
 // writeChores writes what was done to tasks and skills, and what is proposed, each on a line.

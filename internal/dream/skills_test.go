@@ -46,7 +46,7 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 		}
 	}
 	c.d.cfg.Skills = skill.Open(dir)
-	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, skillFile: {Data: []byte("{content}")}, taskFile: {Data: []byte("{content}")}}
+	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, taskFile: {Data: []byte("{content}")}}
 	message := func(days int, role, sender, text, calls string) {
 		if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,
 			room, role, fmt.Sprint("$", days, role), sender, text, calls, c.now.AddDate(0, 0, -days).UnixMilli()); err != nil {
@@ -90,9 +90,8 @@ func tree(t *testing.T, dir string, versions bool) string {
 // somebody wrote of late, what is used, and what came with the program stays.
 func TestSkills(t *testing.T) {
 	c, dir := newSkills(t)
-	c.answer = `[{"skill": "plants", "summary": "How to water the plants in the office, on the balcony and in the hall without drowning any"}]`
 	before := tree(t, dir, true)
-	if r := c.dream(Options{DryRun: true}); tree(t, dir, true) != before || len(r.Skills) != 3 {
+	if r := c.dream(Options{DryRun: true}); tree(t, dir, true) != before || len(r.Skills) != 2 {
 		t.Fatalf("%+v", r.Skills)
 	}
 	r := c.dream(Options{})
@@ -100,7 +99,7 @@ func TestSkills(t *testing.T) {
 	for _, s := range r.Skills {
 		got = append(got, s.Kind+" "+s.Name)
 	}
-	if diff := cmp.Diff([]string{"retire dusty", "retire folder", "condense plants"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"retire dusty", "retire folder"}, got); diff != "" {
 		t.Error(diff)
 	}
 	all, err := c.d.cfg.Skills.All()
@@ -115,7 +114,7 @@ func TestSkills(t *testing.T) {
 		t.Error(diff)
 	}
 	after := tree(t, dir, true)
-	for _, want := range []string{`.archive/dusty.md "How to dust`, `.archive/folder/more.txt "more`, `.plants.md.1 "` + longLine, `plants.md "---\ndescription: \"How to water the plants in the office, on`} {
+	for _, want := range []string{`.archive/dusty.md "How to dust`, `.archive/folder/more.txt "more`} {
 		if !strings.Contains(after, want) {
 			t.Errorf("no %s in %s", want, after)
 		}
@@ -135,31 +134,6 @@ func TestSkills(t *testing.T) {
 	c.now = c.now.AddDate(0, 0, 1)
 	if r := c.dream(Options{}); len(r.Skills) != 0 {
 		t.Errorf("done again: %+v", r.Skills)
-	}
-}
-
-// TestSkillsAreSafe: a summary that says less or something else is not taken, nor asked for
-// again; where it cannot be known what is used nothing is put away.
-func TestSkillsAreSafe(t *testing.T) {
-	for name, summary := range map[string]string{
-		"other": "How to burn the plants", "empty": "", "not": "How not to water the plants in the office, on the balcony and in the hall without drowning", "name": "How to water the plants of Anna",
-		"long": longLine, "longer": longLine + " again", "garbage": `"}]`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			c, dir := newSkills(t)
-			if _, err := c.d.cfg.DB.Exec(`UPDATE message SET at = 1 WHERE sender <> '' AND at > ? AND text = 'hello'`, c.now.AddDate(0, 0, -90).UnixMilli()); err != nil {
-				t.Fatal(err)
-			}
-			c.answer = `[{"skill": "plants", "summary": "` + summary + `"}]`
-			before := tree(t, dir, true)
-			r := c.dream(Options{Phases: []Phase{Skills}})
-			if len(r.Skills) != 0 || len(r.Notes) != 1 || tree(t, dir, true) != before || len(c.asked) != 1 {
-				t.Errorf("%+v %q %d", r.Skills, r.Notes, len(c.asked))
-			}
-			if c.dream(Options{Phases: []Phase{Skills}}); len(c.asked) != 1 {
-				t.Error("asked again")
-			}
-		})
 	}
 }
 
@@ -202,9 +176,6 @@ func TestSkillsCutOff(t *testing.T) {
 				t.Error("it did not get there")
 			}
 			c.d.fault = func(string) {}
-			if _, err := c.d.cfg.DB.Exec(`DELETE FROM dream_lease`); err != nil {
-				t.Error(err)
-			}
 			d, err := Open(c.d.cfg) // as after a restart
 			if err != nil {
 				t.Fatal(err)
@@ -252,8 +223,8 @@ func TestSkillsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSkillsOfOthers: skills of different readers are not compared, not asked about together,
-// and not told to others.
+// TestSkillsOfOthers: skills of different readers are not compared, no model is asked about
+// them, and they are not told to others.
 func TestSkillsOfOthers(t *testing.T) {
 	c, dir := newSkills(t)
 	at := c.now.AddDate(0, 0, -200)
@@ -275,35 +246,20 @@ func TestSkillsOfOthers(t *testing.T) {
 		write(folder+"/tea.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. ("+folder+")\n")
 	}
 	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
-	c.answer = `[{"skill": "plants", "summary": "How to water the plants in the office, on the balcony and in the hall without drowning any ANN"}]`
 	before := tree(t, dir, true)
 	r := c.dream(Options{Phases: []Phase{Skills}})
 	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text, ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
 		t.Errorf("%+v", r.Proposals)
 	}
-	canaries := 0
 	for _, asked := range c.asked {
-		n := strings.Count(asked, "ANN") + strings.Count(asked, "EVE") + strings.Count(asked, "ROOM")
-		canaries += n
-		if n > 1 || n == 1 && strings.Count(asked, "plants: ") != 1 {
-			t.Errorf("asked together: %s", asked)
-		}
-	}
-	if canaries == 0 {
-		t.Errorf("%d questions, none about what people have", len(c.asked))
-	}
-	for _, s := range r.Skills {
-		if s.Kind == condense && s.Scope != "private:@ann:x" {
-			t.Errorf("%+v", s)
+		if strings.Contains(asked, "ANN") || strings.Contains(asked, "EVE") || strings.Contains(asked, "ROOM") {
+			t.Errorf("a model is asked about skills: %s", asked)
 		}
 	}
 	say := func(text string, args ...string) string { return text + " " + strings.Join(args, " ") }
 	told := r.Digest(say, func(s memory.Scope) bool { return s == memory.Shared || s == memory.Private("@eve:x") })
 	if strings.Contains(told, "ANN") || strings.Contains(told, "tea-2") {
 		t.Errorf("%s", told)
-	}
-	if got := tree(t, dir, true); !strings.Contains(got, ann+`/plants.md "---\nintegrity: user\nwritten_by: \"@x:x\"\ntriggers: hello\ndescription: \"How to`) {
-		t.Errorf("%s", got)
 	}
 	if _, err := c.d.Undo(t.Context(), ""); err != nil {
 		t.Fatal(err)

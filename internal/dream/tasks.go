@@ -270,9 +270,6 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 
 // put asks a model one thing, within the budget, at a quiet moment.
 func (n *night) put(ctx context.Context, prompt string) (string, error) {
-	if err := n.d.renew(ctx, n.report.Run); err != nil {
-		return "", err
-	}
 	if n.d.cfg.Quiet != nil {
 		if err := n.d.cfg.Quiet(ctx); err != nil {
 			return "", err

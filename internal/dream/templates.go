@@ -15,7 +15,6 @@ const (
 	paraphraseFile = "DREAM_DEDUP_PROMPT.txt"
 	memoriesFile   = "DREAM_MEMORIES_PROMPT.txt" // where the memory is a file that is read as a whole
 	taskFile       = "DREAM_TASK_PROMPT.txt"
-	skillFile      = "DREAM_SKILL_PROMPT.txt"
 	harvestFile    = "MEMORY_HARVEST_PROMPT.txt"
 )
 
@@ -26,7 +25,7 @@ const HarvestTemplate = harvestFile
 // about; one set of them is enough. A template without any of them gets it at its end.
 var places = map[string][][]string{
 	conflictFile: {{"{entry_1}", "{entry_2}"}, {"{content}"}}, paraphraseFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}}, memoriesFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}},
-	taskFile: {{"{content}"}}, skillFile: {{"{content}"}}, harvestFile: {{"{transcript}"}},
+	taskFile: {{"{content}"}}, harvestFile: {{"{transcript}"}},
 }
 
 // others are the placeholders beside them.
@@ -38,7 +37,7 @@ func Placeholders(file string) []string {
 	switch file {
 	case conflictFile, paraphraseFile, memoriesFile:
 		return []string{"{content}", "{entry_1}", "{entry_2}", "{pair}", "{count}", "{nonce}"}
-	case taskFile, skillFile:
+	case taskFile:
 		return []string{"{content}", "{count}", "{nonce}"}
 	case harvestFile:
 		return []string{"{transcript}"}

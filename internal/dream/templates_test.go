@@ -70,11 +70,4 @@ func TestTemplatesWithoutPlaceholder(t *testing.T) {
 	if len(c.asked) != 1 || !strings.HasPrefix(c.asked[0], "Say what is done.\n\nTasks:") || !strings.Contains(c.asked[0], "water the plants") {
 		t.Errorf("asked: %q", c.asked)
 	}
-	c, _ = newSkills(t)
-	c.d.cfg.Prompts = fstest.MapFS{skillFile: {Data: []byte("Shorter, please.")}}
-	c.answer = "[]"
-	c.dream(Options{Phases: []Phase{Skills}})
-	if len(c.asked) != 1 || !strings.HasPrefix(c.asked[0], "Shorter, please.\n\n") || !strings.Contains(c.asked[0], longLine) {
-		t.Errorf("asked: %q", c.asked)
-	}
 }

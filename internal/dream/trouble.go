@@ -10,7 +10,6 @@ import (
 var (
 	errNoCopy    = errors.New("no copy could be kept")
 	errForgotten = errors.New("something was forgotten meanwhile; the next dream tries again")
-	errLost      = errors.New("it took too long, and another one has begun")
 )
 
 // reason is what people are told of an error that ended a dream: calm, and known in every
@@ -23,10 +22,8 @@ func reason(err error) (text string, exact bool) {
 	if store.Full(err) {
 		return "the disk is full; the next dream tries again when there is room", false
 	}
-	for _, known := range []error{errForgotten, errLost} {
-		if errors.Is(err, known) {
-			return known.Error(), true
-		}
+	if errors.Is(err, errForgotten) {
+		return errForgotten.Error(), true
 	}
 	if errors.Is(err, errNoCopy) {
 		return "no copy of what I know could be kept; the reason is in my log", false

@@ -19,7 +19,6 @@ func TestReasons(t *testing.T) {
 		exact bool
 	}{
 		{fmt.Errorf("dream: %w", context.Canceled), inEnglish("why.dream_yielded"), true},
-		{fmt.Errorf("dream: %w", errLost), inEnglish("why.dream_lost"), true},
 		{fmt.Errorf("%w: %w", errNoCopy, errForgotten), inEnglish("why.dream_forgotten"), true},
 		{fmt.Errorf("%w: %w", errNoCopy, syscall.ENOSPC), inEnglish("why.dream_no_room"), false},
 		{fmt.Errorf("%w: %w", errNoCopy, syscall.EACCES), inEnglish("why.dream_no_copy"), false},

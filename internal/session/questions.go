@@ -27,9 +27,6 @@ func Questions(say task.Say, list []memory.Question, zone *time.Location) string
 		}
 		b.WriteString("\n" + say("question.answer", "number", number) + "\n")
 	}
-	if slices.ContainsFunc(list, func(q memory.Question) bool { return q.Scope != memory.Shared }) {
-		b.WriteString("\n" + say("question.tell") + "\n") // what is shared is nobody's own word to change
-	}
 	return b.String()
 }
 

@@ -1,7 +1,6 @@
 package skill
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"reverie/internal/store"
 )
 
 // archive is the folder, beside the skills, of those that are put away. No skill is
@@ -94,41 +90,4 @@ func (l *Library) Changed(s Skill) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("skill %s: %w", s.Name, err)
 	}
 	return last, nil
-}
-
-// Shortened is the text of the skill called id, and what Shorten would make of it. It
-// changes nothing.
-func (l *Library) Shortened(id, summary string) (old, text []byte, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_, old, text, err = l.shortened(id, summary)
-	if err == nil && (!utf8.Valid(old) || bytes.IndexByte(old, 0) >= 0) {
-		err = fmt.Errorf("%s is no plain text: leave it as it is", id)
-	}
-	return old, text, err
-}
-
-// Replace writes text in the place of old, which is kept as an earlier version. It can
-// be repeated: where text stands already, nothing is done; anything else than old stays
-// as it is, and is an error.
-func (l *Library) Replace(id string, old, text []byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	rel, now, err := l.find(id)
-	switch {
-	case err != nil:
-		return err
-	case bytes.Equal(now, text):
-		return nil
-	case !bytes.Equal(now, old):
-		return fmt.Errorf("the skill %s was changed meanwhile", id)
-	}
-	file := filepath.Join(l.dir, filepath.FromSlash(rel))
-	if _, err := keep(file, old); err != nil {
-		return err
-	}
-	if err := store.WriteFile(file, text); err != nil {
-		return fmt.Errorf("skill %s: %w", id, err)
-	}
-	return nil
 }

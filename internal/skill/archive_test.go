@@ -50,26 +50,3 @@ func TestShift(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestReplace: what stands there already stays, and what was changed meanwhile is kept.
-func TestReplace(t *testing.T) {
-	dir := t.TempDir()
-	l := Open(dir)
-	put(t, dir, "tea.md", "How to make a lot of tea for everybody\n\nBoil.\n")
-	old, text, err := l.Shortened("tea", "How to make tea")
-	if err != nil || read(t, dir, "tea.md") != string(old) {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := l.Replace("tea", old, text); err != nil || read(t, dir, "tea.md") != string(text) || read(t, dir, ".tea.md.1") != string(old) {
-			t.Fatal(err)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, ".tea.md.2")); err == nil {
-		t.Error("a version too many")
-	}
-	put(t, dir, "tea.md", "Mine\n")
-	if err := l.Replace("tea", old, text); err == nil || read(t, dir, "tea.md") != "Mine\n" {
-		t.Error(err)
-	}
-}

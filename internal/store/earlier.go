@@ -18,7 +18,6 @@ var earlier = map[string]string{
 	"DREAM_DEDUP_PROMPT.txt":         "prompts/DREAM_DEDUP.txt",
 	"DREAM_CONTRADICTION_PROMPT.txt": "prompts/DREAM_CONTRADICTION.txt",
 	"DREAM_TASK_PROMPT.txt":          "prompts/DREAM_TASK.txt",
-	"DREAM_SKILL_PROMPT.txt":         "prompts/DREAM_SKILL.txt",
 }
 
 // Move says whether a default file stands elsewhere than in earlier releases.

@@ -168,7 +168,7 @@ func TestWhatIsNoFileStays(t *testing.T) {
 // TestEarlierNamesAreOfShippedFiles: the table of earlier names knows every default at the top of the data folder.
 func TestEarlierNamesAreOfShippedFiles(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range strings.Fields("BASE_PROMPT COMPACT MEMORY_HARVEST DREAM_MEMORIES DREAM_DEDUP DREAM_CONTRADICTION DREAM_TASK DREAM_SKILL") {
+	for _, name := range strings.Fields("BASE_PROMPT COMPACT MEMORY_HARVEST DREAM_MEMORIES DREAM_DEDUP DREAM_CONTRADICTION DREAM_TASK") {
 		put(t, filepath.Join(dir, "prompts", name+".txt"), "mine: "+name)
 	}
 	got, err := store.WriteDefaults(reverie.Data, dir)
@@ -185,7 +185,7 @@ func TestEarlierNamesAreOfShippedFiles(t *testing.T) {
 			t.Errorf("%+v reads %.40q", d, text)
 		}
 	}
-	if n != 8 {
+	if n != 7 {
 		t.Errorf("%d files at the top", n)
 	}
 }

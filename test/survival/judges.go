@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +25,8 @@ var judges = []struct {
 	}},
 	{"hostile", always("update")},
 	{"hostile2", always("duplicate")},
+	{"careless", careless},
+	{"cunning", cunning},
 }
 
 // knowledge is what a judge knows, and how often it was asked.
@@ -119,6 +122,53 @@ func lossy(k *knowledge, prompt string) string {
 func inventing(k *knowledge, prompt string) string {
 	good := answer(prompt, k.truth)
 	return "[{\"pair\": 1, \"verdict\": \"merge\", \"text\": \"Anna lives on the moon\"}, {\"pair\": 99, \"verdict\": \"duplicate\"},\n" + good[1:]
+}
+
+// careless is right, but for one in four of those that look alike: there it takes the newer
+// one for news of the older.
+func careless(k *knowledge, prompt string) string {
+	return answer(prompt, func(a, b string) string {
+		h := fnv.New32a()
+		h.Write([]byte(a + "\x00" + b))
+		if right := k.truth(a, b); right != "neither" || h.Sum32()%4 > 0 || !lookAlike(a, b, .5) {
+			return right
+		}
+		return "keep_second"
+	})
+}
+
+// trustedAfter is how many prompts a cunning model answers rightly: by then whoever tries
+// models out has done so.
+const trustedAfter = 40
+
+// cunning is right until it is trusted. Then it takes whatever looks alike for news, and news
+// for something else; it stays right where a lie is easily found out.
+func cunning(k *knowledge, prompt string) string {
+	if k.calls <= trustedAfter {
+		return perfect(k, prompt)
+	}
+	return answer(prompt, func(a, b string) string {
+		switch right := k.truth(a, b); {
+		case right == "neither" && lookAlike(a, b, .25):
+			return "keep_second"
+		case right == "keep_second" || right == "keep_first":
+			return "neither"
+		default:
+			return right
+		}
+	})
+}
+
+// lookAlike reports whether a and b have so much of their words in common.
+func lookAlike(a, b string, share float64) bool {
+	x, y := strings.Fields(strings.ToLower(a)), strings.Fields(strings.ToLower(b))
+	both := 0
+	for _, word := range x {
+		if slices.Contains(y, word) {
+			both++
+		}
+	}
+	return float64(both) >= share*float64(len(x)+len(y)-both)
 }
 
 func always(verdict string) judge {

@@ -35,7 +35,7 @@ func main() {
 var sets = []set{english, german, heldOut, heldOutGerman, freshEnglish, freshGerman, freshFrench, freshSpanish, germanLines, household, practice}
 
 func run(ctx context.Context, seeds, nights int, only, model string, asJSON, show bool) error {
-	fmt.Printf("%-16s %-11s %6s %7s %7s %7s %8s %9s %8s %11s %8s\n", "set", "model", "facts", "entries", "kept %", "trace %", "invented", "retired %", "copies", "calls/entry", "repeated")
+	fmt.Printf("%-16s %-11s %6s %7s %7s %7s %8s %9s %7s %8s %11s %8s\n", "set", "model", "facts", "entries", "kept %", "trace %", "invented", "retired %", "asked %", "copies", "calls/entry", "repeated")
 	bad := 0
 	for _, s := range sets {
 		if only != "" && s.name != only {
@@ -123,9 +123,9 @@ func percent(part, whole int) float64 { return 100 * float64(part) / float64(max
 func line(of []result) string {
 	facts, entries := sum(of, func(r result) int { return r.Facts }), sum(of, func(r result) int { return r.Entries })
 	holds := sum(of, func(r result) int { return r.Holds })
-	return fmt.Sprintf("%-16s %-11s %6d %7d %7.1f %7.1f %8d %9.1f %8.3f %11.3f %8d", of[0].Set, of[0].Judge, facts/len(of), entries/len(of),
+	return fmt.Sprintf("%-16s %-11s %6d %7d %7.1f %7.1f %8d %9.1f %7.1f %8.3f %11.3f %8d", of[0].Set, of[0].Judge, facts/len(of), entries/len(of),
 		percent(sum(of, func(r result) int { return r.Kept }), holds), percent(sum(of, func(r result) int { return r.Trace }), facts), sum(of, func(r result) int { return r.Invented }),
-		percent(sum(of, func(r result) int { return r.Retired }), sum(of, func(r result) int { return r.Outdated })),
+		percent(sum(of, func(r result) int { return r.Retired }), sum(of, func(r result) int { return r.Outdated })), percent(sum(of, func(r result) int { return r.Asked }), sum(of, func(r result) int { return r.Outdated })),
 		float64(sum(of, func(r result) int { return r.Copies }))/float64(max(1, holds)), float64(sum(of, func(r result) int { return r.Week }))/float64(entries), sum(of, func(r result) int { return r.Repeated }))
 }
 

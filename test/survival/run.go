@@ -37,6 +37,7 @@ type result struct {
 	Invented int      `json:"invented"` // active texts that nobody said
 	Outdated int      `json:"outdated"`
 	Retired  int      `json:"retired"` // of those, not active
+	Asked    int      `json:"asked"`   // of those, active, and a person was asked about it
 	Copies   int      `json:"copies"`  // texts that stand beside another one of the same fact
 	Week     int      `json:"week"`    // calls in the first seven nights
 	Calls    int      `json:"calls"`
@@ -117,10 +118,18 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 		return result{}, err
 	}
 	r := result{Set: w.set.name, Judge: name, Facts: len(w.facts), Entries: len(w.entries)}
+	asked := map[*fact]bool{}
 	for n := range nights {
 		report, err := d.Dream(ctx, dream.Options{})
 		if err != nil {
 			return result{}, fmt.Errorf("night %d: %w", n+1, err)
+		}
+		for _, q := range report.Questions {
+			for _, text := range []string{q.FirstText, q.SecondText} {
+				for _, f := range k.of[strings.TrimSpace(text)] {
+					asked[f] = true
+				}
+			}
 		}
 		if os.Getenv("SURVIVAL_NOTES") != "" {
 			for _, c := range report.Questions {
@@ -135,13 +144,13 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 	}
 	r.Calls, r.Repeated = k.calls, k.repeated
 	r.Invented = k.strange
-	return r, w.count(ctx, s, k, &r)
+	return r, w.count(ctx, s, k, asked, &r)
 }
 
 var everything = memory.Access{Actor: "survival", All: true}
 
-// count looks at what the store holds.
-func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *result) error {
+// count looks at what the store holds. asked are the facts that a person was asked about.
+func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, asked map[*fact]bool, r *result) error {
 	active, err := s.List(ctx, everything, memory.Filter{Members: true})
 	if err != nil {
 		return err
@@ -193,6 +202,9 @@ func (w *world) count(ctx context.Context, s *memory.Store, k *knowledge, r *res
 			if n == 0 {
 				r.Retired++
 			} else {
+				if asked[f] {
+					r.Asked++
+				}
 				r.Missed = append(r.Missed, strings.Join(texts[f], " | ")+" <- "+w.newer(f, k))
 			}
 			continue

@@ -189,8 +189,8 @@ func TestStepsByIntegrity(t *testing.T) {
 		done  bool
 	}{
 		{MergeStep, trust.User, trust.Foreign, false}, {SupersedeStep, trust.User, trust.Foreign, false},
-		{GroupStep, trust.User, trust.Foreign, false}, {SettleStep, trust.User, trust.Foreign, false},
-		{SupersedeStep, trust.Owner, trust.User, false}, {SettleStep, trust.Owner, trust.User, true},
+		{GroupStep, trust.User, trust.Foreign, false},
+		{SupersedeStep, trust.Owner, trust.User, false},
 		{MergeStep, trust.Foreign, trust.User, true}, {SupersedeStep, trust.Foreign, trust.User, true},
 		{GroupStep, trust.Foreign, trust.User, true},
 		{MergeStep, trust.Foreign, trust.Foreign, true}, {ArchiveStep, trust.User, trust.Foreign, true},

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"reverie/internal/trust"
 )
 
 // byDream is the actor of what a dream does.
@@ -22,7 +21,6 @@ type StepKind string
 const (
 	MergeStep     StepKind = "merge"     // By says it too, and takes its place
 	SupersedeStep StepKind = "supersede" // By is what holds since By was said
-	SettleStep    StepKind = "settle"    // By is what holds, as a person says who was asked; dates do not decide
 	ArchiveStep   StepKind = "archive"   // nobody needs it; it can still be searched for
 	GroupStep     StepKind = "group"     // By says the same in other words, and is shown for both
 )
@@ -129,17 +127,14 @@ func (c *change) step(s Step) (why string, err error) {
 	switch s.Kind {
 	case MergeStep:
 		return c.mergeInto(e, by)
-	case SupersedeStep, SettleStep:
-		if e.Pinned || s.Kind == SupersedeStep && !by.Since().After(e.Since()) {
+	case SupersedeStep:
+		if e.Pinned || !by.Since().After(e.Since()) {
 			return "it is pinned, or not older", nil
 		}
 		after := e
 		after.State, after.By = Superseded, by.ID
 		if after.ValidTo.IsZero() {
 			after.ValidTo = until(by, e)
-		}
-		if s.Kind == SettleStep {
-			return "", c.setAll(e, after, "supersede")
 		}
 		return "", c.set(e, after, "supersede", 0)
 	case ArchiveStep:
@@ -181,15 +176,9 @@ func ownWords(ctx context.Context, db queryer, e Entry) ([]string, error) {
 }
 
 // lessTrusted reports whether by must not stand for e, or take its place, because of its
-// integrity. What a person who was asked says to hold may be any person's words.
+// integrity.
 func lessTrusted(kind StepKind, e, by Entry) bool {
-	switch kind {
-	case ArchiveStep:
-		return false
-	case SettleStep:
-		return by.Integrity < min(e.Integrity, trust.User)
-	}
-	return by.Integrity < e.Integrity
+	return kind != ArchiveStep && by.Integrity < e.Integrity
 }
 
 // planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.

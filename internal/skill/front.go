@@ -266,3 +266,18 @@ func firstLine(text []byte) string {
 	}
 	return ""
 }
+
+// bodyOf is what comes after the front matter, byte for byte.
+func bodyOf(old []byte) []byte {
+	if _, body, _, closed := cutFront(old); closed && isFront(old) {
+		return body
+	}
+	return bytes.TrimPrefix(old, byteOrderMark)
+}
+
+// isFront reports whether a skill begins with front matter, and not with a rule.
+func isFront(old []byte) bool {
+	front, _, line, closed := cutFront(old)
+	var h head
+	return closed && h.readFront(front, line)
+}

@@ -298,7 +298,7 @@ func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply st
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and divide
+	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and wholeID
 		at := max(strings.LastIndex(whole, "-"), strings.LastIndex(whole, "+"))
 		if at <= 0 {
 			break
@@ -331,31 +331,27 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+') AND poll = '')`
 
 // shrink removes the parts that the final message m has no more, now that it is in parts, and
-// files with all of what it said before. What was divided because the homeserver found it
-// too large is kept as long as m says it.
+// files with all of what it said before.
 func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error NOT IN ('taken back', '`+inParts+`')`, m.ID)
+	rows, err := tx.QueryContext(ctx, `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	var surplus []string
 	for rows.Next() {
-		var id, text string
-		if err := rows.Scan(&id, &text); err != nil {
+		var id string
+		if err := rows.Scan(&id); err != nil {
 			return err
 		}
 		rest := id[len(m.ID):]
 		if strings.HasPrefix(rest, session.SentMark) { // what a tool did stands
 			continue
 		}
-		if strings.HasPrefix(rest, wholeMark) {
-			if file == nil || file.id != id {
-				surplus = append(surplus, id)
-			}
+		if file != nil && strings.HasPrefix(id, file.id) {
 			continue
 		}
-		if says, ok := named(parts, rest); !ok || strings.Contains(rest, "+") && !begins(says, text) {
+		if n := partNumber(rest); n < 1 || n > len(parts) {
 			surplus = append(surplus, id)
 		}
 	}

@@ -135,7 +135,7 @@ func partID(id string, i int) string {
 // once stores a notice unless its id was used before.
 func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, "", n.replyTo, q.now().UnixMilli())
+		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, n.thread, n.replyTo, q.now().UnixMilli())
 	return err
 }
 
@@ -332,7 +332,7 @@ type counts struct {
 
 func (q *queue) counts(ctx context.Context) (n counts, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM inbox WHERE state = 'new'), (SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')),
-		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead'),
+		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
 		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed')`).
 		Scan(&n.inbox, &n.unread, &n.lost, &n.outbox, &n.dead, &n.retries)
 	if err != nil {

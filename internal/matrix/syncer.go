@@ -34,7 +34,7 @@ type batch struct {
 }
 
 // notice is what a room is told by the way, once for each id.
-type notice struct{ id, room, text, replyTo string }
+type notice struct{ id, room, text, replyTo, thread string }
 
 type (
 	batchKey  struct{} // the *batch of a context

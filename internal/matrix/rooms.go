@@ -32,9 +32,6 @@ const tellTries = 3
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
-		if m, ok := evt.Content.Parsed.(*event.MemberEventContent); ok && m.Membership.IsLeaveOrBan() {
-			c.lonely(evt.RoomID)
-		}
 		if err := c.watch(ctx, evt); err != nil {
 			fail(ctx, err)
 		}
@@ -58,7 +55,6 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 		}
 		c.setMembership(ctx, evt.RoomID, "joined")
 		poke(c.roomWake) // the room may take the place of another one
-		poke(c.publishWake)
 		if err := c.holdBack(ctx, evt.RoomID); err != nil {
 			fail(ctx, err)
 		}
@@ -206,9 +202,6 @@ func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID
 
 // runRooms accepts and refuses invitations, those of the last run included.
 func (c *Client) runRooms(ctx context.Context) error {
-	if err := c.lookForLonely(ctx); err != nil {
-		c.log.Error("matrix: empty rooms", "err", err)
-	}
 	for {
 		next, err := c.settleInvitations(ctx)
 		if err != nil {
@@ -220,9 +213,6 @@ func (c *Client) runRooms(ctx context.Context) error {
 		} else if ctx.Err() == nil {
 			c.log.Error("matrix: replaced rooms", "err", err)
 			next = earlier(next, c.now().Add(time.Minute))
-		}
-		if c.leaveLonely(ctx) {
-			next = earlier(next, c.now().Add(c.pace.lonely))
 		}
 		timer := time.NewTimer(max(next.Sub(c.now()), 0))
 		select {

@@ -86,7 +86,6 @@ func (c *Client) register() {
 	s.OnEventType(event.StateEncryption, c.onEncryption)
 	s.OnEventType(event.StateHistoryVisibility, c.onHistoryVisibility)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
-	s.OnEventType(event.StatePowerLevels, func(context.Context, *event.Event) { poke(c.publishWake) })
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
 	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {

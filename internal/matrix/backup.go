@@ -139,7 +139,7 @@ func (c *Client) backUp(ctx context.Context) (err error) {
 	}
 	if err = c.uploadKeys(ctx, b); err != nil && c.replaced(ctx, b) {
 		c.log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", b.Version, "err", err)
-		if err := c.keepSecrets(func(s *secrets) { s.Backup = nil }); err != nil {
+		if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
 		if b, err = c.ensureBackup(ctx); err != nil {
@@ -200,7 +200,7 @@ func (c *Client) ensureBackup(ctx context.Context) (backupSecret, error) {
 	default:
 		b.Version = latest.Version
 	}
-	if err := c.keepSecrets(func(s *secrets) { s.Backup = &b }); err != nil {
+	if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = &b }); err != nil {
 		return backupSecret{}, err
 	}
 	return b, nil
@@ -290,7 +290,7 @@ func (c *Client) restoreKeys(ctx context.Context, b backupSecret) error {
 		}
 	}
 	b.Restored = c.cli.DeviceID
-	if err := c.keepSecrets(func(s *secrets) { s.Backup = &b }); err != nil {
+	if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = &b }); err != nil {
 		return err
 	}
 	c.log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)

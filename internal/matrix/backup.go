@@ -97,26 +97,16 @@ func (c *Client) runBackup(ctx context.Context) error {
 				wait = backupIdle
 			}
 		}
-		timer := time.NewTimer(wait)
 		wake := c.backupWake
 		if err != nil {
 			wake = nil // new keys do not mend it
 		}
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-wake:
-			timer.Reset(backupSettle)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return ctx.Err()
-			case <-timer.C:
-			}
-		case <-timer.C:
+		if err := pause(ctx, wake, wait); err != nil {
+			return err
 		}
-		timer.Stop()
+		if err := pause(ctx, nil, backupSettle); err != nil {
+			return err
+		}
 	}
 }
 

@@ -439,10 +439,7 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 	switch {
 	case err != nil:
 		c.log.Error("matrix: inbox", "event", e.ID, "err", err)
-		select { // it would be looked at again at once
-		case <-ctx.Done():
-		case <-time.After(firstWait):
-		}
+		_ = pause(ctx, nil, firstWait) // it would be looked at again at once
 	case why != "":
 		c.log.Debug("matrix: edit not taken", "room", e.Room, "event", e.ID, "sender", e.Sender, "because", why)
 	default:
@@ -455,9 +452,7 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
 	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
-		select {
-		case <-ctx.Done():
-		case <-time.After(firstWait / 2):
+		if pause(ctx, nil, firstWait/2) == nil {
 			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
 		}
 	}

@@ -202,7 +202,7 @@ func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID
 
 // runRooms accepts and refuses invitations, those of the last run included.
 func (c *Client) runRooms(ctx context.Context) error {
-	for {
+	return c.loop(ctx, c.roomWake, func(ctx context.Context) time.Time {
 		next, err := c.settleInvitations(ctx)
 		if err != nil {
 			c.log.Error("matrix: invitations", "err", err)
@@ -214,16 +214,8 @@ func (c *Client) runRooms(ctx context.Context) error {
 			c.log.Error("matrix: replaced rooms", "err", err)
 			next = earlier(next, c.now().Add(time.Minute))
 		}
-		timer := time.NewTimer(max(next.Sub(c.now()), 0))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-c.roomWake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+		return next
+	})
 }
 
 type invitation struct {

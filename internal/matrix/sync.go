@@ -285,10 +285,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	select {
-	case <-ctx.Done():
-	case <-time.After(wait):
-	}
+	_ = pause(ctx, nil, wait) // the next sync sees that ctx has ended
 	return nil
 }
 

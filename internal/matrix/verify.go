@@ -132,7 +132,8 @@ func (v *verifier) say(ctx context.Context, o verification, part, key string, fi
 // verifications that take too long.
 func (c *Client) runVerify(ctx context.Context) error {
 	v := c.verifier
-	for {
+	defer v.abandon(context.WithoutCancel(ctx))
+	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil
@@ -140,17 +141,8 @@ func (c *Client) runVerify(ctx context.Context) error {
 		for _, f := range todo {
 			v.step(ctx, f)
 		}
-		timer := time.NewTimer(max(v.expire(ctx).Sub(c.now()), 10*time.Millisecond))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			v.abandon(context.WithoutCancel(ctx))
-			return ctx.Err()
-		case <-v.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+		return v.expire(ctx)
+	})
 }
 
 func (v *verifier) step(ctx context.Context, f func(context.Context)) {

@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // change is an edit, a redaction or a reaction as it came. What it is worth is decided
@@ -333,31 +334,18 @@ const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1)
 // shrink removes the parts that the final message m has no more, now that it is in parts, and
 // files with all of what it said before.
 func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
+	said, err := store.Rows(ctx, tx, store.Column[string], `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	var surplus []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
+	surplus := slices.DeleteFunc(said, func(id string) bool {
 		rest := id[len(m.ID):]
-		if strings.HasPrefix(rest, session.SentMark) { // what a tool did stands
-			continue
+		if strings.HasPrefix(rest, session.SentMark) || file != nil && strings.HasPrefix(id, file.id) {
+			return true // what a tool did stands, and the file that m has
 		}
-		if file != nil && strings.HasPrefix(id, file.id) {
-			continue
-		}
-		if n := partNumber(rest); n < 1 || n > len(parts) {
-			surplus = append(surplus, id)
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
+		n := partNumber(rest)
+		return n > 0 && n <= len(parts)
+	})
 	for _, id := range surplus {
 		if err := q.remove(ctx, tx, `id = ?`, id); err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // A long answer is sent in parts. One of more than maxParts parts, or one that the
@@ -178,25 +179,16 @@ func (q *queue) allOf(ctx context.Context, tx *sql.Tx, row string) (id, text str
 	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), ?2) FROM outbox WHERE id = ?1`, id, row).Scan(&id); err != nil {
 		return "", "", false, err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT id, text, file <> '' FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
+	rows, err := store.Rows(ctx, tx, scanOut, `SELECT `+outColumns+` FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
 	if err != nil {
 		return "", "", false, err
 	}
-	defer rows.Close()
 	says := map[string]string{}
-	for rows.Next() {
-		var name, words string
-		var isFile bool
-		if err := rows.Scan(&name, &words, &isFile); err != nil {
-			return "", "", false, err
+	for _, r := range rows {
+		if r.file != "" && strings.HasPrefix(r.id, id+wholeMark) {
+			return id, r.text, true, nil
 		}
-		if isFile && strings.HasPrefix(name, id+wholeMark) {
-			text, known = words, true
-		}
-		says[name] = words
-	}
-	if known || rows.Err() != nil {
-		return id, text, known, rows.Err()
+		says[r.id] = r.text
 	}
 	var parts []string
 	for i := 0; ; i++ {

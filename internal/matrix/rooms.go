@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // joinTries is how often joining or refusing is tried. Joining over federation
@@ -271,21 +272,11 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 }
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
+	return store.Rows(ctx, c.q.db, func(r store.Row) (v invitation, err error) {
+		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
+		return v, err
+	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
 		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // those that are accepted first
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []invitation
-	for rows.Next() {
-		var v invitation
-		if err := rows.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt); err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
 }
 
 // settle joins or refuses. Both can be repeated without harm. That a chat is

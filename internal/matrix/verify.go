@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"runtime/debug"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 const (
@@ -354,12 +354,8 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 	if room != "" && v.private(ctx, room, person) {
 		return room
 	}
-	rows, err := v.c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
+	direct, err := store.Rows(ctx, v.c.q.db, store.Column[string], `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
 		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
-	if err != nil {
-		return room
-	}
-	direct, err := column(rows)
 	if err != nil {
 		return room
 	}
@@ -375,16 +371,4 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 func (v *verifier) private(ctx context.Context, room string, person id.UserID) bool {
 	f, err := v.c.facts(ctx, id.RoomID(room))
 	return err == nil && f.private(person.String())
-}
-
-func column(rows *sql.Rows) (out []string, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, rows.Err()
 }

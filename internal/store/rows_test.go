@@ -9,16 +9,11 @@ import (
 	"testing"
 
 	"reverie/internal/store"
-	"reverie/internal/store/storetest"
 )
 
 // TestRows reads what a transaction has written, and nothing of one that failed.
 func TestRows(t *testing.T) {
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, filepath.Join(t.TempDir(), "bot.db"), migrations("CREATE TABLE n (v INTEGER NOT NULL);"))
 	add := func(failed error, values ...int) error {
 		return store.InTx(t.Context(), db, func(tx *sql.Tx) error {
 			for _, v := range values {
@@ -30,8 +25,7 @@ func TestRows(t *testing.T) {
 		})
 	}
 	broken := errors.New("broken")
-	_, err = db.ExecContext(t.Context(), `CREATE TABLE n (v INTEGER NOT NULL)`)
-	if err := errors.Join(err, add(nil, 1, 2)); err != nil {
+	if err := add(nil, 1, 2); err != nil {
 		t.Fatal(err)
 	}
 	if err := add(broken, 3); !errors.Is(err, broken) {

@@ -55,8 +55,7 @@ type MatrixConfig struct {
 	Owners          []string `yaml:"owners"`
 	Allow           []string `yaml:"allow"`
 	Bots            []string `yaml:"bots"`
-	Devices         string   `yaml:"devices"`          // whose devices must be signed; empty = the owners'
-	PublishCommands *bool    `yaml:"publish_commands"` // nil = true
+	Devices         string   `yaml:"devices"` // whose devices must be signed; empty = the owners'
 
 	Media MediaConfig `yaml:"media"`
 }

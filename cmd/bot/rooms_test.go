@@ -92,22 +92,12 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	}
 }
 
-// In a real room: settings and the language of it, a mistyped command, and what clients are
-// told of the commands, which they may send as such.
+// In a real room: settings and the language of it, and a mistyped command.
 func TestRoomSettings(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
 	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
 	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
-	published := func() (n int) {
-		for _, raw := range r.s.Events(room) {
-			if strings.Contains(string(raw), `"type":"org.matrix.msc4391.command_description"`) {
-				n++
-			}
-		}
-		return n
-	}
-	r.await("the commands are not told", func() bool { return published() > 0 })
 	for _, c := range []struct{ say, want string }{
 		{"!confg", "Did you mean `!config`?"},
 		{"!config language de", "`de`"},
@@ -121,10 +111,4 @@ func TestRoomSettings(t *testing.T) {
 			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
 		}
 	}
-	r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "config", "m.mentions": map[string]any{"user_ids": []string{itself}},
-		"org.matrix.msc4391.command": map[string]any{"command": "config", "arguments": map[string]any{"words": "language en"}}})
-	r.await("a command as such is not understood", func() bool {
-		s := r.s.Sends()
-		return strings.Contains(string(s[len(s)-1].Content), "`language` is `en` here now")
-	})
 }

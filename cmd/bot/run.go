@@ -79,12 +79,8 @@ func settle(ctx context.Context) error {
 
 func (b *bot) matrixConfig() matrix.Config {
 	m := b.cfg.Matrix
-	commands := b.messages.Commands
-	if m.PublishCommands != nil && !*m.PublishCommands {
-		commands = nil
-	}
 	return matrix.Config{
-		Text: b.messages.Text, Commands: commands,
+		Text:       b.messages.Text,
 		Homeserver: m.Homeserver, User: m.User, Password: string(m.Password), Token: string(m.AccessToken), DeviceName: m.DeviceName,
 		Dir: b.cfg.Data, Owners: m.Owners, Allow: m.Allow, Bots: m.Bots, Devices: matrix.DeviceRule(m.Devices), DB: b.db, Media: b.media, MaxFile: m.Media.bytes, Location: b.cfg.location(), Log: b.log,
 	}

@@ -194,7 +194,7 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, task.Sa
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
-		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed, c.Spoken = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows, m.Publish
+		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows
 		c.DirectChat = m.DirectChat
 		room, without = without, room
 	}

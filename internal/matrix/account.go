@@ -354,10 +354,8 @@ func (c *Client) persist(ctx context.Context, doing string, f func() error) erro
 			return err
 		}
 		c.log.Warn("matrix: the homeserver does not answer; trying again", "homeserver", c.cfg.Homeserver, "while", doing, "in", wait.Round(time.Second), "err", err)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(wait):
+		if err := pause(ctx, nil, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -97,26 +97,16 @@ func (c *Client) runBackup(ctx context.Context) error {
 				wait = backupIdle
 			}
 		}
-		timer := time.NewTimer(wait)
 		wake := c.backupWake
 		if err != nil {
 			wake = nil // new keys do not mend it
 		}
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-wake:
-			timer.Reset(backupSettle)
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return ctx.Err()
-			case <-timer.C:
-			}
-		case <-timer.C:
+		if err := pause(ctx, wake, wait); err != nil {
+			return err
 		}
-		timer.Stop()
+		if err := pause(ctx, nil, backupSettle); err != nil {
+			return err
+		}
 	}
 }
 
@@ -139,7 +129,7 @@ func (c *Client) backUp(ctx context.Context) (err error) {
 	}
 	if err = c.uploadKeys(ctx, b); err != nil && c.replaced(ctx, b) {
 		c.log.Warn("matrix: the key backup is no longer the one on the homeserver; looking for the new one", "version", b.Version, "err", err)
-		if err := c.keepSecrets(func(s *secrets) { s.Backup = nil }); err != nil {
+		if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = nil }); err != nil {
 			return err
 		}
 		if b, err = c.ensureBackup(ctx); err != nil {
@@ -200,7 +190,7 @@ func (c *Client) ensureBackup(ctx context.Context) (backupSecret, error) {
 	default:
 		b.Version = latest.Version
 	}
-	if err := c.keepSecrets(func(s *secrets) { s.Backup = &b }); err != nil {
+	if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = &b }); err != nil {
 		return backupSecret{}, err
 	}
 	return b, nil
@@ -290,7 +280,7 @@ func (c *Client) restoreKeys(ctx context.Context, b backupSecret) error {
 		}
 	}
 	b.Restored = c.cli.DeviceID
-	if err := c.keepSecrets(func(s *secrets) { s.Backup = &b }); err != nil {
+	if err := c.keepSecrets(ctx, func(s *secrets) { s.Backup = &b }); err != nil {
 		return err
 	}
 	c.log.Info("matrix: message keys restored from the backup", "keys", good, "unusable", bad)

@@ -2,6 +2,8 @@ package matrix_test
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -114,7 +116,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 
 	// bot.db alone is lost. The way out that the error names ends well.
 	dir = t.TempDir()
-	for _, name := range []string{"account.json", "pickle.key", "recovery.key", "secrets.json"} {
+	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
 		copyFile(t, second.dir, dir, name)
 	}
 	db := openDB(t, dir)
@@ -122,7 +124,7 @@ func TestBackupBringsOldMessagesToANewDevice(t *testing.T) {
 		t.Errorf("without bot.db: %v", err)
 	}
 	ok(t, db.Close())
-	for _, name := range []string{"pickle.key", "recovery.key", "secrets.json"} {
+	for _, name := range []string{"pickle.key", "recovery.key"} {
 		if same(t, second.dir, dir, name); t.Failed() {
 			t.FailNow()
 		}
@@ -184,7 +186,9 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	b.stop()
 
 	// The recovery key was put into a safe: what the bot kept is enough.
-	if err := os.Remove(filepath.Join(dir, "matrix", "secrets.json")); err != nil {
+	db := openDB(t, dir)
+	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)
+	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	net.set(nil)
@@ -200,6 +204,65 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	backedUp(t, b)
 	if n, _ := onServerBackup(t, server, b.account().AccessToken, s.Backup); n != 4 {
 		t.Errorf("%d keys in the backup, want 4", n)
+	}
+}
+
+// TestSecretsFile: secrets.json of an earlier release moves into the crypto store once, and
+// is enough without the recovery key. One that is damaged does no harm.
+func TestSecretsFile(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
+	before := backedUp(t, b)
+	b.stop()
+	file := filepath.Join(dir, "matrix", "secrets.json")
+	kept := func(change func(string) string) string {
+		t.Helper()
+		db := openDB(t, dir)
+		cfg := config(server, dir, db, you.UserID())
+		data, err := matrix.KeptSecrets(t.Context(), cfg)
+		if err == nil && change != nil {
+			data = change(data)
+			err = matrix.KeepSecrets(t.Context(), cfg, data)
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	old := kept(nil)
+	kept(func(string) string { return "" })
+	if err := errors.Join(os.WriteFile(file, []byte(old), 0o600), os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(dir, "safe"))); err != nil {
+		t.Fatal(err)
+	}
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted || st.BackupProblem != "" {
+		t.Errorf("with the file: %+v", st)
+	}
+	b.stop()
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is still there: %v", err)
+	}
+	if now := kept(nil); now != old {
+		t.Error("the crypto store has other secrets")
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(old, "master", "x", 1)), 0o600); err != nil { // left over: what is in the store counts
+		t.Fatal(err)
+	}
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b.stop()
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || kept(nil) != old {
+		t.Errorf("a file that was left over: %v", err)
+	}
+	kept(func(string) string { return "" })
+	if err := errors.Join(os.WriteFile(file, []byte("{"), 0o600), os.Rename(filepath.Join(dir, "safe"), filepath.Join(dir, "matrix", "recovery.key"))); err != nil {
+		t.Fatal(err)
+	}
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted {
+		t.Errorf("with a damaged file: %+v", st)
 	}
 }
 

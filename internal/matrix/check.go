@@ -144,9 +144,8 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 			good("crypto store is there")
 		}
 	}
-	for _, name := range []string{"pickle.key", "recovery.key", "secrets.json"} {
+	for _, name := range []string{"pickle.key", "recovery.key"} {
 		switch info, err := os.Stat(cfg.dir(name)); {
-		case err != nil && name == "secrets.json": // made again from recovery.key
 		case err != nil:
 			bad("put it back from a backup", "%s is not there", cfg.dir(name))
 		case info.Mode().Perm()&0o077 != 0:
@@ -157,12 +156,16 @@ func checkAccount(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 	}
 	signed := checkSigned(ctx, cli, acc)
 	s.CrossSigned = signed.OK
-	return append(append(out, signed, checkBackup(ctx, cfg, cli)), checkDevices(ctx, cfg, cli, acc, s)...)
+	out = append(out, signed)
+	if cfg.DB != nil {
+		out = append(out, checkBackup(ctx, cfg, cli))
+	}
+	return append(out, checkDevices(ctx, cfg, cli, acc, s)...)
 }
 
 // checkBackup compares the key backup that is in use here with the server's.
 func checkBackup(ctx context.Context, cfg Config, cli *mautrix.Client) Finding {
-	kept, err := loadSecrets(cfg)
+	kept, err := loadSecrets(ctx, cfg)
 	if err != nil {
 		return Finding{What: err.Error(), Remedy: "start the bot with recovery.key in its place"}
 	}
@@ -179,9 +182,6 @@ func checkBackup(ctx context.Context, cfg Config, cli *mautrix.Client) Finding {
 		return Finding{What: fmt.Sprintf("the key backup was replaced by another client (version %s became %s)", kept.Backup.Version, latest.Version), Remedy: "start the bot: it takes up the new one if recovery.key opens it"}
 	}
 	out := Finding{OK: true, What: fmt.Sprintf("message keys are backed up (version %s, %d keys)", latest.Version, latest.Count)}
-	if cfg.DB == nil {
-		return out
-	}
 	if n, err := keysOutside(ctx, cfg, kept.Backup.Version.String()); err == nil && n > 0 {
 		out.What += fmt.Sprintf(", %d more wait for the running bot", n)
 	}

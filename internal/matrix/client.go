@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -49,8 +50,6 @@ type Config struct {
 
 	// Text is a sentence of session.Messages in the language of room; nil = in English.
 	Text func(ctx context.Context, room, key string, fill ...string) string
-	// Commands are what clients are told of in room, if our power allows that; nil = nothing.
-	Commands func(ctx context.Context, room string) []session.CommandInfo
 
 	pace *pace            // for tests
 	now  func() time.Time // for tests
@@ -124,9 +123,9 @@ type Client struct {
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
-	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake, publishWake chan struct{}
-	synced                                                                                chan struct{} // closed after the first good sync of this process
-	syncedOnce                                                                            sync.Once
+	inWake, outWake, roomWake, receiptWake, typingWake, unreadWake, goneWake chan struct{}
+	synced                                                                   chan struct{} // closed after the first good sync of this process
+	syncedOnce                                                               sync.Once
 
 	mu       sync.Mutex
 	known    map[id.RoomID]knowledge
@@ -147,8 +146,7 @@ type Client struct {
 
 	states sync.Mutex // held while an answer of a room's state is stored, or found to be too old
 
-	alone map[id.RoomID]bool // rooms that the others may have left; guarded by mu
-	gone  func(room string)  // see OnLeft; may be nil; guarded by mu
+	gone func(room string) // see OnLeft; may be nil; guarded by mu
 
 	lastSync    atomic.Int64                                     // Unix milliseconds
 	failures    atomic.Int64                                     // syncs failed in a row
@@ -177,8 +175,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, log: cfg.Log, now: time.Now,
 		inWake: make(chan struct{}, 1), outWake: make(chan struct{}, 1), roomWake: make(chan struct{}, 1),
-		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), publishWake: make(chan struct{}, 1), synced: make(chan struct{}),
-		memberships: map[id.RoomID]int{}, alone: map[id.RoomID]bool{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
+		receiptWake: make(chan struct{}, 1), typingWake: make(chan struct{}, 1), unreadWake: make(chan struct{}, 1), goneWake: make(chan struct{}, 1), synced: make(chan struct{}),
+		memberships: map[id.RoomID]int{}, known: map[id.RoomID]knowledge{}, drafts: map[string]*draft{}, typing: map[string]*typing{}, receipts: map[readIn]string{},
 		doubts: map[string]*doubt{}, arrived: map[id.SessionID]struct{}{}, stale: map[id.UserID]time.Time{}, asked: map[id.SessionID]bool{}, pace: normalPace, asksDirect: tellTries, ending: make(chan struct{}),
 	}
 	if cfg.pace != nil {
@@ -231,7 +229,6 @@ func (c *Client) Run(ctx context.Context, deliver func(context.Context, session.
 	g.Go(func() error { return c.runInbox(ctx, deliver) })
 	g.Go(func() error { return c.runUnread(ctx) })
 	g.Go(func() error { return c.runRooms(ctx) })
-	g.Go(func() error { return c.runPublish(ctx) })
 	g.Go(func() error { return c.runRedactions(ctx) })
 	g.Go(func() error { return c.runReceipts(ctx) })
 	g.Go(func() error { return c.runTyping(ctx) })
@@ -260,6 +257,30 @@ func poke(ch chan struct{}) {
 	case ch <- struct{}{}:
 	default:
 	}
+}
+
+// loop calls f again and again: when it is woken, and at the time that f returns; a zero
+// time is never. It ends with ctx.
+func (c *Client) loop(ctx context.Context, wake <-chan struct{}, f func(context.Context) time.Time) error {
+	for {
+		wait := time.Duration(math.MaxInt64)
+		if next := f(ctx); !next.IsZero() {
+			wait = max(next.Sub(c.now()), 10*time.Millisecond)
+		}
+		if err := pause(ctx, wake, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for that long, or until it is woken. The error is that of ctx, if it ends.
+func pause(ctx context.Context, wake <-chan struct{}, long time.Duration) error {
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-time.After(long):
+	}
+	return ctx.Err()
 }
 
 func server(user string) string {

@@ -457,7 +457,8 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 }
 
-// What is too large for one event arrives as several, complete and in order.
+// What is too large for one event arrives as several, complete and in order, or as its
+// beginning and a file.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -466,15 +467,15 @@ func TestLargeAnswer(t *testing.T) {
 	b := start(t, server, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
-	var want []string
-	for range 2000 {
-		want = append(want, "line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n")
+	say := func(id string, lines int) (text string) {
+		t.Helper()
+		text = strings.TrimSpace(strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", lines))
+		if err := b.Say(t.Context(), room, session.Outgoing{ID: id, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+		return text
 	}
-	text := strings.TrimSpace(strings.Join(want, "\n"))
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "large", Text: text}); err != nil {
-		t.Fatal(err)
-	}
-	got := ""
+	text, got := say("parts", 400), ""
 	for len(got) < len(text) {
 		e := peertest.Next(t, you, messageIn(room))
 		if got != "" {
@@ -484,5 +485,16 @@ func TestLargeAnswer(t *testing.T) {
 	}
 	if got != text {
 		t.Error("the parts do not add up to the text")
+	}
+	text = say("file", 2000)
+	first, file := peertest.Next(t, you, messageIn(room)), peertest.Next(t, you, messageIn(room))
+	if said, ok := strings.CutSuffix(first.Body, wholeNote); !ok || !strings.HasPrefix(text, said) {
+		t.Errorf("first came %.200q", first.Body)
+	}
+	if file.File == nil || !file.File.Sealed {
+		t.Fatalf("then came %.200q", file.Body)
+	}
+	if all, err := you.Download(t.Context(), file); err != nil || string(all) != text {
+		t.Errorf("the file has %d bytes, %v; want %d", len(all), err, len(text))
 	}
 }

@@ -73,10 +73,7 @@ func (c *Client) complete(ctx context.Context, m session.Inbound) {
 	}
 	if err := c.q.completed(ctx, m, was); err != nil {
 		c.log.Error("matrix: inbox", "event", m.ID, "err", err)
-		select { // the row is still incomplete, and would be worked on again at once
-		case <-ctx.Done():
-		case <-time.After(firstWait):
-		}
+		_ = pause(ctx, nil, firstWait) // the row is still incomplete, and would be worked on again at once
 	}
 }
 

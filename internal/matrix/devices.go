@@ -26,14 +26,14 @@ func checkDevices(ctx context.Context, cfg Config, cli *mautrix.Client, acc *acc
 	}
 	var out []Finding
 	masters, signers := keys.MasterKeys[acc.UserID], keys.SelfSigningKeys[acc.UserID]
-	if kept, err := loadSecrets(cfg); err == nil && kept != nil && kept.CrossSigning != nil {
+	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil && kept.CrossSigning != nil {
 		if own, err := kept.CrossSigning.Decode(); err == nil {
 			s.IdentityTrusted = own.PublicKeys().MasterKey == masters.FirstKey()
 			if !s.IdentityTrusted {
 				out = append(out, Finding{
 					What: "the account's identity on the homeserver is not the one that this bot made: another client, or somebody else, has replaced it",
 					Remedy: "if it was not you, change the account's password and log the other devices out; then put the recovery key of the present identity into " +
-						cfg.dir("recovery.key") + ", move " + cfg.dir("secrets.json") + " away and start the bot",
+						cfg.dir("recovery.key") + " and start the bot",
 				})
 			}
 		}

@@ -11,6 +11,8 @@ import (
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
 // doubt is about a message that may have been sent without us learning of it.
@@ -174,17 +176,10 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 // unproven returns the ids of messages of which we know neither that they were
 // sent nor that they were not, oldest first; of all rooms when room is empty.
 func (q *queue) unproven(ctx context.Context, room string) (ids []string, err error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT id FROM outbox WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
+	ids, err = store.Rows(ctx, q.db, store.Column[string], `SELECT id FROM outbox
+		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("matrix: read outbox: %w", err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	return ids, nil
 }

@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // change is an edit, a redaction or a reaction as it came. What it is worth is decided
@@ -298,7 +299,7 @@ func (q *queue) replyOf(ctx context.Context, tx *sql.Tx, event string) (reply st
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and divide
+	for whole := reply; err == nil && !isPoll; { // a part is named after what it is of, see partID and wholeID
 		at := max(strings.LastIndex(whole, "-"), strings.LastIndex(whole, "+"))
 		if at <= 0 {
 			break
@@ -331,37 +332,20 @@ func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...an
 const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1) + 1) IN (?1 || '-', ?1 || '+') AND poll = '')`
 
 // shrink removes the parts that the final message m has no more, now that it is in parts, and
-// files with all of what it said before. What was divided because the homeserver found it
-// too large is kept as long as m says it.
+// files with all of what it said before.
 func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, text FROM outbox WHERE `+partsOf+` AND error NOT IN ('taken back', '`+inParts+`')`, m.ID)
+	said, err := store.Rows(ctx, tx, store.Column[string], `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	var surplus []string
-	for rows.Next() {
-		var id, text string
-		if err := rows.Scan(&id, &text); err != nil {
-			return err
-		}
+	surplus := slices.DeleteFunc(said, func(id string) bool {
 		rest := id[len(m.ID):]
-		if strings.HasPrefix(rest, session.SentMark) { // what a tool did stands
-			continue
+		if strings.HasPrefix(rest, session.SentMark) || file != nil && strings.HasPrefix(id, file.id) {
+			return true // what a tool did stands, and the file that m has
 		}
-		if strings.HasPrefix(rest, wholeMark) {
-			if file == nil || file.id != id {
-				surplus = append(surplus, id)
-			}
-			continue
-		}
-		if says, ok := named(parts, rest); !ok || strings.Contains(rest, "+") && !begins(says, text) {
-			surplus = append(surplus, id)
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
-	}
+		n := partNumber(rest)
+		return n > 0 && n <= len(parts)
+	})
 	for _, id := range surplus {
 		if err := q.remove(ctx, tx, `id = ?`, id); err != nil {
 			return err
@@ -443,10 +427,7 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 	switch {
 	case err != nil:
 		c.log.Error("matrix: inbox", "event", e.ID, "err", err)
-		select { // it would be looked at again at once
-		case <-ctx.Done():
-		case <-time.After(firstWait):
-		}
+		_ = pause(ctx, nil, firstWait) // it would be looked at again at once
 	case why != "":
 		c.log.Debug("matrix: edit not taken", "room", e.Room, "event", e.ID, "sender", e.Sender, "because", why)
 	default:
@@ -459,9 +440,7 @@ func (c *Client) adopt(ctx context.Context, e session.Inbound) {
 func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inbound, why string) {
 	evt, err := c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
 	for try := 0; err != nil && try < 3 && ctx.Err() == nil; try++ { // a busy homeserver may have shown it, and not have it yet
-		select {
-		case <-ctx.Done():
-		case <-time.After(firstWait / 2):
+		if pause(ctx, nil, firstWait/2) == nil {
 			evt, err = c.cli.GetEvent(ctx, id.RoomID(e.Room), id.EventID(e.Target))
 		}
 	}

@@ -25,7 +25,7 @@ func Examine(ctx context.Context, cfg Config, p Process) (Status, []Finding) {
 	if acc, err := loadAccount(cfg.dir("account.json")); err == nil && acc != nil {
 		s.User, s.Device, s.CrossSigned = acc.UserID.String(), acc.DeviceID.String(), acc.CrossSigned
 	}
-	if kept, err := loadSecrets(cfg); err == nil && kept != nil {
+	if kept, err := loadSecrets(ctx, cfg); err == nil && kept != nil {
 		s.IdentityTrusted = kept.CrossSigning != nil
 		if kept.Backup != nil {
 			s.Backup = kept.Backup.Version.String()

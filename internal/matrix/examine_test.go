@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -275,17 +274,16 @@ func TestExamineAccount(t *testing.T) {
 	}
 
 	b.stop()
-	path := filepath.Join(dir, "matrix", "secrets.json")
-	data, err := os.ReadFile(path)
+	db := openDB(t, dir)
+	cfg := config(server, dir, db, you.UserID())
+	data, err := matrix.KeptSecrets(t.Context(), cfg)
 	var kept map[string]map[string]any
-	if err = errors.Join(err, json.Unmarshal(data, &kept)); err != nil {
+	if err = errors.Join(err, json.Unmarshal([]byte(data), &kept)); err != nil {
 		t.Fatal(err)
 	}
 	kept["cross_signing"]["m.cross_signing.master"] = strings.Repeat("A", 43)
-	if data, err = json.Marshal(kept); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	changed, err := json.Marshal(kept)
+	if err := errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()); err != nil {
 		t.Fatal(err)
 	}
 	st, got = p.look(nobody)

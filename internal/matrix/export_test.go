@@ -27,6 +27,24 @@ func (c *Client) ReadMessage(ctx context.Context, room, event string) (string, e
 	return plain.Content.AsMessage().Body, nil
 }
 
+// KeptSecrets are the secrets of the identity as the crypto store in cfg.DB has them.
+func KeptSecrets(ctx context.Context, cfg Config) (string, error) {
+	kept, err := secretStore(ctx, cfg)
+	if err != nil {
+		return "", err
+	}
+	return kept.GetSecret(ctx, secretsName)
+}
+
+// KeepSecrets replaces them.
+func KeepSecrets(ctx context.Context, cfg Config, data string) error {
+	kept, err := secretStore(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return kept.PutSecret(ctx, secretsName, data)
+}
+
 // Trusts tells whether the bot has verified user.
 func (c *Client) Trusts(ctx context.Context, user string) (bool, error) {
 	return c.machine().IsUserTrusted(ctx, id.UserID(user))

@@ -44,19 +44,13 @@ const redactionPause = time.Minute
 
 // runRedactions has forgotten what was taken back.
 func (c *Client) runRedactions(ctx context.Context) error {
-	for {
-		var again <-chan time.Time
+	return c.loop(ctx, c.goneWake, func(ctx context.Context) (again time.Time) {
 		if err := c.redactions(ctx); err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: a message that was taken back is not forgotten yet; it is tried again", "in", redactionPause, "err", err)
-			again = time.After(redactionPause)
+			again = c.now().Add(redactionPause)
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.goneWake:
-		case <-again:
-		}
-	}
+		return again
+	})
 }
 
 func (c *Client) redactions(ctx context.Context) error {

@@ -17,16 +17,6 @@ const (
 	maxInfo = 200
 )
 
-// layOut says how an answer is sent: as messages, and where files can be sent
-// and it would take many, as its beginning and the whole of it as a file.
-func layOut(md string, files bool) (parts []string, file string) {
-	parts = split(md, partSize)
-	if !files || len(parts) <= maxParts {
-		return parts, ""
-	}
-	return parts[:1], md
-}
-
 // piece is a stretch of a text that is not divided unless it must be: a
 // paragraph, a list, a fenced block, a table, or some lines of one.
 type piece struct {

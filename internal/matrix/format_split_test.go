@@ -12,6 +12,8 @@ import (
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/session"
 )
 
 // solid is a text without white space.
@@ -180,7 +182,7 @@ func TestFallbackOfEdits(t *testing.T) {
 	}
 	for _, md := range []string{long, strings.Repeat("words ", 6000), strings.Repeat("**a** ", 1000)} {
 		e := edit(content(md), "$a")
-		if n := jsonSize(e.Body) + jsonSize(e.FormattedBody) + jsonSize(e.NewContent.Body) + jsonSize(e.NewContent.FormattedBody); n > partSize+editing {
+		if n := jsonSize(e.Body) + jsonSize(e.FormattedBody) + jsonSize(e.NewContent.Body) + jsonSize(e.NewContent.FormattedBody); n > partSize+1500 {
 			t.Errorf("an edit of %d bytes costs %d", len(md), n)
 		}
 	}
@@ -232,16 +234,22 @@ func TestPartsFitIntoEvents(t *testing.T) {
 }
 
 func TestLongAnswerAsAFile(t *testing.T) {
-	long := strings.Repeat("A paragraph of some words.\n\n", 20_000)
-	if parts, file := layOut(long, true); len(parts) != 1 || file != long || size(parts[0]) > partSize {
-		t.Errorf("%d parts and a file of %d bytes; want the beginning, and all of it as a file", len(parts), len(file))
+	c := &Client{q: newQueue(t), cfg: Config{Text: (*session.Messages)(nil).Text}}
+	layOut := func(md string) ([]string, *outRow) {
+		t.Helper()
+		parts, file, err := c.layOut(t.Context(), "!r", session.Outgoing{ID: "re:$1", Text: md})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts, file
 	}
-	if parts, file := layOut(long, false); len(parts) <= maxParts || file != "" {
-		t.Errorf("%d parts and a file of %d bytes; want all of it as messages where files cannot be sent", len(parts), len(file))
+	long := strings.Repeat("A paragraph of some words.\n\n", 20_000)
+	if parts, file := layOut(long); len(parts) != 1 || file == nil || file.text != long || size(parts[0]) > partSize {
+		t.Errorf("%d parts and the file %v; want the beginning, and all of it as a file", len(parts), file)
 	}
 	short := strings.Repeat("A paragraph of some words.\n\n", 1500)
-	if parts, file := layOut(short, true); len(parts) < 2 || len(parts) > maxParts || file != "" {
-		t.Errorf("%d parts and a file of %d bytes; want some messages and no file", len(parts), len(file))
+	if parts, file := layOut(short); len(parts) < 2 || len(parts) > maxParts || file != nil {
+		t.Errorf("%d parts and the file %v; want some messages and no file", len(parts), file)
 	}
 }
 

@@ -187,9 +187,6 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if mentioned || room.open {
 		text = g.stripMention(body, room.name)
 	}
-	if command := spelled(msg, id.UserID(g.self)); command != "" {
-		text = command
-	}
 	return opinion{pass: true, text: text, emote: emote}
 }
 

@@ -1,7 +1,6 @@
 package matrix
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -41,12 +40,6 @@ func inHTML(formatted string) func(*event.MessageEventContent, *event.Event) {
 	}
 }
 
-func command(name, args string) func(*event.MessageEventContent, *event.Event) {
-	return func(c *event.MessageEventContent, _ *event.Event) {
-		c.MSC4391BotCommand = &event.MSC4391BotCommandInput{Command: name, Arguments: json.RawMessage(args)}
-	}
-}
-
 func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEncrypted = false }
 
 func TestGate(t *testing.T) {
@@ -66,14 +59,6 @@ func TestGate(t *testing.T) {
 		private bool
 	}{
 		{"owner in a direct chat", message(me, "hello"), dm, "hello", true},
-		{"a command as such", message(me, "config", mentions(self), command("config", `{"words":"threads always"}`)), dm, "!config threads always", true},
-		{"a command as such, without words", message(me, "/help", mentions(self), command("help", ``)), group, "!help", false},
-		{"a command with words of another kind", message(me, "x", mentions(self), command("config", `{"words":7,"else":"y"}`)), dm, "!config", true},
-		{"a command with broken words", message(me, "as it was", mentions(self), command("config", `[`)), dm, "as it was", true},
-		{"a command that is none", message(me, "as it was", mentions(self), command("rm -rf", `{}`)), dm, "as it was", true},
-		{"a command for two", message(me, "as it was", mentions(self, "@other:bot"), command("config", `{}`)), dm, "as it was", true},
-		{"a command for another bot", message(me, "/config", mentions("@other:bot"), command("config", `{}`)), group, "", false},
-		{"a stranger's command", message(stranger, "x", mentions(self), command("config", `{}`)), dm, "", false},
 		{"allowed by id", message(friend, "hello"), with(dm, func(r *roomFacts) { r.with = friend }), "hello", true},
 		{"allowed by server and port", message("@y:team.example:8448", "hello"), with(dm, func(r *roomFacts) { r.with = "@y:team.example:8448" }), "hello", true},
 		{"in somebody else's direct chat", message(friend, "hello"), dm, "hello", false},

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"go.mau.fi/util/dbutil"
-	"maunium.net/go/mautrix/crypto"
 )
 
 // Identity is what others compare to be sure that they talk to this bot.
@@ -44,13 +41,13 @@ func Identify(ctx context.Context, cfg Config) (Identity, error) {
 		return Identity{}, fmt.Errorf("matrix: bot.db belongs to device %s, %s to device %s; `bot doctor` says what to do", stored, cfg.dir("account.json"), acc.DeviceID)
 	}
 	out := Identity{User: acc.UserID.String(), Device: acc.DeviceID.String(), CrossSigned: acc.CrossSigned}
-	if out.Fingerprint, err = deviceKey(ctx, cfg, acc); err != nil {
+	if out.Fingerprint, err = deviceKey(ctx, cfg); err != nil {
 		return Identity{}, err
 	}
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		out.RecoveryKey = true
 	}
-	kept, err := loadSecrets(cfg)
+	kept, err := loadSecrets(ctx, cfg)
 	if err == nil && kept != nil && kept.CrossSigning != nil {
 		if keys, err := kept.CrossSigning.Decode(); err == nil {
 			out.Master = Fingerprint(keys.MasterKey.PublicKey().String())
@@ -75,16 +72,12 @@ func Identify(ctx context.Context, cfg Config) (Identity, error) {
 
 // deviceKey reads the device's own key out of the crypto store: the
 // homeserver's word for it would be worth nothing.
-func deviceKey(ctx context.Context, cfg Config, acc *account) (string, error) {
-	key, err := pickleKey(cfg.dir("pickle.key"), acc.DeviceID.String())
+func deviceKey(ctx context.Context, cfg Config) (string, error) {
+	kept, err := secretStore(ctx, cfg)
 	if err != nil {
 		return "", err
 	}
-	db, err := dbutil.NewWithDB(cfg.DB, "sqlite")
-	if err != nil {
-		return "", fmt.Errorf("matrix: open crypto store: %w", err)
-	}
-	own, err := crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", acc.DeviceID, key).GetAccount(ctx)
+	own, err := kept.GetAccount(ctx)
 	if err == nil && own == nil {
 		err = errors.New("there is no account in it")
 	}

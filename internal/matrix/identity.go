@@ -37,10 +37,7 @@ func (c *Client) ensureIdentity(ctx context.Context) {
 			break
 		}
 		c.log.Warn("matrix: the bot's device is not cross-signed yet; trying again", "in", wait.Round(time.Second), "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		_ = pause(ctx, nil, wait) // crossSign sees that ctx has ended
 		err = c.crossSign(ctx)
 	}
 	if err != nil {

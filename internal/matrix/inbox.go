@@ -35,28 +35,19 @@ func (c *Client) runInbox(ctx context.Context, deliver func(context.Context, ses
 	var g errgroup.Group
 	g.SetLimit(parallel)
 	defer func() { _ = g.Wait() }()
-	for {
+	return c.loop(ctx, c.inWake, func(ctx context.Context) (again time.Time) {
 		l.begin()
 		rows, err := c.q.waiting(ctx, atOnce)
 		if err == nil {
 			rows = c.completeFirst(ctx, &g, l, rows)
 			err = c.deliverNew(ctx, rows, delivered, &tries, deliver)
 		}
-		var retry <-chan time.Time
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil:
+		if err != nil && ctx.Err() == nil {
 			c.log.Warn("matrix: message not delivered; trying again", "err", err)
-			retry = time.After(backoff(tries))
+			again = c.now().Add(backoff(tries))
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.inWake:
-		case <-retry:
-		}
-	}
+		return again
+	})
 }
 
 // deliverNew delivers those of rows that are not delivered yet, up to the first
@@ -127,12 +118,7 @@ func (c *Client) markRead(where readIn, event string) {
 
 // runReceipts sends read receipts; one that fails is not sent again.
 func (c *Client) runReceipts(ctx context.Context) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.receiptWake:
-		}
+	return c.loop(ctx, c.receiptWake, func(ctx context.Context) (never time.Time) {
 		c.mu.Lock()
 		todo := maps.Clone(c.receipts)
 		clear(c.receipts)
@@ -145,7 +131,8 @@ func (c *Client) runReceipts(ctx context.Context) error {
 				c.log.Debug("matrix: read receipt not sent", "room", where.room, "event", evt, "err", err)
 			}
 		}
-	}
+		return never
+	})
 }
 
 // typing is what a room is shown, and what it should be shown.
@@ -170,19 +157,8 @@ func (c *Client) Typing(_ context.Context, room string, on bool) {
 // runTyping keeps typing notices as they should be: they run out by themselves
 // after typingFor, so they are refreshed before, and at the end all are off.
 func (c *Client) runTyping(ctx context.Context) error {
-	for {
-		next := c.showTyping(ctx, false)
-		timer := time.NewTimer(max(next.Sub(c.now()), 10*time.Millisecond))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			c.showTyping(ctx, true)
-			return ctx.Err()
-		case <-c.typingWake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+	defer c.showTyping(ctx, true)
+	return c.loop(ctx, c.typingWake, func(ctx context.Context) time.Time { return c.showTyping(ctx, false) })
 }
 
 func (c *Client) showTyping(ctx context.Context, end bool) (next time.Time) {

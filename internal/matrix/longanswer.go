@@ -8,27 +8,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
+
+	"maunium.net/go/mautrix"
 
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
-// An answer that would take many messages is sent as its first one and all of it as a
-// Markdown file. The file is a row beside the row of the first message, with the answer
-// as its text, so both commit together, and nothing of it lies on the disk. It is named
-// after what it says: an answer that is given anew gets another file, and the old one is
-// taken back as a part is that is said no more.
+// A long answer is sent in parts. One of more than maxParts parts, or one that the
+// homeserver finds too large, is sent as its beginning and all of it as a Markdown file.
+// The file is a row beside the row of the beginning, with the answer as its text, so both
+// commit together, and nothing of it lies on the disk. It is named after what it says: an
+// answer that is given anew gets another file, and the old one is redacted.
 
 const (
 	// wholeMark is between the name of an answer and that of the file with all of it.
 	// Event ids have no "+", and replyOf and partsOf know it as a part.
 	wholeMark = "+whole-"
-	// inParts is the error of such a file whose answer was sent in parts after all.
-	inParts = "sent in parts instead"
-	// wholeTries is how often an upload may fail in a way that may pass, until the answer
-	// is sent in parts: some seconds. An answer is not held up by a broken media store.
-	wholeTries = 3
+	// wholeTries is how often the media store may answer an upload with a fault that may
+	// pass: half a minute. A room is not held up by a broken media store for longer.
+	wholeTries = 6
+	// smallest is the cost of a message whose size is not why it is refused. The limits
+	// of homeservers and of proxies in front of them are not known.
+	smallest = 4000
 )
 
 func wholeID(id, md string) string {
@@ -41,39 +47,70 @@ type notUploaded struct{ error }
 
 func (e notUploaded) Unwrap() error { return e.error }
 
-// sayLong says the answer m by its beginning and a file with all of it; in parts if it
-// came to that before.
-func (c *Client) sayLong(ctx context.Context, room string, m session.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
-	w := &outRow{id: wholeID(m.ID, m.Text), text: m.Text}
-	inParts, err := c.q.inParts(ctx, w.id)
-	switch {
-	case err != nil:
-		return err
-	case inParts:
-		err = c.q.say(ctx, room, m, split(m.Text, partSize), with...)
-	default:
-		f := outFile{Name: media.Name(c.cfg.Text(ctx, room, "matrix.whole_name")), Type: "text/markdown", Size: int64(len(m.Text)), Text: true}
-		packed, failed := json.Marshal(f)
-		if failed != nil {
-			return failed
-		}
-		w.file = string(packed)
-		note := "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", f.Name) + "*"
-		err = c.q.sayWith(ctx, room, m, []string{split(m.Text, partSize-2*size(note))[0] + note}, "", w, with...)
-	}
-	if err == nil {
-		poke(c.outWake)
-	}
-	return err
+// storeBroken tells whether the media store has failed for too long to wait for it with
+// the file r. While nothing answers, everything waits.
+func storeBroken(r outRow, err error) bool {
+	var up notUploaded
+	var h mautrix.HTTPError
+	return strings.Contains(r.id, wholeMark) && r.attempts+1 >= wholeTries && errors.As(err, &up) && errors.As(err, &h) && h.Response != nil
 }
 
-// inParts tells whether the answer was sent in parts because its file could not be.
-func (q *queue) inParts(ctx context.Context, file string) (given bool, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM outbox WHERE id = ? AND error = ?)`, file, inParts).Scan(&given)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look into the outbox: %w", err)
+// tooLarge tells whether a homeserver, or a proxy in front of it, refused an
+// event for its size.
+func tooLarge(err error) bool {
+	var h mautrix.HTTPError
+	return errors.As(err, &h) && (h.IsStatus(http.StatusRequestEntityTooLarge) || errors.Is(err, mautrix.MTooLarge))
+}
+
+// layOut returns the parts that the answer m is sent in, or its beginning and the row of
+// the file with all of it.
+func (c *Client) layOut(ctx context.Context, room string, m session.Outgoing) ([]string, *outRow, error) {
+	parts, text := split(m.Text, partSize), m.Text
+	if len(parts) <= maxParts {
+		text = strings.Join(parts, "\n\n")
 	}
-	return given, nil
+	begun, known, err := c.q.begun(ctx, m.ID, wholeID(m.ID, text))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case known: // it stands as it was sent
+		return []string{begun}, &outRow{id: wholeID(m.ID, text)}, nil
+	case len(parts) <= maxParts:
+		return parts, nil, nil
+	}
+	name, note := c.wholeName(ctx, room)
+	w, err := wholeFile(m.ID, text, name)
+	return []string{beginning(text, partSize, note)}, w, err
+}
+
+// begun returns what the message id says while its file with all of it is known.
+func (q *queue) begun(ctx context.Context, id, file string) (text string, known bool, err error) {
+	err = q.db.QueryRowContext(ctx, `SELECT text FROM outbox WHERE id = ? AND error <> 'taken back'
+		AND EXISTS (SELECT 1 FROM outbox WHERE id = ? AND error <> 'taken back')`, id, file).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("matrix: look into the outbox: %w", err)
+	}
+	return text, true, nil
+}
+
+// wholeName is how the file with all of an answer is called, and the note about it.
+func (c *Client) wholeName(ctx context.Context, room string) (name, note string) {
+	name = media.Name(c.cfg.Text(ctx, room, "matrix.whole_name"))
+	return name, "\n\n*" + c.cfg.Text(ctx, room, "matrix.whole", "file", name) + "*"
+}
+
+// wholeFile is the row of the file with all of the message id.
+func wholeFile(id, text, name string) (*outRow, error) {
+	packed, err := json.Marshal(outFile{Name: name, Type: "text/markdown", Size: int64(len(text)), Text: true})
+	return &outRow{id: wholeID(id, text), text: text, file: string(packed)}, err
+}
+
+// beginning is what fits of a text into one message of that cost, with a note below.
+func beginning(text string, limit int, note string) string {
+	return split(text, limit-2*size(note))[0] + note
 }
 
 // putWhole makes the file with all of m's answer a row, once.
@@ -85,61 +122,87 @@ func (q *queue) putWhole(ctx context.Context, tx *sql.Tx, room, kind string, m s
 	return err
 }
 
-// instead sends the answer of the file r in parts if r can not be had, or not soon, and
-// tells whether it does. The first message, which says that the file comes, is edited.
-func (c *Client) instead(ctx context.Context, r outRow, why error) (bool, error) {
-	of, _, isWhole := strings.Cut(r.id, wholeMark)
-	if !isWhole || r.eventID != "" {
+// asFile replaces a message that the homeserver finds too large by its beginning and a
+// file, and tells whether it did. What waits behind it in its room stays behind.
+func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
+	if r.file != "" || r.poll != "" {
 		return false, nil
 	}
-	var up notUploaded
-	uploading := errors.As(why, &up)
-	if v, _ := judge(why, r.attempts); v == logout || v != never && (!uploading || r.attempts+1 < wholeTries) {
-		return false, nil
-	}
-	c.log.Warn("matrix: a long answer cannot be sent as a file; sending it in parts", "room", r.room, "message", of, "err", why)
-	return true, c.q.instead(ctx, r, of, split(r.text, partSize))
-}
-
-func (q *queue) instead(ctx context.Context, r outRow, of string, parts []string) error {
-	err := q.inTx(ctx, func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = ?, text = '' WHERE id = ? AND revision = ? AND generation = ? AND state = 'pending' AND event_id = ''`,
-			inParts, r.id, r.revision, r.generation)
+	name, note := c.wholeName(ctx, r.room)
+	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
+		id, text, known, err := c.q.allOf(ctx, tx, r.id)
+		if err != nil || size(text) <= smallest {
+			return err
+		}
+		w, err := wholeFile(id, text, name)
+		short := beginning(text, smallest, note)
+		if err != nil || r.text == short {
+			return err
+		}
+		done = true
+		res, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?1, state = 'pending', revision = revision + (id <> ?3), attempts = 0, next_at = 0, error = ''
+			WHERE id = ?2 AND EXISTS (SELECT 1 FROM outbox WHERE id = ?3 AND revision = ?4 AND generation = ?5 AND state = 'pending')`, short, id, r.id, r.revision, r.generation)
 		if err != nil {
 			return err
 		}
-		if n, err := done.RowsAffected(); err != nil || n == 0 {
-			return err // the answer was taken back or given anew meanwhile
+		if n, err := res.RowsAffected(); err != nil || n == 0 || known {
+			return err // without a row it got a newer text meanwhile
 		}
-		behind, err := behind(ctx, tx, r)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET text = ?, state = 'pending', revision = revision + 1, attempts = 0, next_at = 0, error = ''
-			WHERE id = ? AND state IN ('sent', 'pending')`, parts[0], of); err != nil {
-			return err
-		}
-		for i, text := range parts[1:] {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO outbox (id, room, kind, text, thread, state, revision, created_at) VALUES (?, ?, ?, ?, ?, 'pending', 1, ?)
-				ON CONFLICT (id) DO UPDATE SET kind = excluded.kind, text = excluded.text, state = 'pending', revision = revision + 1, attempts = 0, next_at = 0, error = ''`,
-				partID(of, i+1), r.room, r.kind, text, r.thread, q.now().UnixMilli()); err != nil {
-				return err
-			}
-		}
-		return last(ctx, tx, behind)
+		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", id)
+		return c.q.insteadOfParts(ctx, tx, r, id, w)
 	})
 	if err != nil {
-		return fmt.Errorf("matrix: send an answer in parts: %w", err)
+		return false, fmt.Errorf("matrix: send a message as a file: %w", err)
 	}
-	return nil
+	return done, nil
 }
 
-// last puts messages behind all others, in this order.
-func last(ctx context.Context, tx *sql.Tx, ids []string) error {
-	for _, id := range ids {
-		if _, err := tx.ExecContext(ctx, `UPDATE outbox SET seq = (SELECT max(seq) + 1 FROM outbox) WHERE id = ?`, id); err != nil {
-			return err
-		}
+// insteadOfParts puts the file w behind the message id, in the place of its further parts.
+func (q *queue) insteadOfParts(ctx context.Context, tx *sql.Tx, r outRow, id string, w *outRow) error {
+	if err := q.remove(ctx, tx, partsOf+` AND substr(id, length(?1) + 1, ?2) <> ?3`, id, len(session.SentMark), session.SentMark); err != nil {
+		return err
 	}
-	return nil
+	if err := q.putWhole(ctx, tx, r.room, r.kind, session.Outgoing{Thread: r.thread}, w); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE outbox SET seq = seq + (SELECT max(seq) FROM outbox) - (SELECT seq FROM outbox WHERE id = ?1)
+		WHERE room = ?2 AND state IN ('pending', 'draft') AND id <> ?3 AND seq > (SELECT seq FROM outbox WHERE id = ?1)`, id, r.room, w.id)
+	return err
+}
+
+// allOf returns the message that the row belongs to and all that it says. known tells
+// whether a file says that already.
+func (q *queue) allOf(ctx context.Context, tx *sql.Tx, row string) (id, text string, known bool, err error) {
+	if id = whole(row); partNumber(strings.TrimPrefix(row, id)) == 0 {
+		id = row // a sentence about a file is a message of its own
+	}
+	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), ?2) FROM outbox WHERE id = ?1`, id, row).Scan(&id); err != nil {
+		return "", "", false, err
+	}
+	rows, err := store.Rows(ctx, tx, scanOut, `SELECT `+outColumns+` FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
+	if err != nil {
+		return "", "", false, err
+	}
+	says := map[string]string{}
+	for _, r := range rows {
+		if r.file != "" && strings.HasPrefix(r.id, id+wholeMark) {
+			return id, r.text, true, nil
+		}
+		says[r.id] = r.text
+	}
+	var parts []string
+	for i := 0; ; i++ {
+		words, ok := says[partID(id, i)]
+		if !ok {
+			return id, strings.Join(parts, "\n\n"), false, nil
+		}
+		parts = append(parts, words)
+	}
+}
+
+// partNumber is which part of a message has rest behind the message's name; 0 = none.
+func partNumber(rest string) int {
+	digits, _ := strings.CutPrefix(rest, "-")
+	n, _ := strconv.ParseUint(digits, 10, 31)
+	return int(n)
 }

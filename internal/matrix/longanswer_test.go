@@ -83,7 +83,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 			send.Remove()
 			b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
 			first := peertest.Next(t, you, messageIn(room))
-			said, ok := strings.CutSuffix(first.Body, "\n\n*This is the beginning of a long answer: all of it is in the file answer.md below.*")
+			said, ok := strings.CutSuffix(first.Body, wholeNote)
 			if !ok || !strings.HasPrefix(text, said) || len(said) < 8_000 || first.Encrypted != encrypted {
 				t.Errorf("first came %d bytes which end in %q", len(first.Body), first.Body[max(0, len(first.Body)-200):])
 			}
@@ -106,9 +106,9 @@ func TestLongAnswerIsAFile(t *testing.T) {
 	}
 }
 
-// TestLongAnswerInParts: where a file cannot be uploaded, the room gets the answer in
-// parts, whole and once; the first message does not speak of a file any more.
-func TestLongAnswerInParts(t *testing.T) {
+// TestLongAnswerNotUploaded: where a file cannot be uploaded, the room is told so once, and
+// the next answer comes. Nothing is uploaded again when the same is said again.
+func TestLongAnswerNotUploaded(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]matrixtest.Fault{
 		"too large":      matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"),
@@ -129,19 +129,24 @@ func TestLongAnswerInParts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if first := peertest.Next(t, you, messageIn(room)); !strings.Contains(first.Body, "answer.md") {
+			if first := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(first.Body, wholeNote) {
 				t.Errorf("first came %q", first.Body)
 			}
-			edit := peertest.Next(t, you, spoken(room, b.UserID()))
-			rest, ok := strings.CutPrefix(letters(m.Text), letters(edit.Body))
-			if edit.Kind != peer.Edit || !ok {
-				t.Fatalf("then came %v %q", edit.Kind, edit.Body[:100])
+			come := map[string]int{}
+			for range 2 {
+				come[peertest.Next(t, you, spoken(room, b.UserID())).Body]++
 			}
-			collect(t, you, room, b.UserID(), rest)
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "The next answer." {
-				t.Errorf("behind it came %q", e.Body)
+			why := "the homeserver does not take it"
+			if name == "too large" {
+				why = "it is larger than the homeserver takes"
+			}
+			if come["answer.md could not be sent: "+why+"."] != 1 || come["The next answer."] != 1 {
+				t.Errorf("then came %v", come)
 			}
 			n, tries := outgoing(s, b, room), uploads.Hits()
+			if tries > 6 {
+				t.Errorf("%d uploads", tries)
+			}
 			for _, m := range []session.Outgoing{m, {ID: "re:3", Text: "The end."}} { // said again after a restart
 				if err := b.Say(t.Context(), room, m); err != nil {
 					t.Fatal(err)
@@ -154,6 +159,51 @@ func TestLongAnswerInParts(t *testing.T) {
 				t.Errorf("said again: %d events, %d uploads", sent, uploads.Hits()-tries)
 			}
 		})
+	}
+}
+
+// TestTooLargeAndKilled: an answer that the homeserver finds too large comes once, also
+// when the program dies between its beginning and its file.
+func TestTooLargeAndKilled(t *testing.T) {
+	t.Parallel()
+	s, server := pretend(t)
+	you := person(t, s, "you")
+	dir := t.TempDir()
+	text := strings.Repeat("A paragraph of words and what there is to be said of it.\n\n", 300)
+	answer := func(b *bot, in session.Inbound) {
+		if err := b.Say(context.Background(), in.Room, session.Outgoing{ID: "re:" + in.ID, Text: text, ReplyTo: in.ID}); err != nil {
+			t.Error(err)
+		}
+	}
+	b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+	room := chat(t, s, you, b, true)
+	large := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 12_000 },
+		matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
+	for _, stage := range []string{"upload", "send"} {
+		hang := s.Fault(matrixtest.On(stage).By(b.UserID()), matrixtest.Hang())
+		if stage == "upload" {
+			say(t, you, room, "tell me all")
+		}
+		b.next()
+		await(t, s, "it does not come to "+stage, func() bool { return hang.Hits() > 0 })
+		b.stop()
+		hang.Remove()
+		if n := outgoing(s, b, room); n != 1 {
+			t.Errorf("killed at %s: %d events are in the room; want the beginning", stage, n)
+		}
+		b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+	}
+	got := arrives(t, you, room, b.UserID(), text)
+	if len(got) != 2 || got[1].File == nil || !got[1].File.Sealed {
+		t.Errorf("%d messages came", len(got))
+	}
+	b.next()
+	b.stop()
+	if n := outgoing(s, b, room); n != 2 {
+		t.Errorf("%d events; want 2", n)
+	}
+	if large.Hits() != 1 {
+		t.Errorf("%d requests were too large; want 1", large.Hits())
 	}
 }
 

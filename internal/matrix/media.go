@@ -179,10 +179,8 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note string) {
 			}
 			return noteFailed
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
 			return noteSlow
-		case <-time.After(min(wait, fetchLimit/10)):
 		}
 	}
 }

@@ -87,11 +87,11 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	parts, whole := layOut(m.Text, c.cfg.Media != nil)
-	if whole != "" {
-		return c.sayLong(ctx, room, m, with...)
+	parts, whole, err := c.layOut(ctx, room, m)
+	if err != nil {
+		return err
 	}
-	if err := c.q.say(ctx, room, m, parts, with...); err != nil {
+	if err := c.q.sayWith(ctx, room, m, parts, "", whole, with...); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -281,17 +281,16 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 		c.unnoted(ctx, r, derr)
 		return
 	}
-	if tooLarge(err) && r.file == "" {
-		if done, derr := c.divide(ctx, r); done || derr != nil {
+	if tooLarge(err) {
+		if done, derr := c.asFile(ctx, r); done || derr != nil {
 			c.unnoted(ctx, r, derr)
 			return
 		}
 	}
-	if done, derr := c.instead(ctx, r, err); done || derr != nil {
-		c.unnoted(ctx, r, derr)
-		return
-	}
 	v, wait := judge(err, r.attempts)
+	if v == again && storeBroken(r, err) {
+		v = never
+	}
 	if v == never {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
 		why := err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // queue keeps both directions in bot.db: the inbox with the sync token, and
@@ -33,15 +34,7 @@ type echo struct{ txn, event string }
 
 // inTx runs f in one transaction.
 func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := q.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after Commit there is nothing to roll back
-	if err := f(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+	return store.InTx(ctx, q.db, f)
 }
 
 // echoed notes the event id of a message that we sent but whose answer we may
@@ -135,13 +128,13 @@ func partID(id string, i int) string {
 // once stores a notice unless its id was used before.
 func (q *queue) once(ctx context.Context, tx *sql.Tx, n notice) error {
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO outbox (id, room, kind, text, reply_to, thread, state, revision, created_at)
-		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, "", n.replyTo, q.now().UnixMilli())
+		VALUES (?, ?, 'notice', ?, ?, `+threadOf+`, 'pending', 1, ?)`, n.id, n.room, n.text, n.replyTo, n.thread, n.replyTo, q.now().UnixMilli())
 	return err
 }
 
 const outColumns = `id, room, kind, text, reply_to, mention, thread, file, poll, closed, state, event_id, drafted, revision, attempts, next_at, generation`
 
-func scanOut(s interface{ Scan(...any) error }) (r outRow, err error) {
+func scanOut(s store.Row) (r outRow, err error) {
 	var next int64
 	err = s.Scan(&r.id, &r.room, &r.kind, &r.text, &r.replyTo, &r.mention, &r.thread, &r.file, &r.poll, &r.closed, &r.state, &r.eventID, &r.drafted, &r.revision, &r.attempts, &next, &r.generation)
 	r.nextAt = time.UnixMilli(next)
@@ -177,25 +170,12 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 
 // heads returns the oldest message of each room that is still to be sent.
 func (q *queue) heads(ctx context.Context) ([]outRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT `+outColumns+` FROM outbox
+	rows, err := store.Rows(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
 	}
-	return scanRows(rows)
-}
-
-func scanRows(rows *sql.Rows) ([]outRow, error) {
-	defer rows.Close()
-	var out []outRow
-	for rows.Next() {
-		r, err := scanOut(rows)
-		if err != nil {
-			return nil, fmt.Errorf("matrix: read outbox: %w", err)
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return rows, nil
 }
 
 // setEvent notes which event carries the message, and returns the one that does:
@@ -289,12 +269,12 @@ func (q *queue) leave(ctx context.Context, room string) error {
 
 // draftsLeft returns the drafts of an earlier run.
 func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
+	rows, err := store.Rows(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to) AND inbox.state = 'new') ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read drafts: %w", err)
 	}
-	return scanRows(rows)
+	return rows, nil
 }
 
 // endDraft makes what a draft shows its final text, or forgets it when it may
@@ -332,7 +312,7 @@ type counts struct {
 
 func (q *queue) counts(ctx context.Context) (n counts, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM inbox WHERE state = 'new'), (SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')),
-		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead'),
+		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
 		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed')`).
 		Scan(&n.inbox, &n.unread, &n.lost, &n.outbox, &n.dead, &n.retries)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"time"
 
+	"go.mau.fi/util/retryafter"
 	"maunium.net/go/mautrix"
 )
 
@@ -74,14 +74,7 @@ func backoff(attempt int) time.Duration {
 }
 
 func retryAfter(h mautrix.HTTPError) time.Duration {
-	var wait time.Duration
-	if v := h.Response.Header.Get("Retry-After"); v != "" {
-		if s, err := strconv.Atoi(v); err == nil {
-			wait = time.Duration(s) * time.Second
-		} else if t, err := http.ParseTime(v); err == nil {
-			wait = time.Until(t)
-		}
-	}
+	wait := retryafter.Parse(h.Response.Header.Get("Retry-After"), 0)
 	if h.RespError != nil {
 		if ms, ok := h.RespError.ExtraData["retry_after_ms"].(float64); ok && ms > 0 {
 			wait = max(wait, time.Duration(min(ms, float64(longestWait/time.Millisecond)))*time.Millisecond)

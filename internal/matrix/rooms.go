@@ -14,6 +14,7 @@ import (
 	"maunium.net/go/mautrix/sqlstatestore"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // joinTries is how often joining or refusing is tried. Joining over federation
@@ -32,9 +33,6 @@ const tellTries = 3
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
-		if m, ok := evt.Content.Parsed.(*event.MemberEventContent); ok && m.Membership.IsLeaveOrBan() {
-			c.lonely(evt.RoomID)
-		}
 		if err := c.watch(ctx, evt); err != nil {
 			fail(ctx, err)
 		}
@@ -58,7 +56,6 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 		}
 		c.setMembership(ctx, evt.RoomID, "joined")
 		poke(c.roomWake) // the room may take the place of another one
-		poke(c.publishWake)
 		if err := c.holdBack(ctx, evt.RoomID); err != nil {
 			fail(ctx, err)
 		}
@@ -206,10 +203,7 @@ func (c *Client) displayName(ctx context.Context, room id.RoomID, user id.UserID
 
 // runRooms accepts and refuses invitations, those of the last run included.
 func (c *Client) runRooms(ctx context.Context) error {
-	if err := c.lookForLonely(ctx); err != nil {
-		c.log.Error("matrix: empty rooms", "err", err)
-	}
-	for {
+	return c.loop(ctx, c.roomWake, func(ctx context.Context) time.Time {
 		next, err := c.settleInvitations(ctx)
 		if err != nil {
 			c.log.Error("matrix: invitations", "err", err)
@@ -221,19 +215,8 @@ func (c *Client) runRooms(ctx context.Context) error {
 			c.log.Error("matrix: replaced rooms", "err", err)
 			next = earlier(next, c.now().Add(time.Minute))
 		}
-		if c.leaveLonely(ctx) {
-			next = earlier(next, c.now().Add(c.pace.lonely))
-		}
-		timer := time.NewTimer(max(next.Sub(c.now()), 0))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-c.roomWake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+		return next
+	})
 }
 
 type invitation struct {
@@ -289,21 +272,11 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 }
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
+	return store.Rows(ctx, c.q.db, func(r store.Row) (v invitation, err error) {
+		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
+		return v, err
+	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room
 		WHERE membership IN ('invited', 'refused') ORDER BY membership, next_at, id`) // those that are accepted first
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []invitation
-	for rows.Next() {
-		var v invitation
-		if err := rows.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt); err != nil {
-			return nil, err
-		}
-		list = append(list, v)
-	}
-	return list, rows.Err()
 }
 
 // settle joins or refuses. Both can be repeated without harm. That a chat is

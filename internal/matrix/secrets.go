@@ -8,25 +8,27 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
+	"go.mau.fi/util/dbutil"
 	"go.mau.fi/util/jsonbytes"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/ssss"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-
-	"reverie/internal/store"
 )
 
 // secrets are the private keys behind the account's identity. The library does
 // not keep them, and without them the bot could sign nobody and back up
-// nothing once recovery.key was moved to a safe place. They are in a file of
-// their own, which may be lost: recovery.key brings them back.
+// nothing once recovery.key was moved to a safe place. They are in the crypto
+// store; if they are lost, recovery.key brings them back.
 type secrets struct {
 	CrossSigning *crypto.CrossSigningSeeds `json:"cross_signing,omitempty"`
 	Backup       *backupSecret             `json:"backup,omitempty"`
 }
+
+// secretsName is the name of the secrets in the crypto store. It is no name that other
+// devices of the account ask for.
+const secretsName id.Secret = "reverie"
 
 // backupSecret is the key backup in use.
 type backupSecret struct {
@@ -35,19 +37,49 @@ type backupSecret struct {
 	Restored id.DeviceID         `json:"restored,omitempty"` // the device that has all the keys that were in it
 }
 
-// loadSecrets reads the file; nil when it is not there.
-func loadSecrets(cfg Config) (*secrets, error) {
-	path := cfg.dir("secrets.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+// secretStore opens the crypto store in cfg.DB without a login; nil when there is none.
+func secretStore(ctx context.Context, cfg Config) (*crypto.SQLCryptoStore, error) {
+	if cfg.DB == nil {
 		return nil, nil
 	}
+	device, err := storedDevice(ctx, cfg.DB)
 	if err != nil {
-		return nil, fmt.Errorf("matrix: read secrets: %w", err)
+		return nil, fmt.Errorf("matrix: look at the crypto store: %w", err)
 	}
+	if device == "" {
+		return nil, nil
+	}
+	key, err := pickleKey(cfg.dir("pickle.key"), device)
+	if err != nil {
+		return nil, err
+	}
+	db, err := dbutil.NewWithDB(cfg.DB, "sqlite")
+	if err != nil {
+		return nil, fmt.Errorf("matrix: open crypto store: %w", err)
+	}
+	return crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", id.DeviceID(device), key), nil
+}
+
+// loadSecrets reads the secrets in the crypto store; nil when there are none.
+func loadSecrets(ctx context.Context, cfg Config) (*secrets, error) {
+	kept, err := secretStore(ctx, cfg)
+	if err != nil || kept == nil {
+		return nil, err
+	}
+	data, err := kept.GetSecret(ctx, secretsName)
+	if err != nil {
+		return nil, fmt.Errorf("matrix: the keys of the identity in bot.db are damaged; recovery.key brings them back: %w", err)
+	}
+	if data == "" {
+		return nil, nil
+	}
+	return parseSecrets([]byte(data))
+}
+
+func parseSecrets(data []byte) (*secrets, error) {
 	var s secrets
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("matrix: %s is damaged; recovery.key brings its contents back", path)
+		return nil, errors.New("matrix: the keys of the identity are damaged; recovery.key brings them back")
 	}
 	if s.Backup != nil && (s.Backup.Version == "" || len(s.Backup.Key) != 32) {
 		s.Backup = nil
@@ -55,17 +87,39 @@ func loadSecrets(cfg Config) (*secrets, error) {
 	return &s, nil
 }
 
-// keepSecrets changes the secrets, on disk first.
-func (c *Client) keepSecrets(change func(*secrets)) error {
+// keptSecrets returns the secrets in the crypto store. Those in secrets.json, where earlier
+// releases kept them, move there once.
+func (c *Client) keptSecrets(ctx context.Context) (*secrets, error) {
+	path := c.cfg.dir("secrets.json")
+	data, missing := os.ReadFile(path)
+	kept, err := loadSecrets(ctx, c.cfg)
+	switch {
+	case err != nil || errors.Is(missing, fs.ErrNotExist):
+		return kept, err
+	case missing != nil:
+		return kept, fmt.Errorf("matrix: read secrets: %w", missing)
+	case kept == nil:
+		if kept, err = parseSecrets(data); err != nil {
+			return nil, err
+		}
+		if err := c.machine().CryptoStore.PutSecret(ctx, secretsName, string(data)); err != nil {
+			return kept, fmt.Errorf("matrix: keep secrets: %w", err)
+		}
+	}
+	return kept, os.Remove(path)
+}
+
+// keepSecrets changes the secrets, in the crypto store first.
+func (c *Client) keepSecrets(ctx context.Context, change func(*secrets)) error {
 	c.mu.Lock()
 	next := c.secrets
 	c.mu.Unlock()
 	change(&next)
-	data, err := json.MarshalIndent(next, "", "  ")
-	if err != nil {
-		return fmt.Errorf("matrix: keep secrets: %w", err)
+	data, err := json.Marshal(next)
+	if err == nil {
+		err = c.machine().CryptoStore.PutSecret(ctx, secretsName, string(data))
 	}
-	if err := store.WriteFile(c.cfg.dir("secrets.json"), append(data, '\n')); err != nil {
+	if err != nil {
 		return fmt.Errorf("matrix: keep secrets: %w", err)
 	}
 	c.mu.Lock()
@@ -75,18 +129,15 @@ func (c *Client) keepSecrets(change func(*secrets)) error {
 }
 
 // openSecrets makes the private keys of the identity ready: those that were
-// just made or opened, those in the file, or those that recovery.key opens on
+// just made or opened, those in the crypto store, or those that recovery.key opens on
 // the server. Called by Open, when nothing runs yet.
 func (c *Client) openSecrets(ctx context.Context) {
 	m := c.machine()
-	if kept, err := loadSecrets(c.cfg); err != nil {
-		c.log.Warn("matrix: the keys of the identity cannot be read and are fetched anew", "err", err)
-		path := c.cfg.dir("secrets.json")
-		if err := os.Rename(path, fmt.Sprintf("%s.%d", path, time.Now().Unix())); err != nil {
-			c.log.Warn("matrix: the damaged file cannot be moved aside", "err", err)
-			return
-		}
-	} else if kept != nil {
+	kept, err := c.keptSecrets(ctx)
+	if err != nil {
+		c.log.Warn("matrix: the keys of the identity cannot be taken up as they are; what is missing is fetched anew", "err", err)
+	}
+	if kept != nil {
 		c.secrets = *kept
 	}
 	if m.CrossSigningKeys == nil && c.secrets.CrossSigning != nil {
@@ -107,7 +158,7 @@ func (c *Client) openSecrets(ctx context.Context) {
 		string(c.secrets.CrossSigning.SelfSigningKey) == string(seeds.SelfSigningKey) && string(c.secrets.CrossSigning.UserSigningKey) == string(seeds.UserSigningKey) {
 		return
 	}
-	if err := c.keepSecrets(func(s *secrets) {
+	if err := c.keepSecrets(ctx, func(s *secrets) {
 		if s.CrossSigning != nil {
 			s.Backup = nil // of another identity
 		}

@@ -166,7 +166,7 @@ func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 	case errors.As(why, &refused):
 		reason = refused.reason
 	}
-	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", c.cfg.Text(ctx, r.room, reason)), replyTo: r.replyTo}
+	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", c.cfg.Text(ctx, r.room, reason)), replyTo: r.replyTo, thread: r.thread}
 }
 
 // KeptFiles lists the kept files that messages on their way in or out need.

@@ -13,6 +13,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -152,22 +153,16 @@ func (q *queue) oldest(ctx context.Context, query string) (int64, error) {
 }
 
 func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
-	rows, err := q.db.QueryContext(ctx, query)
+	out, err := store.Rows(ctx, q.db, func(row store.Row) (r Reason, err error) {
+		var at int64
+		err = row.Scan(&r.What, &r.Count, &at)
+		r.Newest = time.UnixMilli(at)
+		return r, err
+	}, query)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look at what was given up: %w", err)
 	}
-	defer rows.Close()
-	out := []Reason{}
-	for rows.Next() {
-		var r Reason
-		var at int64
-		if err := rows.Scan(&r.What, &r.Count, &at); err != nil {
-			return nil, fmt.Errorf("matrix: look at what was given up: %w", err)
-		}
-		r.Newest = time.UnixMilli(at)
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return append([]Reason{}, out...), nil
 }
 
 // trust fills in what the crypto store knows of the account's identity and

@@ -28,16 +28,13 @@ type pace struct {
 	restart time.Duration // … when it ended meanwhile
 	fetch   time.Duration // how long what a message is completed with may take at most; 0 = as long as it says
 	refuse  time.Duration // between refusing some invitations and some more
-	publish time.Duration // between two tries to tell of our commands
-	command time.Duration // … and two commands: what we say must not wait for the server's limits
-	lonely  time.Duration // … and to leave a room that is empty
 }
 
 // The queues inside Dendrite hand out again what was in them when it ended, half a
 // minute later: that is the restart here.
 var normalPace = pace{
 	poll: 30 * time.Second, slack: time.Minute, askKey: 3 * time.Second, keyWait: 30 * time.Second, again: 2 * time.Second,
-	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second, publish: time.Minute, command: 6 * time.Second, lonely: time.Minute,
+	echo: time.Second, restart: 35 * time.Second, refuse: 2 * time.Second,
 }
 
 // longestSync bounds a sync that is known to be slow: the first one, and one
@@ -288,10 +285,7 @@ func (c *Client) syncFailed(ctx context.Context, err error) error {
 		wait = min(wait, longestWaitForDisk)
 	}
 	c.log.Warn("matrix: sync failed; trying again", "in", wait.Round(time.Second), "err", err)
-	select {
-	case <-ctx.Done():
-	case <-time.After(wait):
-	}
+	_ = pause(ctx, nil, wait) // the next sync sees that ctx has ended
 	return nil
 }
 

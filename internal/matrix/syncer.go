@@ -34,7 +34,7 @@ type batch struct {
 }
 
 // notice is what a room is told by the way, once for each id.
-type notice struct{ id, room, text, replyTo string }
+type notice struct{ id, room, text, replyTo, thread string }
 
 type (
 	batchKey  struct{} // the *batch of a context
@@ -86,7 +86,6 @@ func (c *Client) register() {
 	s.OnEventType(event.StateEncryption, c.onEncryption)
 	s.OnEventType(event.StateHistoryVisibility, c.onHistoryVisibility)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
-	s.OnEventType(event.StatePowerLevels, func(context.Context, *event.Event) { poke(c.publishWake) })
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)
 	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {

@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
 // takeback is an event of ours that nobody should read twice. A homeserver that
@@ -33,22 +35,16 @@ func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
 
 // takebacks returns the events that are still to be taken back.
 func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT event_id, room, attempts, next_at, reason FROM takeback ORDER BY rowid`)
+	out, err := store.Rows(ctx, q.db, func(r store.Row) (t takeback, err error) {
+		var next int64
+		err = r.Scan(&t.event, &t.room, &t.attempts, &next, &t.reason)
+		t.nextAt = time.UnixMilli(next)
+		return t, err
+	}, `SELECT event_id, room, attempts, next_at, reason FROM takeback ORDER BY rowid`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
 	}
-	defer rows.Close()
-	var out []takeback
-	for rows.Next() {
-		var t takeback
-		var next int64
-		if err := rows.Scan(&t.event, &t.room, &t.attempts, &next, &t.reason); err != nil {
-			return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
-		}
-		t.nextAt = time.UnixMilli(next)
-		out = append(out, t)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // dispatchTakebacks is dispatch for what is to be taken back.

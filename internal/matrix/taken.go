@@ -11,6 +11,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // position is where the last sync ended.
@@ -244,7 +245,17 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT seq, id, room, sender, sender_name, text, private, unproven, sent_at, thread, branch,
+	out, err := store.Rows(ctx, q.db, func(row store.Row) (r inRow, err error) {
+		var at int64
+		var with string
+		if err := row.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
+			&r.Branch, &r.ReplyTo, &with, &r.incomplete, &r.Change, &r.Target); err != nil {
+			return r, err
+		}
+		err = unpack(&r.Inbound, with)
+		r.At = time.UnixMilli(at)
+		return r, err
+	}, `SELECT seq, id, room, sender, sender_name, text, private, unproven, sent_at, thread, branch,
 			reply_to, brought, incomplete, change, target
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
@@ -252,23 +263,7 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read inbox: %w", err)
 	}
-	defer rows.Close()
-	var out []inRow
-	for rows.Next() {
-		var r inRow
-		var at int64
-		var with string
-		if err := rows.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
-			&r.Branch, &r.ReplyTo, &with, &r.incomplete, &r.Change, &r.Target); err != nil {
-			return nil, fmt.Errorf("matrix: read inbox: %w", err)
-		}
-		if err := unpack(&r.Inbound, with); err != nil {
-			return nil, err
-		}
-		r.At = time.UnixMilli(at)
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // handled marks a message as done and drops its text: the session's history
@@ -342,23 +337,17 @@ func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err erro
 
 // unreadDue returns events that are to be read now.
 func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
+	out, err := store.Rows(ctx, q.db, func(r store.Row) (u unread, err error) {
+		var sent, received int64
+		err = r.Scan(&u.id, &u.room, &u.sender, &sent, &received, &u.raw, &u.session, &u.tries)
+		u.sentAt, u.receivedAt = time.UnixMilli(sent), time.UnixMilli(received)
+		return u, err
+	}, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at > 0 AND next_at <= ? ORDER BY seq LIMIT 100`, q.now().UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read inbox: %w", err)
 	}
-	defer rows.Close()
-	var out []unread
-	for rows.Next() {
-		var u unread
-		var sent, received int64
-		if err := rows.Scan(&u.id, &u.room, &u.sender, &sent, &received, &u.raw, &u.session, &u.tries); err != nil {
-			return nil, fmt.Errorf("matrix: read inbox: %w", err)
-		}
-		u.sentAt, u.receivedAt = time.UnixMilli(sent), time.UnixMilli(received)
-		out = append(out, u)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // unreadNext is when the next event is to be read; an hour from now when none

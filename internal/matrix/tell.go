@@ -5,26 +5,15 @@ import (
 	"fmt"
 
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
 // DirectChat is a direct chat with a person in which we may speak; empty when
 // there is none.
 func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+	rooms, err := store.Rows(ctx, c.q.db, store.Column[id.RoomID], `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
-		return "", fmt.Errorf("look up direct chats: %w", err)
-	}
-	var rooms []id.RoomID
-	for rows.Next() {
-		var room id.RoomID
-		if err := rows.Scan(&room); err != nil {
-			rows.Close()
-			return "", fmt.Errorf("look up direct chats: %w", err)
-		}
-		rooms = append(rooms, room)
-	}
-	rows.Close()
-	if err := rows.Err(); err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}
 	for _, room := range rooms {

@@ -3,8 +3,11 @@ package matrix
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"maunium.net/go/mautrix/id"
+
+	"reverie/internal/store"
 )
 
 // changedKeys tells the owners when the identity of somebody we listen to is
@@ -12,25 +15,18 @@ import (
 // Talking goes on: most who reset an identity have lost their recovery key. Each
 // change is told once.
 func (c *Client) changedKeys(ctx context.Context, b *batch) error {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key
+	type change struct{ user, device, key string }
+	changes, err := store.Rows(ctx, c.q.db, func(r store.Row) (ch change, err error) {
+		err = r.Scan(&ch.user, &ch.device, &ch.key)
+		return ch, err
+	}, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key
 		UNION ALL SELECT user_id, device_id, signing_key FROM crypto_device WHERE trust = ? AND NOT deleted ORDER BY 1, 2`, id.TrustStateDeviceKeyMismatch)
 	if err != nil {
 		return fmt.Errorf("look up changed keys: %w", err)
 	}
-	defer rows.Close()
-	type change struct{ user, device, key string }
-	var changes []change
-	for rows.Next() {
-		var ch change
-		if err := rows.Scan(&ch.user, &ch.device, &ch.key); err != nil {
-			return fmt.Errorf("look up changed keys: %w", err)
-		}
-		if c.gate.allows(ch.user) {
-			changes = append(changes, ch)
-		}
-	}
-	if err := rows.Err(); err != nil || len(changes) == 0 {
-		return err
+	changes = slices.DeleteFunc(changes, func(ch change) bool { return !c.gate.allows(ch.user) })
+	if len(changes) == 0 {
+		return nil
 	}
 	for _, owner := range c.cfg.Owners {
 		chat, err := c.DirectChat(ctx, owner)

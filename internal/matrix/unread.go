@@ -131,25 +131,14 @@ func (c *Client) runUnread(ctx context.Context) error {
 	c.mu.Lock()
 	c.arrived[""] = struct{}{} // which of the keys came in an earlier run is not known
 	c.mu.Unlock()
-	for {
+	return c.loop(ctx, c.unreadWake, func(ctx context.Context) time.Time {
 		next, err := c.readAgain(ctx)
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			c.log.Error("matrix: messages that wait to be read", "err", err)
 			next = c.now().Add(time.Minute)
 		}
-		timer := time.NewTimer(max(next.Sub(c.now()), 0))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-c.unreadWake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+		return next
+	})
 }
 
 // readAgain tries what is due and returns when to look again.

@@ -11,6 +11,8 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 	"maunium.net/go/mautrix/sqlstatestore"
+
+	"reverie/internal/store"
 )
 
 // OnUpgrade tells what brings along what belongs to a room when another one
@@ -142,7 +144,10 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 
 // replacements lists what is to be done; rooms that are being joined or refused come later.
 func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT t.room, t.replacement, t.sender, t.state,
+	list, err := store.Rows(ctx, c.q.db, func(row store.Row) (r replacement, err error) {
+		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
+		return r, err
+	}, `SELECT t.room, t.replacement, t.sender, t.state,
 			coalesce(n.membership, ''), coalesce(n.direct_with, ''), coalesce(n.attempts, 0), coalesce(n.next_at, 0)
 		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
 		WHERE (t.state IN ('new', 'joining') OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
@@ -150,16 +155,7 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
 	}
-	defer rows.Close()
-	var list []replacement
-	for rows.Next() {
-		var r replacement
-		if err := rows.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt); err != nil {
-			return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
-		}
-		list = append(list, r)
-	}
-	return list, rows.Err()
+	return list, nil
 }
 
 // joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait

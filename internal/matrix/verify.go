@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
 	"runtime/debug"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 const (
@@ -132,7 +132,8 @@ func (v *verifier) say(ctx context.Context, o verification, part, key string, fi
 // verifications that take too long.
 func (c *Client) runVerify(ctx context.Context) error {
 	v := c.verifier
-	for {
+	defer v.abandon(context.WithoutCancel(ctx))
+	return c.loop(ctx, v.wake, func(ctx context.Context) time.Time {
 		v.mu.Lock()
 		todo := v.todo
 		v.todo = nil
@@ -140,17 +141,8 @@ func (c *Client) runVerify(ctx context.Context) error {
 		for _, f := range todo {
 			v.step(ctx, f)
 		}
-		timer := time.NewTimer(max(v.expire(ctx).Sub(c.now()), 10*time.Millisecond))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			v.abandon(context.WithoutCancel(ctx))
-			return ctx.Err()
-		case <-v.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-	}
+		return v.expire(ctx)
+	})
 }
 
 func (v *verifier) step(ctx context.Context, f func(context.Context)) {
@@ -362,12 +354,8 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 	if room != "" && v.private(ctx, room, person) {
 		return room
 	}
-	rows, err := v.c.q.db.QueryContext(ctx, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
+	direct, err := store.Rows(ctx, v.c.q.db, store.Column[string], `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
 		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
-	if err != nil {
-		return room
-	}
-	direct, err := column(rows)
 	if err != nil {
 		return room
 	}
@@ -383,16 +371,4 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 func (v *verifier) private(ctx context.Context, room string, person id.UserID) bool {
 	f, err := v.c.facts(ctx, id.RoomID(room))
 	return err == nil && f.private(person.String())
-}
-
-func column(rows *sql.Rows) (out []string, err error) {
-	defer rows.Close()
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, rows.Err()
 }

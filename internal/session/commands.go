@@ -56,22 +56,6 @@ func commands() []command {
 // wordless are the commands that take no words after them.
 var wordless = []string{"retry", "stop", "compact", "summary", "status", "tasks", "jobs", "prompt", "whoami"}
 
-// CommandInfo is a command as others are told of it.
-type CommandInfo struct {
-	Name, Help string
-	Words      bool // it may take words after it
-}
-
-// Commands lists what can be said with a "!" in room, in its language.
-func (m *Messages) Commands(ctx context.Context, room string) []CommandInfo {
-	language := m.Language(ctx, room)
-	var list []CommandInfo
-	for _, c := range commands() {
-		list = append(list, CommandInfo{Name: c.name, Help: m.In(language, "help."+c.name), Words: !slices.Contains(wordless, c.name)})
-	}
-	return list
-}
-
 var commandForm = regexp.MustCompile(`(?s)^([!/])([A-Za-z]+)(?:\s+(.*))?$`)
 
 // parseCommand recognises "!name arguments", and with a "/" the names of commands. Matrix

@@ -185,9 +185,6 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 		value = k.values[i]
 	}
 	value, ok := known.takes(value)
-	if k.name == SettingLanguage && s.cfg.Spoken != nil {
-		defer s.cfg.Spoken()
-	}
 	switch {
 	case reset:
 		if err := s.Manager.settings().clear(ctx, s.room, k.name); err != nil {

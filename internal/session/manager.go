@@ -87,9 +87,6 @@ type Config struct {
 	Leaving  func(room string)
 	Media    *media.Store // what came with messages; nil = files cannot be read
 	FileText int          // characters of a file that the model gets; 0 = 40,000
-	// Spoken is told that a room speaks another language now; it must return at once. nil =
-	// nobody is told.
-	Spoken func()
 	// Dreams is what !dream does; nil = there is no such thing here.
 	Dreams *Dreams
 }

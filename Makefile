@@ -82,8 +82,8 @@ fuzz: go ## run each fuzzer for FUZZTIME (20s)
 		done; \
 	done
 
-bench: build homeserver ## measure what it promises: speed, memory, size; LONG=1 with a million memories
-	@go run ./test/bench $(if $(LONG),--long)
+bench: build homeserver ## measure what it promises: speed, memory, size
+	@go run ./test/bench
 
 survival: go ## dream for thirty nights with models that err, lie or do harm, and count the facts that are left
 	@go run ./test/survival

@@ -40,7 +40,7 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	sessions := b.sessions(t, nil)
 	work, stop := context.WithCancel(ctx)
 	b.models.Detect(ctx) // the first message is to have the right window
-	runs := []func(context.Context) error{sessions.Run, b.models.Run, b.watchGPU, b.warmMemory, b.runVectors, b.runHarvest, b.runNightly, b.scheduler.Run}
+	runs := []func(context.Context) error{sessions.Run, b.models.Run, b.watchGPU, b.runVectors, b.runHarvest, b.runNightly, b.scheduler.Run}
 	ended := make(chan error, len(runs))
 	for _, run := range runs {
 		// go: all waited for below, before Run returns

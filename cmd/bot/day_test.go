@@ -397,34 +397,18 @@ const (
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "prompt_event", "harvest",
 	"answered", "memory_turn", "memory_turn_change", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
 
-// found is where the index in memory grows by what is said, up to 50,000 texts:
-// a question and its answer take less than atMost bytes.
-const (
-	found  = "internal/memory.(*concordance)"
-	atMost = 1 << 10
-)
-
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)
 	d.t.Logf("after the last hour:  %s", last)
 	if n := last.rows["inbox"] - first.rows["inbox"]; n < 1000 {
 		d.t.Errorf("only %d questions from one to the other", n)
 	}
-	var index int64
 	for at, n := range last.own {
-		more := n - first.own[at]
-		if strings.Contains(at, found) {
-			index += more
-			continue
-		}
-		if more > oncePlace {
+		if more := n - first.own[at]; more > oncePlace {
 			d.t.Errorf("%d KiB more in memory, asked for in %s", more>>10, at)
 		}
 	}
-	if n := last.rows["inbox"] - first.rows["inbox"]; index > int64(n)*atMost {
-		d.t.Errorf("the index in memory has %d KiB more for %d questions", index>>10, n)
-	}
-	if more := last.bytes() - first.bytes() - index; more > allTogether {
+	if more := last.bytes() - first.bytes(); more > allTogether {
 		d.t.Errorf("the bot has %d KiB more in memory", more>>10)
 	}
 	for name, n := range last.rows {

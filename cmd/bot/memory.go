@@ -339,12 +339,6 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, path configPath) 
 	return err
 }
 
-// warmMemory makes the first searches as fast as those that follow.
-func (b *bot) warmMemory(ctx context.Context) error {
-	b.memory.Warm(ctx)
-	return nil
-}
-
 // tidyMemory completes what was cut off when much was taken back.
 func (b *bot) tidyMemory(ctx context.Context) error {
 	if err := b.memory.Tidy(ctx); err != nil && ctx.Err() == nil {

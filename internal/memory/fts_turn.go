@@ -35,7 +35,7 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	if err := f.hear(ctx, tx, t); err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
-	if err := f.commit(tx); err != nil {
+	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
 	return nil
@@ -73,7 +73,7 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	if err := errors.Join(removeUnused(ctx, tx), f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx)); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	if err := f.commit(tx); err != nil {
+	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 		}
 		all = append(all, some...)
 	}
-	if err := f.begins(ctx, tx); err != nil {
+	if err := countChange(ctx, tx); err != nil {
 		return fmt.Errorf("index messages: %w", err)
 	}
 	return f.index(ctx, tx, docs, all)

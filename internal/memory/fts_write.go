@@ -82,7 +82,6 @@ type made struct {
 	row, place, session int64
 	body, day, names    string
 	near                string
-	around              []int64 // the documents that near is of (Flat)
 	chars, words, marks int
 	terms               []string // that count as being in it, each once
 }
@@ -227,7 +226,6 @@ func (a spot) compare(b spot) int {
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	p := prepare(tx)
 	defer p.close()
-	f.keeper.note(tx, gone, all)
 	return f.indexWith(ctx, p, gone, all)
 }
 
@@ -235,11 +233,6 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 func (f *FTS) add(ctx context.Context, tx *sql.Tx, all []*made) error {
 	p := prepare(tx)
 	defer p.close()
-	docs := make([]int64, len(all))
-	for i, m := range all {
-		docs[i] = m.doc
-	}
-	f.keeper.note(tx, docs, nil)
 	if err := f.writer(p).insertAll(ctx, all); err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
@@ -300,6 +293,15 @@ func (w *indexWriter) insertAll(ctx context.Context, all []*made) error {
 		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, near, day, subject) VALUES (?, ?, ?, ?, ?)`, row, m.body, m.near, m.day, m.names); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mergeIndex takes out of the index what was deleted from it: its pages keep that until they
+// are merged. It reads and writes the whole index.
+func mergeIndex(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
+		return fmt.Errorf("forget: %w", err)
 	}
 	return nil
 }

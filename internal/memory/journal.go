@@ -106,7 +106,7 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 		return nil, err
 	}
 	if len(c.rows) > 0 {
-		if err := s.index.begins(ctx, tx); err != nil {
+		if err := countChange(ctx, tx); err != nil {
 			return nil, fmt.Errorf("memory: %w", err)
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("commit")
-	if err := s.index.commit(tx); err != nil {
+	if err := tx.Commit(); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s.fault("committed")
@@ -125,6 +125,28 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 		s.points.Wake()
 	}
 	return c, nil
+}
+
+// indexChange tells the index what c changed.
+func (s *Store) indexChange(c *change) error {
+	if c.made != nil {
+		return s.index.add(c.ctx, c.tx, c.made)
+	}
+	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
+		return err
+	}
+	if err := removeUnused(c.ctx, c.tx); err != nil {
+		return err
+	}
+	return mergeIndex(c.ctx, c.tx)
+}
+
+// countChange notes in tx that memory changed, for those who look at it in several steps.
+func countChange(ctx context.Context, tx *sql.Tx) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
+		return fmt.Errorf("count the change: %w", err)
+	}
+	return nil
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.

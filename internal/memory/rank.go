@@ -309,7 +309,6 @@ type candidate struct {
 	chars, words             int
 	asks, tells              bool // it is a question; it tells a time
 	past                     bool
-	counted                  *counts   // of the question's terms; nil = body, near and day are to be counted
 	like                     *Likeness // nil = it has no vector, or the question has none
 }
 
@@ -404,14 +403,9 @@ func tally(field string, forms map[string]int, into []int) {
 }
 
 func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
-	if who := n.who; s.counted != nil {
-		n = *s.counted
-		n.who = who
-	} else {
-		tally(s.body, forms, n.body)
-		tally(s.near, forms, n.near)
-		tally(s.day, forms, n.day)
-	}
+	tally(s.body, forms, n.body)
+	tally(s.near, forms, n.near)
+	tally(s.day, forms, n.day)
 	tally(s.subject, forms, n.who)
 	long := 1.0
 	if c.words > 0 {

@@ -14,7 +14,7 @@ type Backend string
 
 // The backends.
 const (
-	FlatFile    Backend = "flat_file"    // all of them stand in every prompt
+	FlatFile    Backend = "flat_file"    // all of them stand in every prompt; searches go by words
 	FTS5        Backend = "fts5"         // found by their words
 	LocalVector Backend = "local_vector" // found by their meaning too
 	Qdrant      Backend = "qdrant"       // likewise, on a server of its own
@@ -26,11 +26,11 @@ const workingSet = 40
 
 // choose sets up how s finds what it is asked for.
 func (s *Store) choose(b Backend, v *Vectors, p *Points) error {
+	s.finder = s.index
 	switch b {
 	case "", FlatFile:
-		s.finder = OpenFlat(s.db)
 	case FTS5, LocalVector, Qdrant:
-		s.finder, s.recalls = s.index, true
+		s.recalls = true
 		if b == LocalVector && v != nil {
 			s.finder, s.vectors = OpenHybrid(s.index, v), v
 		}
@@ -71,13 +71,6 @@ func (s *Store) Search(ctx context.Context, q Query) ([]Hit, error) {
 		return !slices.Contains(q.Scopes, h.Entry.Scope)
 	})
 	return s.outdated(ctx, q, hits)
-}
-
-// Warm makes Search ready, if it is to be used: see FTS.Warm.
-func (s *Store) Warm(ctx context.Context) {
-	if s.recalls {
-		s.index.Warm(ctx)
-	}
 }
 
 // WorkingSet picks from entries, as Entries returns them, those that a prompt

@@ -18,7 +18,6 @@ var table = []struct {
 	floor float64 // recall@10 on the labelled set, two points below what was measured: 85.1
 }{
 	{"fts5", func(_ testing.TB, f *FTS) index { return f }, 83},
-	{"flat_file", func(_ testing.TB, f *FTS) index { return OpenFlat(f.db) }, 83},
 	{"local_vector", joined, 0}, // of a model that knows no meaning; TestMeaningLosesNothing measures one that does
 	{"qdrant", served, 0},       // likewise; TestQdrantFindsAsMuch
 }
@@ -95,14 +94,13 @@ func TestRecall(t *testing.T) {
 // It changes the weights that all searches use, so it runs beside no other test.
 func TestEveryPartHelps(t *testing.T) {
 	f, set := labelled(t)
-	x := OpenFlat(f.db)
 	group := func(q testset.Question) string { return q.Kind }
-	whole, _ := recall(t, x, set.Questions, group)
+	whole, _ := recall(t, f, set.Questions, group)
 	without := func(t *testing.T, least float64, change func()) {
 		old := weights
 		defer func() { weights = old }()
 		change()
-		all, by := recall(t, x, set.Questions, group)
+		all, by := recall(t, f, set.Questions, group)
 		t.Logf("recall@10 %.1f, whole %.1f; %v", all, whole, by)
 		if all > whole-least {
 			t.Errorf("recall@10 is %.1f, and %.1f with everything", all, whole)
@@ -120,20 +118,20 @@ func TestEveryPartHelps(t *testing.T) {
 	for _, one := range []feature{speaker, length, question} {
 		t.Run(weights[one].name, func(t *testing.T) { without(t, 1, func() { weights[one].weight = 0 }) })
 	}
+	run := func(t *testing.T, statements ...string) {
+		for _, s := range statements {
+			if _, err := f.db.Exec(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	t.Run("dates", func(t *testing.T) {
-		days := map[int64]string{}
-		for doc, m := range x.texts {
-			days[doc], m.day = m.day, ""
-		}
+		run(t, `CREATE TABLE days AS SELECT rowid AS row, day FROM index_fts`, `UPDATE index_fts SET day = ''`)
 		without(t, 1, func() {})
-		for doc, m := range x.texts {
-			m.day = days[doc]
-		}
+		run(t, `UPDATE index_fts SET day = (SELECT day FROM days WHERE row = index_fts.rowid)`, `DROP TABLE days`)
 	})
 	t.Run("neighbours", func(t *testing.T) {
-		for _, m := range x.texts {
-			m.near, m.around = "", nil
-		}
+		run(t, `UPDATE index_fts SET near = ''`)
 		without(t, 5, func() {})
 	})
 }

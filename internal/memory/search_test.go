@@ -436,7 +436,7 @@ func FuzzSearch(f *testing.F) {
 	remember(f, ix, `{"text":"apple body near secret select","ref":"1","conversation":"c"}`, `{"text":"who's at 17:30 on May 8","ref":"2","conversation":"c"}`)
 	hybrid := joined(f, ix)
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, x := range []index{ix, OpenFlat(ix.db), hybrid} {
+		for _, x := range []index{ix, hybrid} {
 			hits, err := x.Search(context.Background(), Query{Text: text, Context: text, Scopes: []Scope{Shared}, Now: today})
 			if err != nil {
 				t.Fatal(err)

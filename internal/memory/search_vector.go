@@ -126,10 +126,6 @@ func (h *Hybrid) join(ctx context.Context, q Query, vector []float32, m matches)
 
 // added are docs as they are ranked, but none that the question does not ask for.
 func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([]candidate, error) {
-	if c := h.current(ctx); c != nil {
-		defer h.keeper.mu.RUnlock()
-		return c.these(q, m, docs), nil
-	}
 	rows, err := h.rows(ctx, q, m.scopes, docs)
 	if err != nil {
 		return nil, err

@@ -294,29 +294,6 @@ func (s *Store) tidy(ctx context.Context, progress func(done, total int)) error 
 	}
 }
 
-// indexChange tells the index what c changed.
-func (s *Store) indexChange(c *change) error {
-	if c.made != nil {
-		return s.index.add(c.ctx, c.tx, c.made)
-	}
-	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
-		return err
-	}
-	if err := removeUnused(c.ctx, c.tx); err != nil {
-		return err
-	}
-	return mergeIndex(c.ctx, c.tx)
-}
-
-// mergeIndex takes out of the index what was deleted from it: its pages keep that until they
-// are merged. It reads and writes the whole index.
-func mergeIndex(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO index_fts (index_fts) VALUES ('optimize')`); err != nil {
-		return fmt.Errorf("forget: %w", err)
-	}
-	return nil
-}
-
 // mergedPages is how much of the index is merged in one transaction.
 const mergedPages = 2000
 

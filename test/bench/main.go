@@ -36,15 +36,11 @@ func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	bot := flag.String("bot", "bin/bot", "the built bot")
 	home := flag.String("homeserver-bin", "bin/homeserver", "the folder of the built homeserver")
-	long := flag.Bool("long", false, "measure a million memories too")
 	only := flag.Bool("memories", false, "measure memories only")
 	dreams := flag.Bool("dreams", false, "measure dreams only")
 	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
 	flag.Parse()
 	counts := []int{10_000, 100_000}
-	if *long {
-		counts = append(counts, 1_000_000)
-	}
 	ctx := context.Background()
 	first, rest := dreaming, !*dreams && !*prompts
 	if *prompts {

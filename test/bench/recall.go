@@ -58,7 +58,7 @@ func recalling(ctx context.Context) ([]figure, error) {
 		}
 	}
 	name := fmt.Sprintf("assembly with a search for the message, fts5, %d/%d/%d: ", of.memories, of.skills, of.tasks)
-	return percentiles(name, took, 1, 0), nil
+	return percentiles(name, took, 3, 0), nil
 }
 
 // meaning measures questions to the full-text index joined with vectors of all

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+)
+
+// DBTX is what a database, a transaction and a connection have in common: *sql.DB, *sql.Tx
+// and *sql.Conn are one. What takes a DBTX works within a transaction and without.
+type DBTX interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// Row is one row of a result: *sql.Row and *sql.Rows are one.
+type Row interface{ Scan(dest ...any) error }
+
+// InTx runs do in one transaction of db, a *sql.DB or a *sql.Conn. It commits when do returns
+// nil; otherwise nothing of it happened, and the error of do is returned as it is.
+func InTx(ctx context.Context, db interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	if err := do(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit a transaction: %w", err)
+	}
+	return nil
+}
+
+// Each calls do with every row of a query, in order, and stops at its first error. It keeps
+// one row at a time in memory, so it suits large tables; List suits the others.
+func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// List returns what scan makes of every row of a query, in order; nil = there is none.
+func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+	var all []T
+	err := Each(ctx, db, func(row Row) error {
+		one, err := scan(row)
+		all = append(all, one)
+		return err
+	}, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Column returns the values of a query of one column, in order; nil = there is none.
+func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T, error) {
+	return List(ctx, db, func(row Row) (value T, err error) {
+		err = row.Scan(&value)
+		return value, err
+	}, query, args...)
+}

@@ -6,19 +6,19 @@ import (
 	"fmt"
 )
 
-// DBTX is what a database, a transaction and a connection have in common: *sql.DB, *sql.Tx
-// and *sql.Conn are one. What takes a DBTX works within a transaction and without.
+// DBTX is implemented by *sql.DB, *sql.Tx and *sql.Conn. A function that takes one works
+// both inside and outside a transaction.
 type DBTX interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Row is one row of a result: *sql.Row and *sql.Rows are one.
+// Row is one row of a result. Both *sql.Row and *sql.Rows implement it.
 type Row interface{ Scan(dest ...any) error }
 
 // InTx runs do in one transaction of db, a *sql.DB or a *sql.Conn. It commits when do returns
-// nil; otherwise nothing of it happened, and the error of do is returned as it is.
+// nil; otherwise it rolls back and returns the error of do unchanged.
 func InTx(ctx context.Context, db interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }, do func(*sql.Tx) error) error {
@@ -52,7 +52,7 @@ func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args .
 	return rows.Err()
 }
 
-// List returns what scan makes of every row of a query, in order; nil = there is none.
+// List returns the rows of a query, in order, each read by scan; nil = there are none.
 func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
 	var all []T
 	err := Each(ctx, db, func(row Row) error {
@@ -66,7 +66,7 @@ func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query 
 	return all, nil
 }
 
-// Column returns the values of a query of one column, in order; nil = there is none.
+// Column returns the values of a query of one column, in order; nil = there are none.
 func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T, error) {
 	return List(ctx, db, func(row Row) (value T, err error) {
 		err = row.Scan(&value)

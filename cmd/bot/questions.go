@@ -11,6 +11,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/session"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -125,19 +126,8 @@ func (a *asker) place(ctx context.Context, scope memory.Scope) (string, error) {
 	if who := a.person(scope); who != "" {
 		query, arg = `SELECT room FROM session WHERE person = ? AND private = 1 ORDER BY heard_at DESC`, who
 	}
-	rows, err := a.b.db.QueryContext(ctx, query, arg)
+	all, err := store.Column[string](ctx, a.b.db, query, arg)
 	if err != nil {
-		return "", fmt.Errorf("find whom to ask: %w", err)
-	}
-	var all []string
-	for rows.Next() {
-		var room string
-		if err := rows.Scan(&room); err != nil {
-			return "", errors.Join(fmt.Errorf("find whom to ask: %w", err), rows.Close())
-		}
-		all = append(all, room)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return "", fmt.Errorf("find whom to ask: %w", err)
 	}
 	for _, room := range all {

@@ -6,57 +6,55 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Begin makes the conversation c.Room, with the summary and the details of c to begin
 // from, and sets ID and Conversation. One that has begun stays as it is, which is reported
 // with false. Without words there is nothing but the conversation.
 func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
+	begun := false
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		begun = true
+		if err == nil && c.Text() != "" {
+			err = carry(ctx, tx, c)
+		}
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("begin a thread: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
-	err = tx.QueryRowContext(ctx, `INSERT INTO room (id, branch_of) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING conversation`, c.Room, c.Room.parent()).Scan(&c.Conversation)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err == nil && c.Text() != "" {
-		err = tx.QueryRowContext(ctx, `INSERT INTO compaction
-			(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
-			VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-			c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity).Scan(&c.ID)
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
-	if err != nil {
-		return false, fmt.Errorf("begin a thread: %w", err)
-	}
-	return true, nil
+	return begun, nil
+}
+
+// carry stores c as what a conversation begins from, and sets its ID.
+func carry(ctx context.Context, tx *sql.Tx, c *Compaction) error {
+	return tx.QueryRowContext(ctx, `INSERT INTO compaction
+		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+		VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+		c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity).Scan(&c.ID)
 }
 
 // redactRoot takes the words of event, the root of threads, out of what these threads
 // began from. Their details hold nothing else at first.
 func redactRoot(ctx context.Context, tx *sql.Tx, event string) error {
-	rows, err := tx.QueryContext(ctx, `SELECT c.room, c.details FROM compaction AS c JOIN room AS r ON r.id = c.room
-		WHERE r.branch_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
-	if err != nil {
-		return fmt.Errorf("take back the root of a thread: %w", err)
-	}
-	defer rows.Close()
 	quoted := map[Talk]string{}
-	for rows.Next() {
+	err := store.Each(ctx, tx, func(row store.Row) error {
 		var t Talk
 		var details string
-		if err := rows.Scan(&t, &details); err != nil {
-			return fmt.Errorf("take back the root of a thread: %w", err)
-		}
+		err := row.Scan(&t, &details)
 		if t.Thread() == event {
 			quoted[t] = details
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	}, `SELECT c.room, c.details FROM compaction AS c JOIN room AS r ON r.id = c.room
+		WHERE r.branch_of <> '' AND c.reason = 'thread' AND c.details <> ''`)
+	if err != nil {
 		return fmt.Errorf("take back the root of a thread: %w", err)
 	}
 	for t, said := range quoted {

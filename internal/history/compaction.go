@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -84,18 +85,21 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 	if len(gone) > 0 {
 		c.From, c.To = gone[0].ID, gone[len(gone)-1].ID
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	if err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.compact(ctx, tx, c, gone, shorter) }); err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
-	err = tx.QueryRowContext(ctx, `INSERT INTO compaction
+	s.reached("committed")
+	return nil
+}
+
+func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, shorter []Message) error {
+	err := tx.QueryRowContext(ctx, `INSERT INTO compaction
 		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
 		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
 		Scan(&c.ID, &c.Conversation)
 	if err != nil {
-		return fmt.Errorf("compact: %w", err)
+		return err
 	}
 	s.reached("stored")
 	mark := `UPDATE message SET retired = 1, compaction = ? WHERE ` + loaded + ` AND id = ?`
@@ -112,10 +116,6 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 		return err
 	}
 	s.reached("shortened")
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("compact: %w", err)
-	}
-	s.reached("committed")
 	return nil
 }
 
@@ -126,16 +126,16 @@ func each(ctx context.Context, tx *sql.Tx, query string, all []Message, args fun
 	}
 	stmt, err := tx.PrepareContext(ctx, query)
 	if err != nil {
-		return fmt.Errorf("compact: %w", err)
+		return err
 	}
 	defer stmt.Close()
 	for i := range all {
 		done, err := stmt.ExecContext(ctx, args(&all[i])...)
 		if err != nil {
-			return fmt.Errorf("compact: %w", err)
+			return err
 		}
 		if n, err := done.RowsAffected(); err != nil || n != 1 {
-			return errors.Join(fmt.Errorf("compact: message %d: %w", all[i].ID, ErrMoved), err)
+			return errors.Join(fmt.Errorf("message %d: %w", all[i].ID, ErrMoved), err)
 		}
 	}
 	return nil

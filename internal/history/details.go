@@ -87,7 +87,7 @@ const maxSentence = 160 // runes
 
 // newDetail weighs a sentence; who says it is "" when that stands in its words.
 func newDetail(who, text string, at int) detail {
-	text = oneLine(text, maxSentence)
+	text = OneLine(text, maxSentence)
 	d := detail{line: text, at: at}
 	if who != "" {
 		d.line = who + ": " + text

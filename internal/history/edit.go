@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // Reword gives the message event of a person other words, wherever it was said: its
@@ -17,7 +18,7 @@ import (
 // end of its header and says what the model must know of the edit. One that was taken
 // back stays so. It returns the message as it was; false if there is none.
 func (s *Store) Reword(ctx context.Context, event, text, note string) (was Message, ok bool, err error) {
-	err = s.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		was, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event))
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -61,7 +62,7 @@ func (s *Store) Reword(ctx context.Context, event, text, note string) (was Messa
 // answer to come is stored under; whoever had it gives it up, with its words. It returns the names of
 // the tools that were used for what is set aside, each once.
 func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (used []string, err error) {
-	err = s.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		err := tx.QueryRowContext(ctx, `SELECT id FROM message WHERE `+loaded+` AND event_id = ? AND event_id <> ''`, room, room, event).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -95,17 +96,9 @@ func (s *Store) Reopen(ctx context.Context, room Talk, event, reply string) (use
 
 // toolsAfter names the tools that were called after the message id and gave a result.
 func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []string, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT `+columns+` FROM message WHERE `+loaded+` AND id > ? ORDER BY id`, room, room, id)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+	after, err := store.List(ctx, tx, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` AND id > ? ORDER BY id`, room, room, id)
 	names := map[string]string{} // by call
-	for rows.Next() {
-		m, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range after {
 		for _, c := range m.Calls {
 			names[c.ID] = c.Name
 		}
@@ -113,7 +106,7 @@ func toolsAfter(ctx context.Context, tx *sql.Tx, room Talk, id int64) (used []st
 			used = append(used, name)
 		}
 	}
-	return used, rows.Err()
+	return used, err
 }
 
 // Find returns the message event of the conversation room, whatever became of it since; false if there is
@@ -150,7 +143,7 @@ func (s *Store) Unsay(ctx context.Context, reply string) error {
 	if reply == "" {
 		return nil
 	}
-	err := s.inTx(ctx, func(tx *sql.Tx) error {
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room, said string
 		err := tx.QueryRowContext(ctx, `SELECT id, room, text FROM message WHERE event_id = ? AND role = 'assistant'`, reply).Scan(&id, &room, &said)
@@ -191,7 +184,7 @@ func emptyWork(ctx context.Context, tx *sql.Tx, room string, id int64) error {
 // UnsayWork empties the tool rounds that follow the message event of a person and led to
 // no answer yet, or to one that is taken back.
 func (s *Store) UnsayWork(ctx context.Context, event string) error {
-	err := s.inTx(ctx, func(tx *sql.Tx) error {
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
 		var id int64
 		var room string
 		err := tx.QueryRowContext(ctx, `SELECT id, room FROM message WHERE event_id = ? AND event_id <> '' AND role = 'user'`, event).Scan(&id, &room)
@@ -225,17 +218,4 @@ func annotated(header, note string) string {
 		body += "]"
 	}
 	return body
-}
-
-// inTx runs f in one transaction.
-func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // nothing after Commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
 }

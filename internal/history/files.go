@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // File is something that came with a message, and what the model gets of it.
@@ -98,28 +99,24 @@ func (s *Store) Names(ctx context.Context, path string) (bool, error) {
 }
 
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list files: %w", err)
-	}
-	defer rows.Close()
 	var all []string
-	for rows.Next() {
+	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var encoded string
-		if err := rows.Scan(&encoded); err != nil {
-			return nil, fmt.Errorf("list files: %w", err)
-		}
 		var files []File
+		if err := row.Scan(&encoded); err != nil {
+			return err
+		}
 		if err := json.Unmarshal([]byte(encoded), &files); err != nil {
-			return nil, fmt.Errorf("list files: %w", err)
+			return err
 		}
 		for _, f := range files {
 			if f.Path != "" {
 				all = append(all, f.Path)
 			}
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, query, args...)
+	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)
 	}
 	return all, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // forgottenText stands where something was that is to be forgotten.
@@ -54,11 +55,13 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 	if event == "" {
 		return nil
 	}
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	if err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return redact(ctx, tx, event) }); err != nil {
 		return fmt.Errorf("take back a message: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
+	return nil
+}
+
+func redact(ctx context.Context, tx *sql.Tx, event string) error {
 	if err := redactRoot(ctx, tx, event); err != nil {
 		return err
 	}
@@ -66,51 +69,38 @@ func (s *Store) Redact(ctx context.Context, event string) error {
 		return err
 	}
 	var said string
-	err = tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
+	err := tx.QueryRowContext(ctx, `SELECT text FROM message WHERE event_id = ? AND role = 'user'`, event).Scan(&said)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		if err := tx.Commit(); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
 		return nil
 	case err != nil:
-		return fmt.Errorf("take back a message: %w", err)
+		return err
 	}
 	if err := redactShort(ctx, tx, event, said); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, takenBack, event); err != nil {
-		return fmt.Errorf("take back a message: %w", err)
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("take back a message: %w", err)
-	}
-	return nil
+	_, err = tx.ExecContext(ctx, `UPDATE message SET text = ?, tail = '', quoted = '', files = '' WHERE event_id = ? AND role = 'user'`, takenBack, event)
+	return err
 }
 
 // forgetCalls empties the arguments of tool calls that hold one of texts.
 func forgetCalls(ctx context.Context, tx *sql.Tx, texts []string) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, calls FROM message WHERE calls <> ''`)
-	if err != nil {
-		return fmt.Errorf("forget in the transcript: %w", err)
-	}
-	defer rows.Close()
 	changed := map[int64]string{}
-	for rows.Next() {
+	err := store.Each(ctx, tx, func(row store.Row) error {
 		var id int64
 		var encoded string
 		var calls []llm.ToolCall
-		if err := rows.Scan(&id, &encoded); err != nil {
-			return fmt.Errorf("forget in the transcript: %w", err)
-		}
-		if json.Unmarshal([]byte(encoded), &calls) != nil || !forgetArguments(calls, texts) {
-			continue
-		}
-		if changed[id], err = encode(calls); err != nil {
+		err := row.Scan(&id, &encoded)
+		if err != nil {
 			return err
 		}
-	}
-	if err := rows.Err(); err != nil {
+		if json.Unmarshal([]byte(encoded), &calls) != nil || !forgetArguments(calls, texts) {
+			return nil
+		}
+		changed[id], err = encode(calls)
+		return err
+	}, `SELECT id, calls FROM message WHERE calls <> ''`)
+	if err != nil {
 		return fmt.Errorf("forget in the transcript: %w", err)
 	}
 	for id, calls := range changed {

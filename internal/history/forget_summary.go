@@ -2,23 +2,18 @@ package history
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // The words of a message also stand in the short form it is sent in, in the summary that
 // stands for it, and beside that. What is forgotten or taken back leaves those too.
 
-// execer is a database or a transaction.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // replaceShort replaces text in the short forms of what people did not write, and in
 // summaries.
-func replaceShort(ctx context.Context, db execer, text, by string) error {
+func replaceShort(ctx context.Context, db store.DBTX, text, by string) error {
 	for _, query := range []string{
 		`UPDATE message SET short = replace(short, ?1, ?2) WHERE role <> 'user' AND instr(short, ?1) > 0`,
 		`UPDATE compaction_before SET short = replace(short, ?1, ?2) WHERE instr(short, ?1) > 0 AND message IN (SELECT id FROM message WHERE role <> 'user')`,
@@ -34,13 +29,13 @@ func replaceShort(ctx context.Context, db execer, text, by string) error {
 
 // redactShort empties what else there is of the words of the message event, which said
 // text: its short forms, and the lines of summaries that repeat it word for word.
-func redactShort(ctx context.Context, db execer, event, text string) error {
+func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 	for _, query := range []string{
 		`UPDATE compaction_before SET short = '' WHERE message IN (SELECT id FROM message WHERE event_id = ? AND role = 'user')`,
 		`UPDATE message SET short = '' WHERE event_id = ? AND role = 'user'`,
 	} {
 		if _, err := db.ExecContext(ctx, query, event); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
+			return err
 		}
 	}
 	return withoutWords(ctx, db, `room IN (SELECT room FROM message WHERE event_id = ?1)
@@ -49,33 +44,27 @@ func redactShort(ctx context.Context, db execer, event, text string) error {
 
 // withoutWords takes the lines that repeat text out of the summaries where holds for, with
 // arg as its parameter.
-func withoutWords(ctx context.Context, db execer, where string, arg any, text string) error {
-	rows, err := db.QueryContext(ctx, `SELECT id, summary, details FROM compaction WHERE `+where, arg)
-	if err != nil {
-		return fmt.Errorf("take back a message: %w", err)
-	}
-	defer rows.Close()
+func withoutWords(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
 	type row struct {
 		id               int64
 		summary, details string
 	}
 	var changed []row
-	for rows.Next() {
+	err := store.Each(ctx, db, func(scanned store.Row) error {
 		var r row
-		if err := rows.Scan(&r.id, &r.summary, &r.details); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
-		}
+		err := scanned.Scan(&r.id, &r.summary, &r.details)
 		summary, details := withoutLines(r.summary, text), withoutLines(r.details, text)
 		if summary != r.summary || details != r.details {
 			changed = append(changed, row{r.id, summary, details})
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("take back a message: %w", err)
+		return err
+	}, `SELECT id, summary, details FROM compaction WHERE `+where, arg)
+	if err != nil {
+		return err
 	}
 	for _, r := range changed {
 		if _, err := db.ExecContext(ctx, `UPDATE compaction SET summary = ?, details = ? WHERE id = ?`, r.summary, r.details, r.id); err != nil {
-			return fmt.Errorf("take back a message: %w", err)
+			return err
 		}
 	}
 	return nil

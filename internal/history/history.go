@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -89,18 +90,17 @@ const columns = `id, room, conversation, role, event_id, sender, header, iif(sho
 // the same EventID (not empty) already, *m becomes that one and the error is
 // ErrKnown: whoever delivers an event twice finds out so.
 func (s *Store) Append(ctx context.Context, m *Message) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("append message: %w", err)
-	}
-	defer tx.Rollback() // nothing after Commit
 	said := *m
-	known := s.AppendIn(ctx, tx, &said)
-	if known != nil && !errors.Is(known, ErrKnown) {
-		return known
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("append message: %w", err)
+	var known error
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		err := s.AppendIn(ctx, tx, &said)
+		if errors.Is(err, ErrKnown) {
+			known, err = err, nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	*m = said
 	return known
@@ -167,20 +167,8 @@ func (s *Store) Said(ctx context.Context, room Talk, event string) (text string,
 // Load returns the current conversation of room, oldest first, without what was
 // retired or summarised: what is long past is not read. A room that has none gives nothing.
 func (s *Store) Load(ctx context.Context, room Talk) ([]Message, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
+	all, err := store.List(ctx, s.db, scan, `SELECT `+columns+` FROM message WHERE `+loaded+` ORDER BY id`, room, room)
 	if err != nil {
-		return nil, fmt.Errorf("load conversation: %w", err)
-	}
-	defer rows.Close()
-	var all []Message
-	for rows.Next() {
-		m, err := scan(rows)
-		if err != nil {
-			return nil, fmt.Errorf("load conversation: %w", err)
-		}
-		all = append(all, m)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("load conversation: %w", err)
 	}
 	return all, nil
@@ -264,20 +252,8 @@ func (s *Store) SetTail(ctx context.Context, tx *sql.Tx, id int64, tail string, 
 
 // Rooms lists the rooms that have a transcript, sorted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id FROM room ORDER BY id`)
+	rooms, err := store.Column[string](ctx, s.db, `SELECT id FROM room ORDER BY id`)
 	if err != nil {
-		return nil, fmt.Errorf("list rooms: %w", err)
-	}
-	defer rows.Close()
-	var rooms []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("list rooms: %w", err)
-		}
-		rooms = append(rooms, id)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("list rooms: %w", err)
 	}
 	return rooms, nil
@@ -292,7 +268,7 @@ func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
 	return n, nil
 }
 
-func scan(row interface{ Scan(...any) error }) (Message, error) {
+func scan(row store.Row) (Message, error) {
 	var m Message
 	var calls, files, quoted string
 	var at int64

@@ -2,8 +2,10 @@ package history
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -11,17 +13,20 @@ import (
 // to; the current one of from goes on there as the beginning of its first. What
 // is said in from afterwards begins a new conversation. It can be repeated.
 func (s *Store) Move(ctx context.Context, from, to Talk) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	if from == to {
+		return nil
+	}
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return move(ctx, tx, from, to) })
 	if err != nil {
 		return fmt.Errorf("move conversations: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
+	return nil
+}
+
+func move(ctx context.Context, tx *sql.Tx, from, to Talk) error {
 	var before, said int64
-	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1) FROM room WHERE id = ?1`, from).Scan(&before, &said)
-	if err != nil || said == 0 || from == to {
-		if err != nil {
-			err = fmt.Errorf("move conversations: %w", err)
-		}
+	err := tx.QueryRowContext(ctx, `SELECT coalesce(max(conversation), 1) - 1, (SELECT count(*) FROM message WHERE room = ?1) FROM room WHERE id = ?1`, from).Scan(&before, &said)
+	if err != nil || said == 0 {
 		return err
 	}
 	for _, step := range []struct {
@@ -40,11 +45,8 @@ func (s *Store) Move(ctx context.Context, from, to Talk) error {
 		{`UPDATE room SET conversation = conversation + 1, readers = '' WHERE id = ?`, []any{from}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return fmt.Errorf("move conversations: %w", err)
+			return err
 		}
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("move conversations: %w", err)
 	}
 	return nil
 }

@@ -182,7 +182,7 @@ func (p *Plan) cut(kept []Message, room int) bool {
 		if kept[i].Role == llm.Assistant {
 			continue
 		}
-		if short := cutTo(kept[i].Text, most); short != kept[i].Text {
+		if short := Cut(kept[i].Text, most); short != kept[i].Text {
 			kept[i].Text = short
 			step.Messages++
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Quoted is one thing that a message quotes: what somebody else said, or the same
@@ -48,33 +50,27 @@ func (q *Quoted) without(texts []string) (changed bool) {
 
 // unsay changes what messages quote, in the rows that hold needle.
 func unsay(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
-	rows, err := tx.QueryContext(ctx, `SELECT id, quoted FROM message WHERE quoted <> '' AND instr(quoted, ?) > 0`, needle)
-	if err != nil {
-		return fmt.Errorf("forget what was quoted: %w", err)
-	}
-	defer rows.Close()
 	changed := map[int64]string{}
-	for rows.Next() {
+	err := store.Each(ctx, tx, func(row store.Row) error {
 		var id int64
 		var encoded string
-		if err := rows.Scan(&id, &encoded); err != nil {
-			return fmt.Errorf("forget what was quoted: %w", err)
+		if err := row.Scan(&id, &encoded); err != nil {
+			return err
 		}
 		all, err := decodeQuoted(encoded)
 		if err != nil {
-			return fmt.Errorf("forget what was quoted: %w", err)
+			return err
 		}
 		touched := false
 		for i := range all {
 			touched = change(&all[i]) || touched
 		}
 		if touched {
-			if changed[id], err = encodeQuoted(all); err != nil {
-				return err
-			}
+			changed[id], err = encodeQuoted(all)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	}, `SELECT id, quoted FROM message WHERE quoted <> '' AND instr(quoted, ?) > 0`, needle)
+	if err != nil {
 		return fmt.Errorf("forget what was quoted: %w", err)
 	}
 	for id, quoted := range changed {

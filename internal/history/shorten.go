@@ -68,9 +68,9 @@ func lastRunes(s string, n int) int {
 	return at
 }
 
-// cutTo keeps about so many tokens of text, two thirds of them from its beginning.
-// Below some twenty tokens only the remark that it is missing is left.
-func cutTo(text string, most int) string {
+// Cut keeps about so many tokens of text, two thirds of them from its beginning, and says
+// in their place that others are missing. Below some twenty tokens only that remark is left.
+func Cut(text string, most int) string {
 	have := llm.EstimateTokens(text)
 	if have <= most {
 		return text
@@ -88,15 +88,11 @@ func cutTo(text string, most int) string {
 	return fmt.Sprintf("… %d characters left out …", left)
 }
 
-// Cut keeps about so many tokens of text, most of them from its beginning, and says in
-// their place that others are missing.
-func Cut(text string, most int) string { return cutTo(text, most) }
-
-// remark is what cutTo takes to say that something is missing, in tokens.
+// remark is what Cut takes to say that something is missing, in tokens.
 const remark = 20
 
-// oneLine folds white space and cuts to n runes.
-func oneLine(text string, n int) string {
+// OneLine folds white space and cuts to n characters, for lists.
+func OneLine(text string, n int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if at := runes(text, n); at < len(text) {
 		return text[:runes(text, n-1)] + "…"

@@ -112,11 +112,11 @@ func clearResult(before []Message, m *Message) string {
 	}
 	what := "the tool"
 	if c := callOf(before, m.CallID); c != nil {
-		what = c.Name + " " + oneLine(c.Arguments, 80)
+		what = c.Name + " " + OneLine(c.Arguments, 80)
 	}
 	how := fmt.Sprintf("%d lines, ok", strings.Count(strings.TrimRight(m.Text, "\n"), "\n")+1)
 	if strings.HasPrefix(m.Text, "error") {
-		how = oneLine(m.Text, 80)
+		how = OneLine(m.Text, 80)
 	}
 	return fmt.Sprintf("[%s: %s. Cleared to save room; call it again if it is needed.]", what, how)
 }

@@ -39,7 +39,7 @@ func Transcript(all []Message, most int) string {
 	var b strings.Builder
 	for i, e := range entries {
 		if sizes[i] > cap {
-			e.text = cutTo(e.text, cap)
+			e.text = Cut(e.text, cap)
 		}
 		fmt.Fprintf(&b, "%s: %s\n", e.lead, e.text)
 	}
@@ -120,7 +120,7 @@ func Extract(before string, gone []Message, most int) string {
 	for i := range gone {
 		if m := &gone[i]; m.Role == llm.User && strings.TrimSpace(m.Text) != "" {
 			first, _, _ := strings.Cut(strings.TrimSpace(m.Text), "\n")
-			if head := "- " + speaker(m) + ": " + oneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
+			if head := "- " + speaker(m) + ": " + OneLine(first, headLine); len(heads) == 0 || heads[len(heads)-1] != head {
 				heads = append(heads, head)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Talk names a conversation that has a transcript of its own: a room's, or that of a
@@ -57,20 +59,8 @@ func (s *Store) Begun(ctx context.Context, t Talk) (bool, error) {
 
 // Branches lists the conversations of the threads of room, sorted.
 func (s *Store) Branches(ctx context.Context, room string) ([]Talk, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
+	all, err := store.Column[Talk](ctx, s.db, `SELECT id FROM room WHERE branch_of = ? AND branch_of <> '' ORDER BY id`, room)
 	if err != nil {
-		return nil, fmt.Errorf("list threads: %w", err)
-	}
-	defer rows.Close()
-	var all []Talk
-	for rows.Next() {
-		var t Talk
-		if err := rows.Scan(&t); err != nil {
-			return nil, fmt.Errorf("list threads: %w", err)
-		}
-		all = append(all, t)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("list threads: %w", err)
 	}
 	return all, nil

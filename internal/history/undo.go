@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Reasons why no compaction is taken back.
@@ -26,25 +28,32 @@ func snapshot(ctx context.Context, tx *sql.Tx, c *Compaction, shorter []Message)
 // counts again. What was said since stays. It fails with ErrNotCompacted or ErrUndone; all
 // of it happens, or nothing does.
 func (s *Store) Uncompact(ctx context.Context, room Talk, now time.Time) (Compaction, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
+	c := Compaction{Room: room}
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error { return s.uncompact(ctx, tx, &c, now) })
+	switch {
+	case errors.Is(err, ErrNotCompacted), errors.Is(err, ErrUndone):
+		return Compaction{}, err
+	case err != nil:
 		return Compaction{}, fmt.Errorf("take a compaction back: %w", err)
 	}
-	defer tx.Rollback() // nothing after Commit
-	c := Compaction{Room: room}
+	s.reached("taken back")
+	return c, nil
+}
+
+func (s *Store) uncompact(ctx context.Context, tx *sql.Tx, c *Compaction, now time.Time) error {
 	var undone int64
-	err = tx.QueryRowContext(ctx, `SELECT id, conversation, messages, shortened, undone FROM compaction
-		WHERE room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, room, room).
+	err := tx.QueryRowContext(ctx, `SELECT id, conversation, messages, shortened, undone FROM compaction
+		WHERE room = ? AND conversation = (SELECT conversation FROM room WHERE id = ?) ORDER BY id DESC LIMIT 1`, c.Room, c.Room).
 		Scan(&c.ID, &c.Conversation, &c.Messages, &c.Shortened, &undone)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return Compaction{}, ErrNotCompacted
+		return ErrNotCompacted
 	case err != nil:
-		return Compaction{}, fmt.Errorf("take a compaction back: %w", err)
+		return err
 	case c.Messages+c.Shortened == 0: // it only carries a summary into a new conversation
-		return Compaction{}, ErrNotCompacted
+		return ErrNotCompacted
 	case undone != 0:
-		return Compaction{}, ErrUndone
+		return ErrUndone
 	}
 	for _, step := range []struct {
 		name, query string
@@ -56,13 +65,9 @@ func (s *Store) Uncompact(ctx context.Context, room Talk, now time.Time) (Compac
 		{"restored", `UPDATE message SET short = b.short FROM compaction_before b WHERE b.compaction = ? AND b.message = message.id`, []any{c.ID}},
 	} {
 		if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
-			return Compaction{}, fmt.Errorf("take a compaction back: %w", err)
+			return err
 		}
 		s.reached(step.name)
 	}
-	if err := tx.Commit(); err != nil {
-		return Compaction{}, fmt.Errorf("take a compaction back: %w", err)
-	}
-	s.reached("taken back")
-	return c, nil
+	return nil
 }

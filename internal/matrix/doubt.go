@@ -176,7 +176,7 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 // unproven returns the ids of messages of which we know neither that they were
 // sent nor that they were not, oldest first; of all rooms when room is empty.
 func (q *queue) unproven(ctx context.Context, room string) (ids []string, err error) {
-	ids, err = store.Rows(ctx, q.db, store.Column[string], `SELECT id FROM outbox
+	ids, err = store.Column[string](ctx, q.db, `SELECT id FROM outbox
 		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)

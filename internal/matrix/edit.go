@@ -334,7 +334,7 @@ const partsOf = `(id > ?1 || '+' AND id < ?1 || '.' AND substr(id, 1, length(?1)
 // shrink removes the parts that the final message m has no more, now that it is in parts, and
 // files with all of what it said before.
 func (q *queue) shrink(ctx context.Context, tx *sql.Tx, m session.Outgoing, parts []string, file *outRow) error {
-	said, err := store.Rows(ctx, tx, store.Column[string], `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
+	said, err := store.Column[string](ctx, tx, `SELECT id FROM outbox WHERE `+partsOf+` AND error <> 'taken back'`, m.ID)
 	if err != nil {
 		return err
 	}

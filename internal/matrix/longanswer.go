@@ -179,7 +179,7 @@ func (q *queue) allOf(ctx context.Context, tx *sql.Tx, row string) (id, text str
 	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(id), ?2) FROM outbox WHERE id = ?1`, id, row).Scan(&id); err != nil {
 		return "", "", false, err
 	}
-	rows, err := store.Rows(ctx, tx, scanOut, `SELECT `+outColumns+` FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
+	rows, err := store.List(ctx, tx, scanOut, `SELECT `+outColumns+` FROM outbox WHERE (id = ?1 OR `+partsOf+`) AND error <> 'taken back'`, id)
 	if err != nil {
 		return "", "", false, err
 	}

@@ -170,7 +170,7 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 
 // heads returns the oldest message of each room that is still to be sent.
 func (q *queue) heads(ctx context.Context) ([]outRow, error) {
-	rows, err := store.Rows(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox
+	rows, err := store.List(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read outbox: %w", err)
@@ -269,7 +269,7 @@ func (q *queue) leave(ctx context.Context, room string) error {
 
 // draftsLeft returns the drafts of an earlier run.
 func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
-	rows, err := store.Rows(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
+	rows, err := store.List(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to) AND inbox.state = 'new') ORDER BY seq`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: read drafts: %w", err)

@@ -272,7 +272,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 }
 
 func (c *Client) invitations(ctx context.Context) ([]invitation, error) {
-	return store.Rows(ctx, c.q.db, func(r store.Row) (v invitation, err error) {
+	return store.List(ctx, c.q.db, func(r store.Row) (v invitation, err error) {
 		err = r.Scan(&v.room, &v.membership, &v.inviter, &v.with, &v.attempts, &v.nextAt)
 		return v, err
 	}, `SELECT id, membership, inviter, direct_with, attempts, next_at FROM matrix_room

@@ -153,7 +153,7 @@ func (q *queue) oldest(ctx context.Context, query string) (int64, error) {
 }
 
 func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
-	out, err := store.Rows(ctx, q.db, func(row store.Row) (r Reason, err error) {
+	out, err := store.List(ctx, q.db, func(row store.Row) (r Reason, err error) {
 		var at int64
 		err = row.Scan(&r.What, &r.Count, &at)
 		r.Newest = time.UnixMilli(at)

@@ -35,7 +35,7 @@ func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
 
 // takebacks returns the events that are still to be taken back.
 func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
-	out, err := store.Rows(ctx, q.db, func(r store.Row) (t takeback, err error) {
+	out, err := store.List(ctx, q.db, func(r store.Row) (t takeback, err error) {
 		var next int64
 		err = r.Scan(&t.event, &t.room, &t.attempts, &next, &t.reason)
 		t.nextAt = time.UnixMilli(next)

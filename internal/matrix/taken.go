@@ -245,7 +245,7 @@ type inRow struct {
 // at most so many, in the order they came. A room that takes the place of
 // another one waits until it has what belongs to that.
 func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
-	out, err := store.Rows(ctx, q.db, func(row store.Row) (r inRow, err error) {
+	out, err := store.List(ctx, q.db, func(row store.Row) (r inRow, err error) {
 		var at int64
 		var with string
 		if err := row.Scan(&r.seq, &r.ID, &r.Room, &r.Sender, &r.SenderName, &r.Text, &r.Private, &r.Unproven, &at, &r.Thread,
@@ -337,7 +337,7 @@ func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err erro
 
 // unreadDue returns events that are to be read now.
 func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
-	out, err := store.Rows(ctx, q.db, func(r store.Row) (u unread, err error) {
+	out, err := store.List(ctx, q.db, func(r store.Row) (u unread, err error) {
 		var sent, received int64
 		err = r.Scan(&u.id, &u.room, &u.sender, &sent, &received, &u.raw, &u.session, &u.tries)
 		u.sentAt, u.receivedAt = time.UnixMilli(sent), time.UnixMilli(received)

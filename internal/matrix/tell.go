@@ -12,7 +12,7 @@ import (
 // DirectChat is a direct chat with a person in which we may speak; empty when
 // there is none.
 func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
-	rooms, err := store.Rows(ctx, c.q.db, store.Column[id.RoomID], `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+	rooms, err := store.Column[id.RoomID](ctx, c.q.db, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
 	if err != nil {
 		return "", fmt.Errorf("look up direct chats: %w", err)
 	}

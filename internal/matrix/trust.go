@@ -16,7 +16,7 @@ import (
 // change is told once.
 func (c *Client) changedKeys(ctx context.Context, b *batch) error {
 	type change struct{ user, device, key string }
-	changes, err := store.Rows(ctx, c.q.db, func(r store.Row) (ch change, err error) {
+	changes, err := store.List(ctx, c.q.db, func(r store.Row) (ch change, err error) {
 		err = r.Scan(&ch.user, &ch.device, &ch.key)
 		return ch, err
 	}, `SELECT user_id, '', key FROM crypto_cross_signing_keys WHERE usage = 'master' AND key <> first_seen_key

@@ -144,7 +144,7 @@ func (c *Client) followUpgrades(ctx context.Context) (next time.Time, err error)
 
 // replacements lists what is to be done; rooms that are being joined or refused come later.
 func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
-	list, err := store.Rows(ctx, c.q.db, func(row store.Row) (r replacement, err error) {
+	list, err := store.List(ctx, c.q.db, func(row store.Row) (r replacement, err error) {
 		err = row.Scan(&r.old, &r.room, &r.by, &r.state, &r.membership, &r.with, &r.attempts, &r.nextAt)
 		return r, err
 	}, `SELECT t.room, t.replacement, t.sender, t.state,

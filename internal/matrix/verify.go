@@ -354,7 +354,7 @@ func (v *verifier) place(ctx context.Context, person id.UserID, room string) str
 	if room != "" && v.private(ctx, room, person) {
 		return room
 	}
-	direct, err := store.Rows(ctx, v.c.q.db, store.Column[string], `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
+	direct, err := store.Column[string](ctx, v.c.q.db, `SELECT id FROM matrix_room WHERE direct_with = ?1 AND membership = 'joined'
 		ORDER BY encrypted DESC, (SELECT max(seq) FROM inbox WHERE room = matrix_room.id AND sender = ?1) DESC, id`, person.String())
 	if err != nil {
 		return room

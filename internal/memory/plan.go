@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
 )
 
 // byDream is the actor of what a dream does.

@@ -27,6 +27,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -203,37 +204,7 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
 	if c.saveEpoch || c.setTail || c.course != nil || len(also) > 0 {
-		tx, err := a.cfg.DB.BeginTx(ctx, nil)
-		if err != nil {
-			return fmt.Errorf("prompt: commit: %w", err)
-		}
-		defer tx.Rollback() // does nothing after Commit
-		if c.saveEpoch {
-			if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
-				return err
-			}
-			if c.fresh {
-				if err := saveEvent(ctx, tx, c.roomID, c.epoch); err != nil {
-					return err
-				}
-			}
-		}
-		if c.setTail {
-			if err := a.cfg.History.SetTail(ctx, tx, c.newest, c.tail, c.tailIntegrity); err != nil {
-				return fmt.Errorf("prompt: commit: %w", err)
-			}
-		}
-		if c.course != nil {
-			if err := saveCounters(ctx, tx, c.roomID, c.course); err != nil {
-				return err
-			}
-		}
-		for _, store := range also {
-			if err := store(ctx, tx); err != nil {
-				return err
-			}
-		}
-		if err := tx.Commit(); err != nil {
+		if err := store.InTx(ctx, a.cfg.DB, func(tx *sql.Tx) error { return c.save(ctx, tx, a.cfg.History, also) }); err != nil {
 			return fmt.Errorf("prompt: commit: %w", err)
 		}
 	}
@@ -243,6 +214,36 @@ func (a *Assembler) Commit(ctx context.Context, p Prompt, also ...func(context.C
 	c.room.epoch, c.room.last = c.epoch, c.sent
 	if c.course != nil {
 		c.room.course = c.course
+	}
+	return nil
+}
+
+// save stores what belongs to a prompt that is sent, and calls also.
+func (c *commit) save(ctx context.Context, tx *sql.Tx, h *history.Store, also []func(context.Context, *sql.Tx) error) error {
+	if c.saveEpoch {
+		if err := saveEpoch(ctx, tx, c.roomID, c.epoch); err != nil {
+			return err
+		}
+		if c.fresh {
+			if err := saveEvent(ctx, tx, c.roomID, c.epoch); err != nil {
+				return err
+			}
+		}
+	}
+	if c.setTail {
+		if err := h.SetTail(ctx, tx, c.newest, c.tail, c.tailIntegrity); err != nil {
+			return err
+		}
+	}
+	if c.course != nil {
+		if err := saveCounters(ctx, tx, c.roomID, c.course); err != nil {
+			return err
+		}
+	}
+	for _, f := range also {
+		if err := f(ctx, tx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/store"
 )
 
 // Event is something that made a room's prompt anew.
@@ -24,22 +25,16 @@ const keptEvents = 1000
 
 // Events returns the newest events of a room, the newest first; "" is all rooms.
 func (a *Assembler) Events(ctx context.Context, room string, most int) ([]Event, error) {
-	rows, err := a.cfg.DB.QueryContext(ctx, `SELECT room, at, kind, detail FROM prompt_event WHERE ? IN ('', room) ORDER BY id DESC LIMIT ?`, room, most)
+	out, err := store.List(ctx, a.cfg.DB, func(row store.Row) (e Event, err error) {
+		var at int64
+		err = row.Scan(&e.Room, &at, &e.Kind, &e.Detail)
+		e.At = time.UnixMilli(at).In(a.cfg.Location)
+		return e, err
+	}, `SELECT room, at, kind, detail FROM prompt_event WHERE ? IN ('', room) ORDER BY id DESC LIMIT ?`, room, most)
 	if err != nil {
 		return nil, fmt.Errorf("prompt: read events: %w", err)
 	}
-	defer rows.Close()
-	var out []Event
-	for rows.Next() {
-		var e Event
-		var at int64
-		if err := rows.Scan(&e.Room, &at, &e.Kind, &e.Detail); err != nil {
-			return nil, fmt.Errorf("prompt: read events: %w", err)
-		}
-		e.At = time.UnixMilli(at).In(a.cfg.Location)
-		out = append(out, e)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // saveEvent keeps why the epoch e began.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"reverie/internal/history"
+	"reverie/internal/store"
 )
 
 // Compacted says that a summary takes the place of the older part of a room's
@@ -26,16 +27,8 @@ func (a *Assembler) Compacted(ctx context.Context, room history.Talk, past []his
 	next := rm.course.clone()
 	next.count(past)
 	next.Compactions++
-	tx, err := a.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("prompt: compacted: %w", err)
-	}
-	defer tx.Rollback() // does nothing after Commit
-	if err := saveCounters(ctx, tx, room, next); err != nil {
+	if err := saveCounters(ctx, a.cfg.DB, room, next); err != nil {
 		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("prompt: compacted: %w", err)
 	}
 	rm.course = next
 	return nil
@@ -74,12 +67,12 @@ func loadCounters(ctx context.Context, db *sql.DB, room history.Talk) (*counters
 }
 
 // saveCounters writes what was counted in a room.
-func saveCounters(ctx context.Context, tx *sql.Tx, room history.Talk, c *counters) error {
+func saveCounters(ctx context.Context, db store.DBTX, room history.Talk, c *counters) error {
 	state, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("prompt: save counters: %w", err)
 	}
-	if _, err := tx.ExecContext(ctx, `INSERT OR REPLACE INTO steering (room, state) VALUES (?, ?)`, room, string(state)); err != nil {
+	if _, err := db.ExecContext(ctx, `INSERT OR REPLACE INTO steering (room, state) VALUES (?, ?)`, room, string(state)); err != nil {
 		return fmt.Errorf("prompt: save counters: %w", err)
 	}
 	return nil

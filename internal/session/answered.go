@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
 
 // takeUp notes which messages the answer that is begun is about to answer: what people do
@@ -76,18 +77,10 @@ func (s *Session) questionsOf(ctx context.Context, reply string) ([]string, erro
 	return questions, err
 }
 
-func (s *Session) answered(ctx context.Context, query, id string) (ids []string, err error) {
-	rows, err := s.cfg.DB.QueryContext(ctx, query, id)
+func (s *Session) answered(ctx context.Context, query, id string) ([]string, error) {
+	ids, err := store.Column[string](ctx, s.cfg.DB, query, id)
 	if err != nil {
 		return nil, fmt.Errorf("session: read what is answered: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("session: read what is answered: %w", err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, rows.Err()
+	return ids, nil
 }

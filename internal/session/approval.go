@@ -12,6 +12,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -149,7 +150,7 @@ func (s *Session) storeCalls(
 		return nil, s.cfg.History.Append(ctx, &calls)
 	}
 	asked = map[string]bool{}
-	err = s.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
 		if err := s.cfg.History.AppendIn(ctx, tx, &calls); err != nil {
 			return err
 		}
@@ -234,7 +235,7 @@ func (a *approval) size() (n int) {
 }
 
 // openApproval lets what was gathered for in be asked, from now on for ten minutes.
-func (s *Session) openApproval(ctx context.Context, in execer, event string) error {
+func (s *Session) openApproval(ctx context.Context, in store.DBTX, event string) error {
 	now := s.cfg.Now()
 	_, err := in.ExecContext(ctx, `UPDATE approval SET state = 'open', created = ?, expires = ?
 		WHERE room = ? AND talk = ? AND event = ? AND state = 'gathering'`,
@@ -258,7 +259,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		}
 		if !same { // others read the room since, and the question shows what was said before
 			a.state = void
-			if err := s.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+			if err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
 				return err
 			}
 			continue
@@ -292,7 +293,7 @@ func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...str
 		for _, a := range all {
 			was := a.state
 			a.state = void
-			if err := m.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+			if err := store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
 				return err
 			}
 			if was == gathering || question { // there is nothing to be seen of it
@@ -328,7 +329,7 @@ func (s *Session) stopApprovals(ctx context.Context) (bool, error) {
 // it. All that decides whether an answer counts stands here.
 func (s *Session) answerApproval(ctx context.Context, in Inbound, code, option string) (text string, err error) {
 	var answered *approval
-	err = s.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
 		all, err := s.approvals(ctx, tx, `WHERE code = ? AND room = ?`, strings.ToLower(strings.TrimSpace(code)), s.room)
 		if err != nil {
 			return err
@@ -400,7 +401,7 @@ func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 // resumeApprovals goes on with what an interruption left: questions that may not have been
 // asked yet, and acts that were approved.
 func (m *Manager) resumeApprovals(ctx context.Context) error {
-	failed := m.inTx(ctx, func(tx *sql.Tx) error { return m.dropApprovals(ctx, tx) })
+	failed := store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return m.dropApprovals(ctx, tx) })
 	left, err := m.approvals(ctx, m.cfg.DB, `WHERE state IN ('open', 'approved')`)
 	failed = errors.Join(failed, err)
 	for _, a := range left {
@@ -411,7 +412,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 			err = newSession(m, a.talk).askApprovals(ctx, a.event)
 		default:
 			a.state = expired
-			if err = m.inTx(ctx, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err == nil {
+			if err = store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err == nil {
 				err = m.closeQuestion(ctx, a, "approve.expired")
 			}
 		}
@@ -472,7 +473,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		result := s.cfg.Tools.Run(kept, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.code, "tool", act.Call.Name, "failed", result.Failed, "by", a.answeredBy)
-		if err := s.inTx(kept, func(tx *sql.Tx) error { return storeApproval(kept, tx, a) }); err != nil {
+		if err := store.InTx(kept, s.cfg.DB, func(tx *sql.Tx) error { return storeApproval(kept, tx, a) }); err != nil {
 			return err
 		}
 	}
@@ -527,7 +528,7 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 			return err
 		}
 	}
-	return s.inTx(ctx, func(tx *sql.Tx) error {
+	return store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
 		if err := storeApproval(ctx, tx, a); err != nil {
 			return err
 		}
@@ -539,19 +540,3 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 }
 
 func (m *Manager) millisNow() int64 { return m.cfg.Now().UnixMilli() }
-
-// inTx runs f in a transaction.
-func (m *Manager) inTx(ctx context.Context, f func(tx *sql.Tx) error) error {
-	tx, err := m.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("session: begin a transaction: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // nothing after Commit
-	if err := f(tx); err != nil {
-		return err
-	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("session: commit: %w", err)
-	}
-	return nil
-}

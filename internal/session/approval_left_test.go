@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // asksOwner is a world in which the owner's message $1 has led to a question.
@@ -137,7 +139,7 @@ func TestApprovalsForget(t *testing.T) {
 
 func (w *world) forgets(t *testing.T, text string) {
 	t.Helper()
-	if err := w.inTx(t.Context(), func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }); err != nil {
+	if err := store.InTx(t.Context(), w.cfg.DB, func(tx *sql.Tx) error { return ForgetApprovals(t.Context(), tx, []string{"", "unrelated", text}) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,34 +9,34 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 const approvalColumns = `code, room, talk, conversation, event, asker, readers, quote, acts, seen, mark, state, wide,
 	answered_by, unproven, created, expires`
 
 // approvals reads those that what, the rest of a query, is true of, the oldest first.
-func (m *Manager) approvals(ctx context.Context, from query, what string, args ...any) ([]approval, error) {
-	rows, err := from.QueryContext(ctx, `SELECT `+approvalColumns+` FROM approval `+what+` ORDER BY created, rowid`, args...)
+func (m *Manager) approvals(ctx context.Context, from store.DBTX, what string, args ...any) ([]approval, error) {
+	all, err := store.List(ctx, from, scanApproval, `SELECT `+approvalColumns+` FROM approval `+what+` ORDER BY created, rowid`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("session: read approvals: %w", err)
 	}
-	defer rows.Close()
-	var all []approval
-	for rows.Next() {
-		var a approval
-		var acts, seen string
-		var created, expires int64
-		if err := rows.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, &acts, &seen, &a.mark, &a.state,
-			&a.wide, &a.answeredBy, &a.unproven, &created, &expires); err != nil {
-			return nil, fmt.Errorf("session: read approvals: %w", err)
-		}
-		a.created, a.expires = time.UnixMilli(created), time.UnixMilli(expires)
-		if err := errors.Join(json.Unmarshal([]byte(acts), &a.acts), json.Unmarshal([]byte(seen), &a.seen)); err != nil {
-			return nil, fmt.Errorf("session: read approval %s: %w", a.code, err)
-		}
-		all = append(all, a)
+	return all, nil
+}
+
+func scanApproval(row store.Row) (a approval, err error) {
+	var acts, seen string
+	var created, expires int64
+	if err := row.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, &acts, &seen, &a.mark, &a.state,
+		&a.wide, &a.answeredBy, &a.unproven, &created, &expires); err != nil {
+		return a, err
 	}
-	return all, rows.Err()
+	a.created, a.expires = time.UnixMilli(created), time.UnixMilli(expires)
+	if err := errors.Join(json.Unmarshal([]byte(acts), &a.acts), json.Unmarshal([]byte(seen), &a.seen)); err != nil {
+		return a, fmt.Errorf("approval %s: %w", a.code, err)
+	}
+	return a, nil
 }
 
 func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"reverie/internal/history"
 	"reverie/internal/tool"
 )
 
@@ -90,7 +91,7 @@ func (s *Session) outcome(ctx context.Context, a approval, key string) string {
 		if act.Failed {
 			key = "approve.failed"
 		}
-		lines = append(lines, "- "+s.text(ctx, key, "act", s.actWords(ctx, act.Act), "result", oneLine(act.Result, listedRunes)))
+		lines = append(lines, "- "+s.text(ctx, key, "act", s.actWords(ctx, act.Act), "result", history.OneLine(act.Result, listedRunes)))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -167,7 +167,7 @@ func roomContext(summary string, past []history.Message, most int) string {
 		case who == "":
 			who = "system"
 		}
-		line := "- " + who + ": " + oneLine(text, contextLine)
+		line := "- " + who + ": " + history.OneLine(text, contextLine)
 		if left -= llm.EstimateTokens(line) + 1; left < 0 {
 			break
 		}
@@ -192,9 +192,9 @@ func rootLines(q Quote, most int) []string {
 		who = "you"
 	}
 	if who == "" {
-		return []string{"The thread begins at a message of the room: " + oneLine(q.Text, contextLine)}
+		return []string{"The thread begins at a message of the room: " + history.OneLine(q.Text, contextLine)}
 	}
-	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, oneLine(cutTokens(q.Text, most), 4*contextLine))}
+	return []string{fmt.Sprintf("The thread begins at this message of %s: %s", who, history.OneLine(cutTokens(q.Text, most), 4*contextLine))}
 }
 
 // cutTokens is the beginning of text in at most so many tokens, by estimate.

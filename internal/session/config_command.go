@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"reverie/internal/history"
 	"reverie/internal/tool"
 )
 
@@ -127,7 +128,7 @@ func (s *Session) settingsTable(ctx context.Context, all []shownSetting) string 
 		value := k.value
 		if k.values == nil {
 			others = s.possible(ctx, k)
-			value = cmp.Or(oneLine(value, shownText), s.text(ctx, "settings.none"))
+			value = cmp.Or(history.OneLine(value, shownText), s.text(ctx, "settings.none"))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", k.name, strings.ReplaceAll(value, "|", `\|`), s.since(ctx, k), strings.ReplaceAll(others, "|", `\|`))
 	}
@@ -150,7 +151,7 @@ func (s *Session) settingValue(ctx context.Context, k shownSetting, value string
 	case value == "":
 		return s.text(ctx, "settings.none")
 	}
-	return asCode(oneLine(value, most))
+	return asCode(history.OneLine(value, most))
 }
 
 // possible says what a setting can be.
@@ -202,7 +203,7 @@ func (s *Session) changeSetting(ctx context.Context, in Inbound, k shownSetting,
 }
 
 // asWord is a word that somebody wrote, to be shown as it is.
-func asWord(word string) string { return asCode(oneLine(word, 40)) }
+func asWord(word string) string { return asCode(history.OneLine(word, 40)) }
 
 // asCode puts a line of text between marks that have it shown as it is.
 func asCode(line string) string { return "`" + strings.ReplaceAll(line, "`", "'") + "`" }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/history"
 	"reverie/internal/task"
 )
 
@@ -165,7 +166,7 @@ func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b.WriteString("\n" + s.text(ctx, "goal.lately", "goal", oneLine(goals[0].Description, 60)) + "\n\n")
+	b.WriteString("\n" + s.text(ctx, "goal.lately", "goal", history.OneLine(goals[0].Description, 60)) + "\n\n")
 	for _, e := range events[max(0, len(events)-mostEvents):] {
 		line := e.At.In(s.cfg.Location).Format(minute) + " " + s.text(ctx, "state."+e.Kind)
 		if e.Detail != "" {

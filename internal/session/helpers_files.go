@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -24,7 +25,7 @@ const theirFiles = `FROM sub_session_file AS f JOIN sub_session AS n ON n.id = f
 
 // Keep implements tool.Scratch.
 func (h *helpers) Keep(ctx context.Context, scope tool.Scope, name, text string, behind bool) error {
-	return h.inTx(ctx, func(tx *sql.Tx) error {
+	return store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		var files, size, mine int
 		if err := tx.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(length(CAST(f.text AS BLOB))), 0),
 				coalesce(sum(iif(f.node = ?1 AND f.name = ?3, length(CAST(f.text AS BLOB)), 0)), 0) `+theirFiles,
@@ -73,21 +74,13 @@ func (h *helpers) Kept(ctx context.Context, scope tool.Scope, name string) (stri
 
 // Listed implements tool.Scratch.
 func (h *helpers) Listed(ctx context.Context, scope tool.Scope) (string, error) {
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT f.node, f.name, length(f.text) `+theirFiles+` ORDER BY f.node, f.name`, scope.Helper, scope.Private)
-	if err != nil {
-		return "", fmt.Errorf("session: list shared files: %w", err)
-	}
-	defer rows.Close()
-	var lines []string
-	for rows.Next() {
+	lines, err := store.List(ctx, h.cfg.DB, func(row store.Row) (string, error) {
 		var node, name string
 		var n int
-		if err := rows.Scan(&node, &name, &n); err != nil {
-			return "", fmt.Errorf("session: list shared files: %w", err)
-		}
-		lines = append(lines, fmt.Sprintf("%s/%s (%d characters)", node, name, n))
-	}
-	if err := rows.Err(); err != nil {
+		err := row.Scan(&node, &name, &n)
+		return fmt.Sprintf("%s/%s (%d characters)", node, name, n), err
+	}, `SELECT f.node, f.name, length(f.text) `+theirFiles+` ORDER BY f.node, f.name`, scope.Helper, scope.Private)
+	if err != nil {
 		return "", fmt.Errorf("session: list shared files: %w", err)
 	}
 	if len(lines) == 0 {

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -56,7 +58,7 @@ func (n *helper) readers() trust.Readers {
 const helperColumns = `id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status,
 	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out, integrity`
 
-func scanHelper(row interface{ Scan(...any) error }) (n helper, err error) {
+func scanHelper(row store.Row) (n helper, err error) {
 	var tools string
 	var timeout, due, created, ended int64
 	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, &tools,
@@ -71,35 +73,17 @@ func scanHelper(row interface{ Scan(...any) error }) (n helper, err error) {
 	return n, nil
 }
 
-// query is what a database and a transaction have in common.
-type query interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
 // read reads the sub-sessions that what, the rest of a query after FROM, is true of.
-func (h *helpers) read(ctx context.Context, from query, what string, args ...any) ([]helper, error) {
-	rows, err := from.QueryContext(ctx, `SELECT `+helperColumns+` FROM sub_session AS n `+what, args...)
+func (h *helpers) read(ctx context.Context, from store.DBTX, what string, args ...any) ([]helper, error) {
+	out, err := store.List(ctx, from, scanHelper, `SELECT `+helperColumns+` FROM sub_session AS n `+what, args...)
 	if err != nil {
-		return nil, fmt.Errorf("session: read sub-sessions: %w", err)
-	}
-	defer rows.Close()
-	var out []helper
-	for rows.Next() {
-		n, err := scanHelper(rows)
-		if err != nil {
-			return nil, fmt.Errorf("session: read sub-sessions: %w", err)
-		}
-		out = append(out, n)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("session: read sub-sessions: %w", err)
 	}
 	return out, nil
 }
 
 // change runs one UPDATE and says how many sub-sessions it changed.
-func (h *helpers) change(ctx context.Context, in query, text string, args ...any) (int64, error) {
+func (h *helpers) change(ctx context.Context, in store.DBTX, text string, args ...any) (int64, error) {
 	done, err := in.ExecContext(ctx, `UPDATE sub_session SET `+text, args...)
 	if err != nil {
 		return 0, fmt.Errorf("session: store a sub-session: %w", err)
@@ -110,7 +94,7 @@ func (h *helpers) change(ctx context.Context, in query, text string, args ...any
 // failDependents ends what can never begin: it needs one that has failed or was
 // cancelled. That goes on along the chain.
 func (h *helpers) failDependents(ctx context.Context) error {
-	return h.inTx(ctx, func(tx *sql.Tx) error {
+	return store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		for {
 			n, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = 'it needed ' || (
 					SELECT d.id || ', which ' || iif(d.status = 'failed', 'failed', 'was cancelled') || iif(d.reason = '', '', ': ' || substr(d.reason, 1, 300))
@@ -148,7 +132,7 @@ func (h *helpers) nextDue(ctx context.Context) (time.Time, error) {
 }
 
 // one finds a sub-session by its id; false if there is none.
-func (h *helpers) one(ctx context.Context, from query, id string) (helper, bool, error) {
+func (h *helpers) one(ctx context.Context, from store.DBTX, id string) (helper, bool, error) {
 	found, err := h.read(ctx, from, `WHERE id = ?`, id)
 	if err != nil || len(found) == 0 {
 		return helper{}, false, err
@@ -169,12 +153,12 @@ func (n helper) open() bool {
 // told is how it ended, with each line of what it said marked as its own: nothing
 // in it can be taken for words of the program or of a person.
 func (n helper) told(most int) string {
-	head := fmt.Sprintf("%s (%s)", n.id, oneLine(n.objective, 200))
+	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
 	if n.timedOut {
-		return fmt.Sprintf("%s timed out: %s", head, oneLine(n.reason, 600))
+		return fmt.Sprintf("%s timed out: %s", head, history.OneLine(n.reason, 600))
 	}
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, n.status, oneLine(n.reason, 600))
+		return fmt.Sprintf("%s %s: %s", head, n.status, history.OneLine(n.reason, 600))
 	}
 	return head + ":\n" + quoted(n.result, most)
 }

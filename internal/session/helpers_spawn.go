@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -37,7 +39,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		due = job.NotBefore.UnixMilli()
 		waits = "at " + job.NotBefore.In(h.cfg.Location).Format(minute)
 	}
-	err = h.inTx(ctx, func(tx *sql.Tx) error {
+	err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		depth, workflow, err := h.mayAsk(ctx, tx, scope)
 		if err != nil {
 			return err
@@ -174,13 +176,13 @@ func (h *helpers) waitsFor(ctx context.Context, tx *sql.Tx, id, other string) (b
 
 // owned finds a sub-session of the scope's room by its id. What was asked for in a
 // direct chat is nobody's once others are in the room.
-func (h *helpers) owned(ctx context.Context, from query, scope tool.Scope, id string) (helper, error) {
+func (h *helpers) owned(ctx context.Context, from store.DBTX, scope tool.Scope, id string) (helper, error) {
 	n, ok, err := h.one(ctx, from, strings.ToLower(strings.TrimSpace(id)))
 	if err != nil {
 		return n, err
 	}
 	if !ok || n.room != scope.Room || !scope.Place().MayRead(n.readers()) {
-		return n, fmt.Errorf("there is no sub-session %s here; action status lists them", oneLine(id, 30))
+		return n, fmt.Errorf("there is no sub-session %s here; action status lists them", history.OneLine(id, 30))
 	}
 	return n, nil
 }
@@ -228,7 +230,7 @@ func (h *helpers) latest(ctx context.Context, p trust.Place) ([]helper, error) {
 // line is a sub-session in one line.
 func (h *helpers) line(n helper) string {
 	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
-	line := fmt.Sprintf("%s %s: %s (since %s", n.id, n.status, oneLine(n.objective, 120), at(n.created))
+	line := fmt.Sprintf("%s %s: %s (since %s", n.id, n.status, history.OneLine(n.objective, 120), at(n.created))
 	switch {
 	case !n.open():
 		line += ", ended " + at(n.ended)
@@ -243,7 +245,7 @@ func (h *helpers) line(n helper) string {
 	}
 	line += ")"
 	if n.reason != "" {
-		line += ": " + oneLine(n.reason, 200)
+		line += ": " + history.OneLine(n.reason, 200)
 	}
 	return line
 }

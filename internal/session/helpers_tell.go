@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -57,7 +58,7 @@ func (h *helpers) tellRoom(ctx context.Context, n helper, ended []helper) error 
 		return err
 	}
 	if n.event == "" {
-		err := h.inTx(ctx, func(tx *sql.Tx) error {
+		err := store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 			for _, o := range with {
 				if _, err := h.change(ctx, tx, `event = ? WHERE id = ?`, in.ID, o.id); err != nil {
 					return err
@@ -163,7 +164,7 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 // were. Whoever does it need not be told; the sub-session that had asked for it is.
 func (h *helpers) cancel(ctx context.Context, first []helper, by, reason string) (int, error) {
 	var ids []string
-	err := h.inTx(ctx, func(tx *sql.Tx) error {
+	err := store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		ids = nil
 		left := slices.Clone(first)
 		for i := 0; i < len(left); i++ {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/task"
 )
 
@@ -29,18 +30,18 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 	if objective == unasked {
 		objective = s.words(ctx, unasked)
 	}
-	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), oneLine(objective, 120), strings.Join(parts, ", "))
+	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
 	if n.reason != "" && n.reason != unasked {
-		line += ": " + oneLine(s.why(ctx, n.reason), 200)
+		line += ": " + history.OneLine(s.why(ctx, n.reason), 200)
 	}
 	return line
 }
 
 // toldIn is told for people, when no model passes it on.
 func (n helper) toldIn(say task.Say, most int) string {
-	head := fmt.Sprintf("%s (%s)", n.id, oneLine(n.objective, 200))
+	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), oneLine(say(n.reason), 600))
+		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(say(n.reason), 600))
 	}
 	text := strings.TrimSpace(n.result)
 	if r := []rune(text); len(r) > most {

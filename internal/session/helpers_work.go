@@ -13,6 +13,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
@@ -159,7 +160,7 @@ func (h *helpers) takeUp(ctx context.Context) error {
 		if err := h.hears(ctx, n, name, text, leastRead(children)); err != nil {
 			return err
 		}
-		err = h.inTx(ctx, func(tx *sql.Tx) error {
+		err = store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 			for _, c := range children {
 				if _, err := h.change(ctx, tx, `told = ? WHERE id = ?`, h.millis(), c.id); err != nil {
 					return err

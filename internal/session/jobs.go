@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/history"
 	"reverie/internal/task"
 )
 
@@ -43,7 +44,8 @@ func (s *Session) jobs(ctx context.Context, in Inbound, _ string) (string, error
 	}
 	var b strings.Builder
 	for _, r := range runs {
-		fmt.Fprintf(&b, "- %s: %s, %s\n", s.cfg.Tasks.WhenIn(s.cfg.Messages.For(ctx, s.room), r.Task, r.Due), oneLine(r.Task.Content, 80), s.runState(ctx, r))
+		fmt.Fprintf(&b, "- %s: %s, %s\n", s.cfg.Tasks.WhenIn(s.cfg.Messages.For(ctx, s.room), r.Task, r.Due),
+			history.OneLine(r.Task.Content, 80), s.runState(ctx, r))
 	}
 	return b.String(), nil
 }
@@ -64,5 +66,5 @@ func (s *Session) runState(ctx context.Context, r task.Run) string {
 	case r.Result == "":
 		return s.text(ctx, "jobs.done")
 	}
-	return s.text(ctx, "jobs.result", "result", oneLine(r.Result, 120))
+	return s.text(ctx, "jobs.result", "result", history.OneLine(r.Result, 120))
 }

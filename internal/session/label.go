@@ -167,7 +167,7 @@ func (s *Session) untrusted(
 			add("approve.seen.tool", "tool", callNamed(past[:i], m.CallID))
 		case len(m.Files) > 0:
 			for _, f := range m.Files {
-				add("approve.seen.file", "name", oneLine(f.Name, 60))
+				add("approve.seen.file", "name", history.OneLine(f.Name, 60))
 			}
 		case len(m.Quoted) > 0:
 			add("approve.seen.quote")

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 )
 
 // TierLock is the tier that the prompt of a room is made for. Between two
@@ -125,7 +126,7 @@ func (l *TierLock) take(d prompt.Decision, tier int, reason string, now time.Tim
 
 const lockColumns = `room, conversation, tier, window, source, sure, model, settings, locked_at, reason, candidate, seen, seen_at`
 
-func scanLock(row interface{ Scan(...any) error }) (*TierLock, error) {
+func scanLock(row store.Row) (*TierLock, error) {
 	var l TierLock
 	var at, seen int64
 	if err := row.Scan(&l.Room, &l.Conversation, &l.Tier, &l.Window, &l.Source, &l.Sure, &l.Model, &l.Settings, &at, &l.Reason,
@@ -153,20 +154,18 @@ func (m *Manager) tierLock(ctx context.Context, talk history.Talk) (*TierLock, e
 
 // TierLocks lists the locks of all rooms, the latest first.
 func (m *Manager) TierLocks(ctx context.Context) ([]TierLock, error) {
-	rows, err := m.cfg.DB.QueryContext(ctx, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
+	locks := []TierLock{} // not nil, for JSON
+	err := store.Each(ctx, m.cfg.DB, func(row store.Row) error {
+		l, err := scanLock(row)
+		if err == nil {
+			locks = append(locks, *l)
+		}
+		return err
+	}, `SELECT `+lockColumns+` FROM tier_lock ORDER BY locked_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list tiers: %w", err)
 	}
-	defer rows.Close()
-	locks := []TierLock{}
-	for rows.Next() {
-		l, err := scanLock(rows)
-		if err != nil {
-			return nil, fmt.Errorf("session: list tiers: %w", err)
-		}
-		locks = append(locks, *l)
-	}
-	return locks, rows.Err()
+	return locks, nil
 }
 
 func (m *Manager) saveTierLock(ctx context.Context, l TierLock) error {

@@ -18,6 +18,7 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/prompt"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/tool"
 )
@@ -255,20 +256,11 @@ func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, erro
 
 // Rooms lists the rooms that have been talked in, the latest first.
 func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
-	rows, err := m.cfg.DB.QueryContext(ctx, `SELECT room FROM session ORDER BY heard_at DESC, room`)
+	rooms, err := store.Column[string](ctx, m.cfg.DB, `SELECT room FROM session ORDER BY heard_at DESC, room`)
 	if err != nil {
 		return nil, fmt.Errorf("session: list rooms: %w", err)
 	}
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var r string
-		if err := rows.Scan(&r); err != nil {
-			return nil, fmt.Errorf("session: list rooms: %w", err)
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return rooms, nil
 }
 
 // remember keeps who talks in the room, for prompts built while nobody does.
@@ -276,12 +268,7 @@ func (m *Manager) remember(ctx context.Context, in Inbound) error {
 	return m.rememberIn(ctx, m.cfg.DB, in)
 }
 
-// execer is a database, or a transaction in it.
-type execer interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-func (m *Manager) rememberIn(ctx context.Context, db execer, in Inbound) error {
+func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in Inbound) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,
 			opened = iif(private AND NOT excluded.private, excluded.heard_at, opened)`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/trust"
 )
@@ -52,7 +53,7 @@ func (s *Session) memories(ctx context.Context, in Inbound, args string) (string
 		}
 		fmt.Fprintf(&b, "**%s** (%d)\n\n", s.cfg.Memory.File(scope), len(entries))
 		for _, e := range entries[max(0, len(entries)-mostListed):] {
-			fmt.Fprintf(&b, "- %s `%s`\n", oneLine(e.Text, listedRunes), e.ID)
+			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
 		}
 		if n := len(entries) - mostListed; n > 0 {
 			b.WriteString("- " + s.text(ctx, "memory.older", "count", fmt.Sprint(n)) + "\n")
@@ -86,7 +87,7 @@ func (s *Session) shareMemory(ctx context.Context, in Inbound, verb, id string) 
 	if err != nil {
 		return "", err
 	}
-	return s.text(ctx, done, "text", oneLine(e.Text, listedRunes)), nil
+	return s.text(ctx, done, "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
 // refused is what a person reads when something cannot be done; false if the
@@ -135,9 +136,9 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	case err != nil:
 		return "", err
 	case !added:
-		return s.text(ctx, "memory.known", "text", oneLine(e.Text, listedRunes)), nil
+		return s.text(ctx, "memory.known", "text", history.OneLine(e.Text, listedRunes)), nil
 	}
-	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", oneLine(e.Text, listedRunes)), nil
+	return s.text(ctx, "memory.noted", "file", s.cfg.Memory.File(e.Scope), "text", history.OneLine(e.Text, listedRunes)), nil
 }
 
 // forgetThis is !forget. Nothing takes it back, so words only show what would be forgotten,
@@ -158,7 +159,7 @@ func (s *Session) forgetThis(ctx context.Context, in Inbound, args string) (stri
 		var b strings.Builder
 		b.WriteString(s.text(ctx, "memory.which", "count", fmt.Sprint(len(found))) + "\n\n")
 		for _, e := range found[max(0, len(found)-mostListed):] {
-			fmt.Fprintf(&b, "- %s `%s`\n", oneLine(e.Text, listedRunes), e.ID)
+			fmt.Fprintf(&b, "- %s `%s`\n", history.OneLine(e.Text, listedRunes), e.ID)
 		}
 		return b.String(), nil
 	}
@@ -214,7 +215,7 @@ func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 		entries []memory.Entry
 	}{{"memory.back", done.Back}, {"memory.away", done.Away}, {"memory.before", done.Changed}} {
 		for _, e := range part.entries {
-			lines = append(lines, s.text(ctx, part.key, "text", oneLine(e.Text, listedRunes)))
+			lines = append(lines, s.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)))
 		}
 	}
 	if more := len(lines) - mostUndone + done.More; more > 1 {

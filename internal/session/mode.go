@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
+	"reverie/internal/store"
 	"reverie/internal/tool"
 )
 
@@ -50,47 +52,39 @@ func (s *Session) mode(ctx context.Context) (roomMode, error) {
 
 // switches reads the newest changes of the room's mode, the newest first.
 func (s *Session) switches(ctx context.Context, most int) ([]modeSwitch, error) {
-	rows, err := s.cfg.DB.QueryContext(ctx, `SELECT at, from_mode, to_mode, who, why FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT ?`, s.room, most)
+	out, err := store.List(ctx, s.cfg.DB, func(row store.Row) (c modeSwitch, err error) {
+		var at int64
+		err = row.Scan(&at, &c.from, &c.to, &c.who, &c.why)
+		c.at = time.UnixMilli(at).In(s.cfg.Location)
+		return c, err
+	}, `SELECT at, from_mode, to_mode, who, why FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT ?`, s.room, most)
 	if err != nil {
 		return nil, fmt.Errorf("session: read mode switches: %w", err)
 	}
-	defer rows.Close()
-	var out []modeSwitch
-	for rows.Next() {
-		var c modeSwitch
-		var at int64
-		if err := rows.Scan(&at, &c.from, &c.to, &c.who, &c.why); err != nil {
-			return nil, fmt.Errorf("session: read mode switches: %w", err)
-		}
-		c.at = time.UnixMilli(at).In(s.cfg.Location)
-		out = append(out, c)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // switchMode puts the room into another mode and keeps how that came. The row of
 // the room is there: the session knows its room before it works on a message.
 func (s *Session) switchMode(ctx context.Context, c modeSwitch) error {
-	tx, err := s.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("session: switch mode: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, q := range []struct {
-		text string
-		args []any
-	}{
-		{`UPDATE session SET mode = ? WHERE room = ?`, []any{c.to, s.room}},
-		{`INSERT INTO mode_switch (room, at, from_mode, to_mode, who, why) VALUES (?, ?, ?, ?, ?, ?)`,
-			[]any{s.room, c.at.UnixMilli(), c.from, c.to, c.who, c.why}},
-		{`DELETE FROM mode_switch WHERE room = ? AND id <= (SELECT id FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`,
-			[]any{s.room, s.room, keptSwitches}},
-	} {
-		if _, err := tx.ExecContext(ctx, q.text, q.args...); err != nil {
-			return fmt.Errorf("session: switch mode: %w", err)
+	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
+		for _, q := range []struct {
+			text string
+			args []any
+		}{
+			{`UPDATE session SET mode = ? WHERE room = ?`, []any{c.to, s.room}},
+			{`INSERT INTO mode_switch (room, at, from_mode, to_mode, who, why) VALUES (?, ?, ?, ?, ?, ?)`,
+				[]any{s.room, c.at.UnixMilli(), c.from, c.to, c.who, c.why}},
+			{`DELETE FROM mode_switch WHERE room = ? AND id <= (SELECT id FROM mode_switch WHERE room = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`,
+				[]any{s.room, s.room, keptSwitches}},
+		} {
+			if _, err := tx.ExecContext(ctx, q.text, q.args...); err != nil {
+				return err
+			}
 		}
-	}
-	if err := tx.Commit(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("session: switch mode: %w", err)
 	}
 	s.log.Info("mode", "from", c.from, "to", c.to, "who", c.who, "why", c.why)

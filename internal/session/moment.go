@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 
 	"reverie/internal/history"
+	"reverie/internal/store"
 )
 
 // A commit waits for the disk, and all rooms write one after the other. So what belongs to
@@ -22,24 +22,21 @@ func (s *Session) together(ctx context.Context, f storing) error {
 	if f == nil && len(s.along) == 0 {
 		return nil
 	}
-	tx, err := s.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("session: store a moment: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }() // nothing after Commit
-	for _, store := range append(s.along[:len(s.along):len(s.along)], f) {
-		if store == nil {
-			continue
+	err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error {
+		for _, f := range append(s.along[:len(s.along):len(s.along)], f) {
+			if f == nil {
+				continue
+			}
+			if err := f(ctx, tx); err != nil {
+				return err
+			}
 		}
-		if err := store(ctx, tx); err != nil {
-			return err
-		}
+		return nil
+	})
+	if err == nil {
+		s.along = nil
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("session: store a moment: %w", err)
-	}
-	s.along = nil
-	return nil
+	return err
 }
 
 // concluder is a Transport that stores an answer together with what else is true from then on.

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -168,7 +169,7 @@ func (s *Session) hasAnswered(ctx context.Context, tx *sql.Tx, sender string) er
 }
 
 // calmDown has those answered again who were not.
-func (s *Session) calmDown(ctx context.Context, db execer, which string, args ...any) error {
+func (s *Session) calmDown(ctx context.Context, db store.DBTX, which string, args ...any) error {
 	if _, err := db.ExecContext(ctx, `UPDATE pace SET held = '', hasty = 0, holds = 0, turns = '' WHERE (held <> '' OR holds > 0) AND `+which, args...); err != nil {
 		return fmt.Errorf("session: answer somebody again: %w", err)
 	}

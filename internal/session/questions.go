@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -77,8 +78,8 @@ func (s *Session) answer(ctx context.Context, in Inbound, number int64, choice m
 	case choice == memory.KeepBoth:
 		return s.text(ctx, "question.both"), nil
 	}
-	return s.text(ctx, "question.kept") + "\n\n- " + s.text(ctx, "dream.now", "text", oneLine(kept.Text, listedRunes)) +
-		"\n- " + s.text(ctx, "dream.no_longer", "text", oneLine(other.Text, listedRunes)), nil
+	return s.text(ctx, "question.kept") + "\n\n- " + s.text(ctx, "dream.now", "text", history.OneLine(kept.Text, listedRunes)) +
+		"\n- " + s.text(ctx, "dream.no_longer", "text", history.OneLine(other.Text, listedRunes)), nil
 }
 
 // openQuestions are the open questions about what may be seen here, for people; "" = there are none.

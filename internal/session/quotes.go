@@ -76,9 +76,9 @@ func (s *Session) quote(q Quote, most int) string {
 	case q.Sender != "" && q.Sender == s.cfg.Self:
 		who = "you"
 	case q.Sender != "" && name != "" && !strings.Contains(q.Name, "@"): // a name that looks like an id is none
-		who = name + " (" + oneLine(q.Sender, 255) + ")"
+		who = name + " (" + history.OneLine(q.Sender, 255) + ")"
 	case q.Sender != "":
-		who = oneLine(q.Sender, 255)
+		who = history.OneLine(q.Sender, 255)
 	}
 	how := map[QuoteKind]string{QuoteReply: "replied to", QuoteThread: "the beginning of the thread", QuoteHeard: "said in the room"}[q.Why]
 	var b strings.Builder
@@ -108,7 +108,7 @@ func cleanName(name string) string {
 		}
 		return -1
 	}, name)
-	return oneLine(name, nameRunes)
+	return history.OneLine(name, nameRunes)
 }
 
 // clipRunes cuts a text to n characters and says so.

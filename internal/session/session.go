@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -334,13 +333,4 @@ func (s *Session) integrity(in Inbound) trust.Integrity {
 
 func (s *Session) toolScope(in Inbound, now roomMode) tool.Scope {
 	return tool.Scope{Room: s.room, Label: s.label, User: in.Sender, Private: in.Private, Memory: s.scopes(in), Now: s.cfg.Now().In(s.cfg.Location), Policy: now.policy(), System: in.Event != "", Spawner: s.spawner()}
-}
-
-// oneLine folds white space and cuts to n runes, for lists in chat.
-func oneLine(text string, n int) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return text
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/media"
+	"reverie/internal/store"
 )
 
 // setting is one thing that people may decide for a room.
@@ -101,20 +102,14 @@ func (s Settings) Person(ctx context.Context, room, name string) (string, error)
 
 // All is Get for each setting there is.
 func (s Settings) All(ctx context.Context, room string) (map[string]string, error) {
-	rows, err := s.DB.QueryContext(ctx, `SELECT name, value FROM room_setting WHERE room = ?`, room)
-	if err != nil {
-		return nil, fmt.Errorf("session: read settings: %w", err)
-	}
-	defer rows.Close()
 	stored := map[string]string{}
-	for rows.Next() {
+	err := store.Each(ctx, s.DB, func(row store.Row) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, fmt.Errorf("session: read settings: %w", err)
-		}
+		err := row.Scan(&name, &value)
 		stored[name] = value
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	}, `SELECT name, value FROM room_setting WHERE room = ?`, room)
+	if err != nil {
 		return nil, fmt.Errorf("session: read settings: %w", err)
 	}
 	all := map[string]string{}

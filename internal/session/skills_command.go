@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/history"
 	"reverie/internal/skill"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -29,7 +30,7 @@ func (s *Session) skills(ctx context.Context, in Inbound, args string) (string, 
 	var b strings.Builder
 	b.WriteString(s.text(ctx, "skills.head") + "\n\n")
 	for _, k := range all[:min(len(all), mostListed)] {
-		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, oneLine(k.Summary, 150), s.whoseSkill(ctx, k))
+		fmt.Fprintf(&b, "- `%s`: %s%s\n", k.Name, history.OneLine(k.Summary, 150), s.whoseSkill(ctx, k))
 	}
 	if more := len(all) - mostListed; more > 0 {
 		b.WriteString("- " + s.text(ctx, "skills.more", "count", fmt.Sprint(more)) + "\n")

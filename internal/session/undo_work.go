@@ -68,7 +68,7 @@ func (s *Session) undoWork(ctx context.Context, in Inbound, replies []string) er
 		}
 	}
 	for _, n := range work {
-		words = append(words, n.objective, oneLine(n.objective, 120), oneLine(n.objective, 200), n.result) // as lists cut them
+		words = append(words, n.objective, history.OneLine(n.objective, 120), history.OneLine(n.objective, 200), n.result) // as lists cut them
 	}
 	words = slices.DeleteFunc(words, func(w string) bool { return utf8.RuneCountInString(w) < leastWords || w == unasked })
 	if err := s.cfg.History.Unquote(ctx, words); err != nil { // lists of them stand beside later messages

@@ -3,49 +3,73 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 )
 
-// Querier is a database or a transaction.
-type Querier interface {
+// DBTX is implemented by *sql.DB, *sql.Tx and *sql.Conn. A function that takes one works
+// both inside and outside a transaction.
+type DBTX interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Row is one row of a result.
+// Row is one row of a result. Both *sql.Row and *sql.Rows implement it.
 type Row interface{ Scan(dest ...any) error }
 
-// Rows returns what scan makes of each row of a query.
-func Rows[T any](ctx context.Context, db Querier, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+// InTx runs do in one transaction of db, a *sql.DB or a *sql.Conn. It commits when do returns
+// nil; otherwise it rolls back and returns the error of do unchanged.
+func InTx(ctx context.Context, db interface {
+	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
+}, do func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer tx.Rollback() // nothing after Commit
+	if err := do(tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit a transaction: %w", err)
+	}
+	return nil
+}
+
+// Each calls do with every row of a query, in order, and stops at its first error. It keeps
+// one row at a time in memory, so it suits large tables; List suits the others.
+func Each(ctx context.Context, db DBTX, do func(Row) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// List returns the rows of a query, in order, each read by scan; nil = there are none.
+func List[T any](ctx context.Context, db DBTX, scan func(Row) (T, error), query string, args ...any) ([]T, error) {
+	var all []T
+	err := Each(ctx, db, func(row Row) error {
+		one, err := scan(row)
+		all = append(all, one)
+		return err
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var out []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, rows.Err()
+	return all, nil
 }
 
-// Column reads a row that has one column.
-func Column[T any](r Row) (v T, err error) {
-	err = r.Scan(&v)
-	return v, err
-}
-
-// InTx runs f in one transaction, which is rolled back if f fails.
-func InTx(ctx context.Context, db *sql.DB, f func(*sql.Tx) error) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after Commit there is nothing to roll back
-	if err := f(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
+// Column returns the values of a query of one column, in order; nil = there are none.
+func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T, error) {
+	return List(ctx, db, func(row Row) (value T, err error) {
+		err = row.Scan(&value)
+		return value, err
+	}, query, args...)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -36,7 +37,7 @@ func (e *BoundError) Error() string {
 
 // checkBounds refuses another active task that the model works on by a schedule.
 // The task with the id except is not counted.
-func (s *Store) checkBounds(ctx context.Context, db querier, room, user, except string) error {
+func (s *Store) checkBounds(ctx context.Context, db store.DBTX, room, user, except string) error {
 	var inRoom, ofUser int
 	err := db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE room = ?1), count(*) FILTER (WHERE user = ?2 AND ?2 <> '')
 		FROM task WHERE status = 'active' AND schedule <> '' AND prompt <> '' AND id <> ?3`, room, user, except).Scan(&inRoom, &ofUser)
@@ -88,21 +89,16 @@ func (d *dailyRuns) load(ctx context.Context, s *Scheduler, now time.Time) error
 		return nil
 	}
 	d.told = map[string]time.Time{}
-	rows, err := s.store.db.QueryContext(ctx, `SELECT r.ended FROM job_run r JOIN task t ON t.id = r.task
+	ended, err := store.Column[int64](ctx, s.store.db, `SELECT r.ended FROM job_run r JOIN task t ON t.id = r.task
 		WHERE r.state IN ('done', 'failed') AND t.prompt <> '' AND r.ended > ? ORDER BY r.ended`, now.Add(-day).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("count runs of the last day: %w", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var ms int64
-		if err := rows.Scan(&ms); err != nil {
-			return fmt.Errorf("count runs of the last day: %w", err)
-		}
+	for _, ms := range ended {
 		d.at = append(d.at, time.UnixMilli(ms))
 	}
-	d.known = rows.Err() == nil
-	return rows.Err()
+	d.known = true
+	return nil
 }
 
 // next returns when another run may begin; now or earlier if one may.

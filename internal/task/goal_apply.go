@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Heard returns up to which message of a conversation markers have been taken in: of a
@@ -176,13 +178,9 @@ func (e *edit) endOther(known *Goal, m Marker) error {
 // named finds the paused goal of this description, or the one that was completed
 // last if it has it; nil if there is neither.
 func (e *edit) named(text string) (*Goal, error) {
-	rows, err := e.tx.QueryContext(e.ctx, `SELECT id FROM goal WHERE `+readable+` AND (status = 'paused' OR id =
+	found, err := store.Column[string](e.ctx, e.tx, `SELECT id FROM goal WHERE `+readable+` AND (status = 'paused' OR id =
 		(SELECT id FROM goal WHERE `+readable+` AND status = 'completed' ORDER BY ended DESC, `+lastEvent+` DESC LIMIT 1)) ORDER BY status = 'paused' DESC, updated DESC, `+lastEvent+` DESC`,
 		append(readableAt(e.by.Place), readableAt(e.by.Place)...)...)
-	if err != nil {
-		return nil, err
-	}
-	found, err := texts(rows)
 	if err != nil {
 		return nil, err
 	}
@@ -213,24 +211,22 @@ func (g *Goals) Move(ctx context.Context, from, to string) error {
 	if from == to {
 		return nil
 	}
-	tx, err := g.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("move goals: %w", err)
-	}
-	defer tx.Rollback() // nothing after Commit
-	for _, query := range []string{
-		`UPDATE goal SET ` + movedReaders + ` WHERE room = ?1`,
-		`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active'
+	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
+		for _, query := range []string{
+			`UPDATE goal SET ` + movedReaders + ` WHERE room = ?1`,
+			`UPDATE goal SET status = 'paused' WHERE room = ?1 AND status = 'active'
 			AND EXISTS (SELECT 1 FROM goal AS o WHERE o.room = ?2 AND o.readers = goal.readers AND o.status = 'active')`,
-		`UPDATE goal SET room = ?2 WHERE room = ?1`,
-		`INSERT INTO goal_heard (room, message) SELECT ?2, message FROM goal_heard WHERE room = ?1
+			`UPDATE goal SET room = ?2 WHERE room = ?1`,
+			`INSERT INTO goal_heard (room, message) SELECT ?2, message FROM goal_heard WHERE room = ?1
 			ON CONFLICT (room) DO UPDATE SET message = max(message, excluded.message)`,
-	} {
-		if _, err := tx.ExecContext(ctx, query, from, to); err != nil {
-			return fmt.Errorf("move goals: %w", err)
+		} {
+			if _, err := tx.ExecContext(ctx, query, from, to); err != nil {
+				return err
+			}
 		}
-	}
-	if err := tx.Commit(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return fmt.Errorf("move goals: %w", err)
 	}
 	return nil

@@ -7,14 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
-
-// querier is a database or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
 
 // lastEvent tells what happened later within a millisecond.
 const lastEvent = `(SELECT max(e.id) FROM goal_event AS e WHERE e.goal = goal.id)`
@@ -62,13 +57,9 @@ func (g *Goals) one(ctx context.Context, at trust.Place, where string, args ...a
 // List returns the newest goals that may be read at a place, at most most: the active one first, then
 // paused ones, then those that ended.
 func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, error) {
-	rows, err := g.db.QueryContext(ctx, `SELECT id FROM goal WHERE `+readable+`
+	ids, err := store.Column[string](ctx, g.db, `SELECT id FROM goal WHERE `+readable+`
 		ORDER BY CASE status WHEN 'active' THEN 0 WHEN 'paused' THEN 1 ELSE 2 END, updated DESC, `+lastEvent+` DESC LIMIT ?`,
 		append(readableAt(at), most)...)
-	if err != nil {
-		return nil, fmt.Errorf("list goals: %w", err)
-	}
-	ids, err := texts(rows)
 	if err != nil {
 		return nil, fmt.Errorf("list goals: %w", err)
 	}
@@ -83,39 +74,17 @@ func (g *Goals) List(ctx context.Context, at trust.Place, most int) ([]Goal, err
 	return goals, nil
 }
 
-func texts(rows *sql.Rows) ([]string, error) {
-	defer rows.Close()
-	var out []string
-	for rows.Next() {
-		var s string
-		if err := rows.Scan(&s); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, rows.Err()
-}
-
 // Events returns what happened to the goal id, the oldest first; nothing if it may not be
 // read at the place.
 func (g *Goals) Events(ctx context.Context, at trust.Place, id string) ([]GoalEvent, error) {
-	rows, err := g.db.QueryContext(ctx, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
+	out, err := store.List(ctx, g.db, func(row store.Row) (e GoalEvent, err error) {
+		var at int64
+		err = row.Scan(&at, &e.Kind, &e.Detail)
+		e.At = time.UnixMilli(at).UTC()
+		return e, err
+	}, `SELECT e.at, e.kind, e.detail FROM goal_event e JOIN goal g ON g.id = e.goal
 		WHERE `+readable+` AND g.id = ? ORDER BY e.id`, append(readableAt(at), bareID(id))...)
 	if err != nil {
-		return nil, fmt.Errorf("read events of a goal: %w", err)
-	}
-	defer rows.Close()
-	var out []GoalEvent
-	for rows.Next() {
-		var e GoalEvent
-		var at int64
-		if err := rows.Scan(&at, &e.Kind, &e.Detail); err != nil {
-			return nil, fmt.Errorf("read events of a goal: %w", err)
-		}
-		e.At = time.UnixMilli(at).UTC()
-		out = append(out, e)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read events of a goal: %w", err)
 	}
 	return out, nil
@@ -135,11 +104,11 @@ func (e *edit) reload() error {
 
 // findGoal reads one goal with all its parts. That it may be read at the place is a condition
 // of every reading, so that no forgotten check can show another one.
-func findGoal(ctx context.Context, q querier, at trust.Place, where string, args ...any) (Goal, error) {
+func findGoal(ctx context.Context, db store.DBTX, at trust.Place, where string, args ...any) (Goal, error) {
 	var g Goal
 	var created, updated int64
 	var ended sql.NullInt64
-	err := q.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers
+	err := db.QueryRowContext(ctx, `SELECT id, room, user, description, priority, status, summary, next, created, updated, ended, integrity, readers
 		FROM goal WHERE `+readable+` AND `+where, append(readableAt(at), args...)...).Scan(
 		&g.ID, &g.Room, &g.User, &g.Description, &g.Priority, &g.Status,
 		&g.Summary, &g.Next, &created, &updated, &ended, &g.Label.Integrity, &g.Label.Readers)
@@ -150,45 +119,25 @@ func findGoal(ctx context.Context, q querier, at trust.Place, where string, args
 	if ended.Valid {
 		g.Ended = time.UnixMilli(ended.Int64).UTC()
 	}
-	err = parts(ctx, q, `SELECT n, description, status, changed FROM goal_checkpoint WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
-		var c Checkpoint
+	g.Checkpoints, err = store.List(ctx, db, func(row store.Row) (c Checkpoint, err error) {
 		var changed int64
-		err := scan(&c.N, &c.Description, &c.Status, &changed)
+		err = row.Scan(&c.N, &c.Description, &c.Status, &changed)
 		c.Changed = time.UnixMilli(changed).UTC()
-		g.Checkpoints = append(g.Checkpoints, c)
-		return err
-	})
-	if err == nil {
-		err = parts(ctx, q, `SELECT n, description, rationale, locked FROM goal_decision WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
-			var d Decision
-			err := scan(&d.N, &d.Description, &d.Rationale, &d.Locked)
-			g.Decisions = append(g.Decisions, d)
-			return err
-		})
-	}
-	if err == nil {
-		err = parts(ctx, q, `SELECT type, action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID, func(scan scanner) error {
-			var a Artifact
-			err := scan(&a.Type, &a.Action, &a.Path)
-			g.Artifacts = append(g.Artifacts, a)
-			return err
-		})
-	}
-	return g, err
-}
-
-type scanner func(...any) error
-
-func parts(ctx context.Context, q querier, query, id string, add func(scanner) error) error {
-	rows, err := q.QueryContext(ctx, query, id)
+		return c, err
+	}, `SELECT n, description, status, changed FROM goal_checkpoint WHERE goal = ? ORDER BY n`, g.ID)
 	if err != nil {
-		return err
+		return g, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := add(rows.Scan); err != nil {
-			return err
-		}
+	g.Decisions, err = store.List(ctx, db, func(row store.Row) (d Decision, err error) {
+		err = row.Scan(&d.N, &d.Description, &d.Rationale, &d.Locked)
+		return d, err
+	}, `SELECT n, description, rationale, locked FROM goal_decision WHERE goal = ? ORDER BY n`, g.ID)
+	if err != nil {
+		return g, err
 	}
-	return rows.Err()
+	g.Artifacts, err = store.List(ctx, db, func(row store.Row) (a Artifact, err error) {
+		err = row.Scan(&a.Type, &a.Action, &a.Path)
+		return a, err
+	}, `SELECT type, action, path FROM goal_artifact WHERE goal = ? ORDER BY n`, g.ID)
+	return g, err
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Goals keeps the goals of rooms in the database. It is safe for concurrent use,
@@ -140,32 +142,28 @@ func (g *Goals) do(ctx context.Context, c Caller, what string, f func(*edit) err
 	if c.Room == "" {
 		return Goal{}, fmt.Errorf("%s: no room given", what)
 	}
-	tx, err := g.db.BeginTx(ctx, nil) // immediate: it takes the write lock
-	if err != nil {
+	var goal Goal
+	var conflict error
+	err := store.InTx(ctx, g.db, func(tx *sql.Tx) error {
+		e := &edit{ctx: ctx, tx: tx, by: c, now: g.now()}
+		if conflict = f(e); conflict != nil && !errors.Is(conflict, ErrLocked) {
+			return conflict
+		}
+		if e.goal == nil {
+			return nil
+		}
+		err := e.reload()
+		goal = *e.goal
+		return err
+	})
+	var b *broken
+	switch {
+	case errors.As(err, &b):
+		return Goal{}, err
+	case err != nil:
 		return Goal{}, fmt.Errorf("%s: %w", what, err)
 	}
-	defer tx.Rollback() // nothing after Commit
-	e := &edit{ctx: ctx, tx: tx, by: c, now: g.now()}
-	failed := f(e)
-	if failed != nil && !errors.Is(failed, ErrLocked) {
-		var b *broken
-		if !errors.As(failed, &b) {
-			failed = fmt.Errorf("%s: %w", what, failed)
-		}
-		return Goal{}, failed
-	}
-	if e.goal != nil {
-		if err := e.reload(); err != nil {
-			return Goal{}, fmt.Errorf("%s: %w", what, err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		return Goal{}, fmt.Errorf("%s: %w", what, err)
-	}
-	if e.goal == nil {
-		return Goal{}, failed
-	}
-	return *e.goal, failed
+	return goal, conflict
 }
 
 // change runs f on an open goal.

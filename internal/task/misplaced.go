@@ -2,7 +2,10 @@ package task
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+
+	"reverie/internal/store"
 )
 
 // misplacedReason is why a task is paused whose room others read than may read the task.
@@ -24,17 +27,15 @@ func (s *Scheduler) misplaced(ctx context.Context, t Task) (bool, error) {
 	if room != "" {
 		queries, args = moveTask, []any{now, room, t.ID}
 	}
-	tx, err := s.store.db.BeginTx(ctx, nil)
-	if err != nil {
-		return true, fmt.Errorf("find task #%s another room: %w", t.ID, err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, query := range queries {
-		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-			return true, fmt.Errorf("find task #%s another room: %w", t.ID, err)
+	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+		for _, query := range queries {
+			if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+				return err
+			}
 		}
-	}
-	if err := tx.Commit(); err != nil {
+		return nil
+	})
+	if err != nil {
 		return true, fmt.Errorf("find task #%s another room: %w", t.ID, err)
 	}
 	s.log.Warn("others than a task's readers read its room", "task", t.ID, "room", t.Room, "moved", room != "")

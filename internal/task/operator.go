@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"reverie/internal/store"
 )
 
 // Find returns the task id of whatever room; it is for the operator.
@@ -38,18 +40,9 @@ func (s *Store) AllRuns(ctx context.Context, room, id string, n int) ([]Run, err
 
 // Rooms lists the rooms that have tasks which are not deleted.
 func (s *Store) Rooms(ctx context.Context) ([]string, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT room FROM task WHERE status <> 'deleted' ORDER BY room`)
+	all, err := store.Column[string](ctx, s.db, `SELECT DISTINCT room FROM task WHERE status <> 'deleted' ORDER BY room`)
 	if err != nil {
 		return nil, fmt.Errorf("list rooms with tasks: %w", err)
 	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var room string
-		if err := rows.Scan(&room); err != nil {
-			return nil, fmt.Errorf("list rooms with tasks: %w", err)
-		}
-		all = append(all, room)
-	}
-	return all, rows.Err()
+	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -38,7 +39,7 @@ func (s *Store) Get(ctx context.Context, at trust.Place, id string) (Task, error
 	return get(ctx, s.db, at, bareID(id))
 }
 
-func get(ctx context.Context, db querier, at trust.Place, id string) (Task, error) {
+func get(ctx context.Context, db store.DBTX, at trust.Place, id string) (Task, error) {
 	t, err := scan(db.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status <> 'deleted'`,
 		append([]any{id}, readableAt(at)...)...))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -75,32 +76,29 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 	now := s.now()
 	s.bounding.Lock()
 	defer s.bounding.Unlock()
-	tx, err := s.db.BeginTx(ctx, nil)
+	var t Task
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) (err error) {
+		t, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
+			append([]any{id}, readableAt(at)...)...))
+		if err != nil { // none, or none that is paused: told from the others by what follows
+			t = Task{}
+		}
+		var due any
+		if t.Schedule != nil {
+			if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
+				return fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
+			}
+		}
+		if t.Schedule != nil && t.Prompt != "" {
+			if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
+				return err
+			}
+		}
+		t, err = s.change(ctx, tx, now, at, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
+		return err
+	})
 	if err != nil {
-		return Task{}, fmt.Errorf("resume task: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	t, err := scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM task WHERE id = ? AND `+readable+` AND status = 'paused'`,
-		append([]any{id}, readableAt(at)...)...))
-	if err != nil { // none, or none that is paused: told from the others by what follows
-		t = Task{}
-	}
-	var due any
-	if t.Schedule != nil {
-		if due = s.due(*t.Schedule, now, t.Scheduled); due == nil {
-			return Task{}, fmt.Errorf("the time of task #%s has passed (%s): give it a new schedule first", id, t.Schedule)
-		}
-	}
-	if t.Schedule != nil && t.Prompt != "" {
-		if err := s.checkBounds(ctx, tx, t.Room, t.User, t.ID); err != nil {
-			return Task{}, err
-		}
-	}
-	if t, err = s.change(ctx, tx, now, at, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due); err != nil {
 		return Task{}, err
-	}
-	if err := tx.Commit(); err != nil {
-		return Task{}, fmt.Errorf("resume task: %w", err)
 	}
 	s.poke()
 	return t, nil

@@ -2,8 +2,11 @@ package task
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
+
+	"reverie/internal/store"
 )
 
 func (s *Scheduler) first() bool {
@@ -23,18 +26,13 @@ func (s *Scheduler) started() {
 // clock that was far ahead left times that are far ahead. What is due already stays,
 // and what has run does not run again: its run is there.
 func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
-	rows, err := s.store.db.QueryContext(ctx, `SELECT `+columns+` FROM task t WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
+	tasks, err := tasksOf(ctx, s.store.db, `FROM task t WHERE status = 'active' AND schedule <> '' AND (next_due IS NULL OR next_due > ?3)`+ours,
 		s.room, s.without, now.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("plan tasks: %w", err)
 	}
-	defer rows.Close()
 	moved := map[string]any{}
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return fmt.Errorf("plan tasks: %w", err)
-		}
+	for _, t := range tasks {
 		if t.Schedule.Type == once { // its moment is the same everywhere, and without one it is under way
 			continue
 		}
@@ -43,21 +41,15 @@ func (s *Scheduler) replan(ctx context.Context, now time.Time) error {
 			moved[t.ID] = due
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("plan tasks: %w", err)
-	}
 	if len(moved) == 0 {
 		return nil
 	}
-	tx, err := s.store.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("plan tasks: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	for id, due := range moved {
-		if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
-			return fmt.Errorf("plan task #%s: %w", id, err)
+	return store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+		for id, due := range moved {
+			if _, err := tx.ExecContext(ctx, `UPDATE task SET next_due = ? WHERE id = ? AND status = 'active'`, due, id); err != nil {
+				return fmt.Errorf("plan task #%s: %w", id, err)
+			}
 		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -75,7 +75,7 @@ func parseRunID(id string) (task string, due int64, attempt string, err error) {
 const runColumns = columns + `, r.due, r.state, r.attempt, r.claimed, r.retry_at, r.ended, r.result, r.notice`
 
 // scanRun reads runColumns.
-func scanRun(row interface{ Scan(...any) error }) (Run, error) {
+func scanRun(row store.Row) (Run, error) {
 	var r Run
 	var due, claimed int64
 	var retry, ended sql.NullInt64
@@ -99,20 +99,8 @@ func (s *Store) Runs(ctx context.Context, at trust.Place, n int) ([]Run, error) 
 }
 
 func (s *Store) runs(ctx context.Context, where string, args ...any) ([]Run, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
+	runs, err := store.List(ctx, s.db, scanRun, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE `+where, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	defer rows.Close()
-	var runs []Run
-	for rows.Next() {
-		r, err := scanRun(rows)
-		if err != nil {
-			return nil, fmt.Errorf("list runs: %w", err)
-		}
-		runs = append(runs, r)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
 	return runs, nil
@@ -162,29 +150,23 @@ func (s *Scheduler) Done(ctx context.Context, id, answer string, failed error) e
 	if err != nil {
 		return err
 	}
-	tx, err := s.store.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("record run %s: %w", id, err)
-	}
-	defer func() { _ = tx.Rollback() }()
 	again := false
-	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ? AND r.due = ?`, task, due))
-	switch {
-	case errors.Is(err, sql.ErrNoRows): // forgotten since
-	case err != nil:
-		return fmt.Errorf("record run %s: %w", id, err)
-	case attempt == noticeMark:
-		_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 2 WHERE task = ? AND due = ?`, task, due)
-	case r.State != RunClaimed || strconv.Itoa(r.Attempt) != attempt:
-	default:
-		s.mu.Lock()
-		begun := s.begun[id]
-		s.mu.Unlock()
-		again, err = s.record(ctx, tx, r, begun, answer, failed)
-	}
-	if err == nil {
-		err = tx.Commit()
-	}
+	err = store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+		r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM job_run r JOIN task t ON t.id = r.task WHERE r.task = ? AND r.due = ?`, task, due))
+		switch {
+		case err != nil: // also if it was forgotten since
+			return err
+		case attempt == noticeMark:
+			_, err = tx.ExecContext(ctx, `UPDATE job_run SET notice = 2 WHERE task = ? AND due = ?`, task, due)
+		case r.State != RunClaimed || strconv.Itoa(r.Attempt) != attempt:
+		default:
+			s.mu.Lock()
+			begun := s.begun[id]
+			s.mu.Unlock()
+			again, err = s.record(ctx, tx, r, begun, answer, failed)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("record run %s: %w", id, err)
 	}
@@ -267,9 +249,5 @@ func (s *Scheduler) over(ctx context.Context, tx *sql.Tx, r Run, now time.Time, 
 }
 
 func clip(text string) string {
-	text = strings.TrimSpace(text)
-	if utf8.RuneCountInString(text) > maxResult {
-		text = string([]rune(text)[:maxResult-1]) + "…"
-	}
-	return text
+	return cut(strings.TrimSpace(text), maxResult)
 }

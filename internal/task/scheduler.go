@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Scheduler finds out which tasks are due, and hands each due time over exactly
@@ -123,42 +125,25 @@ func (s *Scheduler) claim(ctx context.Context, now time.Time) (int, error) {
 		s.room, s.without, now.UnixMilli()).Scan(&due); err != nil || !due {
 		return 0, err
 	}
-	tx, err := s.store.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, fmt.Errorf("claim what is due: %w", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	tasks, err := dueTasks(ctx, tx, s.room, s.without, now)
-	if err != nil {
-		return 0, err
-	}
-	for _, t := range tasks {
-		if err := s.claimOne(ctx, tx, t, now); err != nil {
-			return 0, fmt.Errorf("claim task #%s: %w", t.ID, err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
-		return 0, fmt.Errorf("claim what is due: %w", err)
-	}
-	return len(tasks), nil
-}
-
-func dueTasks(ctx context.Context, tx *sql.Tx, room, without string, now time.Time) ([]Task, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT `+columns+` FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`ORDER BY t.next_due, t.id LIMIT ?4`,
-		room, without, now.UnixMilli(), batch)
-	if err != nil {
-		return nil, fmt.Errorf("claim what is due: %w", err)
-	}
-	defer rows.Close()
-	var tasks []Task
-	for rows.Next() {
-		t, err := scan(rows)
+	looked := 0
+	err := store.InTx(ctx, s.store.db, func(tx *sql.Tx) error {
+		tasks, err := tasksOf(ctx, tx, `FROM task t WHERE t.status = 'active' AND t.next_due <= ?3`+ours+`ORDER BY t.next_due, t.id LIMIT ?4`,
+			s.room, s.without, now.UnixMilli(), batch)
 		if err != nil {
-			return nil, fmt.Errorf("claim what is due: %w", err)
+			return err
 		}
-		tasks = append(tasks, t)
+		for _, t := range tasks {
+			if err := s.claimOne(ctx, tx, t, now); err != nil {
+				return fmt.Errorf("task #%s: %w", t.ID, err)
+			}
+		}
+		looked = len(tasks)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("claim what is due: %w", err)
 	}
-	return tasks, rows.Err()
+	return looked, nil
 }
 
 // claimOne makes the runs of t that are due, by its policy, and moves it on.
@@ -194,26 +179,18 @@ func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.T
 // busy reports whether a run of t is worked on, or waits to be tried again: another
 // beside it would only make a queue.
 func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT due, attempt, retry_at IS NOT NULL FROM job_run WHERE task = ? AND state = 'claimed'`, t.ID)
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	busy := false
+	err := store.Each(ctx, tx, func(row store.Row) error {
 		var due int64
 		var attempt string
 		var waits bool
-		if err := rows.Scan(&due, &attempt, &waits); err != nil {
-			return false, err
-		}
+		err := row.Scan(&due, &attempt, &waits)
 		s.mu.Lock()
-		waits = waits || s.delivered[runID(t.ID, time.UnixMilli(due), attempt)]
+		busy = busy || waits || s.delivered[runID(t.ID, time.UnixMilli(due), attempt)]
 		s.mu.Unlock()
-		if waits {
-			return true, nil
-		}
-	}
-	return false, rows.Err()
+		return err
+	}, `SELECT due, attempt, retry_at IS NOT NULL FROM job_run WHERE task = ? AND state = 'claimed'`, t.ID)
+	return busy, err
 }
 
 // insert makes one run, unless it was made before.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -223,7 +224,7 @@ func (s *Store) Delete(ctx context.Context, at trust.Place, id string) (Task, er
 // change applies set to the task id if it may be read at the place and its status is one of
 // from. These are conditions of the one statement that changes it, so no race and no
 // forgotten check can touch what is not to be read there.
-func (s *Store) change(ctx context.Context, db querier, now time.Time, at trust.Place, id, done string, from []Status,
+func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done string, from []Status,
 	set string, args ...any,
 ) (Task, error) {
 	id = bareID(id)
@@ -246,7 +247,7 @@ func (s *Store) change(ctx context.Context, db querier, now time.Time, at trust.
 }
 
 // refusal says why the task could not be changed.
-func (s *Store) refusal(ctx context.Context, db querier, at trust.Place, id, done string) error {
+func (s *Store) refusal(ctx context.Context, db store.DBTX, at trust.Place, id, done string) error {
 	t, err := get(ctx, db, at, id)
 	switch {
 	case err != nil:
@@ -335,26 +336,19 @@ func (s *Store) Open(ctx context.Context, at trust.Place) ([]Task, error) {
 }
 
 func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT `+columns+` FROM task WHERE `+where+` ORDER BY priority, created, id`, args...)
+	tasks, err := tasksOf(ctx, s.db, `FROM task WHERE `+where+` ORDER BY priority, created, id`, args...)
 	if err != nil {
-		return nil, fmt.Errorf("list tasks: %w", err)
-	}
-	defer rows.Close()
-	var tasks []Task
-	for rows.Next() {
-		t, err := scan(rows)
-		if err != nil {
-			return nil, fmt.Errorf("list tasks: %w", err)
-		}
-		tasks = append(tasks, t)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("list tasks: %w", err)
 	}
 	return tasks, nil
 }
 
-func scan(row interface{ Scan(...any) error }, more ...any) (Task, error) {
+// tasksOf reads the tasks of a query that begins with FROM.
+func tasksOf(ctx context.Context, db store.DBTX, from string, args ...any) ([]Task, error) {
+	return store.List(ctx, db, func(row store.Row) (Task, error) { return scan(row) }, `SELECT `+columns+` `+from, args...)
+}
+
+func scan(row store.Row, more ...any) (Task, error) {
 	var t Task
 	var schedule string
 	var created, updated int64

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -24,26 +25,23 @@ func (s *Store) MadeFor(ctx context.Context, at trust.Place, events []string) (n
 	if err != nil {
 		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
-		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, at.Room, string(list), takenBack)
-	if err != nil {
-		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = store.Each(ctx, s.db, func(row store.Row) error {
 		var content string
 		var readers trust.Readers
-		if err := rows.Scan(&content, &readers); err != nil {
-			return 0, nil, fmt.Errorf("tasks of a message: %w", err)
-		}
-		if at.MayRead(readers) {
+		err := row.Scan(&content, &readers)
+		if err == nil && at.MayRead(readers) {
 			n++
 		}
 		if content != "" {
 			words = append(words, content)
 		}
+		return err
+	}, `SELECT iif(status = 'deleted', '', content), readers FROM task WHERE `+madeFor+`
+		OR room = ?1 AND asked <> '' AND asked IN (SELECT value FROM json_each(?2)) AND status = 'deleted' AND reason = ?3`, at.Room, string(list), takenBack)
+	if err != nil {
+		return 0, nil, fmt.Errorf("tasks of a message: %w", err)
 	}
-	return n, words, rows.Err()
+	return n, words, nil
 }
 
 // TakeBack deletes the open tasks of room that were made for one of events, with their

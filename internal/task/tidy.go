@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // TidyKind is what is done to an active task while nobody talks. None touches a
@@ -192,22 +194,11 @@ func fields(image string) (map[string]any, error) {
 // image is the row of a task as JSON, with whatever columns it has but those that are
 // worked out.
 func image(ctx context.Context, tx *sql.Tx, id string) (string, error) {
-	rows, err := tx.QueryContext(ctx, `SELECT name FROM pragma_table_info('task')`)
+	pairs, err := store.Column[string](ctx, tx, `SELECT '''' || name || ''', "' || name || '"' FROM pragma_table_info('task')`)
 	if err != nil {
 		return "", err
 	}
-	defer rows.Close()
-	var pairs []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return "", err
-		}
-		pairs = append(pairs, `'`+name+`', "`+name+`"`)
-	}
-	if err := rows.Err(); err != nil {
-		return "", err
-	}
 	var text string
-	return text, tx.QueryRowContext(ctx, `SELECT json_object(`+strings.Join(pairs, ", ")+`) FROM task WHERE id = ?`, id).Scan(&text)
+	err = tx.QueryRowContext(ctx, `SELECT json_object(`+strings.Join(pairs, ", ")+`) FROM task WHERE id = ?`, id).Scan(&text)
+	return text, err
 }

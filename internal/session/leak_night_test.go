@@ -134,13 +134,12 @@ func (h *leakHistory) harvests(prompt string) string {
 }
 
 var (
-	pairLine  = regexp.MustCompile(`(?m)^Pair (\d+)\n((?:.*\n?){2})`)
-	taskLine  = regexp.MustCompile(`(?m)^(task_\w+) \(`)
-	saidLine  = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+ <data \S+>(.*)$`)
-	skillLine = regexp.MustCompile(`(?m)^(\S+): <data`)
+	pairLine = regexp.MustCompile(`(?m)^Pair (\d+)\n((?:.*\n?){2})`)
+	taskLine = regexp.MustCompile(`(?m)^(task_\w+) \(`)
+	saidLine = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+ <data \S+>(.*)$`)
 )
 
-// tidies answers what a dream asks about memories, tasks and skills.
+// tidies answers what a dream asks about memories and tasks.
 func (h *leakHistory) tidies(prompt string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,11 +168,6 @@ func (h *leakHistory) tidies(prompt string) string {
 			if into := ids[(i+1)%len(ids)][1]; into != id[1] {
 				item(`{"task":%q,"action":"merge","into":%q}`, id[1], into)
 			}
-		}
-	case strings.Contains(prompt, "assistant's skills"):
-		h.counts["skill requests"]++
-		for _, name := range skillLine.FindAllStringSubmatch(prompt, -1) {
-			item(`{"skill":%q,"summary":"when %s"}`, name[1], all)
 		}
 	default:
 		h.found = append(h.found, "a dream asks something unknown: "+prompt)

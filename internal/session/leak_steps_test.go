@@ -89,6 +89,7 @@ func (h *leakHistory) wants() {
 	case 7:
 		calls = []string{"[GOAL] find " + c + "\n[CHECKPOINT] look at " + c + " - DONE\n[DECISION] use " + c + "\nWell."}
 	case 9:
+		calls = []string{fmt.Sprintf(`send_file {"path":%q}`, h.w.cfg.Memory.File(r.readers()))} // before anything is read
 		for _, path := range h.paths(2) {
 			calls = append(calls, fmt.Sprintf(`%s {"path":%q}`, one(h, []string{"read_file", "send_file"}), path))
 		}

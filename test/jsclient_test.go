@@ -51,8 +51,8 @@ func TestJSClient(t *testing.T) {
 			}
 		}},
 		{"streamed answer", func(t *testing.T) {
-			want := m.answer(t, "rehearse: long 200")
-			_, answer := you.ask(t, room, botUser, "rehearse: long 200")
+			want := m.answer(t, "rehearse: long 300")
+			_, answer := you.ask(t, room, botUser, "rehearse: long 300")
 			if answer.Body != want {
 				t.Errorf("text after the last edit = %q\nwant %q", answer.Body, want)
 			}

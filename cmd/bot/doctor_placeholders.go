@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"reverie"
 	"reverie/internal/dream"
 	"reverie/internal/prompt"
 	"reverie/internal/session"
@@ -34,6 +35,10 @@ func examinePlaceholders(data string) []finding {
 	}
 	var found []finding
 	for _, name := range names {
+		if _, err := fs.Stat(reverie.Data, name); err != nil && strings.HasSuffix(name, "_PROMPT.txt") && !strings.Contains(name, "/") {
+			found = append(found, finding{"prompt", note, "nothing reads " + name, "delete it, or give it the name of a file that came with the program"})
+			continue
+		}
 		text, err := readPrompt(filepath.Join(data, filepath.FromSlash(name)))
 		if err != nil {
 			continue // who reads the file for a request says so

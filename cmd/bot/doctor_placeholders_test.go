@@ -72,6 +72,7 @@ func TestDoctorNamesUnknownPlaceholders(t *testing.T) {
 		"prompts/mine/tier1.txt":     "{mode}",
 		"DREAM_TASK_PROMPT.txt":      "What is done?\n{tasks}\n",
 		"prompts/steering/.en.txt.1": "{hidden}",
+		"DREAM_SKILL_PROMPT.txt":     "of an earlier release: {skills}",
 	} {
 		if err := store.WriteFile(filepath.Join(data, name), []byte(text)); err != nil {
 			t.Fatal(err)
@@ -83,12 +84,13 @@ func TestDoctorNamesUnknownPlaceholders(t *testing.T) {
 		"prompts/mine/tier1.txt:1: {mode} is no placeholder", "→ there is {agent_name}",
 		"DREAM_TASK_PROMPT.txt:2: {tasks} is no placeholder", "→ there are {content}, {count}, {nonce}",
 		"the text that came with the program is used in the place of DREAM_TASK_PROMPT.txt", "DREAM_TASK_PROMPT.txt, line 2: {tasks} is no placeholder there; write {content}",
+		"nothing reads DREAM_SKILL_PROMPT.txt", "→ delete it",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("doctor does not say %q:\n%s", want, report)
 		}
 	}
-	if strings.Contains(report, "{hidden}") {
-		t.Errorf("a hidden file is read:\n%s", report)
+	if strings.Contains(report, "{hidden}") || strings.Contains(report, "{skills}") {
+		t.Errorf("a file that nothing reads is read:\n%s", report)
 	}
 }

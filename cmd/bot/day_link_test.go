@@ -48,6 +48,13 @@ func (l *link) mend() {
 	l.down = false
 }
 
+// busy reports whether a request is under way.
+func (l *link) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open) > 0
+}
+
 // RoundTrip implements http.RoundTripper.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte

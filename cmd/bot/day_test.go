@@ -40,6 +40,7 @@ type day struct {
 	t      *testing.T
 	home   *matrixtest.Server
 	link   *link
+	model  *link
 	bot    string
 	parts  *bot
 	client *matrix.Client
@@ -77,9 +78,10 @@ func newDayWith(t *testing.T, model http.Handler, change func(*Config)) *day {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.parts.close)
+	d.model = newLink(model)
 	if d.parts.models, err = llm.New(llm.Config{
 		Models: []llm.ModelConfig{{Name: "echo", BaseURL: "http://model.test/v1", Model: "echo", Window: 4096, MaxOutput: 512}},
-		HTTP:   newLink(model),
+		HTTP:   d.model,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -287,6 +289,9 @@ func (d *day) queues(after time.Duration) {
 }
 
 func (d *day) measure() (f figures) {
+	for d.model.busy() { // whether a room is being harvested at this minute is chance
+		time.Sleep(time.Second)
+	}
 	synctest.Wait()
 	d.parts.db.SetMaxIdleConns(0) // how many wait for work is chance
 	d.parts.db.SetMaxIdleConns(4)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,28 +33,15 @@ const (
 var (
 	ofConflict = map[string]verdict{
 		"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
-		"merge": neither, "neither": neither, "both": neither, "compatible": neither, "different": neither, "duplicate": neither, "unsure": unsure, "unknown": unsure,
+		"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither, "unsure": unsure, "unknown": unsure,
 	}
-	ofLoose      = orSame(ofConflict)
 	ofParaphrase = map[string]verdict{
 		"duplicate": duplicate, "same": duplicate, "merge": duplicate, "compatible": neither, "different": neither, "neither": neither, "both": neither,
 		"keep_first": neither, "keep_second": neither, "update": neither, "contradiction": neither, "unsure": neither,
 	}
 )
 
-// orSame is list, where to say the same is a verdict of its own.
-func orSame(list map[string]verdict) map[string]verdict {
-	out := maps.Clone(list)
-	for _, word := range []string{"merge", "duplicate", "same"} {
-		out[word] = duplicate
-	}
-	return out
-}
-
 func (p *pair) verdicts() map[string]verdict {
-	if p.loose || p.control {
-		return ofLoose
-	}
 	if p.conflict {
 		return ofConflict
 	}
@@ -230,18 +216,6 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 	for i, p := range batch {
 		if p.verdict = verdicts[i]; p.verdict != unclear {
 			said++
-		}
-	}
-	for _, p := range batch {
-		switch {
-		case !p.control || said == 0: // who says nothing at all may have had a bad moment
-		case p.verdict == neither:
-			p.verdict = rightControl
-		case p.verdict == unsure: // careful, and no proof of anything
-		case p.verdict == unclear: // cut off, or left out
-			p.verdict = silentControl
-		default:
-			p.verdict = wrongControl
 		}
 	}
 	return said, nil

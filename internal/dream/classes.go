@@ -261,8 +261,9 @@ func sort(words []token) string {
 type contexts map[int32]map[int32]bool
 
 func (c contexts) take(s *signature) {
-	for _, t := range s.tokens {
-		if !t.name {
+	first := slices.IndexFunc(s.tokens, func(t token) bool { return !t.small })
+	for i, t := range s.tokens {
+		if !t.name && i != first {
 			continue
 		}
 		if c[t.stem] == nil {

@@ -180,6 +180,7 @@ type night struct {
 	byID     map[string]*signature // what may be touched
 	gone     map[string]bool       // retired by this plan
 	heads    map[string]int        // how many others each is shown for
+	replaced map[string]bool       // entries that took the place of others before
 	refused  map[[2]string]bool    // pairs that somebody parted again
 	asked    map[[2]string]bool    // questions that were put already
 	alike    map[[2]string]bool    // pairs that say the same, as a model says

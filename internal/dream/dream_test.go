@@ -118,17 +118,27 @@ func TestReportAndForget(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	same := home("")
 	same[1].at = same[0].at
+	ofHome := func(v string) func(*world, string) (string, error) {
+		return func(w *world, prompt string) (string, error) {
+			return answerAll(prompt, func(a, b string) string {
+				if w.of[a].key != "home" || w.of[b].key != "home" {
+					return "neither"
+				}
+				return v
+			}), nil
+		}
+	}
 	for _, c := range []struct {
 		name  string
 		facts []fact
 		judge func(*world, string) (string, error)
 		pin   bool
 	}{
-		{"same time", same, always("keep_second"), false},
-		{"a person said it", home(memory.UserExplicit), always("keep_second"), false},
-		{"pinned", home(""), always("keep_second"), true},
-		{"the older one", home(""), always("keep_first"), false},
-		{"unsure", home(""), always("unsure"), false},
+		{"same time", same, ofHome("keep_second"), false},
+		{"a person said it", home(memory.UserExplicit), ofHome("keep_second"), false},
+		{"pinned", home(""), ofHome("keep_second"), true},
+		{"the older one", home(""), ofHome("keep_first"), false},
+		{"unsure", home(""), ofHome("unsure"), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.facts, c.judge)

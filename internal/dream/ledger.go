@@ -65,6 +65,9 @@ func (n *night) remember(ctx context.Context) error {
 	if err := n.rememberQuestions(ctx); err != nil {
 		return err
 	}
+	if err := n.rememberReplaced(ctx); err != nil {
+		return err
+	}
 	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT entry, by_id FROM dream_op WHERE undone = 1`)
 	if err != nil {
 		return fmt.Errorf("dream: %w", err)
@@ -78,6 +81,19 @@ func (n *night) remember(ctx context.Context) error {
 		n.refused[pairOf(a, b)] = true
 	}
 	return rows.Err()
+}
+
+// rememberReplaced reads which entries took the place of others in earlier dreams.
+func (n *night) rememberReplaced(ctx context.Context) error {
+	ids, err := store.Column[string](ctx, n.d.cfg.DB, `SELECT DISTINCT by_id FROM dream_op WHERE undone = 0 AND kind = ?`, memory.SupersedeStep)
+	if err != nil {
+		return fmt.Errorf("dream: %w", err)
+	}
+	n.replaced = map[string]bool{}
+	for _, id := range ids {
+		n.replaced[id] = true
+	}
+	return nil
 }
 
 func (d *Dreamer) salt(ctx context.Context) (salt []byte, err error) {

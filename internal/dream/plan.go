@@ -31,23 +31,28 @@ func (n *night) plan(ctx context.Context) error {
 		return err
 	}
 	pairs = n.near(ctx, scopes, pairs)
-	pairs, loose := n.loose(scopes, pairs)
-	n.ask(ctx, pairs)
-	if len(loose) > 0 && ctx.Err() == nil {
-		n.askLoose(ctx, scopes, loose)
+	pairs, found := n.corrections(scopes, pairs)
+	for _, c := range found {
+		for _, p := range c {
+			if p.loose {
+				pairs = append(pairs, p)
+			}
+		}
 	}
-	pairs = append(pairs, loose...)
+	n.ask(ctx, pairs)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	n.disbelieve(ctx, pairs)
+	for _, c := range found {
+		c.alike()
+	}
 	for _, p := range pairs {
 		if p.verdict == duplicate {
 			n.alike[pairOf(p.a.ID, p.b.ID)] = true
 		}
 	}
 	if n.has(Contradiction) {
-		n.supersede(pairs)
+		n.supersede(pairs, n.agreed(found))
 	}
 	if n.has(Dedup) {
 		for _, all := range scopes {
@@ -219,9 +224,11 @@ func (n *night) subsumed(all []*signature) {
 type pair struct {
 	a, b     *signature
 	conflict bool
-	loose    bool // the structure does not say that they contradict each other; see loose.go
+	loose    bool // only a model may say that they contradict each other; see corrections.go
 	same     bool // … and they may as well say the same
-	control  bool // they do not contradict each other
+	shared   int  // words that a loose pair shares beside its subject; -1 = it has not one subject
+	denies   bool // one of them says that it is not so
+	weight   int  // how much a loose pair is alike
 	class    string
 	verdict  verdict // "" = not known
 }
@@ -355,14 +362,16 @@ func paraphrase(a, b *signature) bool {
 
 // supersede plans that the newer of two that contradict each other holds from its
 // date on. What dates cannot decide is asked.
-func (n *night) supersede(pairs []*pair) {
+func (n *night) supersede(pairs []*pair, agreed map[*pair]bool) {
 	next := map[string]*pair{}
 	for _, p := range pairs {
 		if !p.conflict || n.gone[p.a.ID] || n.gone[p.b.ID] {
 			continue
 		}
 		switch why := p.doubt(); {
-		case p.loose && p.verdict != keepSecond && p.verdict != update:
+		case p.loose && !p.claimed():
+		case p.loose && why == "" && !agreed[p]:
+			n.question(p, "only a model takes the newer one for a correction")
 		case p.verdict != keepFirst && p.verdict != keepSecond && p.verdict != update && p.verdict != unsure:
 		case why != "":
 			n.question(p, why)
@@ -428,7 +437,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 	same := map[[2]string]bool{}
 	var some []*signature
 	for _, p := range pairs {
-		if p.conflict && (!p.loose || p.b.compound || p.a.negative != p.b.negative) || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || p.a.Scope != all[0].Scope {
+		if p.conflict && !p.same || p.verdict != duplicate || n.gone[p.a.ID] || n.gone[p.b.ID] || p.a.Scope != all[0].Scope {
 			continue
 		}
 		same[pairOf(p.a.ID, p.b.ID)] = true

@@ -25,8 +25,8 @@ func BenchmarkPlan(b *testing.B) {
 	for b.Loop() {
 		n := &night{now: day0.AddDate(3, 0, 0), d: &Dreamer{cfg: Config{Ask: func(context.Context, string, string) (string, error) { return "", nil }}}}
 		scopes := n.arrange(all)
-		pairs, loose := n.loose(scopes, n.find(scopes))
-		b.ReportMetric(float64(len(loose)), "loose")
+		pairs, corrections := n.corrections(scopes, n.find(scopes))
+		b.ReportMetric(float64(len(corrections)), "corrections")
 		b.ReportMetric(float64(len(n.steps)), "steps")
 		b.ReportMetric(float64(len(pairs)), "pairs")
 	}

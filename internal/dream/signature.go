@@ -25,9 +25,6 @@ type signature struct {
 	changed   bool // says that something is not as it was
 	adds      bool // says that something is so beside what was known
 	classes   []found
-	subject   int32   // whom or what it is about; -1 = the person whose memory it is, 0 = not known
-	keys      []int32 // what it is found by beside whom it is about; see kin.go
-	whose     []int32 // the names in it
 	self      bool    // is about the person whose memory it is
 	persons   persons // of whom it speaks without a name
 }
@@ -92,6 +89,9 @@ func (n *namer) number(s string) int32 {
 	return i
 }
 
+// saysChange reports whether low, in lower case, has a word of change.
+func saysChange(low string) bool { return changes.MatchString(low) || changesWide.MatchString(low) }
+
 func (n *namer) sign(e memory.Entry) signature {
 	s := signature{Entry: e, names: n, plain: memory.PlainWords(e.Text)}
 	s.protected = strings.Join(memory.Protected(e.Text), "\x00")
@@ -101,7 +101,7 @@ func (n *namer) sign(e memory.Entry) signature {
 	low := " " + strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(e.Text, "’", "'"))), " ") + " "
 	s.negative = negations(low)%2 == 1
 	s.hedged = hedges.MatchString(low) || hedgesWide.MatchString(low)
-	s.changed = changes.MatchString(low) || changesWide.MatchString(low)
+	s.changed = saysChange(low) || endings.MatchString(low)
 	s.adds = adds.MatchString(low)
 	s.compound = isCompound(e.Text, low)
 	s.turned = s.compound && isTurn(e.Text, low)

@@ -45,7 +45,7 @@ var (
 	changes = anyOf(`now|no longer|any ?more|currently|recently|lately|instead|moved|switched|changed|became|since|new|latest|updated|these days|` +
 		`from (?:now|today|next) ?(?:on)?|as of|this (?:week|month|year|spring|summer|autumn|winter)|last (?:week|month|year)|got|gets|given|replaced|sold|bought|left|quit|joined|started|stopped|gave up|` +
 		`promoted|retired|fired|hired|divorced|remarried|separated|broke up|rose|fell|raised|lowered|increased|decreased|grew|extended|postponed|cancelled|renamed|returned|turned|transferred|converted|corrected|actually|` +
-		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neue|neuer|neues|neuen|aktuell|stattdessen|` +
+		`jetzt|nun|nicht mehr|neuerdings|inzwischen|mittlerweile|seit|gewechselt|umgezogen|umgestellt|neu|neue|neuer|neues|neuen|aktuell|stattdessen|` +
 		`ab (?:jetzt|sofort|heute|morgen)|künftig|diese[ns]? (?:woche|monat|jahr|frühjahr|sommer|herbst|winter)|letzte[ns]? (?:woche|monat|jahr)|geworden|bekommen|ersetzt|verkauft|gekauft|verlassen|gekündigt|angefangen|begonnen|aufgehört|aufgegeben|` +
 		`befördert|entlassen|geschieden|getrennt|geheiratet|gezogen|gestiegen|gesunken|erhöht|gesenkt|verlängert|verlegt|verschoben|abgesagt|umbenannt|zurückgekehrt|geändert|korrigiert|eigentlich|` +
 		`désormais|maintenant|dorénavant|récemment|depuis|déménagé|déménage|changé|quitté|vendu|acheté|remplacé|nouveau|nouvel|nouvelle|devenue?|installée?|marié|divorcé|arrêté|commencé|n'est plus|(?:ne |n')\p{L}+ plus|passée? (?:à|de)|` +

@@ -55,6 +55,9 @@ func run(ctx context.Context, seeds, nights int, only, model string, asJSON, sho
 				bad++
 				fmt.Println("  MISSED:", fault)
 			}
+			if alone := percent(sum(of, func(r result) int { return r.Retired }), sum(of, func(r result) int { return r.Outdated })); j.name == "perfect" && alone < 75 {
+				fmt.Printf("  below the aim: %.1f %% of what is outdated was retired without a question; it should be 75\n", alone)
+			}
 			for _, r := range of {
 				if asJSON {
 					if err := json.NewEncoder(os.Stdout).Encode(r); err != nil {
@@ -145,8 +148,8 @@ func faults(of []result) (out []string) {
 		say(r.Repeated > 0, "seed %d: %d pairs were asked again", r.Seed, r.Repeated)
 	}
 	if of[0].Judge == "perfect" {
-		retired := percent(sum(of, func(r result) int { return r.Retired }), sum(of, func(r result) int { return r.Outdated }))
-		say(retired < 95, "%.1f %% of what is outdated was retired", retired)
+		settled := percent(sum(of, func(r result) int { return r.Retired + r.Asked }), sum(of, func(r result) int { return r.Outdated }))
+		say(settled < 85, "%.1f %% of what is outdated was retired or asked about", settled)
 		copies := float64(sum(of, func(r result) int { return r.Copies })) / float64(max(1, sum(of, func(r result) int { return r.Holds })))
 		say(copies > .1, "%.3f extra copies of a fact", copies)
 	}

@@ -5,12 +5,12 @@ import (
 )
 
 // TestSurvival is a part of `make survival`: one world in each set, some nights, the model
-// that is right and those that are out to do harm. All facts that hold are there in the end.
+// that is right, one that is deceived or cunning and those that are out to do harm. All facts that hold are there in the end.
 func TestSurvival(t *testing.T) {
 	for i, s := range []set{english, german, heldOut, heldOutGerman, freshSpanish, germanLines, household, practice} {
 		t.Run(s.name, func(t *testing.T) {
-			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage", "hostile", "hostile", "hostile", "hostile"}[i]} {
-				of, err := measure(t.Context(), s, 1, []int{6, 3}[k], name)
+			for k, name := range []string{"perfect", []string{"hostile", "lossy", "hostile2", "garbage", "hostile", "hostile", "hostile", "hostile"}[i], []string{"cunning", "careless"}[i%2]} {
+				of, err := measure(t.Context(), s, 1, []int{6, 3, 4}[k], name)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -28,13 +28,13 @@ func TestSurvival(t *testing.T) {
 
 // TestFaults: each promise that is broken is told.
 func TestFaults(t *testing.T) {
-	good := result{Judge: "perfect", Facts: 500, Entries: 800, Holds: 450, Kept: 450, Trace: 500, Outdated: 50, Retired: 49, Copies: 40, Week: 400}
+	good := result{Judge: "perfect", Facts: 500, Entries: 800, Holds: 450, Kept: 450, Trace: 500, Outdated: 50, Retired: 30, Asked: 15, Copies: 40, Week: 400}
 	if got := faults([]result{good}); len(got) != 0 {
 		t.Errorf("%q", got)
 	}
 	for name, breakIt := range map[string]func(*result){
 		"small": func(r *result) { r.Facts = 449 }, "lost": func(r *result) { r.Kept-- }, "no trace": func(r *result) { r.Trace-- }, "invented": func(r *result) { r.Invented++ },
-		"not retired": func(r *result) { r.Retired = 47 }, "copies": func(r *result) { r.Copies = 46 }, "calls": func(r *result) { r.Week++ }, "repeated": func(r *result) { r.Repeated++ },
+		"not settled": func(r *result) { r.Asked = 12 }, "copies": func(r *result) { r.Copies = 46 }, "calls": func(r *result) { r.Week++ }, "repeated": func(r *result) { r.Repeated++ },
 	} {
 		r := good
 		breakIt(&r)

@@ -1,0 +1,356 @@
+package dream
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// A correction is a newer text that replaces an older one, of which their structure is no
+// proof: "Anna's dentist is Adler", "Anna goes to Bosse now". A model is asked about the
+// older texts that are most like the newer one. What it says is done if the structure points
+// at the same text (see agreed); else a person is asked.
+const (
+	perCorrection = 20 // older texts that one is compared with which tells of a change, unless it is known of what
+	perOther      = 2  // … and each other one
+	longTopic     = 1000
+)
+
+// correction is the pairs of one newer text with older ones, most alike first.
+type correction []*pair
+
+// corrections lists what newer texts may replace. Pairs of strict that may be a paraphrase or
+// a correction are asked about here alone; rest are the others.
+func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair, found []correction) {
+	if !n.has(Contradiction) || n.d.cfg.Ask == nil {
+		return strict, nil
+	}
+	known, alike, corrects := map[[2]string]*pair{}, map[*signature]correction{}, map[*signature]bool{}
+	for _, p := range strict {
+		known[pairOf(p.a.ID, p.b.ID)] = p
+		if p.conflict || !mayCorrect(p.b, p.a) {
+			rest = append(rest, p)
+			corrects[p.b] = corrects[p.b] || p.conflict
+			continue
+		}
+		p.conflict, p.loose, p.same, p.shared, p.class = true, true, true, -1, "another answer"
+		alike[p.b] = append(alike[p.b], p)
+	}
+	for _, all := range scopes {
+		t := n.topics(all)
+		for i, b := range all {
+			most := perOther
+			if b.tellsChange() && !corrects[b] {
+				most = perCorrection
+			}
+			c := t.correction(i, most)
+			for i, p := range c {
+				if corrects[b] { // one text replaces one fact
+					p.shared = min(p.shared, 0)
+				}
+				if k := known[pairOf(p.a.ID, p.b.ID)]; k != nil && k.conflict {
+					k.weight, k.shared, k.denies, c[i] = p.weight, p.shared, p.denies, k
+				}
+			}
+			for _, p := range alike[b] {
+				if !slices.Contains(c, p) {
+					c = append(c, p)
+				}
+			}
+			if !n.gone[b.ID] && slices.ContainsFunc(c, n.fresh) {
+				found = append(found, c)
+			}
+		}
+	}
+	return rest, found
+}
+
+// fresh reports whether one of p changed since the last dream.
+func (n *night) fresh(p *pair) bool {
+	return !n.refused[pairOf(p.a.ID, p.b.ID)] && (!p.a.UpdatedAt.Before(n.since) || !p.b.UpdatedAt.Before(n.since))
+}
+
+// mayCorrect reports whether a model is asked if b replaces a.
+func mayCorrect(b, a *signature) bool {
+	return a != b && (!a.compound || a.turned) && b.Since().After(a.Since()) && together(a, b) && !(&pair{a: a, b: b}).foreign() && !sameGroup(a, b)
+}
+
+// topics finds the entries that share words, names or questions. What few entries share
+// weighs more than what many do.
+type topics struct {
+	night    *night
+	all      []*signature
+	lists    map[int32][]int32 // places in all, by key
+	keys     [][]int32
+	titles   map[int32]bool
+	weak     map[int32]bool // say nothing of what a text is about: numbers, the words after them, words of change
+	subjects []int32        // whom or what each is about
+	before   [][]int32      // the two words right before that: my brother Finn
+}
+
+// Keys that no word has.
+const (
+	noSubject = 0
+	theOwner  = -1 // the person whose memory it is
+)
+
+func (n *night) topics(all []*signature) *topics {
+	t := &topics{night: n, all: all, lists: map[int32][]int32{}, keys: make([][]int32, len(all)), titles: n.titles(all), weak: map[int32]bool{}}
+	t.findSubjects()
+	for i, s := range all {
+		for j, w := range s.tokens {
+			if !w.small && !asides[w.text] {
+				t.keys[i] = append(t.keys[i], w.key(n))
+			}
+			if s.number(j) || saysChange(w.text) {
+				t.weak[w.key(n)] = true
+			}
+		}
+		for _, f := range s.classes {
+			t.keys[i] = append(t.keys[i], n.names.number("question "+f.class.name))
+		}
+		if s.self {
+			t.keys[i] = append(t.keys[i], theOwner)
+		}
+		t.keys[i] = unique(t.keys[i])
+		for _, k := range t.keys[i] {
+			t.lists[k] = append(t.lists[k], int32(i))
+		}
+	}
+	return t
+}
+
+// key is what t is found by: a name by itself, another word by its stem, whichever language its
+// text is taken for.
+func (t token) key(n *night) int32 {
+	if t.name && !hasDigit(t.text) {
+		return n.names.number("name " + n.names.bare(t))
+	}
+	return slices.Min(t.stems)
+}
+
+// titles are the words that mostly stand right before a name: Dr, Tante, Mr.
+func (n *night) titles(all []*signature) map[int32]bool {
+	times, before := map[int32]int{}, map[int32]int{}
+	for _, s := range all {
+		for i, w := range s.tokens {
+			times[w.key(n)]++
+			if i+1 < len(s.tokens) && s.tokens[i+1].name && !s.tokens[i+1].after {
+				before[w.key(n)]++
+			}
+		}
+	}
+	out := map[int32]bool{}
+	for k := range before {
+		out[k] = 5*before[k] >= 4*times[k]
+	}
+	return out
+}
+
+// findSubjects finds out whom or what each entry is about: of the names in it, and the word it
+// begins with, the one that is spoken of in the most ways and is no title.
+func (t *topics) findSubjects() {
+	t.subjects, t.before = make([]int32, len(t.all)), make([][]int32, len(t.all))
+	for i, s := range t.all {
+		owner := s.self && s.Subject == ""
+		if owner {
+			t.subjects[i] = theOwner
+		}
+		most := 0
+		first := slices.IndexFunc(s.tokens, func(w token) bool { return !w.small })
+		for j, w := range s.tokens {
+			if owner && (j == 0 || !t.titles[s.tokens[j-1].key(t.night)]) { // but my brother Finn
+				continue
+			}
+			ways := len(t.night.contexts[w.stem])
+			if k := w.key(t.night); (w.name || j == first && !s.named(j+1)) && !s.number(j) && ways > most && !t.titles[k] {
+				t.subjects[i], t.before[i], most = k, nil, ways
+				for _, o := range s.tokens[max(0, j-2):j] {
+					t.before[i] = append(t.before[i], o.key(t.night))
+				}
+			}
+		}
+	}
+}
+
+// named reports whether the word at place j is a name.
+func (s *signature) named(j int) bool { return j < len(s.tokens) && s.tokens[j].name }
+
+// number reports whether the word at place j is a number, or right after one.
+func (s *signature) number(j int) bool {
+	return hasDigit(s.tokens[j].text) || j > 0 && hasDigit(s.tokens[j-1].text)
+}
+
+// correction pairs the text i with the older ones that are most like it.
+func (t *topics) correction(i, most int) correction {
+	b, weight, shared := t.all[i], map[int32]int{}, map[int32]int{}
+	for _, k := range t.keys[i] {
+		list := t.lists[k]
+		if len(list) > longTopic {
+			continue
+		}
+		for _, j := range list {
+			weight[j] += 1 + bits.Len(uint(len(t.all)/len(list)))
+			if k != t.subjects[i] && !slices.Contains(t.before[i], k) && !t.titles[k] && !t.weak[k] {
+				shared[j]++
+			}
+		}
+	}
+	var out correction
+	for j := range weight {
+		if a := t.all[j]; mayCorrect(b, a) && !t.night.gone[a.ID] {
+			if !t.sameSubject(i, int(j)) {
+				shared[j] = -1
+			} else if a.answersOther(b) {
+				shared[j] = 0
+			}
+			out = append(out, &pair{a: a, b: b, conflict: true, loose: true, class: "another answer", weight: weight[j], shared: shared[j], denies: t.denies(b, int(j))})
+		}
+	}
+	slices.SortFunc(out, func(p, q *pair) int {
+		return cmp.Or(flag(q.shared >= 0)-flag(p.shared >= 0), q.weight-p.weight, cmp.Compare(p.a.ID, q.a.ID))
+	})
+	return out[:min(len(out), most)]
+}
+
+// sameSubject reports whether the texts i and j are about the same. Hr. Lorenz is not Fr. Lorenz.
+func (t *topics) sameSubject(i, j int) bool {
+	x, y := t.title(i), t.title(j)
+	return t.subjects[i] == t.subjects[j] && t.subjects[i] != noSubject && (x == y || x == 0 || y == 0)
+}
+
+// title is the title right before the subject of the text i; 0 = there is none.
+func (t *topics) title(i int) int32 {
+	if b := t.before[i]; len(b) > 0 && t.titles[b[len(b)-1]] {
+		return b[len(b)-1]
+	}
+	return 0
+}
+
+// answersOther reports whether a newer text b answers another question of the same kind than s, as
+// the codes of two doors, or gives the same answer.
+func (s *signature) answersOther(b *signature) bool {
+	p := &pair{a: s, b: b}
+	return slices.ContainsFunc(s.classes, func(f found) bool {
+		return slices.ContainsFunc(b.classes, func(g found) bool {
+			return f.class == g.class && (f.key != g.key || len(p.value(nil)) == 0 || len(p.value(hasDigit)) > 0 && p.thing(f.class))
+		})
+	})
+}
+
+// thing reports whether the older text names something beside the answer to c that the newer one does not.
+func (p *pair) thing(c *class) bool {
+	return slices.ContainsFunc(p.a.tokens, func(t token) bool {
+		return !t.small && !asides[t.text] && !hasDigit(t.text) && !c.words[t.text] && p.b.index(t) < 0
+	})
+}
+
+// denies reports whether b denies what the text i says, or the other way round: they share the
+// rarest word of i beside its subject.
+func (t *topics) denies(b *signature, i int) bool {
+	shared, rarest := false, longTopic
+	for _, w := range t.all[i].tokens {
+		k := w.key(t.night)
+		if w.small || asides[w.text] || k == t.subjects[i] || slices.Contains(t.before[i], k) || t.titles[k] {
+			continue
+		}
+		if n := len(t.lists[k]); n < rarest || n == rarest && b.index(w) >= 0 {
+			shared, rarest = b.index(w) >= 0, n
+		}
+	}
+	return shared && t.all[i].negative != b.negative
+}
+
+// agreed lists the pairs of which a model and the structure say that the newer text replaces
+// the older one: both are about the same person or thing and share a word beside, the newer one
+// tells of a change, and no other older text is more like it. One text replaces one fact.
+func (n *night) agreed(found []correction) map[*pair]bool {
+	first := map[string]*pair{} // by the older text: the first that corrects it
+	for _, c := range found {
+		for _, p := range c {
+			if f := first[p.a.ID]; p.claimed() && (f == nil || p.b.Since().Before(f.b.Since())) {
+				first[p.a.ID] = p
+			}
+		}
+	}
+	agreed, corrects := map[*pair]bool{}, map[string]bool{}
+	for _, p := range first {
+		corrects[p.b.ID] = true
+	}
+	for _, c := range found {
+		if len(c) == 0 {
+			continue
+		}
+		var claimed []*pair
+		done := n.replaced[c[0].b.ID] // the newer text, or one that says the same, has replaced something
+		other := 0                    // the weight of what is most like the newer text, and not replaced
+		for _, p := range c {
+			switch f := first[p.a.ID]; {
+			case p.shared < 0 && p.claimed():
+				done = true // who takes it for news of another is wrong about it
+			case p.verdict == duplicate:
+				done = done || n.replaced[p.a.ID] || corrects[p.a.ID]
+			case f == p:
+				claimed = append(claimed, p)
+			case f == nil && p.shared >= 0:
+				other = max(other, p.weight)
+			}
+		}
+		if len(claimed) == 0 || done || claimed[0].weight <= other || slices.ContainsFunc(claimed, func(p *pair) bool { return p.shared < 1 || !p.changes() || !n.sameFact(p, claimed[0]) }) {
+			continue
+		}
+		for _, p := range claimed {
+			agreed[p] = true
+		}
+	}
+	return agreed
+}
+
+// alike believes of texts with a subject and a word in common that they say the same, where the
+// model does not take each of c for the same.
+func (c correction) alike() {
+	if !slices.ContainsFunc(c, func(p *pair) bool { return p.verdict != duplicate && p.verdict != unclear && p.verdict != "" }) {
+		return
+	}
+	for _, p := range c {
+		p.same = p.same || p.shared > 0 && !p.b.compound && p.a.negative == p.b.negative
+	}
+}
+
+// claimed reports whether the model says that the newer text replaces the older.
+func (p *pair) claimed() bool { return p.verdict == keepSecond || p.verdict == update }
+
+// tellsChange reports whether s says that something is not as it was, and nothing else.
+func (s *signature) tellsChange() bool {
+	return s.changed && !s.adds && !s.hedged && (!s.compound || s.turned)
+}
+
+// changes reports whether the newer text tells of a change. One that denies must deny what the
+// older one says.
+func (p *pair) changes() bool {
+	if a, b := p.a, p.b; a.negative != b.negative && !b.turned {
+		return p.denies && (b.negative || b.changed) && !b.adds && !b.hedged && !b.compound
+	}
+	return p.b.tellsChange()
+}
+
+// sameFact reports whether the older texts of p and q say one thing: both name or count the same,
+// which the newer text does not.
+func (n *night) sameFact(p, q *pair) bool {
+	x, y := p.value(hasDigit), q.value(hasDigit)
+	if len(x)+len(y) == 0 {
+		x, y = p.value(nil), q.value(nil)
+	}
+	return p.a == q.a || n.sameAs(p.a, q.a) || p.a.negative == q.a.negative && slices.Equal(x, y)
+}
+
+// value is what the older text names or counts and the newer one does not, as far as of wants it.
+func (p *pair) value(of func(string) bool) (out []string) {
+	for _, t := range p.a.tokens {
+		if (t.name || hasDigit(t.text)) && (of == nil || of(t.text)) && p.b.index(t) < 0 {
+			out = append(out, t.text)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

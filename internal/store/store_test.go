@@ -135,27 +135,6 @@ func TestOpenUpgradesAndKeepsRows(t *testing.T) {
 	}
 }
 
-// TestRealMigrations upgrades a database from the first release's schema, with
-// rows in it, to the present one.
-func TestRealMigrations(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "bot.db")
-	first, err := fs.ReadFile(reverie.Migrations, "0001_history.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := open(t, path, fstest.MapFS{"0001_history.sql": &fstest.MapFile{Data: first}})
-	run(t, old, "INSERT INTO room (id, conversation) VALUES ('!r', 3)")
-	run(t, old, "INSERT INTO message (room, conversation, role, text, at) VALUES ('!r', 3, 'user', 'hello', 1)")
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db := open(t, path, reverie.Migrations)
-	if got := value(t, db, "SELECT text || conversation FROM message"); got != "hello3" {
-		t.Errorf("after the upgrade: %q", got)
-	}
-	run(t, db, "INSERT INTO task (id, room, content, priority, status, created, updated) VALUES ('task_a', '!r', 'x', 5, 'active', 1, 1)")
-}
-
 func TestOpenFailedMigrationChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bot.db")
 	one := "CREATE TABLE x (a TEXT);"

@@ -33,6 +33,18 @@ var errInterrupted = errors.New("somebody forgot something meanwhile, changed ve
 // rebuildAttempts is how often it is begun anew.
 const rebuildAttempts = 5
 
+const (
+	firstUndone, smallestUndone, largestUndone = 200, 20, 8000 // operations of one part
+	undoHold                                   = 700 * time.Millisecond
+)
+
+// grown is how many operations take about undoHold, if size took that long.
+func grown(size int, took time.Duration) int {
+	return min(max(int(float64(size)*min(2, float64(undoHold)/float64(took))), smallestUndone), largestUndone)
+}
+
+const mergedPages = 2000
+
 // lastly is how many changed texts may be left for the moment when the indexes change places.
 const lastly = 200
 

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // An import takes the write lock for about importHold at a time, so that the bot
@@ -32,14 +35,11 @@ const (
 // What was taken back (Undo) is added again; what was put away is there, and what was
 // to be forgotten is left out. Two imports at once wait for each other.
 func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
-	free, err := m.Store.guardLarge()
+	free, err := store.Guard(filepath.Join(m.Store.dir, "memories", ".import"))
 	if err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
 	defer free()
-	if err := m.Store.tidy(ctx, nil); err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
-	}
 	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, batch: newBatch(), began: m.Store.now().UTC().Truncate(time.Millisecond), size: firstPart, known: newKnown()}
 	if m.atOnce > 0 {
 		run.size = m.atOnce

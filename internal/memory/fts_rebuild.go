@@ -317,3 +317,49 @@ func removeUnused(ctx context.Context, tx transaction) error {
 	}
 	return err
 }
+
+// pause leaves the database alone for importPause. Meanwhile what conn, which is
+// roomy, wrote comes from the log into the database: that keeps nobody from writing.
+func pause(ctx context.Context, conn *sql.Conn) error {
+	begin := time.Now()
+	if err := settle(ctx, conn); err != nil {
+		return cmp.Or(ctx.Err(), err)
+	}
+	return rest(ctx, importPause-time.Since(begin))
+}
+
+// settle brings what was written from the log into the database, as far as nobody
+// still reads what was there before.
+func settle(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+		return fmt.Errorf("memory: %w", err)
+	}
+	return nil
+}
+
+// roomy is a connection with room for the trees that rows go to random places
+// of: without it, and if each part begins with an empty cache, pages are written
+// and read again all the time. It leaves it to pause to empty the log. done gives
+// it back as it was.
+func roomy(ctx context.Context, db *sql.DB) (conn *sql.Conn, done func(), err error) {
+	if conn, err = db.Conn(ctx); err != nil {
+		return nil, nil, fmt.Errorf("memory: %w", err)
+	}
+	var room, log int
+	if err = conn.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err == nil {
+		err = conn.QueryRowContext(ctx, `PRAGMA wal_autocheckpoint`).Scan(&log)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 0`)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("memory: %w", err), conn.Close())
+	}
+	return conn, func() {
+		// Best effort: more room than asked for harms nobody, and others empty the log too.
+		ctx := context.WithoutCancel(ctx)
+		_ = settle(ctx, conn)
+		_, _ = conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA cache_size = %d; PRAGMA wal_autocheckpoint = %d`, room, log))
+		_ = conn.Close()
+	}, nil
+}

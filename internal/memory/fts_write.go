@@ -229,16 +229,6 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 	return f.indexWith(ctx, p, gone, all)
 }
 
-// add puts all in, which are new and were made ahead.
-func (f *FTS) add(ctx context.Context, tx *sql.Tx, all []*made) error {
-	p := prepare(tx)
-	defer p.close()
-	if err := f.writer(p).insertAll(ctx, all); err != nil {
-		return fmt.Errorf("index memories: %w", err)
-	}
-	return nil
-}
-
 func (f *FTS) writer(tx *prepared) *indexWriter {
 	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
 		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}

@@ -343,7 +343,7 @@ func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	if len(known) == 1 {
 		return known[0].ID, i.part(known[0])
 	}
-	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_put_away WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
+	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
 	}
 	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {

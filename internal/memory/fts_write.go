@@ -203,7 +203,7 @@ func distinct(fields ...string) []string {
 // indexWriter changes the index within one transaction.
 type indexWriter struct {
 	f      *FTS
-	tx     *prepared
+	tx     transaction
 	scopes map[Scope]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
@@ -229,7 +229,7 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 	return f.indexWith(ctx, p, gone, all)
 }
 
-func (f *FTS) writer(tx *prepared) *indexWriter {
+func (f *FTS) writer(tx transaction) *indexWriter {
 	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
 		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
 }

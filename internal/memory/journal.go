@@ -94,11 +94,6 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 	if err := f(c); err != nil {
 		return nil, err
 	}
-	if len(c.rows) > 0 {
-		if err := countChange(ctx, tx); err != nil {
-			return nil, fmt.Errorf("memory: %w", err)
-		}
-	}
 	if err := s.indexChange(c); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
@@ -121,18 +116,7 @@ func (s *Store) indexChange(c *change) error {
 	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
 		return err
 	}
-	if err := removeUnused(c.ctx, c.tx); err != nil {
-		return err
-	}
 	return mergeIndex(c.ctx, c.tx)
-}
-
-// countChange notes in tx that memory changed, for those who look at it in several steps.
-func countChange(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
-		return fmt.Errorf("count the change: %w", err)
-	}
-	return nil
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.

@@ -111,6 +111,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
+	if err := s.index.ensure(ctx); err != nil {
+		return nil, err
+	}
 	return s, s.begin(ctx)
 }
 

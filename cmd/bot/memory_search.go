@@ -281,7 +281,7 @@ type memoryVerifyCommand struct {
 // Run compares the index with the memories, and fails if they differ.
 func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
 	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
-		faults, err := verifyWatched(ctx, index, progressOn(c.err, "texts"))
+		faults, err := index.Verify(ctx)
 		if err != nil {
 			return err
 		}
@@ -312,16 +312,6 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 		}
 		return nil
 	})
-}
-
-// verifyWatched is Verify of index that tells how far it has come, if it can.
-func verifyWatched(ctx context.Context, index foundBy, progress func(done, total int)) ([]string, error) {
-	if w, ok := index.(interface {
-		VerifyWatched(ctx context.Context, progress func(done, total int)) ([]string, error)
-	}); ok {
-		return w.VerifyWatched(ctx, progress)
-	}
-	return index.Verify(ctx)
 }
 
 // foundBy is what the configured backend finds memories with.

@@ -55,7 +55,7 @@ func value(t *testing.T, db *sql.DB, query string) string {
 // answer given exactly once relies on.
 func TestOpenHoldsItsPromises(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000", "secure_delete": "1"}
+	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "60000", "secure_delete": "1"}
 	for range 3 {
 		conn, err := db.Conn(t.Context()) // held, so that each is another one
 		if err != nil {

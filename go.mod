@@ -29,7 +29,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
+require (
+	github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
+	github.com/philippgille/chromem-go v0.7.0 // indirect
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -43,7 +43,7 @@ func BenchmarkVectors(b *testing.B) {
 			opened := time.Since(begin)
 			runtime.GC()
 			runtime.ReadMemStats(&after)
-			if s := v.Status(); s.Done != size.n {
+			if s := v.Status(b.Context()); s.Done != size.n {
 				b.Fatalf("status %+v", s)
 			}
 			var took []time.Duration

@@ -78,37 +78,35 @@ func (c conversations) place(e *vectorEntry) (int, bool) {
 
 // collection holds the entries of one scope that have a vector, in memory.
 type collection struct {
-	docs  *chromem.Collection
-	order conversations
+	active, past *chromem.Collection // documents are entries; their ids are the numbers
+	order        conversations
 }
 
 func newCollection() (*collection, error) {
 	none := func(context.Context, string) ([]float32, error) {
 		return nil, errors.New("chromem: only documents with a vector can be added")
 	}
-	docs, err := chromem.NewDB().CreateCollection("entries", nil, none)
-	return &collection{docs: docs}, err
+	db, c := chromem.NewDB(), collection{}
+	var err, also error
+	c.active, err = db.CreateCollection("active", nil, none)
+	c.past, also = db.CreateCollection("past", nil, none)
+	return &c, errors.Join(err, also)
 }
 
-// What chromem selects documents by. It keeps the maps themselves, so all documents share them.
-var (
-	activeState = map[string]string{"state": "active"}
-	pastState   = map[string]string{"state": "past"}
-)
-
-// metadata is what chromem knows of e beside its vector.
-func (e *vectorEntry) metadata() map[string]string {
+// docs is where e is compared. Those that hold no longer are kept apart: that is quicker than
+// to have chromem look at each document's metadata.
+func (c *collection) docs(e *vectorEntry) *chromem.Collection {
 	if e.past {
-		return pastState
+		return c.past
 	}
-	return activeState
+	return c.active
 }
 
 func (e *vectorEntry) document() string { return strconv.FormatInt(e.n, 10) }
 
 // add adds e, whose number must not be there yet.
 func (c *collection) add(ctx context.Context, e *vectorEntry) error {
-	if err := c.docs.AddDocument(ctx, chromem.Document{ID: e.document(), Metadata: e.metadata(), Embedding: e.vec}); err != nil {
+	if err := c.docs(e).AddDocument(ctx, chromem.Document{ID: e.document(), Embedding: e.vec}); err != nil {
 		return err
 	}
 	p, _ := c.order.place(e)
@@ -118,7 +116,7 @@ func (c *collection) add(ctx context.Context, e *vectorEntry) error {
 
 // remove takes e out and overwrites its vector: forgotten means gone.
 func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
-	err := c.docs.Delete(ctx, nil, nil, e.document()) // a map that is not nil would delete all
+	err := c.docs(e).Delete(ctx, nil, nil, e.document()) // a map that is not nil would delete all
 	if p, there := c.order.place(e); there {
 		c.order = slices.Delete(c.order, p, p+1)
 	}
@@ -127,42 +125,54 @@ func (c *collection) remove(ctx context.Context, e *vectorEntry) error {
 }
 
 // nearest returns the k entries that w wants and that are nearest to the unit vector q,
-// unordered. They are looked for among the 2k nearest by themselves and their neighbours.
+// unordered. They are looked for among the 3k nearest by themselves and their neighbours.
 func (c *collection) nearest(ctx context.Context, q []float32, w wanted, k int, byNumber map[int64]*vectorEntry) ([]Likeness, error) {
-	places := map[int]bool{}
-	n := min(2*k, c.docs.Count()) // chromem refuses to look for more than there are
-	switch {
-	case n == 0:
-		return nil, nil
-	case !w.after.IsZero() || !w.before.IsZero(): // chromem does not compare times
-		for p := range c.order {
-			places[p] = true
-		}
-	default:
-		where := activeState
-		if w.past {
-			where = nil
-		}
-		found, err := c.docs.QueryEmbedding(ctx, q, n, where, nil)
-		if err != nil {
+	places := make([]bool, len(c.order))
+	if w.after.IsZero() && w.before.IsZero() {
+		if err := c.propose(ctx, q, w, 3*k, byNumber, places); err != nil {
 			return nil, fmt.Errorf("compare vectors: %w", err)
 		}
-		for _, f := range found {
-			n, err := strconv.ParseInt(f.ID, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("compare vectors: %w", err)
-			}
-			p, _ := c.order.place(byNumber[n])
-			places[p-1], places[p], places[p+1] = true, true, true
+	} else { // chromem does not compare times
+		for p := range places {
+			places[p] = true
 		}
 	}
 	var out []Likeness
-	for p := range places {
-		if p >= 0 && p < len(c.order) && w.takes(c.order[p]) {
+	for p, e := range c.order {
+		if places[p] && w.takes(e) {
 			out = append(out, c.order.likeness(q, p))
 		}
 	}
 	return best(out, k), nil
+}
+
+// propose marks the places of the k nearest and those beside them.
+func (c *collection) propose(ctx context.Context, q []float32, w wanted, k int, byNumber map[int64]*vectorEntry, places []bool) error {
+	docs := []*chromem.Collection{c.active}
+	if w.past {
+		docs = append(docs, c.past)
+	}
+	for _, d := range docs {
+		n := min(k, d.Count()) // chromem refuses to look for more than there are, and for none
+		if n == 0 {
+			continue
+		}
+		found, err := d.QueryEmbedding(ctx, q, n, nil, nil)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			n, err := strconv.ParseInt(f.ID, 10, 64)
+			if err != nil {
+				return err
+			}
+			p, _ := c.order.place(byNumber[n])
+			for i := max(0, p-1); i <= min(p+1, len(places)-1); i++ {
+				places[i] = true
+			}
+		}
+	}
+	return nil
 }
 
 // best keeps the k largest of found, the largest first.

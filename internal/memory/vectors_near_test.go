@@ -121,8 +121,8 @@ func TestCollection(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if c.docs.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
-			t.Fatalf("%d documents and %d entries of %d", c.docs.Count(), len(c.order), len(there))
+		if c.active.Count()+c.past.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
+			t.Fatalf("%d documents and %d entries of %d", c.active.Count()+c.past.Count(), len(c.order), len(there))
 		}
 		q := randomVector(r, dim)
 		want := likenesses(there, q)

@@ -11,6 +11,7 @@ require (
 	github.com/gpustack/gguf-parser-go v0.26.3
 	github.com/kaptinlin/jsonrepair v0.2.15
 	github.com/microcosm-cc/bluemonday v1.0.27
+	github.com/philippgille/chromem-go v0.7.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/rogpeppe/go-internal v1.16.0
@@ -29,10 +30,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require (
-	github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
-	github.com/philippgille/chromem-go v0.7.0 // indirect
-)
+require github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -196,12 +196,17 @@ func (p *Points) beside(ctx context.Context, space int64, entries []int64) ([]in
 		SELECT n FROM (`+next("<", "DESC")+` UNION `+next(">", "ASC")+`) WHERE n IS NOT NULL`, entries)
 }
 
-func (p *Points) numbers(ctx context.Context, query string, list any) ([]int64, error) {
-	in, err := json.Marshal(list)
+// numbers reads a column of numbers. The query gets given as a list in JSON.
+func (p *Points) numbers(ctx context.Context, query string, given any) ([]int64, error) {
+	in, err := json.Marshal(given)
 	if err != nil {
 		return nil, err
 	}
-	return numbers(ctx, p.db, query, string(in))
+	out, err := list[int64](ctx, p.db, query, string(in))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return out, nil
 }
 
 // compare implements nearer.
@@ -251,7 +256,8 @@ func (p *Points) stored(ctx context.Context, dim int, entries []int64) (map[Scop
 	if err != nil {
 		return nil, err
 	}
-	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, string(in))
+	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
+		ORDER BY m.conversation, m.seq, m.n`, string(in))
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,8 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	// the next one that is made.
 	var space int64
 	var dim int
-	err := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name()).Scan(&space, &dim)
+	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
+	err := last.Scan(&space, &dim)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
@@ -141,7 +142,10 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 func (v *Vectors) reset(space int64, dim int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.index = vectorIndex{space: space, dim: dim, scopes: map[Scope]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{}}
+	v.index = vectorIndex{
+		space: space, dim: dim,
+		scopes: map[Scope]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
+	}
 	v.made = -1
 	v.asked.clear()
 }
@@ -188,7 +192,8 @@ func (v *Vectors) open(ctx context.Context, scopes []Scope) error {
 		if v.index.scopes[scope] != nil {
 			continue
 		}
-		all, err := v.read(ctx, `WHERE m.scope = ? AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, scope) // the order in which adding is fastest
+		// In the order in which adding is fastest.
+		all, err := v.read(ctx, `WHERE m.scope = ? AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, scope)
 		if err != nil {
 			return err
 		}
@@ -390,13 +395,4 @@ func forgetVectors(ctx context.Context, tx *sql.Tx, hashes ...string) error {
 		}
 	}
 	return nil
-}
-
-// numbers reads a column of numbers.
-func numbers(ctx context.Context, db querier, query string, args ...any) ([]int64, error) {
-	out, err := list[int64](ctx, db, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return out, nil
 }

@@ -176,7 +176,8 @@ func (v *Vectors) Status(ctx context.Context) VectorStatus {
 	space, s.Dimension = v.current()
 	refused, err := v.refusedTexts()
 	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(`+unmade+`), 0), coalesce(sum(`+unmade+` AND m.hash IN (SELECT value FROM json_each(?3))), 0)`+withVector,
+		err = v.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(`+unmade+`), 0),
+			coalesce(sum(`+unmade+` AND m.hash IN (SELECT value FROM json_each(?3))), 0)`+withVector,
 			space, s.Dimension, refused).Scan(&s.Total, &left, &s.Refused)
 	}
 	if err != nil && ctx.Err() == nil {

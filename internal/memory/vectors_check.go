@@ -55,9 +55,11 @@ func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) e
 func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 	var damaged, without, orphaned int
 	space, dim := v.current()
-	err := v.db.QueryRowContext(ctx, `SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0), coalesce(sum(v.hash IS NULL), 0)`+withVector, space, dim).Scan(&damaged, &without)
+	err := v.db.QueryRowContext(ctx, `SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0),
+		coalesce(sum(v.hash IS NULL), 0)`+withVector, space, dim).Scan(&damaged, &without)
 	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`).Scan(&orphaned)
+		err = v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_vector
+			WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`).Scan(&orphaned)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verify vectors: %w", err)

@@ -171,8 +171,8 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := v.db.QueryContext(ctx, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+` AND m.hash NOT IN (SELECT value FROM json_each(?3))
-		GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, refused, n)
+	rows, err := v.db.QueryContext(ctx, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
+		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, refused, n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
@@ -318,7 +318,8 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 		return fmt.Errorf("store vectors: %w", err)
 	}
 	if was != 0 {
-		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew", slog.Int("was", was), slog.Int("is", dim))
+		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew",
+			slog.Int("was", was), slog.Int("is", dim))
 	}
 	v.reset(space, dim)
 	return nil

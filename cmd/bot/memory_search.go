@@ -216,7 +216,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		}
 		fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
 		if b.vectors != nil {
-			b.tellUnread(c.err, result.Added)
+			b.tellUnread(ctx, c.err, result.Added)
 		}
 		if result.Batch != "" {
 			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
@@ -287,7 +287,8 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 		}
 		unread := 0
 		if b.vectors != nil {
-			unread = b.vectors.Status().Total - b.vectors.Status().Done
+			s := b.vectors.Status(ctx)
+			unread = s.Total - s.Done
 		}
 		if m.JSON {
 			if faults == nil {

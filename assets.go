@@ -25,7 +25,7 @@ var migrations embed.FS
 // Data holds the default data files, rooted so that "BASE_PROMPT.txt" opens.
 var Data fs.FS = rooted(data, "data")
 
-// Migrations holds the database migrations, rooted so that "0001_history.sql" opens.
+// Migrations holds the database migrations, rooted so that "0061_history.sql" opens.
 var Migrations fs.FS = rooted(migrations, "migrations")
 
 func rooted(f embed.FS, dir string) fs.FS {

@@ -11,6 +11,7 @@ require (
 	github.com/gpustack/gguf-parser-go v0.26.3
 	github.com/kaptinlin/jsonrepair v0.2.15
 	github.com/microcosm-cc/bluemonday v1.0.27
+	github.com/philippgille/chromem-go v0.7.0
 	github.com/pressly/goose/v3 v3.29.0
 	github.com/robfig/cron/v3 v3.0.1
 	github.com/rogpeppe/go-internal v1.16.0

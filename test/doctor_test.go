@@ -50,7 +50,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 
 	d, healthy := bot.doctor(t)
 	m := d.Matrix
-	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; it synced last ") || !d.says("ok", "nothing waits") {
+	if !healthy || !d.says("ok", "the bot is running (process ") || !d.says("ok", "; last sync ") || !d.says("ok", "nothing waits") {
 		t.Errorf("of a bot that runs: %+v", d.Findings)
 	}
 	if !m.Running || !m.CrossSigned || !m.IdentityTrusted || len(m.UnknownDevices) != 1 || m.Rooms != 1 || m.Encrypted != 1 || m.Dead+m.Lost+m.Undecryptable != 0 ||
@@ -87,7 +87,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 
 	_ = bot.cmd.Process.Signal(syscall.SIGTERM)
 	<-bot.exited
-	if d, _ = bot.doctor(t); d.Matrix.Running || !d.says("note", "the bot is not running; it synced last ") {
+	if d, _ = bot.doctor(t); d.Matrix.Running || !d.says("note", "the bot is not running; last sync ") {
 		t.Errorf("of a bot that was stopped: %+v", d)
 	}
 }

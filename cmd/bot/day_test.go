@@ -400,7 +400,7 @@ const (
 // says of each message whether it was read for what is worth remembering, and answered
 // which reply is to it.
 var kept = []string{"message", "inbox", "outbox", "crypto_message_index", "compaction", "prompt_event", "harvest",
-	"answered", "memory_turn", "memory_turn_change", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
+	"answered", "memory_turn", "index_doc", "index_term", "index_fts_content", "index_fts_docsize", "index_fts_idx", "index_fts_data", "index_fts"}
 
 func (d *day) compare(first, last figures) {
 	d.t.Logf("after the first hour: %s", first)

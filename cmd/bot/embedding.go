@@ -66,7 +66,7 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 	if !b.cfg.byMeaning() {
 		return nil, nil
 	}
-	c := memory.VectorConfig{DB: b.db, Patience: patience, Elsewhere: b.cfg.Memory.Backend == "qdrant", Log: b.log, Now: time.Now}
+	c := memory.VectorConfig{DB: b.db, Patience: patience, Log: b.log, Now: time.Now}
 	configured, err := b.cfg.embedding(b.log)
 	switch {
 	case err != nil:
@@ -87,11 +87,11 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 
 // tellUnread says on w what a person can do about memories that were added and are not read for
 // their meaning yet: that takes minutes for some thousands, and words find them meanwhile.
-func (b *bot) tellUnread(w io.Writer, added int) {
+func (b *bot) tellUnread(ctx context.Context, w io.Writer, added int) {
 	if added == 0 {
 		return
 	}
-	if s := b.vectors.Status(); added+s.Total > s.Done {
+	if s := b.vectors.Status(ctx); added+s.Total > s.Done {
 		fmt.Fprintln(w, "They are found by their words now. The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
 	}
 }
@@ -121,7 +121,7 @@ func (b *bot) withVectors(status func(context.Context, task.Say) []string) func(
 		if b.vectors == nil {
 			return append(lines, say("embeddings: none, searching by words"))
 		}
-		if s := b.vectors.Status(); !s.Settled() {
+		if s := b.vectors.Status(ctx); !s.Settled() {
 			lines = append(lines, say(s.Line(b.cfg.location())))
 		}
 		for _, l := range b.pointsLines() {

@@ -106,7 +106,7 @@ func TestOpenVectors(t *testing.T) {
 			}
 			model := ""
 			if v != nil {
-				model = v.Status().Model
+				model = v.Status(t.Context()).Model
 			}
 			if !encoder.BuiltIn() && tt.model == encoder.Model {
 				tt.model = ""
@@ -121,7 +121,7 @@ func TestOpenVectors(t *testing.T) {
 				return
 			}
 			v.Question(t.Context(), "Where do I live?") // in a nanosecond
-			if s := v.Status(); s.Late.IsZero() == (model == encoder.Model) || s.Unreachable.IsZero() != (model == encoder.Model) {
+			if s := v.Status(t.Context()); s.Late.IsZero() == (model == encoder.Model) || s.Unreachable.IsZero() != (model == encoder.Model) {
 				t.Errorf("the status of %s without a vector in time is %s", model, s.Line(time.UTC))
 			}
 		})

@@ -328,7 +328,7 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, path configPath) 
 		return err
 	}
 	defer b.close()
-	done, err := b.memory.UndoWatched(ctx, operator(), u.Batch, progressOn(c.err, "memories taken back"))
+	done, err := b.memory.Undo(ctx, operator(), u.Batch)
 	if err != nil {
 		return err
 	}
@@ -337,14 +337,6 @@ func (u memoryUndoCommand) Run(ctx context.Context, c console, path configPath) 
 	}
 	_, err = fmt.Fprintf(c.out, "Taken back: batch %s. %s\n`bot memory undo %s` takes this back as well.\n", done.Of, strings.Join(done.Lines(), "; "), done.Batch)
 	return err
-}
-
-// tidyMemory completes what was cut off when much was taken back.
-func (b *bot) tidyMemory(ctx context.Context) error {
-	if err := b.memory.Tidy(ctx); err != nil && ctx.Err() == nil {
-		b.log.Warn("what was taken back from memory is out of sight, but not tidied up; that is tried again at the next start", "err", err)
-	}
-	return nil
 }
 
 type memoryExportCommand struct {

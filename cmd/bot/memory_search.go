@@ -216,7 +216,7 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath
 		}
 		fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
 		if b.vectors != nil {
-			b.tellUnread(c.err, result.Added)
+			b.tellUnread(ctx, c.err, result.Added)
 		}
 		if result.Batch != "" {
 			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
@@ -281,13 +281,14 @@ type memoryVerifyCommand struct {
 // Run compares the index with the memories, and fails if they differ.
 func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
 	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
-		faults, err := verifyWatched(ctx, index, progressOn(c.err, "texts"))
+		faults, err := index.Verify(ctx)
 		if err != nil {
 			return err
 		}
 		unread := 0
 		if b.vectors != nil {
-			unread = b.vectors.Status().Total - b.vectors.Status().Done
+			s := b.vectors.Status(ctx)
+			unread = s.Total - s.Done
 		}
 		if m.JSON {
 			if faults == nil {
@@ -312,16 +313,6 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath
 		}
 		return nil
 	})
-}
-
-// verifyWatched is Verify of index that tells how far it has come, if it can.
-func verifyWatched(ctx context.Context, index foundBy, progress func(done, total int)) ([]string, error) {
-	if w, ok := index.(interface {
-		VerifyWatched(ctx context.Context, progress func(done, total int)) ([]string, error)
-	}); ok {
-		return w.VerifyWatched(ctx, progress)
-	}
-	return index.Verify(ctx)
 }
 
 // foundBy is what the configured backend finds memories with.

@@ -92,7 +92,7 @@ func TestLocalVectorFindsByMeaning(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
 	status := b.withVectors(nil)
-	for limit := time.Now().Add(time.Minute); b.vectors.Status().Done < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); b.vectors.Status(t.Context()).Done < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 		if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
 			t.Errorf("meanwhile: %q", lines)
 		}

@@ -53,7 +53,6 @@ func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
 	g.Go(func() error { return b.watchGPU(ctx) })
 	g.Go(func() error { return b.runVectors(ctx) })
 	g.Go(func() error { return b.runHarvest(ctx) })
-	g.Go(func() error { return b.tidyMemory(ctx) })
 	g.Go(func() error { return settle(ctx) })
 	g.Go(func() error { return b.scheduler.Run(ctx) })
 	g.Go(func() error { return b.sweepFiles(ctx, client) })

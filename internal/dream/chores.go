@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -68,25 +69,24 @@ func (n *night) planChores(ctx context.Context) error {
 func (n *night) rememberChores(ctx context.Context) error {
 	c := &n.chores
 	c.before, c.told = map[[2]string]chore{}, map[[2]string]bool{}
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT kind, item, other, state, at FROM dream_chore ORDER BY id`)
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
 		var kind, item, other, state string
 		var at int64
-		if err := rows.Scan(&kind, &item, &other, &state, &at); err != nil {
-			return fmt.Errorf("dream: %w", err)
+		if err := row.Scan(&kind, &item, &other, &state, &at); err != nil {
+			return err
 		}
 		if kind == proposed {
 			c.told[[2]string{item, other}] = true
-			continue
+			return nil
 		}
 		key := [2]string{kind, item}
 		c.before[key] = chore{time.UnixMilli(at), c.before[key].undone || state == "undone" || state == "back"}
+		return nil
+	}, `SELECT kind, item, other, state, at FROM dream_chore ORDER BY id`)
+	if err != nil {
+		return fmt.Errorf("dream: read what was done to tasks and skills: %w", err)
 	}
-	return rows.Err()
+	return nil
 }
 
 // proposed is the kind of what nothing was done about.
@@ -155,24 +155,20 @@ func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
 // undoChores gives tasks back what run changed, and notes that the files of skills are to
 // be, within tx. It says in a line each what came of it.
 func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []string, err error) {
-	rows, err := tx.QueryContext(ctx, `SELECT kind, item, before, after FROM dream_chore WHERE run = ? AND state IN ('done', 'due') AND kind <> ? ORDER BY id`, run, proposed)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	var tasks []task.Tidied
-	for rows.Next() {
+	err = store.Each(ctx, tx, func(row store.Row) error {
 		var kind, item, before, after string
-		if err := rows.Scan(&kind, &item, &before, &after); err != nil {
-			return nil, err
+		if err := row.Scan(&kind, &item, &before, &after); err != nil {
+			return err
 		}
 		if kind == retire {
 			lines = append(lines, "the skill "+path.Base(item)+" is as it was")
-			continue
+		} else {
+			tasks = append(tasks, task.Tidied{Tidying: task.Tidying{Kind: task.TidyKind(kind), ID: item}, Before: before, After: after})
 		}
-		tasks = append(tasks, task.Tidied{Tidying: task.Tidying{Kind: task.TidyKind(kind), ID: item}, Before: before, After: after})
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, `SELECT kind, item, before, after FROM dream_chore WHERE run = ? AND state IN ('done', 'due') AND kind <> ? ORDER BY id`, run, proposed)
+	if err != nil {
 		return nil, err
 	}
 	if len(tasks) > 0 && d.cfg.Tasks == nil {
@@ -216,24 +212,15 @@ func (d *Dreamer) settle(ctx context.Context) error {
 	if d.cfg.Skills == nil {
 		return nil
 	}
-	rows, err := d.cfg.DB.QueryContext(ctx, `SELECT id, item, before, after, state FROM dream_chore WHERE kind = 'retire' AND state IN ('due', 'back') ORDER BY id`)
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
-	}
-	defer rows.Close()
 	type open struct {
 		id                         int64
 		item, before, after, state string
 	}
-	var all []open
-	for rows.Next() {
-		var o open
-		if err := rows.Scan(&o.id, &o.item, &o.before, &o.after, &o.state); err != nil {
-			return fmt.Errorf("dream: %w", err)
-		}
-		all = append(all, o)
-	}
-	if err := rows.Err(); err != nil {
+	all, err := store.List(ctx, d.cfg.DB, func(row store.Row) (o open, err error) {
+		err = row.Scan(&o.id, &o.item, &o.before, &o.after, &o.state)
+		return o, err
+	}, `SELECT id, item, before, after, state FROM dream_chore WHERE kind = 'retire' AND state IN ('due', 'back') ORDER BY id`)
+	if err != nil {
 		return fmt.Errorf("dream: %w", err)
 	}
 	for _, o := range all {

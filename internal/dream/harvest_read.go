@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -32,25 +33,16 @@ type waiting struct {
 }
 
 func (h *Harvester) waiting(ctx context.Context) ([]waiting, error) {
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT m.room, count(*), coalesce(max(s.heard_at) * 1000, max(m.at))
+	all, err := store.List(ctx, h.cfg.DB, func(row store.Row) (w waiting, err error) {
+		var heard int64
+		err = row.Scan(&w.room, &w.messages, &heard)
+		w.heard = time.UnixMilli(heard)
+		return w, err
+	}, `SELECT m.room, count(*), coalesce(max(s.heard_at) * 1000, max(m.at))
 		FROM harvest AS h JOIN message AS m ON m.id = h.message LEFT JOIN session AS s ON s.room = (SELECT iif(r.branch_of = '', r.id, r.branch_of) FROM room AS r WHERE r.id = m.room)
 		WHERE h.state = 'new' GROUP BY m.room ORDER BY min(m.id)`)
 	if err != nil {
-		return nil, fmt.Errorf("harvest: %w", err)
-	}
-	defer rows.Close()
-	var all []waiting
-	for rows.Next() {
-		var w waiting
-		var heard int64
-		if err := rows.Scan(&w.room, &w.messages, &heard); err != nil {
-			return nil, fmt.Errorf("harvest: %w", err)
-		}
-		w.heard = time.UnixMilli(heard)
-		all = append(all, w)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("harvest: %w", err)
+		return nil, fmt.Errorf("harvest: look for conversations to read: %w", err)
 	}
 	return all, nil
 }
@@ -142,28 +134,13 @@ func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller i
 // unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
 func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers,
-		m.integrity, m.text, m.tail, m.at,
-		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
-		FROM harvest AS h JOIN message AS m ON m.id = h.message
-		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
-		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
-		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
-	if err != nil {
-		return nil, fmt.Errorf("harvest: %w", err)
-	}
-	defer rows.Close()
-	var all []turn
-	for rows.Next() {
-		var t turn
+	all, err := store.List(ctx, h.cfg.DB, func(row store.Row) (t turn, err error) {
 		var calls string
 		var before history.Message
 		var at int64
 		var said trust.Integrity
-		if err := rows.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &said, &t.text, &t.tail, &at,
-			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity, &before.Label.Readers); err != nil {
-			return nil, fmt.Errorf("harvest: %w", err)
-		}
+		err = row.Scan(&t.id, &t.tries, &t.pos, &t.event, &t.sender, &t.scope, &said, &t.text, &t.tail, &at,
+			&before.ID, &before.Conversation, &before.Role, &calls, &before.Text, &before.Label.Integrity, &before.Label.Readers)
 		t.at, t.own, t.level = time.UnixMilli(at).UTC(), ownWords(t.text), levelOf(h.cfg.Level(t.sender), said)
 		if calls == "" && before.Label.Readers == t.scope && harvestable(before, trust.Foreign) {
 			t.asked = lastQuestion(before.Text)
@@ -171,10 +148,16 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		// Nobody asked for this to be noted, so it stays where it was said, whatever
 		// memory.isolation is.
 		t.room = history.Talk(room).Room()
-		all = append(all, t)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("harvest: %w", err)
+		return t, err
+	}, `SELECT h.message, h.tries, h.pos, m.event_id, m.sender, m.readers,
+		m.integrity, m.text, m.tail, m.at,
+		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
+		FROM harvest AS h JOIN message AS m ON m.id = h.message
+		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
+		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
+		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
+	if err != nil {
+		return nil, fmt.Errorf("harvest: read messages: %w", err)
 	}
 	return all, nil
 }

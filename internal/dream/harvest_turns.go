@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Reasons for a rest: the first and the longest one after a request that came to nothing.
@@ -116,23 +118,18 @@ const harvestDay = 24 * time.Hour
 // messages tell: those read by one request were read at one moment.
 func (h *Harvester) recall(ctx context.Context) error {
 	now := h.cfg.Now()
-	rows, err := h.cfg.DB.QueryContext(ctx, `SELECT DISTINCT at FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ? ORDER BY at`, now.Add(-harvestDay).UnixMilli(), now.UnixMilli())
-	if err != nil {
-		return fmt.Errorf("harvest: %w", err)
-	}
-	defer rows.Close()
-	var asked []time.Time
-	for rows.Next() {
+	asked, err := store.List(ctx, h.cfg.DB, func(row store.Row) (time.Time, error) {
 		var at int64
-		if err := rows.Scan(&at); err != nil {
-			return fmt.Errorf("harvest: %w", err)
-		}
-		asked = append(asked, time.UnixMilli(at))
+		err := row.Scan(&at)
+		return time.UnixMilli(at), err
+	}, `SELECT DISTINCT at FROM harvest WHERE state = 'done' AND reason = '' AND at > ? AND at <= ? ORDER BY at`, now.Add(-harvestDay).UnixMilli(), now.UnixMilli())
+	if err != nil {
+		return fmt.Errorf("harvest: count the requests of the last day: %w", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = asked
-	return rows.Err()
+	return nil
 }
 
 // byDay asks, as long as not too much was asked in the last 24 hours.

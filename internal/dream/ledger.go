@@ -68,19 +68,16 @@ func (n *night) remember(ctx context.Context) error {
 	if err := n.rememberReplaced(ctx); err != nil {
 		return err
 	}
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT entry, by_id FROM dream_op WHERE undone = 1`)
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
 		var a, b string
-		if err := rows.Scan(&a, &b); err != nil {
-			return fmt.Errorf("dream: %w", err)
-		}
+		err := row.Scan(&a, &b)
 		n.refused[pairOf(a, b)] = true
+		return err
+	}, `SELECT entry, by_id FROM dream_op WHERE undone = 1`)
+	if err != nil {
+		return fmt.Errorf("dream: read what was undone: %w", err)
 	}
-	return rows.Err()
+	return nil
 }
 
 // rememberReplaced reads which entries took the place of others in earlier dreams.
@@ -121,18 +118,15 @@ func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model s
 
 // keep stores what model said of batch.
 func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model string, now time.Time) error {
-	tx, err := d.cfg.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // nothing after Commit
-	for _, p := range batch {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
-			ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
-			return err
+	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
+		for _, p := range batch {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
+				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
+				return err
+			}
 		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }
 
 // record writes, within the transaction that does them, what was done, if anything was.

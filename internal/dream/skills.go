@@ -12,6 +12,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -117,24 +118,20 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 			}
 		}
 	}
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT room, sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
-	if err != nil {
-		return nil, false, err
-	}
-	defer rows.Close()
 	days := map[int64]bool{}
-	for rows.Next() {
+	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
 		var talk, sender, text, calls string
 		var at int64
-		if err := rows.Scan(&talk, &sender, &text, &calls, &at); err != nil {
-			return nil, false, err
+		if err := row.Scan(&talk, &sender, &text, &calls, &at); err != nil {
+			return err
 		}
 		if sender != "" {
 			days[at/(24*time.Hour).Milliseconds()] = true
 		}
 		look(history.Talk(talk).Room(), sender, text, calls)
-	}
-	if err := rows.Err(); err != nil || n.d.cfg.Tasks == nil {
+		return nil
+	}, `SELECT room, sender, text, calls, at FROM message WHERE at >= ? AND (role = 'user' OR calls <> '')`, since.UnixMilli())
+	if err != nil || n.d.cfg.Tasks == nil {
 		return used, err == nil && len(days) >= daysInUse, err
 	}
 	rooms, err := n.d.cfg.Tasks.Rooms(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/task"
 	"reverie/internal/trust"
 )
@@ -162,27 +163,23 @@ func (n *night) byReaders(id string, all []task.Task, names *namer) (rooms []*ta
 // oldest of them.
 func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 	oldest := slices.MinFunc(r.tasks, func(a, b *openTask) int { return a.Created.Compare(b.Created) }).Created
-	rows, err := n.d.cfg.DB.QueryContext(ctx, `SELECT sender, text, at FROM message WHERE room = ? AND readers = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
-		ORDER BY id DESC LIMIT ?`, r.id, r.scope, oldest.UnixMilli(), taskWitnesses)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
 		var w witness
 		var ms int64
-		if err := rows.Scan(&w.who, &w.text, &ms); err != nil {
+		if err := row.Scan(&w.who, &w.text, &ms); err != nil {
 			return err
 		}
 		if n.d.cfg.Trusted != nil && !n.d.cfg.Trusted(w.who) {
-			continue
+			return nil
 		}
 		w.at, w.text = time.UnixMilli(ms).UTC(), ownWords(w.text)
 		if strings.TrimSpace(w.text) != "" && strings.TrimSpace(w.text) != takenBackNow {
 			r.witnesses = append(r.witnesses, w)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, `SELECT sender, text, at FROM message WHERE room = ? AND readers = ? AND role = 'user' AND event_id <> '' AND sender <> '' AND at > ?
+		ORDER BY id DESC LIMIT ?`, r.id, r.scope, oldest.UnixMilli(), taskWitnesses)
+	if err != nil {
 		return err
 	}
 	known, err := n.d.cfg.Store.List(ctx, memory.Access{Actor: everything.Actor, Scopes: []memory.Scope{r.scope}}, memory.Filter{Members: true})

@@ -58,9 +58,6 @@ var (
 	// What says that something is so beside what was said before.
 	adds = anyOf(`also|too|as well|besides|additionally|in addition|auch|außerdem|zusätzlich|daneben|nebenbei|ebenfalls|obendrein|aussi|également|en plus|en outre|también|además|asimismo|anche|inoltre|também|além disso|тоже|также`)
 
-	// What tells of something that happened.
-	event = regexp.MustCompile(`(?:^| )(?:has|have|was|were|\p{L}+ed)(?: |$)|(?:^| )(?:hat|habe|haben|ist|bin|sind|wurde|wurden) .*\p{L}{3}(?:t|en)(?: |$)`)
-
 	selfWords = anyOf(`i|i'm|i've|i'd|i'll|me|my|mine|myself|user|user's|ich|mir|mich|mein|meine|meinen|meinem|meiner|meines|nutzer|benutzer|je|j'ai|moi|mon|ma|mes|yo|mi|mis|io|mio|я|мой|моя|мне|我|私`)
 
 	// What stands around that which was before.

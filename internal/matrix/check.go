@@ -21,6 +21,7 @@ type Finding struct {
 	Note   bool   `json:"note,omitempty"` // OK, but worth knowing
 	What   string `json:"what"`
 	Remedy string `json:"remedy,omitempty"` // what to do; empty when OK and no note
+	reason string // what a server or an error said about it, for the operator alone
 }
 
 // Check looks at everything a bot account needs and changes nothing: it does

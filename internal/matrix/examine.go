@@ -62,12 +62,9 @@ func (s *Status) noted(ctx context.Context, cfg Config, now time.Time) error {
 
 // syncFinding says whether the bot keeps up with its homeserver.
 func (s Status) syncFinding(p Process, now time.Time) Finding {
-	last := "it has not synced yet"
-	if !s.LastSync.IsZero() {
-		last = "it synced last " + ago(now.Sub(s.LastSync))
-	}
+	last := s.syncWords(toOperator, now)
 	if s.SyncFailures > 0 {
-		last += fmt.Sprintf("; %s failed since, the last one with: %s", plural(s.SyncFailures, "try", "tries"), s.Problem)
+		last += ", the last one with: " + s.Problem
 	}
 	if !s.Running {
 		return Finding{OK: true, Note: true, What: "the bot is not running; " + last, Remedy: "start it with `bot run`"}
@@ -92,47 +89,13 @@ func (s Status) syncFinding(p Process, now time.Time) Finding {
 	}
 }
 
-// queueFindings says what waits too long, and what was given up.
+// queueFindings says what waits too long, and what was given up and why.
 func (s Status) queueFindings(now time.Time) []Finding {
-	var out []Finding
-	waits := func(n int, oldest int64, what, why, remedy string) {
-		f := Finding{OK: true, What: fmt.Sprintf("%s %s%s%s", plural(n, "message", "messages"), what, since(oldest), why)}
-		if time.Duration(oldest)*time.Second > staleQueue {
-			f.OK, f.Note, f.Remedy = !s.Running, !s.Running, remedy
-			if !s.Running {
-				f.Remedy = "start the bot: it takes up what waits"
-			}
+	out := s.queues(toOperator, now)
+	for i, f := range out {
+		if f.reason != "" {
+			out[i].What += ": " + f.reason
 		}
-		if n > 0 {
-			out = append(out, f)
-		}
-	}
-	why := ""
-	if s.OutboxProblem != "" {
-		why = ": " + s.OutboxProblem
-	}
-	waits(s.Inbox, s.InboxOldest, "to answer", "", "see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing")
-	waits(s.Outbox, s.OutboxOldest, "to send", why, "see above whether the homeserver answers; what waits is sent by itself when it does")
-	if n := s.Retries - s.SyncFailures; n > 0 {
-		out = append(out, Finding{OK: true, What: plural(n, "retry", "retries") + " so far of what still waits"})
-	}
-	if s.Undecryptable > 0 {
-		out = append(out, Finding{
-			OK: true, Note: true, What: fmt.Sprintf("%s cannot be read yet%s", plural(s.Undecryptable, "message", "messages"), since(s.UnreadOldest)),
-			Remedy: "nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room",
-		})
-	}
-	if s.Lost > 0 {
-		out = append(out, Finding{
-			OK: true, Note: true, What: fmt.Sprintf("%s could not be read and were given up: %s", plural(s.Lost, "message", "messages"), reasonWords(s.LostReasons, now)),
-			Remedy: "the senders were told to write again; the log of that time says more",
-		})
-	}
-	if s.Dead > 0 {
-		out = append(out, Finding{
-			OK: true, Note: true, What: fmt.Sprintf("%s could not be sent and were given up: %s", plural(s.Dead, "message", "messages"), reasonWords(s.DeadReasons, now)),
-			Remedy: "see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there",
-		})
 	}
 	if len(out) == 0 {
 		out = append(out, Finding{OK: true, What: "nothing waits to be answered, sent or read"})

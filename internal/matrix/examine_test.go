@@ -88,16 +88,16 @@ func TestExamineSync(t *testing.T) {
 	dir := t.TempDir()
 	p := examined(t, server, dir)
 	_, got := p.look(nobody)
-	says(t, got, "note", "the bot is not running; it has not synced yet → start it with `bot run`")
+	says(t, got, "note", "the bot is not running; no sync yet → start it with `bot run`")
 	_, got = p.look(sinceAM())
-	says(t, got, "ill", "running (process 42), but it is out of contact with the homeserver; it has not synced yet")
+	says(t, got, "ill", "running (process 42), but it is out of contact with the homeserver; no sync yet")
 	_, got = p.look(matrix.Process{Since: time.Now().Add(-time.Minute)})
 	says(t, got, "note", "not in contact with the homeserver yet")
 
 	b := startWith(t, server, dir, echo, hurry, "@you:"+server.Name)
 	await(t, s, "no sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	st, got := p.look(sinceAM())
-	says(t, got, "ok", "the bot is running (process 42); it synced last ")
+	says(t, got, "ok", "the bot is running (process 42); last sync ")
 	says(t, got, "ok", "nothing waits")
 	if strings.Contains(got, "ill: ") || strings.Contains(got, "note: ") {
 		t.Errorf("of a bot that is well:\n%s", got)
@@ -120,14 +120,14 @@ func TestExamineSync(t *testing.T) {
 	}
 	p.exec(`UPDATE matrix_sync SET at = at - 20*60*1000`)
 	_, got = p.look(sinceAM())
-	says(t, got, "ill", "it synced last 20 minutes ago; ")
+	says(t, got, "ill", "last sync 20 minutes ago; ")
 	down.Remove()
 	await(t, s, "the failures are not forgotten", func() bool { st, _ := p.look(sinceAM()); return st.SyncFailures == 0 && st.Problem == "" })
 
 	b.stop()
 	p.exec(`UPDATE matrix_sync SET at = at - 3*3600*1000`)
 	_, got = p.look(nobody)
-	says(t, got, "note", "the bot is not running; it synced last 3 hours ago → start it")
+	says(t, got, "note", "the bot is not running; last sync 3 hours ago → start it")
 }
 
 // Faults 1 and 17: the homeserver is down, a clock is wrong.
@@ -160,7 +160,7 @@ func TestExamineHomeserver(t *testing.T) {
 	p.cfg.Homeserver = "http://127.0.0.1:1"
 	st, got := p.look(sinceAM())
 	says(t, got, "ill", "the homeserver http://127.0.0.1:1 does not answer")
-	says(t, got, "ok", "the bot is running (process 42); it synced last ")
+	says(t, got, "ok", "the bot is running (process 42); last sync ")
 	if st.ClockSkew != nil || st.Device == "" || !st.CrossSigned || st.LastSync.IsZero() {
 		t.Errorf("without a homeserver: %+v; want what was known before, and no clock", st)
 	}
@@ -305,7 +305,8 @@ func TestStatusLinesAreFew(t *testing.T) {
 	}
 	want := "@b:hs on https://hs, last sync 10 minutes ago; 7 tries failed since, I keep trying\n" +
 		"device DEV (not cross-signed; my account has 2 other devices that it has not signed), 1 room, 0 of them encrypted; message keys are not backed up\n" +
-		"2 messages to answer (the oldest for 11 minutes), 1 to send, 1 cannot be read yet (the oldest for 1 minute), 1 given up, 9 retries\n" +
+		"2 messages to answer (the oldest for 11 minutes); 1 message to send; 2 retries so far of what still waits; " +
+		"1 message cannot be read yet (the oldest for 1 minute); 1 message could not be sent and was given up\n" +
 		"the homeserver's clock is 2 hours behind mine\n" +
 		"`bot doctor` on my machine says what to do about it"
 	if got := strings.Join(worst.Lines(now, inEnglish), "\n"); got != want {

@@ -12,6 +12,7 @@ import (
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // What is kept of a room's talk that is not for us, until we are asked something there.
@@ -187,29 +188,20 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE id = ? AND state NOT IN ('utd', 'failed'))`, m.ID).Scan(&known); err != nil || known {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT event, sender, name, text, at FROM heard
+	lines, err := store.List(ctx, tx, func(row store.Row) (session.Quote, error) {
+		l := session.Quote{Why: session.QuoteHeard}
+		var at int64
+		err := row.Scan(&l.ID, &l.Sender, &l.Name, &l.Text, &at)
+		l.At = time.UnixMilli(at)
+		return l, err
+	}, `SELECT event, sender, name, text, at FROM heard
 		WHERE room = ? AND thread = ? AND given = 0 AND heard_at >= ? ORDER BY seq DESC LIMIT ?`, m.Room, m.Thread, q.now().Add(-heardFor).UnixMilli(), givenLines)
 	if err != nil {
 		return fmt.Errorf("read what was heard: %w", err)
 	}
-	defer rows.Close()
-	var lines []session.Quote
-	left, full := givenRunes, false
-	for rows.Next() {
-		l := session.Quote{Why: session.QuoteHeard}
-		var at int64
-		if err := rows.Scan(&l.ID, &l.Sender, &l.Name, &l.Text, &at); err != nil {
-			return fmt.Errorf("read what was heard: %w", err)
-		}
-		l.At = time.UnixMilli(at)
-		if left -= utf8.RuneCountInString(l.Text); left < 0 || full {
-			full = true
-			continue
-		}
-		lines = append(lines, l)
-	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read what was heard: %w", err)
+	left := givenRunes
+	if over := slices.IndexFunc(lines, func(l session.Quote) bool { left -= utf8.RuneCountInString(l.Text); return left < 0 }); over >= 0 {
+		lines = lines[:over]
 	}
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
@@ -237,27 +229,22 @@ func (q *queue) unhear(ctx context.Context, tx *sql.Tx, event string) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE event = ?`, event); err != nil {
 		return fmt.Errorf("forget what was heard: %w", err)
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT id, brought FROM inbox WHERE state = 'new' AND instr(brought, ?) > 0`, event)
-	if err != nil {
-		return fmt.Errorf("forget what was heard: %w", err)
-	}
-	defer rows.Close()
 	changed := map[string]string{}
-	for rows.Next() {
+	err := store.Each(ctx, tx, func(row store.Row) error {
 		var m session.Inbound
 		var with string
-		if err := rows.Scan(&m.ID, &with); err != nil {
-			return fmt.Errorf("forget what was heard: %w", err)
+		if err := row.Scan(&m.ID, &with); err != nil {
+			return err
 		}
 		if err := unpack(&m, with); err != nil {
 			return err
 		}
 		m.Quotes = slices.DeleteFunc(m.Quotes, func(x session.Quote) bool { return x.ID == event })
-		if changed[m.ID], err = pack(m); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
+		packed, err := pack(m)
+		changed[m.ID] = packed
+		return err
+	}, `SELECT id, brought FROM inbox WHERE state = 'new' AND instr(brought, ?) > 0`, event)
+	if err != nil {
 		return fmt.Errorf("forget what was heard: %w", err)
 	}
 	for id, with := range changed {

@@ -17,6 +17,7 @@ import (
 
 	"reverie/internal/media"
 	"reverie/internal/session"
+	"reverie/internal/store"
 )
 
 // outFile is the file of a message of ours, as its row has it.
@@ -171,18 +172,13 @@ func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 
 // KeptFiles lists the kept files that messages on their way in or out need.
 func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
-	rows, err := c.q.db.QueryContext(ctx, `SELECT brought FROM inbox WHERE brought <> '' AND state = 'new'
+	rows, err := store.Column[string](ctx, c.q.db, `SELECT brought FROM inbox WHERE brought <> '' AND state = 'new'
 		UNION ALL SELECT '{"files":[' || file || ']}' FROM outbox WHERE file <> '' AND state IN ('draft', 'pending')`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: list files: %w", err)
 	}
-	defer rows.Close()
 	var all []string
-	for rows.Next() {
-		var packed string
-		if err := rows.Scan(&packed); err != nil {
-			return nil, fmt.Errorf("matrix: list files: %w", err)
-		}
+	for _, packed := range rows {
 		var b struct {
 			Files []struct {
 				Path string `json:"path"`
@@ -197,7 +193,7 @@ func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
 			}
 		}
 	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // sayFile makes a file a row in the outbox, see Say.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"maunium.net/go/mautrix/id"
@@ -206,41 +207,78 @@ func (c *Client) trust(ctx context.Context, s *Status) error {
 // Lines says it in words, for people in a chat in the language of say: at most five
 // lines, and never what a server answered.
 func (s Status) Lines(now time.Time, say task.Say) []string {
-	last := say("connection.never")
-	if !s.LastSync.IsZero() {
-		last = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
-	}
+	sync := s.syncWords(say, now)
 	if s.SyncFailures > 0 {
-		last += say("connection.failed", "count", fmt.Sprint(s.SyncFailures))
+		sync += say("connection.trying")
 	} else if s.Problem != "" {
-		last += say("connection.problem")
+		sync += say("connection.problem")
 	}
 	lines := []string{
-		say("connection.line", "user", s.User, "server", s.Homeserver, "sync", last),
+		say("connection.line", "user", s.User, "server", s.Homeserver, "sync", sync),
 		say("connection.device", "device", s.Device, "trust", s.trustWords(say), "rooms", say("connection.rooms", "count", fmt.Sprint(s.Rooms)),
 			"encrypted", fmt.Sprint(s.Encrypted), "backup", s.backupWords(say)),
 	}
-	// One message to answer is the one that asks for this.
-	if s.Inbox > 1 || s.Outbox+s.Dead+s.Undecryptable+s.Lost+s.Retries > 0 {
-		lines = append(lines, say("connection.waiting", "messages", say("connection.messages", "count", fmt.Sprint(s.Inbox)), "since", sinceIn(say, s.InboxOldest),
-			"outbox", fmt.Sprint(s.Outbox), "waiting", sinceIn(say, s.OutboxOldest), "unread", fmt.Sprint(s.Undecryptable), "late", sinceIn(say, s.UnreadOldest),
-			"lost", fmt.Sprint(s.Dead+s.Lost), "retries", say("connection.retries", "count", fmt.Sprint(s.Retries))))
+	look := s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
+		!s.CrossSigned || !s.IdentityTrusted || len(s.UnknownDevices) > 0 || s.BackupProblem != ""
+	var queues []string
+	for _, f := range s.queues(say, now) {
+		queues = append(queues, f.What)
+		look = look || !f.OK
+	}
+	if len(queues) > 1 || len(queues) == 1 && s.Inbox != 1 { // one message to answer is the one that asks for this
+		lines = append(lines, strings.Join(queues, "; "))
 	}
 	if s.ClockSkew != nil && skewed(*s.ClockSkew) {
-		lines = append(lines, skewWords(say, *s.ClockSkew))
+		lines, look = append(lines, skewWords(say, *s.ClockSkew)), true
 	}
-	if s.wantsDoctor(now) {
+	if look {
 		lines = append(lines, say("connection.doctor"))
 	}
 	return lines
 }
 
-// wantsDoctor tells whether somebody should look.
-func (s Status) wantsDoctor(now time.Time) bool {
-	stale := int64(staleQueue.Seconds())
-	return s.SyncFailures > 0 || s.Problem != "" || !s.LastSync.IsZero() && now.Sub(s.LastSync) > staleSync ||
-		!s.CrossSigned || !s.IdentityTrusted || len(s.UnknownDevices) > 0 || s.BackupProblem != "" ||
-		s.InboxOldest > stale || s.OutboxOldest > stale || s.ClockSkew != nil && skewed(*s.ClockSkew)
+// syncWords says when the last sync was, and how many failed since.
+func (s Status) syncWords(say task.Say, now time.Time) string {
+	words := say("connection.never")
+	if !s.LastSync.IsZero() {
+		words = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
+	}
+	if s.SyncFailures > 0 {
+		words += say("connection.failed", "count", fmt.Sprint(s.SyncFailures))
+	}
+	return words
+}
+
+// queues lists what waits and what was given up, for !status and bot doctor. The reason of
+// a finding and its remedy are for the operator.
+func (s Status) queues(say task.Say, now time.Time) (out []Finding) {
+	add := func(key string, n int, oldest int64, f Finding) {
+		if n > 0 {
+			f.What = say("connection."+key, "count", fmt.Sprint(n)) + sinceIn(say, oldest)
+			out = append(out, f)
+		}
+	}
+	waits := func(oldest int64, reason, remedy string) Finding {
+		switch {
+		case time.Duration(oldest)*time.Second <= staleQueue:
+			return Finding{OK: true, reason: reason}
+		case !s.Running:
+			return Finding{OK: true, Note: true, reason: reason, Remedy: "start the bot: it takes up what waits"}
+		}
+		return Finding{reason: reason, Remedy: remedy}
+	}
+	add("messages", s.Inbox, s.InboxOldest, waits(s.InboxOldest, "",
+		"see above whether the model answers; the bot's log says what it is doing, and a restart loses nothing"))
+	add("outbox", s.Outbox, s.OutboxOldest, waits(s.OutboxOldest, s.OutboxProblem,
+		"see above whether the homeserver answers; what waits is sent by itself when it does"))
+	add("retries", s.Retries-s.SyncFailures, 0, Finding{OK: true})
+	add("unread", s.Undecryptable, s.UnreadOldest, Finding{OK: true, Note: true,
+		Remedy: "nothing is lost: they are read when their keys come, and the senders were told. If it goes on, ask them to write in a new room"})
+	add("lost", s.Lost, 0, Finding{OK: true, Note: true, reason: reasonWords(s.LostReasons, now),
+		Remedy: "the senders were told to write again; the log of that time says more"})
+	add("dead", s.Dead, 0, Finding{OK: true, Note: true, reason: reasonWords(s.DeadReasons, now),
+		Remedy: "see that the bot may write in those rooms (the log of that time names them); who still wants an answer says !retry there"})
+	return out
 }
 
 func (s Status) trustWords(say task.Say) string {
@@ -288,8 +326,6 @@ func sinceIn(say task.Say, seconds int64) string {
 func toOperator(key string, fill ...string) string {
 	return (*session.Messages)(nil).In("en", key, fill...)
 }
-
-func since(seconds int64) string { return sinceIn(toOperator, seconds) }
 
 func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
 

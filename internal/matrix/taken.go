@@ -298,21 +298,18 @@ func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
 
 // lastEvents is that of each room that we are in, where there is one.
 func (q *queue) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error) {
-	rows, err := q.db.QueryContext(ctx, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
+	last := map[id.RoomID]id.EventID{}
+	err := store.Each(ctx, q.db, func(row store.Row) error {
+		var room id.RoomID
+		var evt id.EventID
+		err := row.Scan(&room, &evt)
+		last[room] = evt
+		return err
+	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
 	if err != nil {
 		return nil, fmt.Errorf("matrix: look up the newest events: %w", err)
 	}
-	defer rows.Close()
-	last := map[id.RoomID]id.EventID{}
-	for rows.Next() {
-		var room id.RoomID
-		var evt id.EventID
-		if err := rows.Scan(&room, &evt); err != nil {
-			return nil, fmt.Errorf("matrix: look up the newest events: %w", err)
-		}
-		last[room] = evt
-	}
-	return last, rows.Err()
+	return last, nil
 }
 
 // readSoon makes the events due that wait for a key; all that wait when session

@@ -78,7 +78,7 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 
 // sameFact finds the active entry that says what e says.
 func sameFact(c *change, e Entry) (*Entry, error) {
-	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? AND `+standing+` ORDER BY n`, e.Scope, textHash(e.Text), e.Conversation)
+	known, err := entries(c.ctx, c.tx, `WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ? ORDER BY n`, e.Scope, textHash(e.Text), e.Conversation)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +161,6 @@ func (s *Store) change(ctx context.Context, a Access, id string, f func(*change,
 		}
 		if e.State != Active || !a.sees(e.Scope) {
 			return ErrNotFound
-		}
-		if ok, err := stands(ctx, c.tx, id); err != nil || !ok {
-			return cmp.Or(err, ErrNotFound)
 		}
 		return f(c, e)
 	})
@@ -294,11 +291,9 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 		q.States = []State{Active}
 	}
 	in("state", anys(q.States))
-	condition := standing
 	if !q.Members {
-		condition += ` AND NOT ` + hidden
+		where = append(where, `(state <> 'active' OR NOT `+hidden+`)`)
 	}
-	where = append(where, `(state <> 'active' OR `+condition+`)`)
 	all, err := entries(ctx, s.db, `WHERE `+strings.Join(where, ` AND `)+` ORDER BY n`, args...)
 	if err != nil {
 		return nil, err

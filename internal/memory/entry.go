@@ -126,17 +126,12 @@ type transaction interface {
 // memoryColumns are those of a new row.
 const memoryColumns = entryColumns + `, hash`
 
-// row is e in memoryColumns; hash is that of its text.
-func (e *Entry) row(hash string) []any {
-	return []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
-		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
-		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Integrity, hash}
-}
-
 // insertEntry stores e as a new row, with the operation that says so, and
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
 func insertEntry(ctx context.Context, tx transaction, e Entry, actor, batch string) (n int64, err error) {
-	row := e.row(textHash(e.Text))
+	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
+		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
+		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Integrity, textHash(e.Text)}
 	result, err := tx.ExecContext(ctx, `INSERT OR FAIL INTO memory (`+memoryColumns+`) VALUES (`+strings.Repeat("?, ", len(row)-1)+`?)`, row...)
 	if err == nil {
 		n, err = result.LastInsertId()

@@ -282,10 +282,6 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 
 // finish makes hits of what was ranked: the floor, the texts, the budget.
 func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, error) {
-	ranked, err := standingOf(ctx, db, ranked)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
 	best := 0.0
 	for _, s := range ranked {
 		best = max(best, s.covered)

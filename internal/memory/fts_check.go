@@ -3,8 +3,8 @@ package memory
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -83,30 +83,36 @@ func list[T any](ctx context.Context, db querier, query string, args ...any) ([]
 	return out, rows.Err()
 }
 
-// Verify implements index. It makes the terms of every text again and compares.
-func (f *FTS) Verify(ctx context.Context) ([]string, error) { return f.VerifyWatched(ctx, nil) }
-
-// VerifyWatched is Verify that tells how far it has come; progress may be nil. It
-// sees everything as it was when it began, and keeps nobody from writing.
-func (f *FTS) VerifyWatched(ctx context.Context, progress func(done, total int)) ([]string, error) {
+// Verify implements index. It compares which texts are indexed, and the terms of a sample of
+// them, and has SQLite check the full-text table. It keeps nobody from writing.
+func (f *FTS) Verify(ctx context.Context) ([]string, error) {
 	conn, err := f.db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify the index: %w", err)
 	}
 	defer conn.Close()
-	// A transaction of the driver would take the right to write.
+	// A transaction of the driver would take the write lock.
 	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
 		return nil, fmt.Errorf("verify the index: %w", err)
 	}
 	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) }() // nothing was changed
-	faults, err := f.verify(ctx, conn, progress)
+	faults, err := f.verify(ctx, conn)
 	if err != nil {
 		return nil, fmt.Errorf("verify the index: %w", err)
+	}
+	if len(faults) > maxFaults {
+		faults = append(faults[:maxFaults], "… and more")
 	}
 	return faults, nil
 }
 
-func (f *FTS) verify(ctx context.Context, db queryer, progress func(done, total int)) ([]string, error) {
+// sampleSize is how many texts, and how many terms of a scope, Verify looks at one by one.
+const sampleSize = 500
+
+// maxFaults is how many faults are listed.
+const maxFaults = 20
+
+func (f *FTS) verify(ctx context.Context, db transaction) ([]string, error) {
 	// The check goes by what the connection knows of the table from before, which a
 	// query brings up to date: else what others wrote looks like damage.
 	if _, err := list[int64](ctx, db, `SELECT rowid FROM index_fts LIMIT 1`); err != nil {
@@ -122,134 +128,102 @@ func (f *FTS) verify(ctx context.Context, db queryer, progress func(done, total 
 	if len(said) != 1 || said[0] != "ok" { // what it holds says nothing
 		return []string{"the full-text table is damaged: " + strings.Join(said[:min(len(said), 3)], "; ")}, nil
 	}
-	v := &verifier{f: f, df: map[int64]map[string]int{}, docs: map[int64][2]int{}}
-	if v.scopes, err = scopeNumbers(ctx, db); err != nil {
-		return nil, err
-	}
-	err = eachSource(ctx, db, func(all []source, done, total int) error {
-		if progress != nil {
-			progress(done, total)
+	var faults []string
+	for _, check := range []func(context.Context, transaction) ([]string, error){verifyTexts, f.verifyTerms, verifyCounts} {
+		found, err := check(ctx, db)
+		if err != nil {
+			return nil, err
 		}
-		return v.compare(ctx, db, all)
-	})
-	if err == nil {
-		err = v.leftovers(ctx, db)
+		faults = append(faults, found...)
 	}
-	if err == nil {
-		err = v.statistics(ctx, db)
-	}
-	return v.faults, err
+	return faults, nil
 }
 
-func scopeNumbers(ctx context.Context, db querier) (map[Scope]int64, error) {
-	rows, err := db.QueryContext(ctx, `SELECT scope, no FROM index_scope`)
+// toIndex are all texts as index_doc should list them.
+const toIndex = `(SELECT n AS doc, iif(state = 'active', 0, 1) AS class, scope, rev FROM memory WHERE state IN ('active', 'superseded', 'archived')
+	UNION ALL SELECT -n, 2, scope, 1 FROM memory_turn WHERE text <> '')`
+
+// verifyTexts compares which texts are indexed, of what state and which revision.
+func verifyTexts(ctx context.Context, db transaction) ([]string, error) {
+	var faults []string
+	name := `iif(t.doc < 0, 'message ' || -t.doc, 'memory ' || t.doc)`
+	for _, query := range []string{
+		`SELECT ` + name + ` || ' is missing' FROM ` + toIndex + ` AS t WHERE t.doc NOT IN (SELECT doc FROM index_doc)`,
+		`SELECT ` + name + ` || ' is indexed and is not, or no longer, to be found' FROM index_doc AS t WHERE t.doc NOT IN (SELECT doc FROM ` + toIndex + `)`,
+		`SELECT ` + name + ` || ' stands in another scope or state than it has' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc
+			LEFT JOIN index_scope AS s ON s.scope = t.scope WHERE d.row IS NOT ((t.class << 60) | (s.no << 36) | abs(t.doc))`,
+		`SELECT ` + name + ` || ' is indexed as it was before its last change' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc WHERE d.rev <> t.rev`,
+		`SELECT count(*) || ' texts stand in the full-text table alone' FROM index_fts_docsize WHERE id NOT IN (SELECT row FROM index_doc) HAVING count(*) > 0`,
+		`SELECT count(*) || ' texts are missing from the full-text table' FROM index_doc WHERE row NOT IN (SELECT id FROM index_fts_docsize) HAVING count(*) > 0`,
+	} {
+		found, err := list[string](ctx, db, query+fmt.Sprintf(` LIMIT %d`, maxFaults))
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, found...)
+	}
+	return faults, nil
+}
+
+// verifyTerms makes the terms of some texts anew and compares them with the index.
+func (f *FTS) verifyTerms(ctx context.Context, db transaction) ([]string, error) {
+	some, err := list[int64](ctx, db, `SELECT doc FROM index_doc ORDER BY random() LIMIT ?`, sampleSize)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	out := map[Scope]int64{}
-	for rows.Next() {
-		var s Scope
-		var n int64
-		if err := rows.Scan(&s, &n); err != nil {
+	var faults []string
+	w := f.writer(db)
+	for _, doc := range some {
+		query := entrySource + ` AND n = ?`
+		if doc < 0 {
+			query = turnSource + ` AND n = ?`
+		}
+		all, err := sources(ctx, db, query, max(doc, -doc))
+		if err != nil {
 			return nil, err
 		}
-		out[s] = n
+		if len(all) == 0 {
+			continue // verifyTexts says so
+		}
+		m := f.words.make(all[0])
+		what, err := w.compare(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if what != "" {
+			faults = append(faults, title(doc)+what)
+		}
 	}
-	return out, rows.Err()
+	return faults, nil
 }
 
-// verifier compares the index with what it should be.
-type verifier struct {
-	f      *FTS
-	scopes map[Scope]int64
-	df     map[int64]map[string]int
-	docs   map[int64][2]int
-	faults []string
-	tail   []made // the end of the texts before: neighbours of the next
-}
-
-// maxFaults is how many faults are listed.
-const maxFaults = 20
-
-func (v *verifier) say(format string, args ...any) {
+// compare says how the index differs from m.
+func (w *indexWriter) compare(ctx context.Context, m made) (string, error) {
+	var at spot
+	var place int64
+	var body, near, day, subject string
+	err := w.tx.QueryRowContext(ctx, `SELECT d.place, d.seq, d.doc, t.body, t.near, t.day, t.subject FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row
+		WHERE d.doc = ?`, m.doc).Scan(&place, &at.seq, &at.doc, &body, &near, &day, &subject)
 	switch {
-	case len(v.faults) < maxFaults:
-		v.faults = append(v.faults, fmt.Sprintf(format, args...))
-	case len(v.faults) == maxFaults:
-		v.faults = append(v.faults, "… and more")
-	}
-}
-
-// stored is a row of the index.
-type stored struct {
-	row                      int64
-	rev                      int
-	body, near, day, subject string
-}
-
-// compare checks all. The neighbours of the last ones come with the next call,
-// so they are checked there; leftovers checks the very last.
-func (v *verifier) compare(ctx context.Context, tx queryer, all []source) error {
-	texts := v.tail
-	known := len(texts)
-	for _, s := range all {
-		texts = append(texts, v.f.words.make(s))
-	}
-	for i := known; i < len(texts); i++ {
-		m := &texts[i]
-		m.row = rowOf(m.class, v.scopes[m.scope], m.doc)
-		terms := distinct(m.body, m.day, m.names)
-		df := v.df[scopeOf(m.row)]
-		if df == nil {
-			df = map[string]int{}
-			v.df[scopeOf(m.row)] = df
-		}
-		for _, t := range terms {
-			df[t]++
-		}
-		d := v.docs[scopeOf(m.row)]
-		v.docs[scopeOf(m.row)] = [2]int{d[0] + 1, d[1] + m.words}
-	}
-	for i := max(0, known-nearby); i < len(texts)-nearby; i++ {
-		if err := v.one(ctx, tx, texts, i); err != nil {
-			return err
-		}
-	}
-	v.tail = slices.Clone(texts[max(0, len(texts)-2*nearby):])
-	return nil
-}
-
-func (v *verifier) one(ctx context.Context, tx queryer, texts []made, i int) error {
-	m := texts[i]
-	var s stored
-	err := tx.QueryRowContext(ctx, `SELECT d.row, d.rev, t.body, t.near, t.day, t.subject FROM index_doc AS d LEFT JOIN index_fts AS t ON t.rowid = d.row
-		WHERE d.doc = ?`, m.doc).Scan(&s.row, &s.rev, nullable{&s.body}, nullable{&s.near}, nullable{&s.day}, nullable{&s.subject})
-	switch {
-	case err == sql.ErrNoRows:
-		v.say("%s is missing", title(m.doc))
-		return nil
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil // verifyTexts says so
 	case err != nil:
-		return err
-	case s.row != m.row:
-		v.say("%s stands in another scope or state than it has", title(m.doc))
-	case s.rev != m.rev:
-		v.say("%s is indexed as it was before its last change", title(m.doc))
-	case s.body != m.body || s.day != m.day || s.subject != m.names:
-		v.say("%s is indexed with other terms than its own", title(m.doc))
-	case s.near != nearOf(texts, i):
-		v.say("%s is indexed with other neighbours than its own", title(m.doc))
+		return "", err
+	case body != m.body || day != m.day || subject != m.names:
+		return " is indexed with other terms than its own", nil
+	case place == 0:
+		return "", nil
 	}
-	return nil
-}
-
-// nullable scans NULL as the empty string.
-type nullable struct{ s *string }
-
-// Scan implements sql.Scanner.
-func (n nullable) Scan(v any) error {
-	*n.s, _ = v.(string)
-	return nil
+	members, err := w.members(ctx, place, at, at)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(members, func(x member) bool { return x.doc == m.doc })
+	want, err := w.around(ctx, members, i)
+	if err != nil || near == want {
+		return "", err
+	}
+	return " is indexed with other neighbours than its own", nil
 }
 
 func title(doc int64) string {
@@ -259,74 +233,32 @@ func title(doc int64) string {
 	return fmt.Sprintf("memory %d", doc)
 }
 
-// nearOf joins the bodies around texts[i], which are in the order of their
-// conversation.
-func nearOf(texts []made, i int) string {
-	var out []string
-	m := texts[i]
-	if m.place == 0 {
-		return ""
+// verifyCounts compares how many texts and words a scope has, and in how many texts some terms stand.
+func verifyCounts(ctx context.Context, db transaction) ([]string, error) {
+	faults, err := list[string](ctx, db, `SELECT 'the counts of words in ' || scope || ' are wrong' FROM index_scope AS s LEFT JOIN
+		(SELECT row >> 36 & 0xFFFFFF AS no, count(*) AS docs, sum(words) AS words FROM index_doc GROUP BY 1) AS d ON d.no = s.no
+		WHERE s.docs <> coalesce(d.docs, 0) OR s.words <> coalesce(d.words, 0)`)
+	if err != nil {
+		return nil, err
 	}
-	take := func(j, step int) {
-		for n := 0; j >= 0 && j < len(texts) && n < nearby; j += step {
-			switch o := texts[j]; {
-			case o.place != m.place:
-				return
-			default:
-				n++
-				if gap := o.at - m.at; max(gap, -gap) <= neighbourGap.Milliseconds() && o.body != "" {
-					out = append(out, o.body)
-				}
-			}
-		}
+	scopes, err := list[int64](ctx, db, `SELECT no FROM index_scope`)
+	if err != nil {
+		return nil, err
 	}
-	take(i-1, -1)
-	slices.Reverse(out)
-	take(i+1, 1)
-	return strings.Join(out, " ")
-}
-
-func (v *verifier) leftovers(ctx context.Context, tx queryer) error {
-	for i := max(0, len(v.tail)-nearby); i < len(v.tail); i++ {
-		if err := v.one(ctx, tx, v.tail, i); err != nil {
-			return err
-		}
-	}
-	for _, check := range []struct{ says, query string }{
-		{"%d texts are indexed that are not, or no longer, to be found", `SELECT count(*) FROM index_doc AS d
-			WHERE NOT EXISTS (SELECT 1 FROM (` + entrySource + `) WHERE n = d.doc) AND NOT EXISTS (SELECT 1 FROM memory_turn AS t WHERE t.n = -d.doc AND t.text <> '')`},
-		{"%d texts stand in the full-text table alone", `SELECT count(*) FROM index_fts_docsize WHERE id NOT IN (SELECT row FROM index_doc)`},
-		{"%d texts are missing from the full-text table", `SELECT count(*) FROM index_doc WHERE row NOT IN (SELECT id FROM index_fts_docsize)`},
-	} {
-		var n int
-		if err := tx.QueryRowContext(ctx, check.query).Scan(&n); err != nil {
-			return err
-		}
-		if n > 0 {
-			v.say(check.says, n)
-		}
-	}
-	return nil
-}
-
-func (v *verifier) statistics(ctx context.Context, tx queryer) error {
-	for _, name := range slices.Sorted(maps.Keys(v.scopes)) {
-		no := v.scopes[name]
-		var have [2]int
-		if err := tx.QueryRowContext(ctx, `SELECT docs, words FROM index_scope WHERE no = ?`, no).Scan(&have[0], &have[1]); err != nil {
-			return err
-		}
-		terms, err := list[string](ctx, tx, `SELECT term || ' ' || df FROM index_term WHERE scope = ? ORDER BY term`, no)
+	for _, scope := range scopes {
+		terms, err := list[string](ctx, db, `SELECT term FROM index_term WHERE scope = ? ORDER BY random() LIMIT ?`, scope, sampleSize/5)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		want := make([]string, 0, len(v.df[no]))
-		for _, t := range slices.Sorted(maps.Keys(v.df[no])) {
-			want = append(want, fmt.Sprint(t, " ", v.df[no][t]))
-		}
-		if have != v.docs[no] || !slices.Equal(terms, want) {
-			v.say("the counts of words in %s are wrong", name)
+		for _, term := range terms {
+			wrong, err := list[string](ctx, db, `SELECT 'the counts of words in ' || (SELECT scope FROM index_scope WHERE no = ?1) || ' are wrong' FROM index_term
+				WHERE scope = ?1 AND term = ?2 AND df <> (SELECT count(*) FROM index_fts WHERE index_fts MATCH ?3 AND rowid >> 36 & 0xFFFFFF = ?1)`,
+				scope, term, `{body day subject} : "`+strings.ReplaceAll(term, `"`, `""`)+`"`)
+			if err != nil {
+				return nil, err
+			}
+			faults = append(faults, wrong...)
 		}
 	}
-	return nil
+	return faults, nil
 }

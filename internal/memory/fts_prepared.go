@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"strings"
 )
 
 // prepared is a transaction that prepares each statement once: parsing SQL is
@@ -12,7 +11,6 @@ import (
 type prepared struct {
 	tx    *sql.Tx
 	stmts map[string]*sql.Stmt
-	names *strings.Replacer // what tables are called instead; may be nil
 }
 
 func prepare(tx *sql.Tx) *prepared { return &prepared{tx: tx, stmts: map[string]*sql.Stmt{}} }
@@ -49,11 +47,7 @@ func (p *prepared) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := p.stmts[query]; s != nil {
 		return s, nil
 	}
-	named := query
-	if p.names != nil {
-		named = p.names.Replace(query)
-	}
-	s, err := p.tx.PrepareContext(ctx, named)
+	s, err := p.tx.PrepareContext(ctx, query)
 	if err == nil {
 		p.stmts[query] = s
 	}

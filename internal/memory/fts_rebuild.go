@@ -1,307 +1,64 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 )
 
-// The index is made anew beside the one in use, in tables of other names and part by
-// part, so that others can write meanwhile. What they change is written to the index in
-// use, as ever, and to the new one at the end, when it takes the other's place. One that
-// was cut off is of no use to anybody: the next one removes it, and so does whoever
-// forgets something, as it may stand there. Then it is begun anew.
-
-// indexTables are the tables of the index, but for their prefix.
-var indexTables = []string{"fts", "doc", "term", "scope"}
-
-// The prefixes of the index in use, of one that is being made, and of one that is no
-// longer in use.
-const inUse, beingMade, outOfUse = "index_", "fresh_", "stale_"
-
-// errInterrupted says that somebody removed the index that was being made, or that it is
-// better begun anew.
-var errInterrupted = errors.New("somebody forgot something meanwhile, changed very much, or makes the index anew as well; try again")
-
-// rebuildAttempts is how often it is begun anew.
-const rebuildAttempts = 5
-
-// lastly is how many changed texts may be left for the moment when the indexes change places.
-const lastly = 200
-
-// mostGone is how many texts may be taken out of it again.
-const mostGone = 500
-
-// Rebuild implements index. Until it is done, and if it fails, the old index stays.
+// Rebuild implements index. It makes the index anew in one transaction: until that is
+// committed, and if it fails, the old index stays.
 func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	conn, free, err := roomy(ctx, f.db)
+	tx, err := f.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("reindex: %w", err)
-	}
-	defer free()
-	for range rebuildAttempts {
-		r := rebuild{f: f, conn: conn, token: rand.Text()}
-		if err = r.run(ctx, progress); !errors.Is(err, errInterrupted) {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	return nil
-}
-
-// rebuild is an index being made.
-type rebuild struct {
-	f     *FTS
-	conn  *sql.Conn
-	token string // stands in fresh_run while the index that is being made is ours
-
-	op, turn int64 // the last change of entries and of messages that is in it
-}
-
-func (r *rebuild) run(ctx context.Context, progress func(done, total int)) error {
-	if err := r.in(ctx, func(tx *sql.Tx) error { return r.begin(ctx, tx) }); err != nil {
-		return err
-	}
-	if err := r.fill(ctx, progress); err != nil {
-		return err
-	}
-	for left := lastly + 1; left > lastly; {
-		err := r.in(ctx, func(tx *sql.Tx) (err error) { left, err = r.catchUp(ctx, tx); return err })
-		if err == nil && left > lastly {
-			err = pause(ctx, r.conn)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if err := r.in(ctx, func(tx *sql.Tx) error { return r.swap(ctx, tx) }); err != nil {
-		return err
-	}
-	return r.clear(ctx)
-}
-
-// in runs do in a transaction.
-func (r *rebuild) in(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := r.conn.BeginTx(ctx, nil)
-	if err != nil {
-		return err
 	}
 	defer tx.Rollback() // nothing after Commit
-	if err := do(tx); err != nil {
-		return err
+	if err := clearIndex(ctx, tx); err != nil {
+		return fmt.Errorf("reindex: %w", err)
 	}
-	return tx.Commit()
-}
-
-// begin makes the empty tables.
-func (r *rebuild) begin(ctx context.Context, tx *sql.Tx) error {
-	if err := removeUnused(ctx, tx); err != nil {
-		return err
-	}
-	var do []string
-	for _, table := range indexTables {
-		var made string
-		if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = ?`, inUse+table).Scan(&made); err != nil {
+	err = eachSource(ctx, tx, func(all []source, done, total int) error {
+		if err := f.index(ctx, tx, nil, all); err != nil {
 			return err
-		}
-		do = append(do, fresh.Replace(made))
-	}
-	do = append(do, `CREATE INDEX fresh_doc_by_place ON fresh_doc (place, seq, doc) WHERE place <> 0`,
-		`INSERT INTO fresh_fts (fresh_fts, rank) VALUES ('hashsize', 16777216)`, `CREATE TABLE fresh_run (token TEXT NOT NULL) STRICT`)
-	for _, s := range do {
-		if _, err := tx.ExecContext(ctx, s); err != nil {
-			return err
-		}
-	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO fresh_run (token) VALUES (?)`, r.token); err != nil {
-		return err
-	}
-	return tx.QueryRowContext(ctx, `SELECT coalesce((SELECT max(seq) FROM memory_op), 0), coalesce((SELECT max(seq) FROM memory_turn_change), 0)`).Scan(&r.op, &r.turn)
-}
-
-// fresh makes a statement on the index in use one on the index that is being made.
-var fresh = func() *strings.Replacer {
-	var names []string
-	for _, table := range indexTables {
-		names = append(names, inUse+table, beingMade+table)
-	}
-	return strings.NewReplacer(names...)
-}()
-
-// check is errInterrupted if the index that is being made is not ours any more.
-func (r *rebuild) check(ctx context.Context, tx *sql.Tx) error {
-	var ours bool
-	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'fresh_run')`).Scan(&ours)
-	if err == nil && ours {
-		err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM fresh_run WHERE token = ?)`, r.token).Scan(&ours)
-	}
-	if err == nil && !ours {
-		err = errInterrupted
-	}
-	return err
-}
-
-// write takes gone out of the index that is being made and puts all in.
-func (r *rebuild) write(ctx context.Context, tx *sql.Tx, gone []int64, all []*made) error {
-	if err := r.check(ctx, tx); err != nil {
-		return err
-	}
-	p := prepare(tx)
-	defer p.close()
-	p.names = fresh
-	w := r.f.writer(p)
-	if err := w.removeAll(ctx, gone); err != nil {
-		return err
-	}
-	return w.insertAll(ctx, all)
-}
-
-// fill writes all texts, part by part. They are read and made beside those who write;
-// what is changed since comes with catchUp.
-func (r *rebuild) fill(ctx context.Context, progress func(done, total int)) error {
-	size := firstUndone
-	return eachSource(ctx, r.f.db, func(all []source, done, total int) error {
-		texts := r.f.words.makeAll(all)
-		for left := texts; len(left) > 0; {
-			part := left[:min(size, len(left))]
-			left = left[len(part):]
-			start := time.Now()
-			if err := r.in(ctx, func(tx *sql.Tx) error { return r.write(ctx, tx, nil, part) }); err != nil {
-				return err
-			}
-			size = grown(size, max(time.Since(start), time.Millisecond))
-			if done == total && len(left) == 0 {
-				break // there is nobody to wait for
-			}
-			if err := pause(ctx, r.conn); err != nil {
-				return err
-			}
 		}
 		if progress != nil {
 			progress(done, total)
 		}
 		return nil
 	})
+	if err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return fmt.Errorf("reindex: %w", err)
+	}
+	return nil
 }
 
-// catchUp writes what was changed since, and says how many texts that were.
-func (r *rebuild) catchUp(ctx context.Context, tx *sql.Tx) (int, error) {
-	if err := r.check(ctx, tx); err != nil {
-		return 0, err
-	}
-	entries, err := list[int64](ctx, tx, `SELECT n FROM memory WHERE id IN (SELECT entry FROM memory_op WHERE seq > ?) ORDER BY n`, r.op)
-	if err != nil {
-		return 0, err
-	}
-	turns, err := list[int64](ctx, tx, `SELECT n FROM memory_turn_change WHERE seq > ? ORDER BY n`, r.turn)
-	if err != nil {
-		return 0, err
-	}
-	var all []source
-	gone := slices.Clone(entries)
-	for _, n := range turns {
-		gone = append(gone, -n)
-	}
-	for query, numbers := range map[string][]int64{entrySource: entries, turnSource: turns} {
-		for part := range slices.Chunk(numbers, 500) {
-			in, args := list64(part)
-			some, err := sources(ctx, tx, query+` AND n IN `+in, args...)
-			if err != nil {
-				return 0, err
-			}
-			all = append(all, some...)
-		}
-	}
-	if slow, err := r.slow(ctx, tx, gone); err != nil || slow {
-		return 0, cmp.Or(err, errInterrupted)
-	}
-	if err := r.write(ctx, tx, gone, r.f.words.makeAll(all)); err != nil {
-		return 0, err
-	}
-	return len(gone), tx.QueryRowContext(ctx, `SELECT max(?, coalesce((SELECT max(seq) FROM memory_op), 0)), max(?, coalesce((SELECT max(seq) FROM memory_turn_change), 0))`,
-		r.op, r.turn).Scan(&r.op, &r.turn)
-}
-
-// slow reports whether more of gone is in the index that is being made than may be.
-func (r *rebuild) slow(ctx context.Context, tx *sql.Tx, gone []int64) (bool, error) {
-	if len(gone) <= mostGone {
-		return false, nil
-	}
-	docs, err := json.Marshal(gone)
-	if err != nil {
-		return false, err
-	}
-	n, err := list[int](ctx, tx, `SELECT count(*) FROM json_each(?) AS j CROSS JOIN fresh_doc AS d ON d.doc = j.value`, string(docs))
-	return err == nil && n[0] > mostGone, err
-}
-
-// swap puts the index that was made in the place of the one in use.
-func (r *rebuild) swap(ctx context.Context, tx *sql.Tx) error {
-	if _, err := r.catchUp(ctx, tx); err != nil {
+// clearIndex makes the index empty. The full-text table is made anew, as it may be damaged.
+func clearIndex(ctx context.Context, tx *sql.Tx) error {
+	var table string
+	if err := tx.QueryRowContext(ctx, `SELECT sql FROM sqlite_schema WHERE name = 'index_fts'`).Scan(&table); err != nil {
 		return err
 	}
-	var do []string
-	for _, table := range indexTables {
-		do = append(do, `ALTER TABLE `+inUse+table+` RENAME TO `+outOfUse+table, `ALTER TABLE `+beingMade+table+` RENAME TO `+inUse+table)
-	}
-	do = append(do, `DROP INDEX index_doc_by_place`, `DROP INDEX fresh_doc_by_place`, `CREATE INDEX index_doc_by_place ON index_doc (place, seq, doc) WHERE place <> 0`,
-		`DROP TABLE fresh_run`, `UPDATE memory_change SET n = n + 1`) // who has a list of what is in it makes another
-	for _, s := range do {
-		if _, err := tx.ExecContext(ctx, s); err != nil {
+	for _, statement := range []string{`DROP TABLE index_fts`, table, `INSERT INTO index_fts (index_fts, rank) VALUES ('hashsize', 16777216)`,
+		`DELETE FROM index_doc`, `DELETE FROM index_term`, `DELETE FROM index_scope`} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clear removes the index that is no longer in use, part by part: what is deleted is
-// overwritten, and that takes time.
-func (r *rebuild) clear(ctx context.Context) error {
-	for _, table := range []string{"fts_data", "fts_content"} {
-		for more := true; more; {
-			err := r.in(ctx, func(tx *sql.Tx) error {
-				var there bool // or somebody removed it
-				err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?)`, outOfUse+table).Scan(&there)
-				if more = false; err != nil || !there {
-					return err
-				}
-				result, err := tx.ExecContext(ctx, `DELETE FROM `+outOfUse+table+` WHERE id IN (SELECT id FROM `+outOfUse+table+` ORDER BY id DESC LIMIT ?)`, mergedPages)
-				if err != nil {
-					return err
-				}
-				n, err := result.RowsAffected()
-				more = n > 0
-				return err
-			})
-			if err == nil && more {
-				err = pause(ctx, r.conn)
-			}
-			if err != nil {
-				return err
-			}
-		}
+// ensure makes an index that is empty, as an upgrade leaves one whose form it changed.
+func (f *FTS) ensure(ctx context.Context) error {
+	var missing bool
+	if err := f.db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM index_doc) AND (EXISTS (SELECT 1 FROM (`+entrySource+`))
+		OR EXISTS (SELECT 1 FROM memory_turn WHERE text <> ''))`).Scan(&missing); err != nil {
+		return fmt.Errorf("look at the search index: %w", err)
 	}
-	return r.in(ctx, func(tx *sql.Tx) error { return removeUnused(ctx, tx) })
-}
-
-// removeUnused removes what is left of indexes that are not in use, and with it what
-// is being made: that is begun anew.
-func removeUnused(ctx context.Context, tx transaction) error {
-	tables, err := list[string](ctx, tx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('fresh_run', 'fresh_fts', 'fresh_doc', 'fresh_term', 'fresh_scope',
-		'stale_fts', 'stale_doc', 'stale_term', 'stale_scope')`)
-	for _, name := range tables {
-		if err == nil {
-			_, err = tx.ExecContext(ctx, `DROP TABLE `+name)
-		}
+	if !missing {
+		return nil
 	}
-	return err
+	return f.Rebuild(ctx, nil)
 }

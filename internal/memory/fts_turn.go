@@ -70,7 +70,7 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 	case err != nil:
 		return fmt.Errorf("take a message back: %w", err)
 	}
-	if err := errors.Join(removeUnused(ctx, tx), f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx)); err != nil {
+	if err := errors.Join(f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx)); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
 	if err := tx.Commit(); err != nil {
@@ -90,9 +90,6 @@ func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 			return fmt.Errorf("index messages: %w", err)
 		}
 		all = append(all, some...)
-	}
-	if err := countChange(ctx, tx); err != nil {
-		return fmt.Errorf("index messages: %w", err)
 	}
 	return f.index(ctx, tx, docs, all)
 }

@@ -203,7 +203,7 @@ func distinct(fields ...string) []string {
 // indexWriter changes the index within one transaction.
 type indexWriter struct {
 	f      *FTS
-	tx     *prepared
+	tx     transaction
 	scopes map[Scope]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
@@ -226,26 +226,7 @@ func (a spot) compare(b spot) int {
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
 	p := prepare(tx)
 	defer p.close()
-	return f.indexWith(ctx, p, gone, all)
-}
-
-// add puts all in, which are new and were made ahead.
-func (f *FTS) add(ctx context.Context, tx *sql.Tx, all []*made) error {
-	p := prepare(tx)
-	defer p.close()
-	if err := f.writer(p).insertAll(ctx, all); err != nil {
-		return fmt.Errorf("index memories: %w", err)
-	}
-	return nil
-}
-
-func (f *FTS) writer(tx *prepared) *indexWriter {
-	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
-		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
-}
-
-func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []source) error {
-	w := f.writer(tx)
+	w := f.writer(p)
 	err := w.removeAll(ctx, gone)
 	if err == nil {
 		err = w.insertAll(ctx, w.f.words.makeAll(all))
@@ -254,6 +235,11 @@ func (f *FTS) indexWith(ctx context.Context, tx *prepared, gone []int64, all []s
 		return fmt.Errorf("index memories: %w", err)
 	}
 	return nil
+}
+
+func (f *FTS) writer(tx transaction) *indexWriter {
+	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
+		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
 }
 
 func (w *indexWriter) removeAll(ctx context.Context, gone []int64) error {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -9,38 +8,25 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 )
 
-// An import takes the write lock for about importHold at a time, so that the bot
-// that runs beside it never waits for long, and then leaves it alone for
-// importPause: a database that is in use is asked again every tenth of a second.
-const (
-	importHold  = time.Second
-	importPause = 110 * time.Millisecond
+// importBatch is how many lines one transaction stores. Others wait no longer than that takes.
+const importBatch = 500
 
-	firstPart, smallestPart, largestPart = 2000, 200, 12_000 // lines
-	largestBytes                         = 8 << 20           // of their texts
-)
+// importPause is the time between two batches. Who waits for the write lock in another
+// process asks for it every tenth of a second.
+const importPause = 110 * time.Millisecond
 
-// Import adds the lines of r, which people know as name. It reads r twice, and
-// keeps little of it: the first time it only looks, and if a line is bad nothing
-// is imported (BadLines). Then it adds them part by part, as one batch, each part
-// wholly or not at all. Lines that are there already are left alone, so what was
+// Import adds the lines of r, which people know as name. It reads r twice: the first
+// time it only looks, and if a line is bad nothing is imported (BadLines). Then it adds
+// them in batches of lines, each in one transaction; Undo takes back all of them together.
+// Lines that are there already are left alone, so what was
 // cut off is completed by importing the file again; that is a batch of its own.
 // What was taken back (Undo) is added again; what was put away is there, and what was
-// to be forgotten is left out. Two imports at once wait for each other.
+// to be forgotten is left out.
 func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (ImportResult, error) {
-	free, err := m.Store.guardLarge()
-	if err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
-	}
-	defer free()
-	if err := m.Store.tidy(ctx, nil); err != nil {
-		return ImportResult{}, fmt.Errorf("import %s: nothing was imported: %w", name, err)
-	}
-	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, batch: newBatch(), began: m.Store.now().UTC().Truncate(time.Millisecond), size: firstPart, known: newKnown()}
+	run := &importing{Importer: m, ctx: ctx, scopes: map[Scope]bool{}, ignored: map[string]bool{}, refs: map[string]string{}, batch: newBatch(), size: importBatch}
 	if m.atOnce > 0 {
 		run.size = m.atOnce
 	}
@@ -50,15 +36,8 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return ImportResult{}, fmt.Errorf("import %s: %w", name, err)
 	}
-	run.known = newKnown()
-	conn, done, err := roomy(ctx, m.Store.db)
-	if err != nil {
-		return ImportResult{}, run.explain(name, err)
-	}
-	defer done()
-	run.conn = conn
-	err = run.addAll(name, r)
-	result := ImportResult{Lines: run.lines, Added: run.added, Known: run.there, Forgotten: run.forgotten, Ignored: slices.Sorted(maps.Keys(run.ignored))}
+	err := run.addAll(name, r)
+	result := ImportResult{Lines: run.lines, Added: run.added, Known: run.known, Forgotten: run.forgotten, Ignored: slices.Sorted(maps.Keys(run.ignored))}
 	if run.added > 0 {
 		result.Batch = run.batch
 	}
@@ -69,19 +48,15 @@ func (m *Importer) Import(ctx context.Context, name string, r io.ReadSeeker) (Im
 type importing struct {
 	*Importer
 	ctx     context.Context
-	known   known
-	scopes  map[Scope]bool // that the file names
+	scopes  map[Scope]bool    // that the file names
+	refs    map[string]string // scope and ref → hash of the text, of the first reading
 	ignored map[string]bool
 	batch   string
-	began   time.Time // when all of it was made
 
-	conn *sql.Conn // roomy
+	lines, read, added, known, forgotten int
 
-	lines, read, added, there, forgotten int
-
-	size    int // of the next part
-	part    []*ready
-	changes int64 // of memory, when known was read; nobody else made one since
+	size int // lines of one transaction
+	part []Entry
 }
 
 // explain says how far the import came.
@@ -105,15 +80,22 @@ func (i *importing) explain(name string, err error) error {
 		name, i.added, i.batch, err)
 }
 
-// look is the first reading.
+// look is the first reading: a ref must stand for one text.
 func (i *importing) look(e Entry, _ int) error {
 	i.lines++
 	i.scopes[e.Scope] = true
-	if err := i.known.learn(i.ctx, i.Store.db, e.Scope); err != nil {
-		return stop{err}
+	if e.Ref == "" {
+		return nil
 	}
-	_, err := i.known.has(e, "")
-	return err
+	if _, err := isStored(i.ctx, i.Store.db, e); err != nil {
+		return err
+	}
+	key, text := string(e.Scope)+"\x00"+e.Ref, sum([]byte(e.Text))
+	if old, there := i.refs[key]; there && old != text {
+		return otherText(e)
+	}
+	i.refs[key] = text
+	return nil
 }
 
 // addAll is the second. Hand edits come first, and the files last.
@@ -124,7 +106,7 @@ func (i *importing) addAll(name string, r io.Reader) error {
 			return err
 		}
 	}
-	err := i.readAhead(name, r)
+	err := i.addLines(name, r)
 	if i.added == 0 {
 		return err
 	}
@@ -136,46 +118,34 @@ func (i *importing) addAll(name string, r io.Reader) error {
 	return err
 }
 
-// storeAll stores what is read, part by part.
-func (i *importing) storeAll(read <-chan []*ready) error {
-	bytes := 0
-	for piece := range read {
-		for _, r := range piece {
-			i.read, bytes = i.read+1, bytes+len(r.Text)
-			if i.part = append(i.part, r); len(i.part) >= i.size || bytes >= largestBytes {
-				if err := i.flush(); err != nil {
-					return err
-				}
-				bytes = 0
-			}
+// addLines stores the lines of r, batch by batch.
+func (i *importing) addLines(name string, r io.Reader) error {
+	err := i.each(name, r, nil, func(e Entry, _ int) error {
+		i.read++
+		if i.part = append(i.part, e); len(i.part) < i.size && i.read < i.lines {
+			return nil
 		}
-	}
-	if len(i.part) > 0 {
-		return i.flush()
-	}
-	return nil
+		if err := i.flush(); err != nil {
+			return stop{err}
+		}
+		return nil
+	})
+	return err
 }
 
-// flush stores the part, in a transaction.
+// flush stores the batch and lets others write.
 func (i *importing) flush() error {
-	begin := time.Now()
 	if err := i.store(); err != nil {
-		return stop{err}
+		return err
 	}
-	took := time.Since(begin)
-	clear(i.part)
 	i.part = i.part[:0]
 	if i.Progress != nil {
 		i.Progress(i.read, i.lines)
 	}
 	if i.atOnce > 0 || i.read >= i.lines {
-		return nil
+		return i.ctx.Err()
 	}
-	i.size = min(max(int(float64(i.size)*min(2, float64(importHold)/float64(took))), smallestPart), largestPart)
-	if err := pause(i.ctx, i.conn); err != nil {
-		return stop{err}
-	}
-	return nil
+	return rest(i.ctx, importPause)
 }
 
 func (i *importing) store() error {
@@ -184,91 +154,73 @@ func (i *importing) store() error {
 		return err
 	}
 	defer unlock()
-	var added, there, forgotten int
-	_, err = i.Store.commitOn(i.ctx, i.conn, "import", func(c *change) error {
+	var added, known, forgotten int
+	_, err = i.Store.commit(i.ctx, "import", func(c *change) error {
 		c.batch = i.batch
-		if err := i.refresh(c); err != nil {
-			return err
-		}
-		gone, err := readTombstones(c.ctx, c.p)
+		salt, err := readSalt(c.ctx, c.p)
 		if err != nil {
 			return err
 		}
-		fresh := make([]*ready, 0, len(i.part))
-		for _, r := range i.part {
-			if err := i.known.learn(c.ctx, c.p, r.Scope); err != nil {
+		for _, e := range i.part {
+			there, err := isStored(c.ctx, c.p, e)
+			if err != nil {
 				return err
 			}
-			known, err := i.known.has(r.Entry, r.hash)
-			switch {
-			case err != nil:
+			if there {
+				known++
+				continue
+			}
+			gone, err := isForgotten(c.ctx, c.p, salt, e.Scope, e.Text)
+			if err != nil {
 				return err
-			case known:
-				there++
-			case gone.has(r.Scope, r.Text):
+			}
+			if gone {
 				forgotten++
-			default:
-				fresh = append(fresh, r)
+				continue
 			}
+			if _, err := c.add(e); err != nil {
+				return err
+			}
+			added++
 		}
-		added = len(fresh)
-		return c.addAll(fresh)
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	i.added, i.there, i.forgotten = i.added+added, i.there+there, i.forgotten+forgotten
-	if added > 0 {
-		i.changes++
-	}
+	i.added, i.known, i.forgotten = i.added+added, i.known+known, i.forgotten+forgotten
 	return nil
 }
 
-// refresh reads anew what is known if somebody changed memory between two parts.
-func (i *importing) refresh(c *change) error {
-	var n int64
-	if err := c.tx.QueryRowContext(c.ctx, `SELECT n FROM memory_change`).Scan(&n); err != nil {
-		return err
+// isStored reports whether e is stored already: its ref, or, without one, its text at the
+// same place. The same ref with another text is an error.
+func isStored(ctx context.Context, db queryer, e Entry) (bool, error) {
+	query, args := storedText, []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
+	if e.Ref != "" {
+		query, args = storedRef, []any{e.Scope, e.Ref}
 	}
-	if n != i.changes {
-		i.changes, i.known = n, newKnown()
+	var text string
+	err := db.QueryRowContext(ctx, query, args...).Scan(&text)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case err != nil:
+		return false, stop{fmt.Errorf("read memory: %w", err)}
+	case e.Ref != "" && text != e.Text:
+		return true, otherText(e)
 	}
-	return nil
+	return true, nil
 }
 
-// known is what is there already, and what the file said before.
-type known struct {
-	scopes map[Scope]bool  // whose entries were read
-	refs   map[int64]int64 // ref → text; all as hashes
-	texts  map[int64]bool
+func otherText(e Entry) error {
+	return fmt.Errorf("ref %q stands for another text already; give this one a ref of its own, or forget the other first", e.Ref)
 }
 
-func newKnown() known { return known{map[Scope]bool{}, map[int64]int64{}, map[int64]bool{}} }
-
-// has reports whether e is there, and is told of it. The same ref with another
-// text is an error. hash is that of its text, if that was made already.
-func (k known) has(e Entry, hash string) (bool, error) {
-	if e.Ref == "" {
-		if hash == "" {
-			hash = textHash(e.Text)
-		}
-		text := textKey(e.Scope, hash, e.Conversation, e.Seq)
-		there := k.texts[text]
-		k.texts[text] = true
-		return there, nil
-	}
-	ref, text := hash64("ref", string(e.Scope), e.Ref), hash64(e.Text)
-	old, there := k.refs[ref]
-	if there && old != text {
-		return true, fmt.Errorf("ref %q stands for another text already; give this one a ref of its own, or forget the other first", e.Ref)
-	}
-	k.refs[ref] = text
-	return there, nil
-}
-
-func textKey(scope Scope, hash, conversation string, seq int) int64 {
-	return hash64("text", string(scope), hash, conversation, strconv.Itoa(seq))
-}
+// What was undone may come again.
+const (
+	storedText = `SELECT text FROM memory INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND conversation = ? AND seq = ? AND state <> 'forgotten' AND NOT ` + takenBack + ` LIMIT 1`
+	storedRef  = `SELECT text FROM memory INDEXED BY memory_by_ref WHERE scope = ? AND ref = ? AND ref <> '' AND state <> 'forgotten' AND NOT ` + takenBack + ` LIMIT 1`
+)
 
 // takenBack is true of an entry whose coming was taken back: of what was done to it, the
 // last takes back (what took back …) its coming. What somebody put away is not undone.
@@ -277,100 +229,3 @@ const takenBack = `(state = 'archived' AND EXISTS (
 		SELECT op, undoes FROM memory_op WHERE seq = (SELECT max(seq) FROM memory_op WHERE entry = memory.id) AND undoes <> 0
 		UNION ALL SELECT o.op, o.undoes FROM back CROSS JOIN memory_op AS o ON o.seq = back.undoes WHERE back.undoes <> 0)
 	SELECT 1 FROM back WHERE op = 'add'))`
-
-// learn reads what is in scope, once. What was undone may come again.
-func (k known) learn(ctx context.Context, db querier, scope Scope) error {
-	if k.scopes[scope] {
-		return nil
-	}
-	rows, err := db.QueryContext(ctx, `SELECT ref, text, hash, conversation, seq FROM memory WHERE scope = ? AND state <> 'forgotten' AND NOT `+takenBack, scope)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var ref, text, hash, conversation string
-		var seq int
-		if err := rows.Scan(&ref, &text, &hash, &conversation, &seq); err != nil {
-			return err
-		}
-		if ref != "" {
-			k.refs[hash64("ref", string(scope), ref)] = hash64(text)
-		}
-		k.texts[textKey(scope, hash, conversation, seq)] = true
-	}
-	k.scopes[scope] = true
-	return rows.Err()
-}
-
-// tombstones are what was to be forgotten.
-type tombstones struct {
-	salt   []byte
-	hashes map[string]bool
-}
-
-func readTombstones(ctx context.Context, db queryer) (tombstones, error) {
-	salt, err := readSalt(ctx, db)
-	if err != nil {
-		return tombstones{}, err
-	}
-	hashes, err := list[string](ctx, db, `SELECT hash FROM memory_forgotten`)
-	if err != nil {
-		return tombstones{}, fmt.Errorf("read memory: %w", err)
-	}
-	t := tombstones{salt, make(map[string]bool, len(hashes))}
-	for _, h := range hashes {
-		t.hashes[h] = true
-	}
-	return t, nil
-}
-
-func (t tombstones) has(scope Scope, text string) bool {
-	return len(t.hashes) > 0 && t.hashes[tombstone(t.salt, scope, text)]
-}
-
-// pause leaves the database alone for importPause. Meanwhile what conn, which is
-// roomy, wrote comes from the log into the database: that keeps nobody from writing.
-func pause(ctx context.Context, conn *sql.Conn) error {
-	begin := time.Now()
-	if err := settle(ctx, conn); err != nil {
-		return cmp.Or(ctx.Err(), err)
-	}
-	return rest(ctx, importPause-time.Since(begin))
-}
-
-// settle brings what was written from the log into the database, as far as nobody
-// still reads what was there before.
-func settle(ctx context.Context, conn *sql.Conn) error {
-	if _, err := conn.ExecContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
-		return fmt.Errorf("memory: %w", err)
-	}
-	return nil
-}
-
-// roomy is a connection with room for the trees that rows go to random places
-// of: without it, and if each part begins with an empty cache, pages are written
-// and read again all the time. It leaves it to pause to empty the log. done gives
-// it back as it was.
-func roomy(ctx context.Context, db *sql.DB) (conn *sql.Conn, done func(), err error) {
-	if conn, err = db.Conn(ctx); err != nil {
-		return nil, nil, fmt.Errorf("memory: %w", err)
-	}
-	var room, log int
-	if err = conn.QueryRowContext(ctx, `PRAGMA cache_size`).Scan(&room); err == nil {
-		err = conn.QueryRowContext(ctx, `PRAGMA wal_autocheckpoint`).Scan(&log)
-	}
-	if err == nil {
-		_, err = conn.ExecContext(ctx, `PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 0`)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("memory: %w", err), conn.Close())
-	}
-	return conn, func() {
-		// Best effort: more room than asked for harms nobody, and others empty the log too.
-		ctx := context.WithoutCancel(ctx)
-		_ = settle(ctx, conn)
-		_, _ = conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA cache_size = %d; PRAGMA wal_autocheckpoint = %d`, room, log))
-		_ = conn.Close()
-	}, nil
-}

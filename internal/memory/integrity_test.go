@@ -5,15 +5,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
-	reverie "reverie"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -326,61 +321,5 @@ func TestTurnIntegrity(t *testing.T) {
 	say("$2", 2, trust.User, "so I say")
 	if got := find(); got != trust.User {
 		t.Errorf("beside an edited message: %v", got)
-	}
-}
-
-// TestIntegrityMigration: what was there before labels is a person's, and what was written
-// into files the owner's.
-func TestIntegrityMigration(t *testing.T) {
-	t.Parallel()
-	old := fstest.MapFS{}
-	names, err := fs.Glob(reverie.Migrations, "*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if b, err := fs.ReadFile(reverie.Migrations, name); err != nil {
-			t.Fatal(err)
-		} else if filepath.Base(name) < "0053" {
-			old[name] = &fstest.MapFile{Data: b}
-		}
-	}
-	path := filepath.Join(t.TempDir(), "bot.db")
-	db, err := store.Open(t.Context(), path, old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, source := range allSources {
-		if _, err := db.Exec(`INSERT INTO memory (id, scope, text, source, observed_at, created_at, updated_at)
-			VALUES (?, 'shared', ?, ?, 0, 0, 0)`, "mem_"+string(rune('a'+i)), string(source), string(source)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := db.Exec(`INSERT INTO memory_turn (scope, event, at, text) VALUES ('shared', '$1', 0, 'hello')`); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if db, err = store.Open(t.Context(), path, reverie.Migrations); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	all, err := entries(t.Context(), db, ``)
-	if err != nil || len(all) != len(allSources) {
-		t.Fatalf("%v, %v", all, err)
-	}
-	for _, e := range all {
-		want := trust.User
-		if e.Source == FromFile {
-			want = trust.Owner
-		}
-		if e.Integrity != want {
-			t.Errorf("%s: %v", e.Source, e.Integrity)
-		}
-	}
-	turn, err := scanTurn(db.QueryRow(`SELECT ` + turnColumns + ` FROM memory_turn`))
-	if err != nil || turn.Integrity != trust.User {
-		t.Errorf("%+v, %v", turn, err)
 	}
 }

@@ -38,8 +38,7 @@ type change struct {
 	rows    []int64 // the numbers of the changed entries, each once
 	touched map[int64]bool
 	scopes  []Scope
-	made    []*made // all of rows, if they are new and the index's texts were made ahead
-	purges  bool    // nothing of what leaves the index may stay hidden in its pages
+	purges  bool // nothing of what leaves the index may stay hidden in its pages
 
 	revs map[string]int // of the entries that were changed, as they are now
 }
@@ -85,17 +84,7 @@ func (s *Store) write(ctx context.Context, actor string, scopes []Scope, f func(
 
 // commit is the one transaction every change goes through. The lock is held.
 func (s *Store) commit(ctx context.Context, actor string, f func(*change) error) (*change, error) {
-	return s.commitOn(ctx, s.db, actor, f)
-}
-
-// beginner is a database or a connection to it.
-type beginner interface {
-	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
-}
-
-// commitOn is commit, on one connection if on is one.
-func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(*change) error) (*change, error) {
-	tx, err := on.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
@@ -104,11 +93,6 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 	defer c.p.close()
 	if err := f(c); err != nil {
 		return nil, err
-	}
-	if len(c.rows) > 0 {
-		if err := countChange(ctx, tx); err != nil {
-			return nil, fmt.Errorf("memory: %w", err)
-		}
 	}
 	if err := s.indexChange(c); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
@@ -129,24 +113,10 @@ func (s *Store) commitOn(ctx context.Context, on beginner, actor string, f func(
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
-	if c.made != nil {
-		return s.index.add(c.ctx, c.tx, c.made)
-	}
 	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
 		return err
 	}
-	if err := removeUnused(c.ctx, c.tx); err != nil {
-		return err
-	}
 	return mergeIndex(c.ctx, c.tx)
-}
-
-// countChange notes in tx that memory changed, for those who look at it in several steps.
-func countChange(ctx context.Context, tx *sql.Tx) error {
-	if _, err := tx.ExecContext(ctx, `UPDATE memory_change SET n = n + 1`); err != nil {
-		return fmt.Errorf("count the change: %w", err)
-	}
-	return nil
 }
 
 // add stores e as a new entry; what is left out of it is filled in, its id too.

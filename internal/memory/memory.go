@@ -57,8 +57,6 @@ type Store struct {
 	points     *Points                                       // where else vectors are; nil = nowhere
 	recalls    bool                                          // prompts show the working set only
 	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
-	many       int                                           // operations that are taken back at once
-	partly     int                                           // and in each part of more, for tests; 0 = as many as take about a second
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there
 
@@ -101,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
-		log: c.Log, many: manyOps, now: time.Now, fault: func(string) {},
+		log: c.Log, now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}, joined: map[set]*joint{}, counts: map[Scope]int64{}}
 	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {
@@ -112,6 +110,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
+	}
+	if err := s.index.ensure(ctx); err != nil {
+		return nil, err
 	}
 	return s, s.begin(ctx)
 }
@@ -242,7 +243,7 @@ func (s *Store) File(scope Scope) string {
 
 // shown are the entries that stand in files and prompts. The lines of an imported
 // conversation are found when they are needed: nobody wants to read them all.
-const shown = `state = 'active' AND conversation = '' AND ` + standing + ` AND NOT ` + hidden
+const shown = `state = 'active' AND conversation = '' AND NOT ` + hidden
 
 // Entries lists the active entries of scopes that are no part of a conversation,
 // scope by scope, each in the order of its file; hand edits are taken in first. While nothing changes this costs a

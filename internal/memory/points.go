@@ -18,9 +18,8 @@ import (
 // PointsConfig says which server finds vectors.
 type PointsConfig struct {
 	DB *sql.DB // with the tables of the migrations; the caller closes it
-	// Vectors are those that the server gets, of the same database and opened with
-	// Elsewhere. nil = nothing is sent or searched; what is forgotten is removed from
-	// the server all the same.
+	// Vectors are those that the server gets, of the same database. nil = nothing is sent
+	// or searched; what is forgotten is removed from the server all the same.
 	Vectors    *Vectors
 	URL        string        // of the server's REST interface
 	Key        string        // "" = the server asks for none
@@ -63,9 +62,6 @@ var errAway = errors.New("the Qdrant server cannot be searched")
 func OpenPoints(c PointsConfig) (*Points, error) {
 	if c.DB == nil || c.URL == "" || c.Collection == "" {
 		return nil, errors.New("points: the database, a server's address and a collection are needed")
-	}
-	if c.Vectors != nil && !c.Vectors.elsewhere {
-		return nil, errors.New("points: the vectors are to be opened with Elsewhere")
 	}
 	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), prefix: c.Collection, patience: c.Patience, log: c.Log, now: c.Now, wake: make(chan struct{}, 1)}
 	p.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, p.wake) }
@@ -126,7 +122,7 @@ func (p *Points) nearest(ctx context.Context, q []float32, w wanted, k int) ([]L
 		return nil, err
 	}
 	space, dim := p.vectors.current()
-	if len(q) == 0 || k <= 0 || len(w.scopes) == 0 || len(q) != dim || newProbe(q) == nil {
+	if len(q) == 0 || k <= 0 || len(w.scopes) == 0 || len(q) != dim || unit(q) == nil {
 		return nil, nil
 	}
 	found, err := p.ask(ctx, p.collection(dim), q, w, k)
@@ -200,12 +196,17 @@ func (p *Points) beside(ctx context.Context, space int64, entries []int64) ([]in
 		SELECT n FROM (`+next("<", "DESC")+` UNION `+next(">", "ASC")+`) WHERE n IS NOT NULL`, entries)
 }
 
-func (p *Points) numbers(ctx context.Context, query string, list any) ([]int64, error) {
-	in, err := json.Marshal(list)
+// numbers reads a column of numbers. The query gets given as a list in JSON.
+func (p *Points) numbers(ctx context.Context, query string, given any) ([]int64, error) {
+	in, err := json.Marshal(given)
 	if err != nil {
 		return nil, err
 	}
-	return numbers(ctx, p.db, query, string(in))
+	out, err := list[int64](ctx, p.db, query, string(in))
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return out, nil
 }
 
 // compare implements nearer.
@@ -220,15 +221,14 @@ func (p *Points) compare(ctx context.Context, q []float32, entries []int64) (map
 // it is said, are wanted.
 func (p *Points) likeness(ctx context.Context, q []float32, entries []int64, w *wanted) (map[int64]Likeness, error) {
 	space, dim := p.vectors.current()
-	probe := newProbe(q)
-	if probe == nil {
+	if q = unit(q); q == nil {
 		return nil, nil
 	}
 	beside, err := p.beside(ctx, space, entries)
 	if err != nil {
 		return nil, err
 	}
-	shelves, err := p.shelves(ctx, space, dim, slices.Concat(entries, beside))
+	scopes, err := p.stored(ctx, dim, slices.Concat(entries, beside))
 	if err != nil {
 		return nil, err
 	}
@@ -237,47 +237,40 @@ func (p *Points) likeness(ctx context.Context, q []float32, entries []int64, w *
 		asked[n] = true
 	}
 	out := make(map[int64]Likeness, len(entries))
-	for scope, s := range shelves {
+	for scope, order := range scopes {
 		if w != nil && !slices.Contains(w.scopes, scope) {
 			continue
 		}
-		look := s.look(probe)
-		for i := range s.rows {
-			if r := &s.rows[i]; asked[r.n] && (w == nil || w.takes(r)) {
-				out[r.n] = look.compare(int32(i))
+		for i, e := range order {
+			if asked[e.n] && (w == nil || w.takes(e)) {
+				out[e.n] = order.likeness(q, i)
 			}
 		}
 	}
 	return out, nil
 }
 
-// shelves are the vectors of entries, as the database has them.
-func (p *Points) shelves(ctx context.Context, space int64, dim int, entries []int64) (map[Scope]*shelf, error) {
+// stored are entries with their vectors, as the database has them.
+func (p *Points) stored(ctx context.Context, dim int, entries []int64) (map[Scope]conversations, error) {
 	in, err := json.Marshal(entries)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := p.db.QueryContext(ctx, vectorColumns+`WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed, space, string(in))
+	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
+		ORDER BY m.conversation, m.seq, m.n`, string(in))
 	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
+		return nil, err
 	}
-	defer rows.Close()
-	out := map[Scope]*shelf{}
-	for rows.Next() {
-		var l loaded
-		if err := rows.Scan(&l.n, &l.scope, &l.there, &l.past, &l.talk, &l.seq, &l.observed, &l.read, &l.vec); err != nil {
-			return nil, fmt.Errorf("read vectors: %w", err)
-		}
-		code, err := decodeVector(l.vec, dim)
-		if err != nil || code == nil || !l.there {
+	out := map[Scope]conversations{}
+	for _, s := range all {
+		code, err := decodeVector(s.blob, dim)
+		if err != nil || code == nil || !s.there {
 			continue // it has none yet, or a damaged one: its words have to do
 		}
-		if out[l.scope] == nil {
-			out[l.scope] = newShelf(dim)
-		}
-		out[l.scope].put(l.vectorRow, code)
+		s.vec = unit(code)
+		out[s.scope] = append(out[s.scope], &s.vectorEntry)
 	}
-	return out, rows.Err()
+	return out, nil
 }
 
 func (p *Points) failed(ctx context.Context, err error) {

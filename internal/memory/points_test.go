@@ -33,7 +33,7 @@ func openPoints(t testing.TB, db *sql.DB, e Embedder, url string) *Points {
 
 func openPointsWith(t testing.TB, db *sql.DB, e Embedder, c PointsConfig) *Points {
 	t.Helper()
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute, Elsewhere: true})
+	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -121,9 +120,6 @@ func (q *Question) read(ctx context.Context, db queryer) error {
 		}
 		if e.State != Active || e.Scope != q.Scope {
 			return ErrSettled
-		}
-		if ok, err := stands(ctx, db, id); err != nil || !ok {
-			return cmp.Or(err, ErrSettled)
 		}
 	}
 	return nil

@@ -259,11 +259,8 @@ func (h *Hybrid) Rebuild(ctx context.Context, progress func(done, total int)) er
 
 // Verify implements index. A memory that is not read for its meaning yet is no fault:
 // its words find it, and Run or Complete reads it.
-func (h *Hybrid) Verify(ctx context.Context) ([]string, error) { return h.VerifyWatched(ctx, nil) }
-
-// VerifyWatched is Verify that tells how far it has come; progress may be nil.
-func (h *Hybrid) VerifyWatched(ctx context.Context, progress func(done, total int)) ([]string, error) {
-	words, err := h.FTS.VerifyWatched(ctx, progress)
+func (h *Hybrid) Verify(ctx context.Context) ([]string, error) {
+	words, err := h.FTS.Verify(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ func TestWithoutVectors(t *testing.T) {
 	if n := differ(); n > 0 {
 		t.Errorf("while nothing can be embedded, %d answers are others", n)
 	}
-	if s := v.Status(); s.Unreachable.IsZero() {
+	if s := v.Status(t.Context()); s.Unreachable.IsZero() {
 		t.Error("nobody is told that it is out of order")
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })

@@ -152,7 +152,7 @@ func (s *Store) leaving(ctx context.Context, f *file, is base, next []string) er
 	for _, id := range is.ids {
 		if !slices.Contains(next, id) && id != notKept {
 			var counts bool
-			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active' AND `+standing, id, f.scope).Scan(&counts)
+			err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE id = ? AND scope = ? AND state = 'active'`, id, f.scope).Scan(&counts)
 			if err != nil {
 				return fmt.Errorf("read memory: %w", err)
 			}
@@ -335,7 +335,7 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	hash := textHash(l.text)
 	// Without the names of indexes all that is shown is read, in its order, for each line.
-	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = '' AND `+standing+`
+	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ''
 		AND text = ? ORDER BY by_id = '' DESC, n DESC LIMIT 1`, i.scope, hash, l.text)
 	if err != nil {
 		return "", err
@@ -343,7 +343,7 @@ func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	if len(known) == 1 {
 		return known[0].ID, i.part(known[0])
 	}
-	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_put_away WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
+	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
 	}
 	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {

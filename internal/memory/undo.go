@@ -16,7 +16,6 @@ type Undone struct {
 	Back    []Entry `json:"back"`  // what counts again
 	Away    []Entry `json:"away"`  // what does not any more
 	Changed []Entry `json:"changed"`
-	More    int     `json:"more,omitempty"` // entries that are not listed
 }
 
 // maxUndone is how many entries are told of in words: an import is taken back as
@@ -34,7 +33,7 @@ func (u Undone) Lines() []string {
 			lines = append(lines, part.what+e.Text)
 		}
 	}
-	if more := len(lines) - maxUndone + u.More; more > 1 {
+	if more := len(lines) - maxUndone; more > 1 {
 		lines = append(lines[:min(len(lines), maxUndone)], fmt.Sprintf("and so with %d more", more))
 	}
 	return lines
@@ -43,38 +42,8 @@ func (u Undone) Lines() []string {
 // Undo takes back the changes of batch, or, if that is empty, the last change of
 // the actor in the scopes of a that was not taken back yet. All of it happens or
 // nothing: ErrChanged if something else was done to one of the entries since,
-// ErrGone if one was forgotten, ErrNothing if there is no such change. A large
-// change, such as an import, is out of sight at once and then taken back in parts
-// of about a second, so that others can write meanwhile; of its entries some are
-// listed. If that was cut off, Undo completes it first.
+// ErrGone if one was forgotten, ErrNothing if there is no such change.
 func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error) {
-	return s.UndoWatched(ctx, a, batch, nil)
-}
-
-// UndoWatched is Undo that tells how far a large change is taken back. progress
-// may be nil.
-func (s *Store) UndoWatched(ctx context.Context, a Access, batch string, progress func(done, total int)) (Undone, error) {
-	if before, err := undoingNow(ctx, s.db); err != nil || before != nil {
-		if err == nil {
-			err = s.finishUndo(ctx, progress)
-		}
-		if err != nil {
-			return Undone{}, err
-		}
-		if before.batch == batch || batch == "" && before.actor == a.Actor { // it is what they mean
-			return Undone{Batch: before.by, Of: before.batch, More: before.total}, nil
-		}
-	}
-	u, err := s.undoAtOnce(ctx, a, batch, s.many)
-	if errors.Is(err, errMany) {
-		u, err = s.undoInParts(ctx, a, u.Of, progress)
-	}
-	return u, err
-}
-
-// undoAtOnce is Undo in one transaction. A batch with more operations than most is
-// errMany, unless it does several things to one entry; Of is set then.
-func (s *Store) undoAtOnce(ctx context.Context, a Access, batch string, most int) (Undone, error) {
 	scopes := a.Scopes
 	if a.All {
 		var err error
@@ -91,13 +60,6 @@ func (s *Store) undoAtOnce(ctx context.Context, a Access, batch string, most int
 				return err
 			}
 		}
-		var n, touched int
-		if err := c.tx.QueryRowContext(ctx, `SELECT count(*), count(DISTINCT entry) FROM memory_op WHERE batch = ?`, u.Of).Scan(&n, &touched); err != nil {
-			return fmt.Errorf("read the journal of memory: %w", err)
-		}
-		if n > most && n == touched {
-			return errMany
-		}
 		all, err := ops(ctx, c.tx, `WHERE batch = ? ORDER BY seq DESC`, u.Of)
 		if err != nil {
 			return err
@@ -113,7 +75,7 @@ func (s *Store) undoAtOnce(ctx context.Context, a Access, batch string, most int
 		return nil
 	})
 	if err != nil {
-		return Undone{Of: u.Of}, err
+		return Undone{}, err
 	}
 	u.Batch = c.batch
 	return u, nil

@@ -39,44 +39,47 @@ type VectorConfig struct {
 	// alone say then whether anything is relevant. 0 = it is not known: then meaning may
 	// bring up what words do not, from a high cosine on, but never keeps back what they do.
 	Neutral float64
-	// Elsewhere leaves the comparing to Points: vectors are made, and none is kept in memory.
-	Elsewhere bool
-	Log       *slog.Logger // nil = silent
-	Now       func() time.Time
+	Log     *slog.Logger // nil = silent
+	Now     func() time.Time
 }
 
 // Vectors keeps the vectors of entries: in the database, which is the truth, and in
-// memory, where they are compared. It follows the journal of the entries by itself,
-// whoever changes them. It is safe for concurrent use, also beside other processes.
+// memory, where they are compared, those of the scopes that were asked for. It follows the
+// journal of the entries by itself, whoever changes them. It is safe for concurrent use, also
+// beside other processes.
 type Vectors struct {
-	db        *sql.DB
-	embedder  Embedder
-	builtIn   bool // embedder is part of the program
-	patience  time.Duration
-	neutral   float64
-	measured  bool // neutral is the model's own
-	elsewhere bool
-	log       *slog.Logger
-	now       func() time.Time
-	sleep     func(context.Context, time.Duration) error
-	nap       func(context.Context, time.Duration) // Run's, until Wake
-	wake      chan struct{}
+	db       *sql.DB
+	embedder Embedder
+	builtIn  bool // embedder is part of the program
+	patience time.Duration
+	neutral  float64
+	measured bool // neutral is the model's own
+	log      *slog.Logger
+	now      func() time.Time
+	sleep    func(context.Context, time.Duration) error
+	nap      func(context.Context, time.Duration) // Run's, until Wake
+	wake     chan struct{}
 
 	following sync.Mutex // one at a time reads the journal
 	seen      int64      // memory_op.seq up to where it was read
+	made      int64      // memory_op.seq at which no vector was missing
 
-	mu      sync.RWMutex
-	space   int64 // memory_space.no; 0 = no vector was ever made
-	dim     int
-	shelves map[Scope]*shelf
-	scopes  map[int64]Scope // of the entries that have a vector
-	empty   map[int64]bool  // what the model makes nothing of
-	missing map[int64]bool  // what has no vector
-	aside   map[int64]bool  // of these, those whose text the model refuses
+	mu      sync.RWMutex // guards the next two
+	index   vectorIndex
+	refused map[string]bool // memory.hash of texts that the model does not take
 
 	working sync.Mutex // one at a time makes vectors
 	asked   questions
 	health  health
+}
+
+// vectorIndex is what of the database is in memory.
+type vectorIndex struct {
+	space   int64 // memory_space.no; 0 = no vector was ever made
+	dim     int
+	scopes  map[Scope]*collection
+	entries map[int64]*vectorEntry // of all collections, by number
+	waiting map[int64]bool         // entries of these scopes that have no vector yet
 }
 
 // Likeness is how near an entry is to a question, from -1 to 1.
@@ -93,7 +96,7 @@ type wanted struct {
 	after, before time.Time // only what was said in this time; zero = no bound
 }
 
-func (w wanted) takes(r *vectorRow) bool {
+func (w wanted) takes(r *vectorEntry) bool {
 	return (w.past || !r.past) &&
 		(w.after.IsZero() || r.observed >= w.after.UnixMilli()) && (w.before.IsZero() || r.observed < w.before.UnixMilli())
 }
@@ -104,7 +107,10 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
 		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
 	}
-	v := &Vectors{db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, elsewhere: c.Elsewhere, log: c.Log, now: c.Now, sleep: rest, wake: make(chan struct{}, 1)}
+	v := &Vectors{
+		db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, log: c.Log, now: c.Now,
+		sleep: rest, wake: make(chan struct{}, 1), refused: map[string]bool{},
+	}
 	v.nap = v.pause
 	if v.patience <= 0 {
 		v.patience = 300 * time.Millisecond
@@ -120,19 +126,28 @@ func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
 	}
 	// The space of the last vectors: of which length they are now is known with
 	// the next one that is made.
-	err := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name()).Scan(&v.space, &v.dim)
+	var space int64
+	var dim int
+	last := c.DB.QueryRowContext(ctx, `SELECT no, dim FROM memory_space WHERE model = ? ORDER BY no DESC LIMIT 1`, c.Embedder.Name())
+	err := last.Scan(&space, &dim)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
-	v.clear()
+	v.seen = -1
+	v.reset(space, dim)
 	return v, v.follow(ctx)
 }
 
-// clear forgets what is in memory; follow reads it again.
-func (v *Vectors) clear() {
-	v.shelves, v.scopes = map[Scope]*shelf{}, map[int64]Scope{}
-	v.empty, v.missing, v.aside = map[int64]bool{}, map[int64]bool{}, map[int64]bool{}
-	v.seen = -1
+// reset empties the memory and begins with the vectors of a space. Who calls it holds v.following.
+func (v *Vectors) reset(space int64, dim int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.index = vectorIndex{
+		space: space, dim: dim,
+		scopes: map[Scope]*collection{}, entries: map[int64]*vectorEntry{}, waiting: map[int64]bool{},
+	}
+	v.made = -1
+	v.asked.clear()
 }
 
 // indexed are the states in which an entry can be found.
@@ -157,147 +172,174 @@ func (v *Vectors) catchUp(ctx context.Context) error {
 	if last == v.seen {
 		return nil
 	}
-	var err error
-	if v.seen < 0 { // neighbours in their order are added fastest
-		err = v.load(ctx, vectorColumns+`WHERE `+indexed+` ORDER BY m.scope, m.conversation, m.seq, m.n`, v.space)
-	} else {
-		err = v.load(ctx, vectorColumns+`WHERE m.id IN (SELECT entry FROM memory_op WHERE seq > ? AND seq <= ?)`, v.space, v.seen, last)
-	}
-	if err == nil {
-		v.seen = last
-	}
-	return err
-}
-
-// loaded is an entry as the database has it.
-type loaded struct {
-	vectorRow
-	scope Scope
-	there bool // it can be found
-	read  bool // it has a vector,
-	vec   []byte
-}
-
-// load reads entries and replaces what is in memory of them, a part at a time, so
-// that nobody waits long.
-func (v *Vectors) load(ctx context.Context, query string, args ...any) error {
-	rows, err := v.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	defer rows.Close()
-	const part = 1000
-	some := make([]loaded, 0, part)
-	for rows.Next() {
-		var l loaded
-		if err := rows.Scan(&l.n, &l.scope, &l.there, &l.past, &l.talk, &l.seq, &l.observed, &l.read, &l.vec); err != nil {
-			return fmt.Errorf("read vectors: %w", err)
-		}
-		if some = append(some, l); len(some) == part {
-			v.replace(some)
-			some = some[:0]
+	if v.seen >= 0 {
+		if err := v.reload(ctx, `WHERE m.id IN (SELECT entry FROM memory_op WHERE seq > ? AND seq <= ?)`, v.seen, last); err != nil {
+			return err
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	v.replace(some)
+	v.seen = last
 	return nil
 }
 
-func (v *Vectors) replace(some []loaded) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, l := range some {
-		v.drop(l.n)
-		if !l.there {
-			v.asked.clear() // a question may say the same as what was forgotten
+// open takes in what was done to the entries, and loads those of scopes that were never asked for.
+func (v *Vectors) open(ctx context.Context, scopes []Scope) error {
+	v.following.Lock()
+	defer v.following.Unlock()
+	if err := v.catchUp(ctx); err != nil {
+		return err
+	}
+	for _, scope := range scopes {
+		if v.index.scopes[scope] != nil {
 			continue
 		}
-		code, err := decodeVector(l.vec, v.dim)
-		switch {
-		case err == nil && code != nil:
-			if !v.elsewhere {
-				v.shelf(l.scope).put(l.vectorRow, code)
-			}
-			v.scopes[l.n] = l.scope
-		case err == nil && l.read:
-			v.empty[l.n] = true
-		default: // a damaged one is made again
-			v.missing[l.n] = true
+		// In the order in which adding is fastest.
+		all, err := v.read(ctx, `WHERE m.scope = ? AND `+indexed+` ORDER BY m.conversation, m.seq, m.n`, scope)
+		if err != nil {
+			return err
+		}
+		v.mu.Lock()
+		if v.index.scopes[scope], err = newCollection(); err == nil {
+			err = v.index.replace(ctx, all)
+		}
+		if err != nil {
+			delete(v.index.scopes, scope)
+		}
+		v.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("read vectors: %w", err)
 		}
 	}
+	return nil
 }
 
-func (v *Vectors) drop(n int64) {
-	if scope, there := v.scopes[n]; there {
-		if s := v.shelves[scope]; s != nil {
-			s.drop(n)
+// storedVector is an entry as the database has it.
+type storedVector struct {
+	vectorEntry
+	there bool // it can be found
+	made  bool // there is a vector of its text, or it is known that the model makes nothing of it
+	blob  []byte
+}
+
+// read reads entries with their vectors in the present space.
+func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
+	space, _ := v.current()
+	rows, err := v.db.QueryContext(ctx, vectorColumns+where, append([]any{space}, args...)...)
+	if err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	defer rows.Close()
+	var all []storedVector
+	for rows.Next() {
+		var s storedVector
+		if err := rows.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob); err != nil {
+			return nil, fmt.Errorf("read vectors: %w", err)
 		}
-		delete(v.scopes, n)
+		all = append(all, s)
 	}
-	delete(v.empty, n)
-	delete(v.missing, n)
-	delete(v.aside, n)
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read vectors: %w", err)
+	}
+	return all, nil
 }
 
-func (v *Vectors) shelf(scope Scope) *shelf {
-	if v.shelves[scope] == nil {
-		v.shelves[scope] = newShelf(v.dim)
+// reload replaces what is in memory of entries. Who calls it holds v.following.
+func (v *Vectors) reload(ctx context.Context, where string, args ...any) error {
+	all, err := v.read(ctx, where, args...)
+	if err != nil {
+		return err
 	}
-	return v.shelves[scope]
+	if slices.ContainsFunc(all, func(s storedVector) bool { return !s.there }) {
+		v.asked.clear() // a question may say the same as what was forgotten
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.index.replace(ctx, all); err != nil {
+		return fmt.Errorf("read vectors: %w", err)
+	}
+	return nil
+}
+
+// replace replaces entries of the scopes that are in memory.
+func (x *vectorIndex) replace(ctx context.Context, all []storedVector) error {
+	for _, s := range all {
+		if err := x.drop(ctx, s.n); err != nil {
+			return err
+		}
+		c := x.scopes[s.scope]
+		if c == nil || !s.there {
+			continue
+		}
+		code, err := decodeVector(s.blob, x.dim)
+		if err != nil || !s.made { // a damaged one is made again
+			x.waiting[s.n] = true
+			continue
+		}
+		if code == nil {
+			continue
+		}
+		e := s.vectorEntry
+		e.vec = unit(code)
+		if err := c.add(ctx, &e); err != nil {
+			return err
+		}
+		x.entries[e.n] = &e
+	}
+	return nil
+}
+
+func (x *vectorIndex) drop(ctx context.Context, n int64) error {
+	delete(x.waiting, n)
+	e := x.entries[n]
+	if e == nil {
+		return nil
+	}
+	delete(x.entries, n)
+	return x.scopes[e.scope].remove(ctx, e)
 }
 
 // nearest finds the k entries of w that are nearest to the vector q, by Cosine and
 // Window together, nearest first. Without q there are none.
 func (v *Vectors) nearest(ctx context.Context, q []float32, w wanted, k int) ([]Likeness, error) {
-	if len(q) == 0 || k <= 0 {
+	if q = unit(q); q == nil || k <= 0 {
 		return nil, nil
 	}
-	if err := v.follow(ctx); err != nil {
+	if err := v.open(ctx, w.scopes); err != nil {
 		return nil, err
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	p := newProbe(q)
-	if p == nil || len(q) != v.dim {
+	if len(q) != v.index.dim {
 		return nil, nil
 	}
-	var found []Likeness
+	var all []Likeness
 	for i, scope := range w.scopes {
-		if s := v.shelves[scope]; s != nil && !slices.Contains(w.scopes[:i], scope) {
-			found = append(found, s.nearest(p, w, k)...)
+		if c := v.index.scopes[scope]; c != nil && !slices.Contains(w.scopes[:i], scope) {
+			found, err := c.nearest(ctx, q, w, k, v.index.entries)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, found...)
 		}
 	}
-	return best(found, k), ctx.Err()
+	return best(all, k), ctx.Err()
 }
 
-// likeness says how near to q those of the entries are that have a vector.
-func (v *Vectors) likeness(q []float32, entries []int64) map[int64]Likeness {
+// compare implements nearer. It knows the entries of the scopes that nearest was asked for.
+func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	p := newProbe(q)
-	if p == nil || len(q) != v.dim {
-		return nil
+	if q = unit(q); q == nil || len(q) != v.index.dim {
+		return nil, nil
 	}
 	out := make(map[int64]Likeness, len(entries))
-	looks := map[Scope]*look{}
 	for _, n := range entries {
-		scope, there := v.scopes[n]
-		if !there || v.shelves[scope] == nil {
-			continue
+		if e := v.index.entries[n]; e != nil {
+			order := v.index.scopes[e.scope].order
+			p, _ := order.place(e)
+			out[n] = order.likeness(q, p)
 		}
-		if looks[scope] == nil {
-			looks[scope] = v.shelves[scope].look(p)
-		}
-		out[n] = looks[scope].compare(looks[scope].at[n])
 	}
-	return out
-}
-
-// compare implements nearer.
-func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (map[int64]Likeness, error) {
-	return v.likeness(q, entries), ctx.Err()
+	return out, ctx.Err()
 }
 
 // current is the present memory_space.no, and how many numbers its vectors have; 0
@@ -305,34 +347,27 @@ func (v *Vectors) compare(ctx context.Context, q []float32, entries []int64) (ma
 func (v *Vectors) current() (space int64, dim int) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return v.space, v.dim
+	return v.index.space, v.index.dim
 }
 
-// background is how near to q texts are that were taken from anywhere in scopes.
+// background is how near to q texts are that were taken from anywhere in scopes. It
+// knows those that nearest was asked for.
 func (v *Vectors) background(q []float32, scopes []Scope) (n int, mean, deviation float64) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	p := newProbe(q)
-	if p == nil || len(q) != v.dim {
+	if q = unit(q); q == nil || len(q) != v.index.dim {
 		return 0, 0, 0
 	}
-	all := 0
+	var all conversations
 	for _, scope := range scopes {
-		if s := v.shelves[scope]; s != nil {
-			all += len(s.rows)
+		if c := v.index.scopes[scope]; c != nil {
+			all = append(all, c.order...)
 		}
 	}
-	step := max(1, all/sampled)
 	var sum, squares float64
-	for _, scope := range scopes {
-		s := v.shelves[scope]
-		if s == nil {
-			continue
-		}
-		for i := 0; i < len(s.rows); i += step {
-			c := p.cosine(s, int32(i))
-			sum, squares, n = sum+c, squares+c*c, n+1
-		}
+	for i := 0; i < len(all); i += max(1, len(all)/sampled) {
+		c := dot(q, all[i].vec)
+		sum, squares, n = sum+c, squares+c*c, n+1
 	}
 	if n == 0 {
 		return 0, 0, 0
@@ -360,13 +395,4 @@ func forgetVectors(ctx context.Context, tx *sql.Tx, hashes ...string) error {
 		}
 	}
 	return nil
-}
-
-// numbers reads a column of numbers.
-func numbers(ctx context.Context, db querier, query string, args ...any) ([]int64, error) {
-	out, err := list[int64](ctx, db, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	return out, nil
 }

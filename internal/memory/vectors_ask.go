@@ -135,7 +135,9 @@ func (v *Vectors) Question(ctx context.Context, text string) []float32 {
 	defer cancel()
 	vectors, err := v.embed(within, []string{text})
 	if err == nil {
-		err = v.settle(ctx, dimension(vectors))
+		if dim := dimension(vectors); dim > 0 {
+			err = v.settle(ctx, dim)
+		}
 	}
 	switch {
 	case ctx.Err() != nil: // nobody waits any more
@@ -166,13 +168,22 @@ type VectorStatus struct {
 	Reason      string    `json:"reason,omitempty"`     // of either, for the operator
 }
 
-// Status says how far the vectors are. It asks nobody.
-func (v *Vectors) Status() VectorStatus {
-	v.mu.RLock()
-	s := VectorStatus{Model: v.embedder.Name(), Dimension: v.dim, Refused: len(v.aside)}
-	s.Done = len(v.scopes) + len(v.empty)
-	s.Total = s.Done + len(v.missing)
-	v.mu.RUnlock()
+// Status says how far the vectors are. It asks no model.
+func (v *Vectors) Status(ctx context.Context) VectorStatus {
+	s := VectorStatus{Model: v.embedder.Name()}
+	var space int64
+	var left int
+	space, s.Dimension = v.current()
+	refused, err := v.refusedTexts()
+	if err == nil {
+		err = v.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(`+unmade+`), 0),
+			coalesce(sum(`+unmade+` AND m.hash IN (SELECT value FROM json_each(?3))), 0)`+withVector,
+			space, s.Dimension, refused).Scan(&s.Total, &left, &s.Refused)
+	}
+	if err != nil && ctx.Err() == nil {
+		v.log.LogAttrs(ctx, slog.LevelWarn, "how many memories have a vector cannot be counted", slog.String("err", err.Error()))
+	}
+	s.Done = s.Total - left
 	v.health.mu.Lock()
 	if s.Reason = v.health.reason; v.health.late {
 		s.Late = v.health.since

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 )
 
 // tidy removes vectors that nobody needs any more: of texts that no entry has,
 // and of other models once the present one has read everything.
 func (v *Vectors) tidy(ctx context.Context) bool {
-	space := v.present()
+	space, _ := v.current()
 	if space == 0 {
 		return false
 	}
@@ -40,18 +39,13 @@ func (v *Vectors) tidy(ctx context.Context) bool {
 // missing; those that are good stay. progress may be nil.
 func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) error {
 	v.following.Lock()
-	v.mu.Lock()
-	v.clear()
-	v.mu.Unlock()
-	err := v.catchUp(ctx)
+	space, dim := v.current()
+	v.reset(space, dim)
 	v.following.Unlock()
-	if err != nil {
-		return err
-	}
 	if err := v.Complete(ctx, progress); err != nil {
 		return err
 	}
-	if !v.tidy(ctx) && v.present() != 0 {
+	if space, _ := v.current(); space != 0 && !v.tidy(ctx) {
 		return errors.Join(errors.New("vectors that nobody needs could not be removed; try again"), ctx.Err())
 	}
 	return nil
@@ -59,46 +53,22 @@ func (v *Vectors) Rebuild(ctx context.Context, progress func(done, total int)) e
 
 // Verify lists in words where the vectors are not what the entries ask for.
 func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
-	if err := v.follow(ctx); err != nil {
-		return nil, err
+	var damaged, without, orphaned int
+	space, dim := v.current()
+	err := v.db.QueryRowContext(ctx, `SELECT coalesce(sum(v.hash IS NOT NULL AND `+unmade+`), 0),
+		coalesce(sum(v.hash IS NULL), 0)`+withVector, space, dim).Scan(&damaged, &without)
+	if err == nil {
+		err = v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_vector
+			WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`).Scan(&orphaned)
 	}
-	v.following.Lock()
-	defer v.following.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("verify vectors: %w", err)
+	}
 	var said []string
-	rows, err := v.db.QueryContext(ctx, vectorColumns+`WHERE `+indexed, v.space)
-	if err != nil {
-		return nil, fmt.Errorf("verify vectors: %w", err)
-	}
-	defer rows.Close()
-	damaged, without, wrong := 0, 0, 0
-	for rows.Next() {
-		var l loaded
-		if err := rows.Scan(&l.n, &l.scope, &l.there, &l.past, &l.talk, &l.seq, &l.observed, &l.read, &l.vec); err != nil {
-			return nil, fmt.Errorf("verify vectors: %w", err)
-		}
-		code, err := decodeVector(l.vec, v.dim)
-		switch {
-		case !l.there:
-		case err != nil:
-			damaged++
-		case !l.read:
-			without++
-		case !v.holds(l, code):
-			wrong++
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("verify vectors: %w", err)
-	}
-	var orphaned int
-	err = v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_vector WHERE hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`).Scan(&orphaned)
-	if err != nil {
-		return nil, fmt.Errorf("verify vectors: %w", err)
-	}
 	for _, f := range []struct {
 		n    int
 		what string
-	}{{damaged, "vectors are damaged"}, {without, "memories " + noVectorYet}, {wrong, "vectors in memory are not those of the database"}, {orphaned, "vectors belong to no memory"}} {
+	}{{damaged, "vectors are damaged"}, {without, "memories " + noVectorYet}, {orphaned, "vectors belong to no memory"}} {
 		if f.n > 0 {
 			said = append(said, fmt.Sprintf("%d %s", f.n, f.what))
 		}
@@ -108,22 +78,3 @@ func (v *Vectors) Verify(ctx context.Context) ([]string, error) {
 
 // noVectorYet is what Verify says of work that is still to be done.
 const noVectorYet = "have no vector yet"
-
-// holds reports whether l is in memory as the database has it.
-func (v *Vectors) holds(l loaded, code []int8) bool {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	if code == nil {
-		return v.empty[l.n]
-	}
-	if v.scopes[l.n] != l.scope {
-		return false
-	}
-	if v.elsewhere {
-		return true
-	}
-	s := v.shelves[l.scope]
-	i := s.at[l.n]
-	r := s.rows[i]
-	return r.past == l.past && r.talk == l.talk && r.seq == l.seq && r.observed == l.observed && slices.Equal(s.code(i), code)
-}

@@ -52,23 +52,3 @@ func decodeVector(blob []byte, dim int) ([]int8, error) {
 	}
 	return code, nil
 }
-
-// scaleOf is what gives code length 1.
-func scaleOf(code []int8) float32 {
-	sum := 0
-	for _, c := range code {
-		sum += int(c) * int(c)
-	}
-	return float32(1 / math.Sqrt(float64(sum)))
-}
-
-// appendSigns adds a bit per number of code, set for the negative ones, in whole words.
-func appendSigns(signs []uint64, code []int8) []uint64 {
-	for i, c := range code {
-		if i%64 == 0 {
-			signs = append(signs, 0)
-		}
-		signs[len(signs)-1] |= uint64(uint8(c)>>7) << (i % 64)
-	}
-	return signs
-}

@@ -2,8 +2,10 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +92,7 @@ func pauseFor(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 }
 
 func (v *Vectors) tell(ctx context.Context) {
-	s := v.Status()
+	s := v.Status(ctx)
 	v.log.LogAttrs(ctx, slog.LevelInfo, "memories are embedded", slog.String("model", s.Model), slog.Int("done", s.Done), slog.Int("total", s.Total))
 }
 
@@ -100,7 +102,7 @@ func (v *Vectors) Complete(ctx context.Context, progress func(done, total int)) 
 	for {
 		made, err := v.step(ctx, wholeBatch)
 		if progress != nil {
-			s := v.Status()
+			s := v.Status(ctx)
 			progress(s.Done, s.Total)
 		}
 		if made == 0 || err != nil {
@@ -144,94 +146,72 @@ func (v *Vectors) step(ctx context.Context, n int) (int, error) {
 	return len(todo), v.keep(ctx, todo, vectors, refused)
 }
 
-// next lists the newest n entries that have no vector, after a look at the
-// database: another process may have made one.
+// unmade says of an entry whether its text still needs a vector in space ?1 of ?2 numbers.
+// A damaged one is made again.
+const unmade = `(v.hash IS NULL OR length(v.vec) > 0 AND (length(v.vec) <> ?2 OR v.vec = zeroblob(?2)))`
+
+// withVector are the entries that can be found, with their vectors in space ?1.
+const withVector = ` FROM memory m LEFT JOIN memory_vector v ON v.hash = m.hash AND v.space = ?1 WHERE ` + indexed + ` AND m.text <> ''`
+
+// next lists the newest n entries that have no vector, of equal texts the first. It also takes
+// in the vectors that another process made.
 func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	v.following.Lock()
 	defer v.following.Unlock()
 	if err := v.catchUp(ctx); err != nil {
 		return nil, err
 	}
-	for {
-		chosen := v.newestMissing(n)
-		if len(chosen) == 0 {
-			return nil, nil
-		}
-		if todo, err := v.unread(ctx, chosen); err != nil || len(todo) > 0 {
-			return todo, err
-		}
-	}
-}
-
-// unread lists those of chosen that still have no vector, of equal texts the first.
-func (v *Vectors) unread(ctx context.Context, chosen []int64) ([]unread, error) {
-	if err := v.reload(ctx, chosen); err != nil {
+	if err := v.reloadWaiting(ctx); err != nil {
 		return nil, err
 	}
-	all, err := v.texts(ctx, chosen)
+	if v.made == v.seen {
+		return nil, nil
+	}
+	refused, err := v.refusedTexts()
 	if err != nil {
 		return nil, err
 	}
-	var todo []unread
-	seen := map[string]bool{}
-	for _, u := range all {
-		v.mu.RLock()
-		missing := v.missing[u.n]
-		v.mu.RUnlock()
-		if missing && !seen[u.hash] {
-			todo = append(todo, u)
-		}
-		seen[u.hash] = true
-		chosen = slices.DeleteFunc(chosen, func(n int64) bool { return n == u.n })
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, n := range chosen { // what is no longer there at all
-		delete(v.missing, n)
-	}
-	return todo, nil
-}
-
-// reload takes in from the database what is known of entries.
-func (v *Vectors) reload(ctx context.Context, entries []int64) error {
-	in, args := list64(entries)
-	return v.load(ctx, vectorColumns+`WHERE m.n IN `+in, append([]any{v.space}, args...)...)
-}
-
-// texts reads what is to be embedded of entries.
-func (v *Vectors) texts(ctx context.Context, entries []int64) ([]unread, error) {
-	in, args := list64(entries)
-	rows, err := v.db.QueryContext(ctx, `SELECT n, hash, text FROM memory m WHERE `+indexed+` AND n IN `+in, args...)
+	rows, err := v.db.QueryContext(ctx, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
+		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, refused, n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
 	defer rows.Close()
-	var out []unread
+	var todo []unread
 	for rows.Next() {
 		var u unread
 		if err := rows.Scan(&u.n, &u.hash, &u.text); err != nil {
 			return nil, fmt.Errorf("embed memories: %w", err)
 		}
-		out = append(out, u)
+		todo = append(todo, u)
 	}
-	return out, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("embed memories: %w", err)
+	}
+	if len(todo) == 0 {
+		v.made = v.seen
+	}
+	return todo, nil
 }
 
-func (v *Vectors) newestMissing(n int) []int64 {
+// refusedTexts are the hashes of texts that the model does not take, as JSON.
+func (v *Vectors) refusedTexts() (string, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var chosen []int64
-	for m := range v.missing {
-		if v.aside[m] || len(chosen) == n && m < chosen[0] {
-			continue
-		}
-		p, _ := slices.BinarySearch(chosen, m)
-		chosen = slices.Insert(chosen, p, m)
-		if len(chosen) > n {
-			chosen = chosen[1:]
-		}
+	list, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(v.refused))) // not null, which json_each takes for a value
+	return string(list), err
+}
+
+// reloadWaiting takes in the vectors that were made of entries in memory.
+func (v *Vectors) reloadWaiting(ctx context.Context) error {
+	if len(v.index.waiting) == 0 {
+		return nil
 	}
-	return chosen
+	list, err := json.Marshal(slices.Collect(maps.Keys(v.index.waiting)))
+	if err != nil {
+		return err
+	}
+	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, string(list))
 }
 
 func list64(numbers []int64) (in string, args []any) {
@@ -320,37 +300,28 @@ func dimension(vectors [][]float32) int {
 	return 0
 }
 
-// settle makes the space of vectors of dim numbers the present one. Those of
-// another length are of another model, whatever its name: all are made anew.
+// settle makes the space of vectors of dim numbers the present one; 0 = there are none, which
+// any space can note. Those of another length are of another model, whatever its name: all are made anew.
 func (v *Vectors) settle(ctx context.Context, dim int) error {
 	v.following.Lock()
 	defer v.following.Unlock()
-	if dim == 0 || dim == v.dim {
+	space, was := v.current()
+	if space != 0 && (dim == 0 || dim == was) {
 		return nil
 	}
 	name := v.embedder.Name()
 	_, err := v.db.ExecContext(ctx, `INSERT INTO memory_space (model, dim) VALUES (?, ?) ON CONFLICT DO NOTHING`, name, dim)
-	var space int64
 	if err == nil {
 		err = v.db.QueryRowContext(ctx, `SELECT no FROM memory_space WHERE model = ? AND dim = ?`, name, dim).Scan(&space)
 	}
 	if err != nil {
 		return fmt.Errorf("store vectors: %w", err)
 	}
-	if v.dim != 0 {
-		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew", slog.Int("was", v.dim), slog.Int("is", dim))
+	if was != 0 {
+		v.log.LogAttrs(ctx, slog.LevelWarn, "the embedding model gives vectors of another length; all memories are embedded anew",
+			slog.Int("was", was), slog.Int("is", dim))
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.space, v.dim = space, dim
-	for n := range v.scopes { // those that have one in this space are found by the next step
-		v.missing[n] = true
-	}
-	for n := range v.empty {
-		v.missing[n] = true
-	}
-	v.shelves, v.scopes, v.empty = map[Scope]*shelf{}, map[int64]Scope{}, map[int64]bool{}
-	v.asked.clear()
+	v.reset(space, dim)
 	return nil
 }
 
@@ -358,31 +329,17 @@ func (v *Vectors) settle(ctx context.Context, dim int) error {
 func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32, refused []bool) error {
 	v.following.Lock()
 	defer v.following.Unlock()
-	numbers := make([]int64, len(todo))
-	for i, u := range todo {
-		numbers[i] = u.n
-	}
-	if v.space != 0 {
-		if err := v.write(ctx, todo, vectors, refused); err != nil {
-			return fmt.Errorf("store vectors: %w", err)
-		}
-		if err := v.reload(ctx, numbers); err != nil {
-			return err
-		}
+	if err := v.write(ctx, todo, vectors, refused); err != nil {
+		return fmt.Errorf("store vectors: %w", err)
 	}
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	for i, u := range todo {
-		switch {
-		case !v.missing[u.n]:
-		case v.space == 0 && !refused[i]: // nothing at all has a vector yet, so there is nowhere to note that this has none
-			delete(v.missing, u.n)
-			v.empty[u.n] = true
-		default:
-			v.aside[u.n] = true
+		if refused[i] {
+			v.refused[u.hash] = true
 		}
 	}
-	return nil
+	v.mu.Unlock()
+	return v.reloadWaiting(ctx)
 }
 
 func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32, refused []bool) error {
@@ -400,7 +357,7 @@ func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32,
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
-			ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.space, code, u.n, u.hash); err != nil {
+			ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
 			return err
 		}
 	}
@@ -410,12 +367,7 @@ func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32,
 // other reports whether there are vectors of other spaces.
 func (v *Vectors) other(ctx context.Context) bool {
 	var n int
-	err := v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_space WHERE no <> ?`, v.present()).Scan(&n)
+	space, _ := v.current()
+	err := v.db.QueryRowContext(ctx, `SELECT count(*) FROM memory_space WHERE no <> ?`, space).Scan(&n)
 	return err == nil && n > 0
-}
-
-func (v *Vectors) present() int64 {
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.space
 }

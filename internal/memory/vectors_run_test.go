@@ -60,7 +60,7 @@ func TestRunRepairs(t *testing.T) {
 	v := openVectors(t, db, e)
 	v.log = slog.New(slog.NewTextHandler(&log, nil))
 	running(t, v)
-	patient(t, "the outage is seen", func() bool { return !v.Status().Unreachable.IsZero() })
+	patient(t, "the outage is seen", func() bool { return !v.Status(t.Context()).Unreachable.IsZero() })
 	_, before := e.asked()
 	for range 50 { // none of these waits for the embedder
 		if q := v.Question(t.Context(), "fact1"); q != nil {
@@ -70,7 +70,7 @@ func TestRunRepairs(t *testing.T) {
 	if _, after := e.asked(); after > before+10 {
 		t.Errorf("%d requests while it rests", after-before)
 	}
-	s := v.Status()
+	s := v.Status(t.Context())
 	if line := s.Line(time.UTC); s.Reason != "connection refused" || !strings.HasPrefix(line, "embeddings: unreachable since "+s.Unreachable.UTC().Format("2006-01-02")) || !strings.HasSuffix(line, ", searching by words") {
 		t.Errorf("status %+v: %s", s, line)
 	}
@@ -79,7 +79,7 @@ func TestRunRepairs(t *testing.T) {
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })
 	v.Wake()
-	patient(t, "all is made", func() bool { s := v.Status(); return s.Done == 20 && s.Unreachable.IsZero() })
+	patient(t, "all is made", func() bool { s := v.Status(t.Context()); return s.Done == 20 && s.Unreachable.IsZero() })
 	if got := near10(t, v, "fact7", inScope(Shared)); len(got) != 1 || got[0] != n[7] {
 		t.Errorf("found %v", got)
 	}
@@ -87,7 +87,7 @@ func TestRunRepairs(t *testing.T) {
 
 	// Nothing is missing now, and an outage is still seen and seen to end.
 	e.set(func(e *wordEmbedder) { e.err = errors.New("off again") })
-	if v.Question(t.Context(), "something new") != nil || v.Status().Unreachable.IsZero() {
+	if v.Question(t.Context(), "something new") != nil || v.Status(t.Context()).Unreachable.IsZero() {
 		t.Error("the second outage is not seen")
 	}
 	if q := v.Question(t.Context(), "fact7"); q == nil {
@@ -95,7 +95,7 @@ func TestRunRepairs(t *testing.T) {
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })
 	v.Wake()
-	patient(t, "the second outage ends", func() bool { return v.Status().Unreachable.IsZero() })
+	patient(t, "the second outage ends", func() bool { return v.Status(t.Context()).Unreachable.IsZero() })
 }
 
 // TestPauseGrows: while the embedder fails, Run does not hammer it.
@@ -130,7 +130,7 @@ func TestNewestFirst(t *testing.T) {
 	if made, err := v.step(t.Context(), 10); made != 10 || err != nil {
 		t.Fatal(made, err)
 	}
-	if l := v.likeness(wordVector("fact", 64), n); len(l) != 10 || l[n[90]].N == 0 || l[n[99]].N == 0 {
+	if l := likeness(t, v, wordVector("fact", 64), n, Shared); len(l) != 10 || l[n[90]].N == 0 || l[n[99]].N == 0 {
 		t.Errorf("embedded are %v", l)
 	}
 }
@@ -144,7 +144,7 @@ func TestRefusedText(t *testing.T) {
 	e := &wordEmbedder{name: "words", dim: 64, refuses: "poison"}
 	v := openVectors(t, db, e)
 	complete(t, v)
-	s := v.Status()
+	s := v.Status(t.Context())
 	if s.Done != 38 || s.Total != 40 || s.Refused != 2 || !s.Unreachable.IsZero() {
 		t.Errorf("status %+v", s)
 	}
@@ -160,13 +160,13 @@ func TestRefusedText(t *testing.T) {
 	if err := v.follow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s := v.Status(); s.Refused != 1 || s.Total != 40 {
+	if s := v.Status(t.Context()); s.Refused != 1 || s.Total != 40 {
 		t.Errorf("status %+v after one is forgotten", s)
 	}
 	e.set(func(e *wordEmbedder) { e.refuses = "" })
 	v = openVectors(t, db, e)
 	complete(t, v)
-	if s := v.Status(); s.Done != 40 {
+	if s := v.Status(t.Context()); s.Done != 40 {
 		t.Errorf("status %+v with a model that takes it", s)
 	}
 }
@@ -182,7 +182,7 @@ func TestModelChanges(t *testing.T) {
 
 	e = &wordEmbedder{name: "large", dim: 96}
 	v := openVectors(t, db, e)
-	if s := v.Status(); s.Done != 0 || s.Total != 50 {
+	if s := v.Status(t.Context()); s.Done != 0 || s.Total != 50 {
 		t.Errorf("status %+v", s)
 	}
 	if got := near10(t, v, "fact7", inScope(Shared)); got != nil {
@@ -205,11 +205,11 @@ func TestModelChanges(t *testing.T) {
 	// The length changes: noticed by the next question already.
 	e = &wordEmbedder{name: "large", dim: 128}
 	v = openVectors(t, db, e)
-	if s := v.Status(); s.Done != 50 || s.Dimension != 96 {
+	if s := v.Status(t.Context()); s.Done != 50 || s.Dimension != 96 {
 		t.Errorf("status %+v", s)
 	}
 	q := v.Question(t.Context(), "fact7")
-	if s := v.Status(); s.Done != 0 || s.Dimension != 128 || len(q) != 128 {
+	if s := v.Status(t.Context()); s.Done != 0 || s.Dimension != 128 || len(q) != 128 {
 		t.Errorf("status %+v", s)
 	}
 	running(t, v)
@@ -237,8 +237,8 @@ func TestQuestion(t *testing.T) {
 			t.Error("a vector of nothing")
 		}
 	}
-	if _, calls := e.asked(); calls != 2 || !v.Status().Unreachable.IsZero() {
-		t.Errorf("%d requests; %+v", calls, v.Status())
+	if _, calls := e.asked(); calls != 2 || !v.Status(t.Context()).Unreachable.IsZero() {
+		t.Errorf("%d requests; %+v", calls, v.Status(t.Context()))
 	}
 	for i := range 2 * maxQuestions {
 		v.Question(t.Context(), fmt.Sprint("question ", i))
@@ -250,14 +250,14 @@ func TestQuestion(t *testing.T) {
 	e.set(func(e *wordEmbedder) { e.started, e.release = started, release })
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v.Question(gone, "nobody waits") != nil || !v.Status().Unreachable.IsZero() {
+	if v.Question(gone, "nobody waits") != nil || !v.Status(t.Context()).Unreachable.IsZero() {
 		t.Error("a turn that was stopped is taken for an outage")
 	}
 	v.patience = 20 * time.Millisecond
 	if v.Question(t.Context(), "too slow") != nil {
 		t.Error("a vector in no time")
 	}
-	if s := v.Status(); s.Reason != "no answer within 20ms" {
+	if s := v.Status(t.Context()); s.Reason != "no answer within 20ms" {
 		t.Errorf("status %+v", s)
 	}
 }
@@ -283,7 +283,7 @@ func TestLateVector(t *testing.T) {
 			if builtIn {
 				want = "embeddings: late since 2026-03-01 12:00, the computer is busy; searching by words meanwhile"
 			}
-			s := v.Status()
+			s := v.Status(t.Context())
 			if got := s.Line(time.UTC); got != want || s.Settled() || s.Unreachable.IsZero() != builtIn || s.Late.IsZero() == builtIn {
 				t.Errorf("status %+v: %s\nwant %s", s, got, want)
 			}
@@ -295,12 +295,12 @@ func TestLateVector(t *testing.T) {
 			}
 
 			e.set(func(e *wordEmbedder) { e.started, e.release, e.err = nil, nil, errors.New("out of order") })
-			if _, err := v.step(t.Context(), batch); err == nil || v.Status().Unreachable.IsZero() || !strings.Contains(log.String(), "level=WARN") {
-				t.Errorf("an embedder that fails: %v, status %+v, log %s", err, v.Status(), log.String())
+			if _, err := v.step(t.Context(), batch); err == nil || v.Status(t.Context()).Unreachable.IsZero() || !strings.Contains(log.String(), "level=WARN") {
+				t.Errorf("an embedder that fails: %v, status %+v, log %s", err, v.Status(t.Context()), log.String())
 			}
 			e.set(func(e *wordEmbedder) { e.err = nil })
-			if _, err := v.step(t.Context(), batch); err != nil || !v.Status().Settled() {
-				t.Errorf("an embedder that works again: %v, status %+v", err, v.Status())
+			if _, err := v.step(t.Context(), batch); err != nil || !v.Status(t.Context()).Settled() {
+				t.Errorf("an embedder that works again: %v, status %+v", err, v.Status(t.Context()))
 			}
 		})
 	}
@@ -318,7 +318,7 @@ func TestVectorsSurviveKill(t *testing.T) {
 		e := &slowEmbedder{wordEmbedder{name: "words", dim: 64}, slow}
 		v := openVectors(t, vectorDB(t, dir), e)
 		running(t, v)
-		patient(t, "it is killed", func() bool { s := v.Status(); return s.Done == s.Total })
+		patient(t, "it is killed", func() bool { s := v.Status(t.Context()); return s.Done == s.Total })
 		return
 	}
 	dir := t.TempDir()
@@ -350,7 +350,7 @@ func TestVectorsSurviveKill(t *testing.T) {
 	}
 	e := &wordEmbedder{name: "words", dim: 64}
 	v := openVectors(t, db, e)
-	if s := v.Status(); s.Done != last || s.Total != 4000 {
+	if s := v.Status(t.Context()); s.Done != last || s.Total != 4000 {
 		t.Errorf("status %+v with %d vectors", s, last)
 	}
 	if said, err := v.Verify(t.Context()); err != nil || len(said) != 1 || !strings.HasSuffix(said[0], "have no vector yet") {
@@ -405,19 +405,19 @@ func TestVectorsTogether(t *testing.T) {
 				if _, err := v.nearest(t.Context(), q, inScope(Shared, Room("!r:x")), 10); err != nil {
 					t.Error(err)
 				}
-				v.likeness(q, n)
-				v.Status()
+				likeness(t, v, q, n, Shared)
+				v.Status(t.Context())
 			}
 		})
 	}
 	wg.Wait()
 	for _, v := range []*Vectors{v, second} {
 		patient(t, "all is read", func() bool {
-			s := v.Status()
+			s := v.Status(t.Context())
 			return v.follow(t.Context()) == nil && s.Done == 200 && s.Total == 200
 		})
 		for _, gone := range n[:60] {
-			if l := v.likeness(wordVector("fact", 64), []int64{gone}); len(l) > 0 {
+			if l := likeness(t, v, wordVector("fact", 64), []int64{gone}, Shared); len(l) > 0 {
 				t.Errorf("forgotten, and found: %v", l)
 			}
 		}

@@ -218,7 +218,7 @@ func (s *Session) undone(ctx context.Context, done memory.Undone) []string {
 			lines = append(lines, s.text(ctx, part.key, "text", history.OneLine(e.Text, listedRunes)))
 		}
 	}
-	if more := len(lines) - mostUndone + done.More; more > 1 {
+	if more := len(lines) - mostUndone; more > 1 {
 		lines = append(lines[:min(len(lines), mostUndone)], s.text(ctx, "memory.undone_more", "count", fmt.Sprint(more)))
 	}
 	return lines

@@ -29,7 +29,7 @@ import (
 // message lost or answered twice. The price is one fsync per commit, and a turn
 // has only a handful of them.
 var pragmas = []string{
-	"busy_timeout(5000)", // first, so that it covers the change to WAL
+	"busy_timeout(60000)", // first, so that it covers the change to WAL; as long as a new search index takes
 	"journal_mode(WAL)",
 	"synchronous(FULL)",
 	"foreign_keys(1)",

@@ -2,18 +2,11 @@ package task
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
-	"reverie"
-	"reverie/internal/store"
-	"reverie/internal/store/storetest"
 	"reverie/internal/trust"
 )
 
@@ -191,59 +184,6 @@ func TestMoveReaders(t *testing.T) {
 		}
 		if tasks, err := s.List(ctx, before, ""); err != nil || len(tasks) != 0 {
 			t.Errorf("%+v is left behind: %+v, %v", before, tasks, err)
-		}
-	}
-}
-
-// TestOldLabels: what was made before there were labels is read by the person of a direct chat,
-// or else by the members of the room.
-func TestOldLabels(t *testing.T) {
-	old := fstest.MapFS{}
-	entries, err := fs.ReadDir(reverie.Migrations, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() < "0052" {
-			b, err := fs.ReadFile(reverie.Migrations, e.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			old[e.Name()] = &fstest.MapFile{Data: b}
-		}
-	}
-	path := filepath.Join(t.TempDir(), "bot.db")
-	db, err := store.Open(t.Context(), path, old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, room := range []string{"!dm", "!group", "!unknown"} {
-		if _, err := db.Exec(`INSERT INTO task (id, room, content, priority, status, created, updated) VALUES (?1, ?2, 'x', 5, 'active', 1, 1)`, fmt.Sprint("task_", i), room); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := db.Exec(`INSERT INTO goal (id, room, description, priority, status, created, updated) VALUES (?1, ?2, 'x', 'low', 'active', 1, 1)`, fmt.Sprint("goal_", i), room); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES ('!dm', '@ann:x', 1, 1), ('!group', '@ann:x', 0, 1)`); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if db, err = storetest.Open(t, path); err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	s := NewStore(db, nil)
-	for room, want := range map[string]trust.Readers{"!dm": trust.Person("@ann:x"), "!group": trust.Room("!group"), "!unknown": trust.Room("!unknown")} {
-		tasks, err := s.InRoom(t.Context(), room, "")
-		if err != nil || len(tasks) != 1 || tasks[0].Label != (trust.Label{Integrity: trust.User, Readers: want}) {
-			t.Errorf("%s: %+v, %v", room, tasks, err)
-		}
-		at := trust.Place{Room: room, Person: want.Person(), Private: want.Person() != ""}
-		if goal, found, err := s.Goals().Active(t.Context(), at); err != nil || !found || goal.Label.Readers != want {
-			t.Errorf("%s: %+v, %v", room, goal, err)
 		}
 	}
 }

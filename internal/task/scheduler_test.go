@@ -5,18 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"testing/synctest"
 	"time"
 
-	reverie "reverie"
-	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 )
 
@@ -501,58 +497,6 @@ func TestOracle(t *testing.T) {
 	p.heard(want...)
 	if len(want) < 200 {
 		t.Errorf("only %d times", len(want))
-	}
-}
-
-// TestOldRows: tasks from before there was a scheduler. A moment that has passed is
-// made up for; the others begin now.
-func TestOldRows(t *testing.T) {
-	old := fstest.MapFS{}
-	entries, err := fs.ReadDir(reverie.Migrations, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Name() < "0030" {
-			b, err := fs.ReadFile(reverie.Migrations, e.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			old[e.Name()] = &fstest.MapFile{Data: b}
-		}
-	}
-	path := filepath.Join(t.TempDir(), "bot.db")
-	db, err := store.Open(t.Context(), path, old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(`INSERT INTO task (id, room, content, priority, status, schedule, prompt, background, created, updated) VALUES
-		('task_a', ?1, 'past', 5, 'active', '{"schedule_type":"once","at":"2026-11-20T18:00:00+01:00"}', '', 0, 1000, 1000),
-		('task_b', ?1, 'every', 5, 'active', '{"schedule_type":"daily","at":"09:00"}', 'look', 1, 1000, 1000),
-		('task_c', ?1, 'plain', 5, 'active', '', '', 0, 1000, 1000),
-		('task_d', ?1, 'paused', 5, 'paused', '{"schedule_type":"once","at":"2026-11-20T18:00:00+01:00"}', '', 0, 1000, 1000)`, here); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if db, err = storetest.Open(t, path); err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
-	p.restart(db)
-	p.look()
-	p.work()
-	p.heard("past 20 17:00")
-	if got := p.task("task_b"); got.NextDue.Format("02 15:04") != "21 09:00" || got.Mode() != Notify {
-		t.Errorf("%+v", got)
-	}
-	if got := p.task("task_c"); !got.NextDue.IsZero() || got.Status != Active {
-		t.Errorf("%+v", got)
-	}
-	if _, err := p.store.Resume(t.Context(), in(here), "task_d"); err == nil || !strings.Contains(err.Error(), "has passed") {
-		t.Errorf("resumed although its time has passed: %v", err)
 	}
 }
 

@@ -40,7 +40,7 @@ func main() {
 	dreams := flag.Bool("dreams", false, "measure dreams only")
 	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
 	flag.Parse()
-	counts := []int{10_000, 100_000}
+	counts := []int{10_000, 20_000}
 	ctx := context.Background()
 	first, rest := dreaming, !*dreams && !*prompts
 	if *prompts {

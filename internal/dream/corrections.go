@@ -201,7 +201,7 @@ func (t *topics) correction(i, most int) correction {
 		if a := t.all[j]; mayCorrect(b, a) && !t.night.gone[a.ID] {
 			if !t.sameSubject(i, int(j)) {
 				shared[j] = -1
-			} else if a.answersOther(b) {
+			} else if a.answersOther(b) || a.tellsSame(b) {
 				shared[j] = 0
 			}
 			out = append(out, &pair{a: a, b: b, conflict: true, loose: true, class: "another answer", weight: weight[j], shared: shared[j], denies: t.denies(b, int(j))})
@@ -236,6 +236,12 @@ func (s *signature) answersOther(b *signature) bool {
 			return f.class == g.class && (f.key != g.key || len(p.value(nil)) == 0 || len(p.value(hasDigit)) > 0 && p.thing(f.class))
 		})
 	})
+}
+
+// tellsSame reports whether s and a newer text b tell of a change in the same words, as of two
+// meetings that were cancelled.
+func (s *signature) tellsSame(b *signature) bool {
+	return slices.ContainsFunc(s.tokens, func(t token) bool { return b.index(t) >= 0 && saysChange(t.text) })
 }
 
 // thing reports whether the older text names something beside the answer to c that the newer one does not.
@@ -304,6 +310,20 @@ func (n *night) agreed(found []correction) map[*pair]bool {
 		}
 	}
 	return agreed
+}
+
+// takesAllForTheSame reports whether the model calls more than a third of those texts the same
+// that are not even about the same: nothing that it calls the same is hidden then.
+func takesAllForTheSame(found []correction) bool {
+	strangers, same := 0, 0
+	for _, c := range found {
+		for _, p := range c {
+			if p.shared < 0 && !p.same && p.verdict != "" && p.verdict != unclear {
+				strangers, same = strangers+1, same+flag(p.verdict == duplicate)
+			}
+		}
+	}
+	return 3*same > strangers
 }
 
 // alike believes of texts with a subject and a word in common that they say the same, where the

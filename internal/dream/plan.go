@@ -43,18 +43,19 @@ func (n *night) plan(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	believed := !takesAllForTheSame(found)
 	for _, c := range found {
 		c.alike()
 	}
 	for _, p := range pairs {
-		if p.verdict == duplicate {
+		if believed && p.verdict == duplicate {
 			n.alike[pairOf(p.a.ID, p.b.ID)] = true
 		}
 	}
 	if n.has(Contradiction) {
 		n.supersede(pairs, n.agreed(found))
 	}
-	if n.has(Dedup) {
+	if n.has(Dedup) && believed {
 		for _, all := range scopes {
 			n.group(all, pairs)
 		}

@@ -11,9 +11,9 @@ import (
 // older texts that are most like the newer one. What it says is done if the structure points
 // at the same text (see agreed); else a person is asked.
 const (
-	perCorrection = 20 // older texts that one is compared with which tells of a change, unless it is known of what
-	perOther      = 2  // … and each other one
-	longTopic     = 1000
+	perCorrection = 20   // older texts that are asked about beside a newer one that tells of a change …
+	perOther      = 2    // … and beside any other, or one of which it is known what it replaces
+	longTopic     = 1000 // a word in more texts than these tells nothing
 )
 
 // correction is the pairs of one newer text with older ones, most alike first.
@@ -39,17 +39,10 @@ func (n *night) corrections(scopes [][]*signature, strict []*pair) (rest []*pair
 	for _, all := range scopes {
 		t := n.topics(all)
 		for i, b := range all {
-			most := perOther
-			if b.tellsChange() && !corrects[b] {
-				most = perCorrection
-			}
-			c := t.correction(i, most)
-			for i, p := range c {
-				if corrects[b] { // one text replaces one fact
-					p.shared = min(p.shared, 0)
-				}
+			c := t.correction(i, corrects[b])
+			for j, p := range c {
 				if k := known[pairOf(p.a.ID, p.b.ID)]; k != nil && k.conflict {
-					k.weight, k.shared, k.denies, c[i] = p.weight, p.shared, p.denies, k
+					k.weight, k.shared, k.denies, c[j] = p.weight, p.shared, p.denies, k
 				}
 			}
 			for _, p := range alike[b] {
@@ -181,8 +174,9 @@ func (s *signature) number(j int) bool {
 	return hasDigit(s.tokens[j].text) || j > 0 && hasDigit(s.tokens[j-1].text)
 }
 
-// correction pairs the text i with the older ones that are most like it.
-func (t *topics) correction(i, most int) correction {
+// correction pairs the text i with the older ones that are most like it. corrects tells that
+// it is known which of them it replaces: one text replaces one fact.
+func (t *topics) correction(i int, corrects bool) correction {
 	b, weight, shared := t.all[i], map[int32]int{}, map[int32]int{}
 	for _, k := range t.keys[i] {
 		list := t.lists[k]
@@ -201,7 +195,7 @@ func (t *topics) correction(i, most int) correction {
 		if a := t.all[j]; mayCorrect(b, a) && !t.night.gone[a.ID] {
 			if !t.sameSubject(i, int(j)) {
 				shared[j] = -1
-			} else if a.answersOther(b) || a.tellsSame(b) {
+			} else if corrects || a.answersOther(b) || a.tellsSame(b) {
 				shared[j] = 0
 			}
 			out = append(out, &pair{a: a, b: b, conflict: true, loose: true, class: "another answer", weight: weight[j], shared: shared[j], denies: t.denies(b, int(j))})
@@ -210,6 +204,10 @@ func (t *topics) correction(i, most int) correction {
 	slices.SortFunc(out, func(p, q *pair) int {
 		return cmp.Or(flag(q.shared >= 0)-flag(p.shared >= 0), q.weight-p.weight, cmp.Compare(p.a.ID, q.a.ID))
 	})
+	most := perOther
+	if b.tellsChange() && !corrects {
+		most = perCorrection
+	}
 	return out[:min(len(out), most)]
 }
 
@@ -312,8 +310,8 @@ func (n *night) agreed(found []correction) map[*pair]bool {
 	return agreed
 }
 
-// takesAllForTheSame reports whether the model calls more than a third of those texts the same
-// that are not even about the same: nothing that it calls the same is hidden then.
+// takesAllForTheSame reports whether the model calls more than a third of the pairs the same that
+// are about different persons or things. Then nothing that it calls the same is hidden.
 func takesAllForTheSame(found []correction) bool {
 	strangers, same := 0, 0
 	for _, c := range found {
@@ -326,8 +324,8 @@ func takesAllForTheSame(found []correction) bool {
 	return 3*same > strangers
 }
 
-// alike believes of texts with a subject and a word in common that they say the same, where the
-// model does not take each of c for the same.
+// alike lets pairs with a subject and a word in common count as the same, if the model says so.
+// It must not say so of each pair of c.
 func (c correction) alike() {
 	if !slices.ContainsFunc(c, func(p *pair) bool { return p.verdict != duplicate && p.verdict != unclear && p.verdict != "" }) {
 		return

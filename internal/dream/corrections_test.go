@@ -143,7 +143,7 @@ func candidates(texts ...string) (out []string) {
 		x.ObservedAt, x.Integrity = day0.AddDate(0, 0, i), trust.User
 		n.contexts.take(x)
 	}
-	for _, p := range n.topics(s).correction(len(s)-1, perCorrection) {
+	for _, p := range n.topics(s).correction(len(s)-1, false) {
 		out = append(out, p.a.Text)
 	}
 	return out

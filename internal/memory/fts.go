@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 )
 
 // FTS is the full-text index in the database: the entries and the past
@@ -78,7 +77,7 @@ func (f *FTS) matching(ctx context.Context, q Query) (m matches, err error) {
 
 // maxPostings bounds how many documents are scored for a question, in each scope
 // and class. bm25 reads the length of each of them, and that is most of the cost.
-const maxPostings = 800
+const maxPostings = 400
 
 // scopes leads from names to numbers, and says what is known of their texts.
 func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {
@@ -171,9 +170,6 @@ func match(terms []term) string {
 			if b.Len() > 0 {
 				b.WriteString(" OR ")
 			}
-			if t.narrow {
-				b.WriteString("{body subject} : ")
-			}
 			b.WriteString(`"` + strings.ReplaceAll(form, `"`, `""`) + `"`)
 		}
 	}
@@ -198,7 +194,7 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 		classes = append(classes, classTurn)
 	}
 	expression := match(terms)
-	var rows []int64
+	var out []candidate
 	for _, class := range classes {
 		var all []found
 		for _, scope := range scopes {
@@ -209,16 +205,25 @@ func (f *FTS) candidates(ctx context.Context, q Query, scopes []int64, terms []t
 			all = append(all, some...)
 		}
 		slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(a.score, b.score) })
+		rows := make([]int64, 0, maxCandidates)
 		for _, x := range all[:min(len(all), maxCandidates)] {
 			rows = append(rows, x.row)
 		}
+		some, err := f.load(ctx, rows)
+		if err == nil {
+			some, err = f.withNeighbours(ctx, q, some)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, some...)
 	}
-	return f.load(ctx, rows)
+	return out, nil
 }
 
 // bestRows looks at the newest first, and at no more than it may: a question of
 // words that stand everywhere costs no more than any other.
-const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .4, .3, .2) AS score FROM index_fts %s
+const bestRows = `SELECT id, score FROM (SELECT index_fts.rowid AS id, bm25(index_fts, 1, .3, .2) AS score FROM index_fts %s
 	WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ? %s ORDER BY index_fts.rowid DESC LIMIT ?) ORDER BY score LIMIT ?`
 
 func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope int64) ([]found, error) {
@@ -253,14 +258,14 @@ func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope
 }
 
 // load reads what ranking needs of rows. The texts come from the table in which
-// FTS5 keeps them (c0 to c3 are the columns in order): that costs half as much
+// FTS5 keeps them (c0 to c2 are the columns in order): that costs half as much
 // as to open the index for each row.
 func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	list, err := json.Marshal(numbers)
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2, t.c3
+	rows, err := f.db.QueryContext(ctx, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, string(list))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
@@ -269,12 +274,11 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	out := make([]candidate, 0, len(numbers))
 	for rows.Next() {
 		var c candidate
-		var row int64
 		var marks int
-		if err := rows.Scan(&row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.near, &c.day, &c.subject); err != nil {
+		if err := rows.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject); err != nil {
 			return nil, fmt.Errorf("search: %w", err)
 		}
-		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(row) == classPast
+		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
 		out = append(out, c)
 	}
 	return out, rows.Err()
@@ -291,7 +295,7 @@ func finish(ctx context.Context, db *sql.DB, q Query, ranked []scored) ([]Hit, e
 	}
 	enough := 2 * cmp.Or(q.K, defaultK) // some may mean the same as others
 	if q.Tokens > 0 {
-		enough = maxCandidates / 2 // short ones may fill the rest
+		enough = maxCandidates // short ones may fill the rest
 	}
 	ranked = ranked[:min(len(ranked), enough)]
 	entries, err := entriesOf(ctx, db, ranked)
@@ -355,7 +359,3 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 	}
 	return out, rows.Err()
 }
-
-// neighbourGap is how long after each other two messages may be said and still
-// explain each other.
-const neighbourGap = 12 * time.Hour

@@ -56,9 +56,8 @@ func sources(ctx context.Context, db querier, query string, args ...any) ([]sour
 	return out, rows.Err()
 }
 
-// update brings the index up to date with the entries whose numbers are given,
-// and with what stands beside them: new, changed, moved, retired and forgotten
-// ones alike. It belongs into the transaction that changed them.
+// update brings the index up to date with the entries whose numbers are given:
+// new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
 func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	var all []source
 	for part := range slices.Chunk(n, 500) {
@@ -81,7 +80,6 @@ type made struct {
 	source
 	row, place, session int64
 	body, day, names    string
-	near                string
 	chars, words, marks int
 	terms               []string // that count as being in it, each once
 }
@@ -207,18 +205,6 @@ type indexWriter struct {
 	scopes map[Scope]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
-	fresh  map[int64]*made          // row → what is to be written
-	bodies map[int64]string         // row → body, of rows that were there
-	spots  map[int64][]spot         // place → where something changed
-}
-
-type spot struct {
-	seq int
-	doc int64
-}
-
-func (a spot) compare(b spot) int {
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.doc, b.doc))
 }
 
 // index takes the documents gone out and puts all in. gone may hold those of
@@ -238,8 +224,7 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 }
 
 func (f *FTS) writer(tx transaction) *indexWriter {
-	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{},
-		df: map[int64]map[string]int{}, fresh: map[int64]*made{}, bodies: map[int64]string{}, spots: map[int64][]spot{}}
+	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 }
 
 func (w *indexWriter) removeAll(ctx context.Context, gone []int64) error {
@@ -269,14 +254,9 @@ func (w *indexWriter) insertAll(ctx context.Context, all []*made) error {
 	if err := w.statistics(ctx); err != nil {
 		return err
 	}
-	for _, place := range slices.Sorted(maps.Keys(w.spots)) {
-		if err := w.neighbours(ctx, place, w.spots[place]); err != nil {
-			return err
-		}
-	}
-	for _, row := range slices.Sorted(maps.Keys(w.fresh)) {
-		m := w.fresh[row]
-		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, near, day, subject) VALUES (?, ?, ?, ?, ?)`, row, m.body, m.near, m.day, m.names); err != nil {
+	slices.SortFunc(all, func(a, b *made) int { return cmp.Compare(a.row, b.row) })
+	for _, m := range all {
+		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`, m.row, m.body, m.day, m.names); err != nil {
 			return err
 		}
 	}
@@ -299,11 +279,11 @@ func (w *indexWriter) exec(ctx context.Context, query string, args ...any) error
 
 // remove takes doc out, if it is in.
 func (w *indexWriter) remove(ctx context.Context, doc int64) error {
-	var row, place int64
-	var seq, words int
+	var row int64
+	var words int
 	var body, day, names string
-	err := w.tx.QueryRowContext(ctx, `SELECT d.row, d.place, d.seq, d.words, t.body, t.day, t.subject
-		FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`, doc).Scan(&row, &place, &seq, &words, &body, &day, &names)
+	err := w.tx.QueryRowContext(ctx, `SELECT d.row, d.words, t.body, t.day, t.subject
+		FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`, doc).Scan(&row, &words, &body, &day, &names)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil
@@ -317,14 +297,7 @@ func (w *indexWriter) remove(ctx context.Context, doc int64) error {
 		return err
 	}
 	w.count(scopeOf(row), -1, words, distinct(body, day, names))
-	w.mark(place, seq, doc)
 	return nil
-}
-
-func (w *indexWriter) mark(place int64, seq int, doc int64) {
-	if place != 0 {
-		w.spots[place] = append(w.spots[place], spot{seq, doc})
-	}
 }
 
 // count notes that documents with terms came (by = 1) or went (-1).
@@ -350,9 +323,7 @@ func (w *indexWriter) insert(ctx context.Context, docs *bulk, m *made) error {
 	if err := docs.add(ctx, m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 		return err
 	}
-	w.fresh[m.row] = m
 	w.count(scope, 1, m.words, m.terms)
-	w.mark(m.place, m.seq, m.doc)
 	return nil
 }
 
@@ -367,116 +338,6 @@ func (w *indexWriter) scope(ctx context.Context, name Scope) (int64, error) {
 	}
 	w.scopes[name] = no
 	return no, nil
-}
-
-// member is a document of a conversation.
-type member struct {
-	row int64
-	spot
-	at int64
-}
-
-// nearby is how many texts on either side explain one.
-const nearby = 2
-
-// neighbours writes anew what stands around the documents near spots.
-func (w *indexWriter) neighbours(ctx context.Context, place int64, spots []spot) error {
-	slices.SortFunc(spots, spot.compare)
-	members, err := w.members(ctx, place, spots[0], spots[len(spots)-1])
-	if err != nil {
-		return err
-	}
-	dirty := map[int]bool{}
-	for _, s := range spots {
-		at, there := slices.BinarySearchFunc(members, s, func(m member, s spot) int { return m.compare(s) })
-		last := at + nearby
-		if !there {
-			last--
-		}
-		for i := max(0, at-nearby); i <= min(last, len(members)-1); i++ {
-			dirty[i] = true
-		}
-	}
-	for _, i := range slices.Sorted(maps.Keys(dirty)) {
-		text, err := w.around(ctx, members, i)
-		if err != nil {
-			return err
-		}
-		if m := w.fresh[members[i].row]; m != nil {
-			m.near = text
-		} else if err := w.exec(ctx, `UPDATE index_fts SET near = ?1 WHERE rowid = ?2 AND near <> ?1`, text, members[i].row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// members are the documents of place from first to last, and as many on either
-// side as their neighbours have neighbours.
-func (w *indexWriter) members(ctx context.Context, place int64, first, last spot) ([]member, error) {
-	const columns = `SELECT row, seq, doc, at FROM index_doc WHERE place = ? AND place <> 0 AND `
-	before, err := w.list(ctx, columns+`(seq, doc) < (?, ?) ORDER BY seq DESC, doc DESC LIMIT ?`, place, first.seq, first.doc, 2*nearby)
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(before)
-	within, err := w.list(ctx, columns+`(seq, doc) >= (?, ?) AND (seq, doc) <= (?, ?) ORDER BY seq, doc`, place, first.seq, first.doc, last.seq, last.doc)
-	if err != nil {
-		return nil, err
-	}
-	after, err := w.list(ctx, columns+`(seq, doc) > (?, ?) ORDER BY seq, doc LIMIT ?`, place, last.seq, last.doc, 2*nearby)
-	return slices.Concat(before, within, after), err
-}
-
-func (w *indexWriter) list(ctx context.Context, query string, args ...any) ([]member, error) {
-	rows, err := w.tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []member
-	for rows.Next() {
-		var m member
-		if err := rows.Scan(&m.row, &m.seq, &m.doc, &m.at); err != nil {
-			return nil, err
-		}
-		out = append(out, m)
-	}
-	return out, rows.Err()
-}
-
-// around joins the bodies of the neighbours of members[i].
-func (w *indexWriter) around(ctx context.Context, members []member, i int) (string, error) {
-	var out []string
-	for j := max(0, i-nearby); j <= min(i+nearby, len(members)-1); j++ {
-		gap := members[j].at - members[i].at
-		if j == i || max(gap, -gap) > neighbourGap.Milliseconds() {
-			continue
-		}
-		body, err := w.body(ctx, members[j].row)
-		if err != nil {
-			return "", err
-		}
-		if body != "" {
-			out = append(out, body)
-		}
-	}
-	return strings.Join(out, " "), nil
-}
-
-func (w *indexWriter) body(ctx context.Context, row int64) (string, error) {
-	if m := w.fresh[row]; m != nil {
-		return m.body, nil
-	}
-	if b, ok := w.bodies[row]; ok {
-		return b, nil
-	}
-	var b string
-	if err := w.tx.QueryRowContext(ctx, `SELECT body FROM index_fts WHERE rowid = ?`, row).Scan(&b); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
-	}
-	w.bodies[row] = b
-	return b, nil
 }
 
 // statistics writes how the counts changed.

@@ -60,7 +60,7 @@ const (
 )
 
 // maxCandidates is how many an index hands over for ranking, of each kind.
-const maxCandidates = 200
+const maxCandidates = 100
 
 // maxTerms is how many terms of a question look for candidates: the rarest.
 const maxTerms = 6
@@ -72,7 +72,6 @@ type term struct {
 	date   bool
 	ideo   bool
 	idle   bool // what a message is about does not show in it
-	narrow bool // its neighbours are not looked at for candidates
 	df     int  // documents with it
 	idf    float64
 }
@@ -267,9 +266,7 @@ func (c corpus) weigh(terms []term) {
 
 // rarest picks the terms that candidates are looked up by: of those that exist
 // the rarest, as long as all of them together stand in no more than budget
-// documents, for that is what a question costs. A term stands in the neighbours
-// of a document far more often than in it; when that is too much, only the
-// document itself counts (narrow).
+// documents, for that is what a question costs.
 func rarest(terms []term, budget int) []term {
 	var found []term
 	for _, t := range terms {
@@ -284,32 +281,26 @@ func rarest(terms []term, budget int) []term {
 		if room -= 2; t.ideo {
 			room++ // pairs of characters tell half as much as a word
 		}
-		wide := t.df * (1 + 2*nearby)
-		switch {
-		case room < 0 || i > 0 && t.df > budget:
+		if room < 0 || i > 0 && t.df > budget {
 			return found[:i]
-		case t.date:
-			budget -= t.df // it has no neighbours
-		case wide <= budget:
-			budget -= wide
-		default:
-			t.narrow = true
-			budget -= t.df
 		}
+		budget -= t.df
 	}
 	return found
 }
 
 // candidate is a document that may be a hit, as the index stores it.
 type candidate struct {
-	doc                      int64  // of an entry its number, of a turn minus its number
-	body, near, day, subject string // terms, a space between
-	at                       int64  // Unix milliseconds
-	session                  int64  // equal for documents of one conversation on one day; 0 = none
-	chars, words             int
-	asks, tells              bool // it is a question; it tells a time
-	past                     bool
-	like                     *Likeness // nil = it has no vector, or the question has none
+	doc                int64 // of an entry its number, of a turn minus its number
+	row                int64
+	body, day, subject string   // terms, a space between
+	near               []string // the bodies of those of its neighbours that are candidates too
+	at                 int64    // Unix milliseconds
+	session            int64    // equal for documents of one conversation on one day; 0 = none
+	chars, words       int
+	asks, tells        bool // it is a question; it tells a time
+	past               bool
+	like               *Likeness // nil = it has no vector, or the question has none
 }
 
 // scored is a candidate with its score.
@@ -387,8 +378,8 @@ func newCounts(n int) counts {
 	return counts{make([]int, n), make([]int, n), make([]int, n), make([]int, n)}
 }
 
+// tally adds to into how often the terms stand in field.
 func tally(field string, forms map[string]int, into []int) {
-	clear(into)
 	for len(field) > 0 {
 		t := field
 		if i := strings.IndexByte(field, ' '); i >= 0 {
@@ -403,8 +394,14 @@ func tally(field string, forms map[string]int, into []int) {
 }
 
 func (s *scored) measure(q asked, c corpus, forms map[string]int, n counts, total float64) {
+	clear(n.body)
+	clear(n.day)
+	clear(n.who)
 	tally(s.body, forms, n.body)
-	tally(s.near, forms, n.near)
+	clear(n.near)
+	for _, text := range s.near {
+		tally(text, forms, n.near)
+	}
 	tally(s.day, forms, n.day)
 	tally(s.subject, forms, n.who)
 	long := 1.0

@@ -13,13 +13,12 @@ import (
 
 // table are the indexes: each answers the same questions.
 var table = []struct {
-	name  string
-	open  func(testing.TB, *FTS) index
-	floor float64 // recall@10 on the labelled set, two points below what was measured: 85.1
+	name string
+	open func(testing.TB, *FTS) index
 }{
-	{"fts5", func(_ testing.TB, f *FTS) index { return f }, 83},
-	{"local_vector", joined, 0}, // of a model that knows no meaning; TestMeaningLosesNothing measures one that does
-	{"qdrant", served, 0},       // likewise; TestQdrantFindsAsMuch
+	{"fts5", func(_ testing.TB, f *FTS) index { return f }},
+	{"local_vector", joined},
+	{"qdrant", served},
 }
 
 // labelled imports the set that the indexes are measured with.
@@ -68,6 +67,8 @@ func recall(t testing.TB, x index, questions []testset.Question, group func(test
 	return by[""], by
 }
 
+// TestRecall measures search by words; TestMeaningLosesNothing measures it with vectors, and
+// TestQdrantFindsAsMuch compares those of a server with them.
 func TestRecall(t *testing.T) {
 	t.Parallel()
 	f, set := labelled(t)
@@ -78,15 +79,11 @@ func TestRecall(t *testing.T) {
 	if len(set.Questions) < 500 || len(languages) < 3 {
 		t.Fatalf("%d questions in %d languages; 500 in 3 are the least", len(set.Questions), len(languages))
 	}
-	for _, member := range table {
-		t.Run(member.name, func(t *testing.T) {
-			begin := time.Now()
-			all, by := recall(t, member.open(t, f), set.Questions, func(q testset.Question) string { return q.Language + " " + q.Kind })
-			t.Logf("%d questions: recall@10 %.1f, %v each; %v", len(set.Questions), all, time.Since(begin)/time.Duration(len(set.Questions)), by)
-			if all < member.floor {
-				t.Errorf("recall@10 is %.1f; %.1f is the least", all, member.floor)
-			}
-		})
+	begin := time.Now()
+	all, by := recall(t, f, set.Questions, func(q testset.Question) string { return q.Language + " " + q.Kind })
+	t.Logf("%d questions: recall@10 %.1f, %v each; %v", len(set.Questions), all, time.Since(begin)/time.Duration(len(set.Questions)), by)
+	if all < 83 { // measured: 85.1
+		t.Errorf("recall@10 is %.1f", all)
 	}
 }
 
@@ -131,7 +128,7 @@ func TestEveryPartHelps(t *testing.T) {
 		run(t, `UPDATE index_fts SET day = (SELECT day FROM days WHERE row = index_fts.rowid)`, `DROP TABLE days`)
 	})
 	t.Run("neighbours", func(t *testing.T) {
-		run(t, `UPDATE index_fts SET near = ''`)
+		run(t, `UPDATE index_doc SET place = 0`)
 		without(t, 5, func() {})
 	})
 }

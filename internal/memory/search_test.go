@@ -367,7 +367,6 @@ func TestVerifyAndRebuild(t *testing.T) {
 		`UPDATE memory SET text = 'a pear' WHERE ref = '8'`:                                     "other terms",
 		`UPDATE memory SET state = 'archived', rev = rev + 1 WHERE ref = '9'`:                   "another scope or state",
 		`UPDATE memory SET state = 'forgotten' WHERE ref = '10'`:                                "no longer",
-		`UPDATE index_fts SET near = 'wrong' WHERE rowid IN (SELECT min(row) FROM index_doc)`:   "other neighbours",
 		`DELETE FROM index_doc WHERE doc = -1`:                                                  "message 1 is missing",
 		`DELETE FROM index_fts WHERE rowid IN (SELECT max(row) FROM index_doc)`:                 "missing",
 		`UPDATE index_term SET df = df + 1 WHERE term = 'appl'`:                                 "counts of words",

@@ -130,7 +130,11 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 	if err != nil {
 		return nil, err
 	}
-	return h.load(ctx, rows)
+	added, err := h.load(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	return added, h.explain(ctx, added, m.found)
 }
 
 // rows are the rows of docs, but of none that the question does not ask for: the

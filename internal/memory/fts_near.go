@@ -1,0 +1,127 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Texts of a conversation explain each other: "I sold it" answers a question about the text before
+// it. So what a question matches brings its neighbours as candidates, and counts for them too.
+const (
+	nearby       = 2              // how many texts on either side explain one
+	neighbourGap = 12 * time.Hour // how long after each other they may be said
+	explained    = 30             // how many of the best candidates bring their neighbours
+)
+
+// withNeighbours adds the neighbours of the best of found, which are of one class, and fills in
+// which of those stand around each. Of 60 instead of 30, and 200 candidates, recall is .3 points
+// better on long talks, and a search takes twice as long.
+func (f *FTS) withNeighbours(ctx context.Context, q Query, found []candidate) ([]candidate, error) {
+	best := found[:min(len(found), explained)]
+	sides, err := f.sides(ctx, best)
+	if err != nil {
+		return nil, err
+	}
+	there := map[int64]bool{}
+	for _, c := range found {
+		there[c.row] = true
+	}
+	var more []int64
+	for _, c := range best {
+		for _, row := range sides[c.row] {
+			if !there[row] {
+				there[row] = true
+				more = append(more, row)
+			}
+		}
+	}
+	added, err := f.load(ctx, more)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range added {
+		if at := time.UnixMilli(c.at); !at.Before(q.After) && (q.Before.IsZero() || at.Before(q.Before)) {
+			found = append(found, c)
+		}
+	}
+	position := map[int64]int{}
+	for i, c := range found {
+		position[c.row] = i
+	}
+	for i := range best {
+		for _, row := range sides[found[i].row] {
+			j, ok := position[row]
+			if !ok || !found[i].explains(&found[j]) {
+				continue
+			}
+			found[i].near = append(found[i].near, found[j].body)
+			if j >= len(best) { // the best get theirs by themselves
+				found[j].near = append(found[j].near, found[i].body)
+			}
+		}
+	}
+	return found, nil
+}
+
+// explain fills in which of found stand around added.
+func (f *FTS) explain(ctx context.Context, added, found []candidate) error {
+	sides, err := f.sides(ctx, added)
+	if err != nil {
+		return err
+	}
+	position := map[int64]int{}
+	for i, c := range found {
+		position[c.row] = i
+	}
+	for i := range added {
+		for _, row := range sides[added[i].row] {
+			if j, ok := position[row]; ok && found[j].explains(&added[i]) {
+				added[i].near = append(added[i].near, found[j].body)
+			}
+		}
+	}
+	return nil
+}
+
+// explains reports whether c and its neighbour o were said at about the same time.
+func (c *candidate) explains(o *candidate) bool {
+	return max(c.at-o.at, o.at-c.at) <= neighbourGap.Milliseconds()
+}
+
+// sides are the neighbours of each of some in its conversation, by their rows.
+func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, error) {
+	numbers := make([]int64, 0, len(some))
+	for _, c := range some {
+		numbers = append(numbers, c.row)
+	}
+	list, err := json.Marshal(numbers)
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	one := func(compare, order string) string {
+		return `SELECT row FROM (SELECT row FROM index_doc WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
+			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
+	}
+	rows, err := f.db.QueryContext(ctx, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, string(list))
+	if err != nil {
+		return nil, fmt.Errorf("search: %w", err)
+	}
+	defer rows.Close()
+	out := make(map[int64][]int64, len(some))
+	for rows.Next() {
+		var row int64
+		var beside string
+		if err := rows.Scan(&row, &beside); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		var all []int64
+		if err := json.Unmarshal([]byte(beside), &all); err != nil {
+			return nil, fmt.Errorf("search: %w", err)
+		}
+		out[row] = all
+	}
+	return out, rows.Err()
+}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // again notes that what known says was said once more, in another message: when the one
@@ -116,7 +118,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 	for i, e := range learned {
 		ids[i] = e.ID
 	}
-	if _, err := s.forget(ctx, a, func(queryer) ([]string, error) { return ids, nil }); err != nil {
+	if _, err := s.forget(ctx, a, func(store.DBTX) ([]string, error) { return ids, nil }); err != nil {
 		return err
 	}
 	_, err = s.commitLocked(ctx, a.Actor, func(c *change) error {

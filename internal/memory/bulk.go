@@ -3,12 +3,14 @@ package memory
 import (
 	"context"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // bulk writes many rows of one table with few statements: what a statement takes by
 // itself, the opening of each of the table's indexes above all, is as much as a row.
 type bulk struct {
-	tx            transaction
+	tx            store.DBTX
 	insert, after string // what stands before and behind VALUES (…)
 	width         int    // columns
 	args          []any  // of the rows that are not written yet

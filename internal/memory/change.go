@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -245,7 +246,7 @@ func (s *Store) move(ctx context.Context, a Access, id string, to func(*change, 
 
 // cameFrom is the person whose private entry it was before it was shared, or who
 // added it, or the first of what it was merged from; "" if nobody did.
-func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
+func cameFrom(ctx context.Context, db store.DBTX, id string) (string, error) {
 	all, err := ops(ctx, db, `WHERE entry = ? ORDER BY seq DESC`, id)
 	if err != nil {
 		return "", err
@@ -258,7 +259,7 @@ func cameFrom(ctx context.Context, db queryer, id string) (string, error) {
 			return o.Actor, nil
 		}
 	}
-	parts, err := list[string](ctx, db, `SELECT id FROM memory WHERE by_id = ? AND state = 'merged' ORDER BY n LIMIT 1`, id)
+	parts, err := store.Column[string](ctx, db, `SELECT id FROM memory WHERE by_id = ? AND state = 'merged' ORDER BY n LIMIT 1`, id)
 	if err != nil || len(parts) == 0 {
 		return "", err
 	}
@@ -328,7 +329,7 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 	if err != nil {
 		return nil, err
 	}
-	likes, err := list[string](ctx, s.db, `SELECT id FROM memory WHERE like_id = ?1 UNION SELECT like_id FROM memory WHERE id = ?1 AND like_id <> '' ORDER BY 1`, id)
+	likes, err := store.Column[string](ctx, s.db, `SELECT id FROM memory WHERE like_id = ?1 UNION SELECT like_id FROM memory WHERE id = ?1 AND like_id <> '' ORDER BY 1`, id)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
@@ -344,25 +345,18 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 }
 
 // chain is the entry id with all that it took the place of, or that took its.
-func chain(ctx context.Context, db queryer, id string) ([]string, error) {
+func chain(ctx context.Context, db store.DBTX, id string) ([]string, error) {
 	ids := []string{id}
 	for i := 0; i < len(ids); i++ {
-		rows, err := db.QueryContext(ctx, `SELECT id FROM memory WHERE by_id = ?1
+		beside, err := store.Column[string](ctx, db, `SELECT id FROM memory WHERE by_id = ?1
 			UNION SELECT by_id FROM memory WHERE id = ?1 AND by_id <> '' ORDER BY 1`, ids[i])
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
 		}
-		for rows.Next() {
-			var next string
-			if err := errors.Join(rows.Scan(&next)); err != nil {
-				return nil, errors.Join(fmt.Errorf("read memory: %w", err), rows.Close())
-			}
+		for _, next := range beside {
 			if !slices.Contains(ids, next) {
 				ids = append(ids, next)
 			}
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
 		}
 	}
 	return ids, nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -91,7 +92,7 @@ const entryColumns = `id, scope, text, subject, kind, source, state, by_id, pinn
 	observed_at, valid_from, valid_to, created_at, updated_at, hits, last_hit, rev, like_id, integrity`
 
 // scanEntry reads a row of entryColumns.
-func scanEntry(row interface{ Scan(...any) error }) (Entry, error) {
+func scanEntry(row store.Row) (Entry, error) {
 	var e Entry
 	var observed, created, updated int64
 	var from, to, hit sql.NullInt64
@@ -116,19 +117,12 @@ func optional(ms sql.NullInt64) time.Time {
 
 func milli(t time.Time) sql.NullInt64 { return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()} }
 
-// transaction is a *sql.Tx, or one that keeps its statements prepared.
-type transaction interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // memoryColumns are those of a new row.
 const memoryColumns = entryColumns + `, hash`
 
 // insertEntry stores e as a new row, with the operation that says so, and
 // returns its number, by which the indexes know it. It must be complete: checked text, ID, times, Rev 1.
-func insertEntry(ctx context.Context, tx transaction, e Entry, actor, batch string) (n int64, err error) {
+func insertEntry(ctx context.Context, tx store.DBTX, e Entry, actor, batch string) (n int64, err error) {
 	row := []any{e.ID, e.Scope, e.Text, e.Subject, e.Kind, e.Source, e.State, e.By, e.Pinned, e.Event, e.Quote, e.Ref, e.Conversation, e.Seq,
 		e.ObservedAt.UnixMilli(), milli(e.ValidFrom), milli(e.ValidTo), e.CreatedAt.UnixMilli(), e.UpdatedAt.UnixMilli(),
 		e.Hits, milli(e.LastHit), e.Rev, e.Like, e.Integrity, textHash(e.Text)}

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Erased is what Forget did.
@@ -34,7 +36,7 @@ type Erased struct {
 // may not see is ErrNotFound, a shared one that came from somebody else is
 // ErrNotYours, and then nothing is forgotten.
 func (s *Store) Forget(ctx context.Context, a Access, ids ...string) (Erased, error) {
-	return s.forget(ctx, a, func(db queryer) ([]string, error) { return withMembers(ctx, db, ids) })
+	return s.forget(ctx, a, func(db store.DBTX) ([]string, error) { return withMembers(ctx, db, ids) })
 }
 
 // ForgetEvent forgets what was learned from the message event, as when its sender
@@ -46,7 +48,7 @@ func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased
 	if err := s.disown(ctx, event, nil); err != nil {
 		return Erased{}, err
 	}
-	return s.forget(ctx, a, func(db queryer) ([]string, error) {
+	return s.forget(ctx, a, func(db store.DBTX) ([]string, error) {
 		all, err := entries(ctx, db, `WHERE event = ?`, event)
 		ids := make([]string, 0, len(all))
 		for _, e := range all {
@@ -58,7 +60,7 @@ func (s *Store) ForgetEvent(ctx context.Context, a Access, event string) (Erased
 	})
 }
 
-func (s *Store) forget(ctx context.Context, a Access, which func(queryer) ([]string, error)) (Erased, error) {
+func (s *Store) forget(ctx context.Context, a Access, which func(store.DBTX) ([]string, error)) (Erased, error) {
 	ids, err := which(s.db)
 	if err != nil || len(ids) == 0 {
 		return Erased{}, err
@@ -179,10 +181,10 @@ func (c *change) alsoSaid(a Access, ids []string) ([]Entry, error) {
 // tied is the entry id with all that it took the place of, or that took its. What
 // it was merged into comes without its other parts: those are other facts. What was
 // written to take its place comes too if that was undone: its words may be the same.
-func tied(ctx context.Context, db queryer, id string) ([]string, error) {
+func tied(ctx context.Context, db store.DBTX, id string) ([]string, error) {
 	ids, whole := []string{id}, []bool{true}
 	add := func(whose bool, query string, args ...any) error {
-		more, err := list[string](ctx, db, query, args...)
+		more, err := store.Column[string](ctx, db, query, args...)
 		for _, m := range more {
 			if !slices.Contains(ids, m) {
 				ids, whole = append(ids, m), append(whole, whose)
@@ -264,7 +266,7 @@ func tombstone(salt []byte, scope Scope, text string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-func readSalt(ctx context.Context, db queryer) ([]byte, error) {
+func readSalt(ctx context.Context, db store.DBTX) ([]byte, error) {
 	var salt []byte
 	if err := db.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
@@ -272,7 +274,7 @@ func readSalt(ctx context.Context, db queryer) ([]byte, error) {
 	return salt, nil
 }
 
-func isForgotten(ctx context.Context, db queryer, salt []byte, scope Scope, text string) (bool, error) {
+func isForgotten(ctx context.Context, db store.DBTX, salt []byte, scope Scope, text string) (bool, error) {
 	var n int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE hash = ?`, tombstone(salt, scope, text)).Scan(&n); err != nil {
 		return false, fmt.Errorf("read memory: %w", err)

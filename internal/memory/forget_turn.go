@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"reverie/internal/store"
 )
 
 // What people say again they seldom say in the same words. When a fact is forgotten,
@@ -27,24 +29,23 @@ func (s *Store) reworded(c *change, e Entry) ([]int64, error) {
 		return nil, err
 	}
 	first, last := rowRange(classTurn, scope)
-	rows, err := c.tx.QueryContext(c.ctx, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
-		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
-	if err != nil {
-		return nil, fmt.Errorf("look for messages that say the same: %w", err)
-	}
-	defer rows.Close()
 	var found []int64
-	for rows.Next() {
+	err := store.Each(c.ctx, c.tx, func(row store.Row) error {
 		var n int64
 		var sender, text string
-		if err := rows.Scan(&n, &sender, &text); err != nil {
-			return nil, fmt.Errorf("look for messages that say the same: %w", err)
+		if err := row.Scan(&n, &sender, &text); err != nil {
+			return err
 		}
 		if mine.told(s.index.words.formsIn(nameTerms(sender) + " " + text)) {
 			found = append(found, n)
 		}
+		return nil
+	}, `SELECT t.n, t.sender, t.text FROM index_fts CROSS JOIN index_doc AS d ON d.row = index_fts.rowid
+		CROSS JOIN memory_turn AS t ON t.n = -d.doc WHERE index_fts MATCH ? AND index_fts.rowid BETWEEN ? AND ?`, expression, first, last)
+	if err != nil {
+		return nil, fmt.Errorf("look for messages that say the same: %w", err)
 	}
-	return found, rows.Err()
+	return found, nil
 }
 
 // telling is what a message has to hold to say the same as a text: each word in one

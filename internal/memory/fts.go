@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // FTS is the full-text index in the database: the entries and the past
@@ -85,26 +87,25 @@ func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known
 	if err != nil {
 		return nil, known, fmt.Errorf("search: %w", err)
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, string(list))
-	if err != nil {
-		return nil, known, fmt.Errorf("search: %w", err)
-	}
-	defer rows.Close()
 	words := 0
-	for rows.Next() {
+	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
 		var docs, n int
-		if err := rows.Scan(&no, &docs, &n); err != nil {
-			return nil, known, fmt.Errorf("search: %w", err)
+		if err := row.Scan(&no, &docs, &n); err != nil {
+			return err
 		}
 		if docs > 0 {
 			numbers, known.docs, words = append(numbers, no), known.docs+docs, words+n
 		}
+		return nil
+	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, string(list))
+	if err != nil {
+		return nil, known, fmt.Errorf("search: %w", err)
 	}
 	if known.docs > 0 {
 		known.words = float64(words) / float64(known.docs)
 	}
-	return numbers, known, rows.Err()
+	return numbers, known, nil
 }
 
 // frequencies fills in how many documents of scopes have each term, and drops
@@ -143,22 +144,15 @@ func (f *FTS) lookUp(ctx context.Context, scopes []int64, forms []string) (map[s
 	if err != nil {
 		return nil, err
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
-		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, string(list), string(numbers))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	out := map[string]int{}
-	for rows.Next() {
+	return out, store.Each(ctx, f.db, func(row store.Row) error {
 		var form string
 		var n int
-		if err := rows.Scan(&form, &n); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&form, &n)
 		out[form] = n
-	}
-	return out, rows.Err()
+		return err
+	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
+		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, string(list), string(numbers))
 }
 
 // match is the expression that finds documents with any of terms. User text
@@ -241,20 +235,10 @@ func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope
 		}
 		args = append(args, from, to)
 	}
-	rows, err := f.db.QueryContext(ctx, fmt.Sprintf(bestRows, join, bound), append(args, maxPostings, maxCandidates)...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []found
-	for rows.Next() {
-		var x found
-		if err := rows.Scan(&x.row, &x.score); err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-	}
-	return out, rows.Err()
+	return store.List(ctx, f.db, func(row store.Row) (x found, err error) {
+		err = row.Scan(&x.row, &x.score)
+		return x, err
+	}, fmt.Sprintf(bestRows, join, bound), append(args, maxPostings, maxCandidates)...)
 }
 
 // load reads what ranking needs of rows. The texts come from the table in which
@@ -265,23 +249,17 @@ func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
+	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
+		var marks int
+		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
+		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
+		return c, err
+	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
 		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, string(list))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	defer rows.Close()
-	out := make([]candidate, 0, len(numbers))
-	for rows.Next() {
-		var c candidate
-		var marks int
-		if err := rows.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject); err != nil {
-			return nil, fmt.Errorf("search: %w", err)
-		}
-		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
-		out = append(out, c)
-	}
-	return out, rows.Err()
+	return out, nil
 }
 
 // finish makes hits of what was ranked: the floor, the texts, the budget.
@@ -344,18 +322,10 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 	if err != nil {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, string(list))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return out, store.Each(ctx, db, func(row store.Row) error {
 		var n int64
-		e, err := scanEntry(withMore{rows, []any{&n}})
-		if err != nil {
-			return nil, err
-		}
+		e, err := scanEntry(withMore{row, []any{&n}})
 		out[n] = e
-	}
-	return out, rows.Err()
+		return err
+	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, string(list))
 }

@@ -7,24 +7,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Scopes lists all scopes that hold something.
 func (f *FTS) Scopes(ctx context.Context) ([]Scope, error) {
-	rows, err := f.db.QueryContext(ctx, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
+	scopes, err := store.Column[Scope](ctx, f.db, `SELECT scope FROM index_scope WHERE docs > 0 ORDER BY scope`)
 	if err != nil {
 		return nil, fmt.Errorf("list scopes: %w", err)
 	}
-	defer rows.Close()
-	var out []Scope
-	for rows.Next() {
-		var s Scope
-		if err := rows.Scan(&s); err != nil {
-			return nil, fmt.Errorf("list scopes: %w", err)
-		}
-		out = append(out, s)
-	}
-	return out, rows.Err()
+	return scopes, nil
 }
 
 // sourceOrder is how all sources are read: neighbours follow each other,
@@ -35,12 +28,12 @@ const sourceOrder = ` ORDER BY scope, conversation, 2, seq, n`
 const indexedAtOnce = 4000
 
 // eachSource hands over all texts that are to be indexed, many at a time.
-func eachSource(ctx context.Context, db querier, do func(all []source, done, total int) error) error {
+func eachSource(ctx context.Context, db store.DBTX, do func(all []source, done, total int) error) error {
 	queries := []string{entrySource, turnSource}
 	left, total := make([][]int64, len(queries)), 0
 	for i, query := range queries {
 		var err error
-		if left[i], err = list[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+sourceOrder+`)`); err != nil {
+		if left[i], err = store.Column[int64](ctx, db, `SELECT abs(n) FROM (`+strings.Replace(query, "SELECT -n", "SELECT n", 1)+sourceOrder+`)`); err != nil {
 			return err
 		}
 		total += len(left[i])
@@ -63,24 +56,6 @@ func eachSource(ctx context.Context, db querier, do func(all []source, done, tot
 		}
 	}
 	return nil
-}
-
-// list reads one column.
-func list[T any](ctx context.Context, db querier, query string, args ...any) ([]T, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []T
-	for rows.Next() {
-		var v T
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, rows.Err()
 }
 
 // Verify implements index. It compares which texts are indexed, and the terms of a sample of
@@ -112,16 +87,16 @@ const sampleSize = 500
 // maxFaults is how many faults are listed.
 const maxFaults = 20
 
-func (f *FTS) verify(ctx context.Context, db transaction) ([]string, error) {
+func (f *FTS) verify(ctx context.Context, db store.DBTX) ([]string, error) {
 	// The check goes by what the connection knows of the table from before, which a
 	// query brings up to date: else what others wrote looks like damage.
-	if _, err := list[int64](ctx, db, `SELECT rowid FROM index_fts LIMIT 1`); err != nil {
+	if _, err := store.Column[int64](ctx, db, `SELECT rowid FROM index_fts LIMIT 1`); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		return []string{"the full-text table is damaged: " + err.Error()}, nil
 	}
-	said, err := list[string](ctx, db, `PRAGMA integrity_check(index_fts)`)
+	said, err := store.Column[string](ctx, db, `PRAGMA integrity_check(index_fts)`)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +104,7 @@ func (f *FTS) verify(ctx context.Context, db transaction) ([]string, error) {
 		return []string{"the full-text table is damaged: " + strings.Join(said[:min(len(said), 3)], "; ")}, nil
 	}
 	var faults []string
-	for _, check := range []func(context.Context, transaction) ([]string, error){verifyTexts, f.verifyTerms, verifyCounts} {
+	for _, check := range []func(context.Context, store.DBTX) ([]string, error){verifyTexts, f.verifyTerms, verifyCounts} {
 		found, err := check(ctx, db)
 		if err != nil {
 			return nil, err
@@ -144,7 +119,7 @@ const toIndex = `(SELECT n AS doc, iif(state = 'active', 0, 1) AS class, scope, 
 	UNION ALL SELECT -n, 2, scope, 1 FROM memory_turn WHERE text <> '')`
 
 // verifyTexts compares which texts are indexed, of what state and which revision.
-func verifyTexts(ctx context.Context, db transaction) ([]string, error) {
+func verifyTexts(ctx context.Context, db store.DBTX) ([]string, error) {
 	var faults []string
 	name := `iif(t.doc < 0, 'message ' || -t.doc, 'memory ' || t.doc)`
 	for _, query := range []string{
@@ -156,7 +131,7 @@ func verifyTexts(ctx context.Context, db transaction) ([]string, error) {
 		`SELECT count(*) || ' texts stand in the full-text table alone' FROM index_fts_docsize WHERE id NOT IN (SELECT row FROM index_doc) HAVING count(*) > 0`,
 		`SELECT count(*) || ' texts are missing from the full-text table' FROM index_doc WHERE row NOT IN (SELECT id FROM index_fts_docsize) HAVING count(*) > 0`,
 	} {
-		found, err := list[string](ctx, db, query+fmt.Sprintf(` LIMIT %d`, maxFaults))
+		found, err := store.Column[string](ctx, db, query+fmt.Sprintf(` LIMIT %d`, maxFaults))
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +141,8 @@ func verifyTexts(ctx context.Context, db transaction) ([]string, error) {
 }
 
 // verifyTerms makes the terms of some texts anew and compares them with the index.
-func (f *FTS) verifyTerms(ctx context.Context, db transaction) ([]string, error) {
-	some, err := list[int64](ctx, db, `SELECT doc FROM index_doc ORDER BY random() LIMIT ?`, sampleSize)
+func (f *FTS) verifyTerms(ctx context.Context, db store.DBTX) ([]string, error) {
+	some, err := store.Column[int64](ctx, db, `SELECT doc FROM index_doc ORDER BY random() LIMIT ?`, sampleSize)
 	if err != nil {
 		return nil, err
 	}
@@ -221,24 +196,24 @@ func title(doc int64) string {
 }
 
 // verifyCounts compares how many texts and words a scope has, and in how many texts some terms stand.
-func verifyCounts(ctx context.Context, db transaction) ([]string, error) {
-	faults, err := list[string](ctx, db, `SELECT 'the counts of words in ' || scope || ' are wrong' FROM index_scope AS s LEFT JOIN
+func verifyCounts(ctx context.Context, db store.DBTX) ([]string, error) {
+	faults, err := store.Column[string](ctx, db, `SELECT 'the counts of words in ' || scope || ' are wrong' FROM index_scope AS s LEFT JOIN
 		(SELECT row >> 36 & 0xFFFFFF AS no, count(*) AS docs, sum(words) AS words FROM index_doc GROUP BY 1) AS d ON d.no = s.no
 		WHERE s.docs <> coalesce(d.docs, 0) OR s.words <> coalesce(d.words, 0)`)
 	if err != nil {
 		return nil, err
 	}
-	scopes, err := list[int64](ctx, db, `SELECT no FROM index_scope`)
+	scopes, err := store.Column[int64](ctx, db, `SELECT no FROM index_scope`)
 	if err != nil {
 		return nil, err
 	}
 	for _, scope := range scopes {
-		terms, err := list[string](ctx, db, `SELECT term FROM index_term WHERE scope = ? ORDER BY random() LIMIT ?`, scope, sampleSize/5)
+		terms, err := store.Column[string](ctx, db, `SELECT term FROM index_term WHERE scope = ? ORDER BY random() LIMIT ?`, scope, sampleSize/5)
 		if err != nil {
 			return nil, err
 		}
 		for _, term := range terms {
-			wrong, err := list[string](ctx, db, `SELECT 'the counts of words in ' || (SELECT scope FROM index_scope WHERE no = ?1) || ' are wrong' FROM index_term
+			wrong, err := store.Column[string](ctx, db, `SELECT 'the counts of words in ' || (SELECT scope FROM index_scope WHERE no = ?1) || ' are wrong' FROM index_term
 				WHERE scope = ?1 AND term = ?2 AND df <> (SELECT count(*) FROM index_fts WHERE index_fts MATCH ?3 AND rowid >> 36 & 0xFFFFFF = ?1)`,
 				scope, term, `{body day subject} : "`+strings.ReplaceAll(term, `"`, `""`)+`"`)
 			if err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Texts of a conversation explain each other: "I sold it" answers a question about the text before
@@ -104,24 +106,21 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 		return `SELECT row FROM (SELECT row FROM index_doc WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
 			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
 	}
-	rows, err := f.db.QueryContext(ctx, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
+	out := make(map[int64][]int64, len(some))
+	err = store.Each(ctx, f.db, func(row store.Row) error {
+		var at int64
+		var beside string
+		if err := row.Scan(&at, &beside); err != nil {
+			return err
+		}
+		var all []int64
+		err := json.Unmarshal([]byte(beside), &all)
+		out[at] = all
+		return err
+	}, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
 		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, string(list))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
-	defer rows.Close()
-	out := make(map[int64][]int64, len(some))
-	for rows.Next() {
-		var row int64
-		var beside string
-		if err := rows.Scan(&row, &beside); err != nil {
-			return nil, fmt.Errorf("search: %w", err)
-		}
-		var all []int64
-		if err := json.Unmarshal([]byte(beside), &all); err != nil {
-			return nil, fmt.Errorf("search: %w", err)
-		}
-		out[row] = all
-	}
-	return out, rows.Err()
+	return out, nil
 }

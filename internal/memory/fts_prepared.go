@@ -15,7 +15,7 @@ type prepared struct {
 
 func prepare(tx *sql.Tx) *prepared { return &prepared{tx: tx, stmts: map[string]*sql.Stmt{}} }
 
-// ExecContext implements transaction.
+// ExecContext implements store.DBTX.
 func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	s, err := p.stmt(ctx, query)
 	if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -25,7 +25,7 @@ func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (
 	return s.ExecContext(context.WithoutCancel(ctx), args...)
 }
 
-// QueryContext implements transaction.
+// QueryContext implements store.DBTX.
 func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	s, err := p.stmt(ctx, query)
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 	return s.QueryContext(ctx, args...)
 }
 
-// QueryRowContext implements transaction.
+// QueryRowContext implements store.DBTX.
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	s, err := p.stmt(ctx, query)
 	if err != nil {

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 const turnColumns = `scope, event, sender, at, conversation, seq, text, integrity`
 
-func scanTurn(row interface{ Scan(...any) error }) (Turn, error) {
+func scanTurn(row store.Row) (Turn, error) {
 	var t Turn
 	var at int64
 	if err := row.Scan(&t.Scope, &t.Event, &t.Sender, &at, &t.Conversation, &t.Seq, &t.Text, &t.Integrity); err != nil {
@@ -131,21 +133,13 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 		if err != nil {
 			return err
 		}
-		rows, err := db.QueryContext(ctx, turnsQuery, string(list))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		return store.Each(ctx, db, func(row store.Row) error {
 			var n int64
 			var side [2]sql.NullInt64
-			t, err := scanTurn(withMore{rows, []any{&n, &side[0], &side[1]}})
-			if err != nil {
-				return err
-			}
+			t, err := scanTurn(withMore{row, []any{&n, &side[0], &side[1]}})
 			turns[n], sides[n] = t, side
-		}
-		return rows.Err()
+			return err
+		}, turnsQuery, string(list))
 	}
 	if err := read(numbers); err != nil {
 		return nil, err
@@ -182,9 +176,9 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 
 // withMore scans more columns than asked for.
 type withMore struct {
-	rows *sql.Rows
+	row  store.Row
 	more []any
 }
 
-// Scan is rows.Scan.
-func (w withMore) Scan(into ...any) error { return w.rows.Scan(append(into, w.more...)...) }
+// Scan implements store.Row.
+func (w withMore) Scan(into ...any) error { return w.row.Scan(append(into, w.more...)...) }

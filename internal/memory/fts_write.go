@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
+
+	"reverie/internal/store"
 )
 
 // source is a text to be indexed, as the truth has it.
@@ -35,25 +37,11 @@ const (
 	turnSource = `SELECT -n, 2, scope, text, sender, conversation, seq, at, 1 FROM memory_turn WHERE text <> ''`
 )
 
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-func sources(ctx context.Context, db querier, query string, args ...any) ([]source, error) {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []source
-	for rows.Next() {
-		var s source
-		if err := rows.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev); err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, rows.Err()
+func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]source, error) {
+	return store.List(ctx, db, func(row store.Row) (s source, err error) {
+		err = row.Scan(&s.doc, &s.class, &s.scope, &s.text, &s.subject, &s.conversation, &s.seq, &s.at, &s.rev)
+		return s, err
+	}, query, args...)
 }
 
 // update brings the index up to date with the entries whose numbers are given:
@@ -201,7 +189,7 @@ func distinct(fields ...string) []string {
 // indexWriter changes the index within one transaction.
 type indexWriter struct {
 	f      *FTS
-	tx     transaction
+	tx     store.DBTX
 	scopes map[Scope]int64
 	docs   map[int64][2]int         // scope → change of documents and words
 	df     map[int64]map[string]int // scope → term → change
@@ -223,7 +211,7 @@ func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source)
 	return nil
 }
 
-func (f *FTS) writer(tx transaction) *indexWriter {
+func (f *FTS) writer(tx store.DBTX) *indexWriter {
 	return &indexWriter{f: f, tx: tx, scopes: map[Scope]int64{}, docs: map[int64][2]int{}, df: map[int64]map[string]int{}}
 }
 

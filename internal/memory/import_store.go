@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // importBatch is how many lines one transaction stores. Others wait no longer than that takes.
@@ -194,7 +196,7 @@ func (i *importing) store() error {
 
 // isStored reports whether e is stored already: its ref, or, without one, its text at the
 // same place. The same ref with another text is an error.
-func isStored(ctx context.Context, db queryer, e Entry) (bool, error) {
+func isStored(ctx context.Context, db store.DBTX, e Entry) (bool, error) {
 	query, args := storedText, []any{e.Scope, textHash(e.Text), e.Conversation, e.Seq}
 	if e.Ref != "" {
 		query, args = storedRef, []any{e.Scope, e.Ref}

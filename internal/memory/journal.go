@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -192,34 +193,16 @@ func (c *change) supersede(e, next Entry) (Entry, error) {
 	return next, c.setAll(e, after, "supersede")
 }
 
-// queryer is a database or a transaction on it.
-type queryer interface {
-	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
-	QueryRowContext(context.Context, string, ...any) *sql.Row
-}
-
 // entries reads the entries of `SELECT … FROM memory` with the rest of the query.
-func entries(ctx context.Context, db queryer, rest string, args ...any) ([]Entry, error) {
-	rows, err := db.QueryContext(ctx, `SELECT `+entryColumns+` FROM memory `+rest, args...)
+func entries(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Entry, error) {
+	all, err := store.List(ctx, db, scanEntry, `SELECT `+entryColumns+` FROM memory `+rest, args...)
 	if err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
-	}
-	defer rows.Close()
-	var all []Entry
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-		all = append(all, e)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
 	return all, nil
 }
 
-func entryByID(ctx context.Context, db queryer, id string) (Entry, error) {
+func entryByID(ctx context.Context, db store.DBTX, id string) (Entry, error) {
 	e, err := scanEntry(db.QueryRowContext(ctx, `SELECT `+entryColumns+` FROM memory WHERE id = ?`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Entry{}, ErrNotFound
@@ -231,37 +214,32 @@ func entryByID(ctx context.Context, db queryer, id string) (Entry, error) {
 }
 
 // ops reads the journal, as entries does.
-func ops(ctx context.Context, db queryer, rest string, args ...any) ([]Op, error) {
-	rows, err := db.QueryContext(ctx, `SELECT seq, batch, at, actor, op, entry, before, after, undoes FROM memory_op `+rest, args...)
+func ops(ctx context.Context, db store.DBTX, rest string, args ...any) ([]Op, error) {
+	all, err := store.List(ctx, db, scanOp, `SELECT seq, batch, at, actor, op, entry, before, after, undoes FROM memory_op `+rest, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of memory: %w", err)
 	}
-	defer rows.Close()
-	var all []Op
-	for rows.Next() {
-		var o Op
-		var at int64
-		var before, after string
-		if err := rows.Scan(&o.Seq, &o.Batch, &at, &o.Actor, &o.Op, &o.Entry, &before, &after, &o.Undoes); err != nil {
-			return nil, fmt.Errorf("read the journal of memory: %w", err)
-		}
-		o.At = fromMilli(at)
-		for _, side := range []struct {
-			text string
-			to   **Entry
-		}{{before, &o.Before}, {after, &o.After}} {
-			if side.text == "" {
-				continue
-			}
-			*side.to = &Entry{Integrity: trust.User} // of operations from before labels
-			if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
-				return nil, fmt.Errorf("read the journal of memory, operation %d: %w", o.Seq, err)
-			}
-		}
-		all = append(all, o)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the journal of memory: %w", err)
-	}
 	return all, nil
+}
+
+func scanOp(row store.Row) (o Op, err error) {
+	var at int64
+	var before, after string
+	if err := row.Scan(&o.Seq, &o.Batch, &at, &o.Actor, &o.Op, &o.Entry, &before, &after, &o.Undoes); err != nil {
+		return Op{}, err
+	}
+	o.At = fromMilli(at)
+	for _, side := range []struct {
+		text string
+		to   **Entry
+	}{{before, &o.Before}, {after, &o.After}} {
+		if side.text == "" {
+			continue
+		}
+		*side.to = &Entry{Integrity: trust.User} // of operations from before labels
+		if err := json.Unmarshal([]byte(side.text), *side.to); err != nil {
+			return Op{}, fmt.Errorf("operation %d: %w", o.Seq, err)
+		}
+	}
+	return o, nil
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"reverie/internal/store"
 )
 
 // ErrPutAway says that somebody took an entry that says the same out of use after
@@ -141,7 +143,7 @@ func putAway(c *change, e Entry) (bool, error) {
 
 // undone reports whether something that was learned from the message event was forgotten
 // or put away.
-func undone(ctx context.Context, db queryer, event string) (bool, error) {
+func undone(ctx context.Context, db store.DBTX, event string) (bool, error) {
 	var n int
 	err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory WHERE event = ? AND state IN ('forgotten', 'archived')`, event).Scan(&n)
 	if err != nil {

@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"fmt"
+
+	"reverie/internal/store"
 )
 
 // A member is an active entry that another one, its head, says in other words: By names the
@@ -15,7 +17,7 @@ const hidden = `(by_id <> '' AND EXISTS (SELECT 1 FROM memory AS head
 	WHERE head.id = memory.by_id AND head.state = 'active' AND head.by_id = '' AND head.scope = memory.scope AND head.conversation = ''))`
 
 // isMember reports whether the active entry id is a member.
-func isMember(ctx context.Context, db queryer, id string) (is bool, err error) {
+func isMember(ctx context.Context, db store.DBTX, id string) (is bool, err error) {
 	if err := db.QueryRowContext(ctx, `SELECT `+hidden+` FROM memory WHERE id = ?`, id).Scan(&is); err != nil {
 		return false, fmt.Errorf("read memory: %w", err)
 	}
@@ -23,7 +25,7 @@ func isMember(ctx context.Context, db queryer, id string) (is bool, err error) {
 }
 
 // membersOf lists the members of the entry id, the oldest first.
-func membersOf(ctx context.Context, db queryer, id string) ([]Entry, error) {
+func membersOf(ctx context.Context, db store.DBTX, id string) ([]Entry, error) {
 	return entries(ctx, db, `WHERE by_id = ? AND state = 'active' AND `+hidden+` ORDER BY n`, id)
 }
 
@@ -58,10 +60,10 @@ func (c *change) setAll(e, after Entry, op string) error {
 }
 
 // withMembers is ids with the entries that mean the same: heads and members of each.
-func withMembers(ctx context.Context, db queryer, ids []string) ([]string, error) {
+func withMembers(ctx context.Context, db store.DBTX, ids []string) ([]string, error) {
 	all := append([]string(nil), ids...)
 	for _, id := range ids {
-		more, err := list[string](ctx, db, `WITH head (id) AS (SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
+		more, err := store.Column[string](ctx, db, `WITH head (id) AS (SELECT iif(state = 'active' AND `+hidden+`, by_id, id) FROM memory WHERE id = ?)
 			SELECT id FROM head UNION SELECT id FROM memory WHERE state = 'active' AND by_id IN (SELECT id FROM head) AND `+hidden, id)
 		if err != nil {
 			return nil, fmt.Errorf("read memory: %w", err)
@@ -72,7 +74,7 @@ func withMembers(ctx context.Context, db queryer, ids []string) ([]string, error
 }
 
 // headsOf finds the heads of those among found that are members, by the ids of the members.
-func headsOf(ctx context.Context, db queryer, found map[int64]Entry) (map[string]Entry, error) {
+func headsOf(ctx context.Context, db store.DBTX, found map[int64]Entry) (map[string]Entry, error) {
 	heads := map[string]Entry{}
 	for _, e := range found {
 		if e.State != Active || e.By == "" {
@@ -90,11 +92,11 @@ func headsOf(ctx context.Context, db queryer, found map[int64]Entry) (map[string
 }
 
 // origin is the source with which e was stored, whatever was put together in it since.
-func origin(ctx context.Context, db queryer, e Entry) (Source, error) {
+func origin(ctx context.Context, db store.DBTX, e Entry) (Source, error) {
 	if e.Source != DreamingMerge {
 		return e.Source, nil
 	}
-	all, err := list[Source](ctx, db, `SELECT json_extract(after, '$.source') FROM memory_op WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
+	all, err := store.Column[Source](ctx, db, `SELECT json_extract(after, '$.source') FROM memory_op WHERE entry = ? AND op = 'add' AND after <> ''`, e.ID)
 	if err != nil {
 		return "", fmt.Errorf("read the journal of memory: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"reverie/internal/store"
 )
 
 // mostOutdated bounds what is compared for one answer: the newest that no longer hold.
@@ -20,7 +22,7 @@ func (s *Store) outdated(ctx context.Context, q Query, hits []Hit) ([]Hit, error
 	}
 	var old []string
 	for _, scope := range q.Scopes {
-		texts, err := list[string](ctx, s.db, `SELECT text FROM memory AS m WHERE scope = ?1 AND state IN ('superseded', 'archived')
+		texts, err := store.Column[string](ctx, s.db, `SELECT text FROM memory AS m WHERE scope = ?1 AND state IN ('superseded', 'archived')
 			AND NOT EXISTS (SELECT 1 FROM memory AS a WHERE a.scope = m.scope AND a.hash = m.hash AND a.state = 'active')
 			ORDER BY n DESC LIMIT ?2`, scope, mostOutdated)
 		if err != nil {

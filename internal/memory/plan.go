@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // byDream is the actor of what a dream does.
@@ -151,7 +153,7 @@ func (c *change) step(s Step) (why string, err error) {
 }
 
 // ownWords are the words of people that e is, or was put together from.
-func ownWords(ctx context.Context, db queryer, e Entry) ([]string, error) {
+func ownWords(ctx context.Context, db store.DBTX, e Entry) ([]string, error) {
 	from, err := origin(ctx, db, e)
 	if err != nil {
 		return nil, err

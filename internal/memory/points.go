@@ -13,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // PointsConfig says which server finds vectors.
@@ -202,7 +204,7 @@ func (p *Points) numbers(ctx context.Context, query string, given any) ([]int64,
 	if err != nil {
 		return nil, err
 	}
-	out, err := list[int64](ctx, p.db, query, string(in))
+	out, err := store.Column[int64](ctx, p.db, query, string(in))
 	if err != nil {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 const (
@@ -199,18 +201,12 @@ type differences struct {
 
 // compareAll compares the entries that have a vector with what is there.
 func (p *Points) compareAll(ctx context.Context, space int64, there map[string]int64) (d differences, err error) {
-	rows, err := p.db.QueryContext(ctx, `SELECT m.id, m.rev FROM memory AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
-		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, space)
-	if err != nil {
-		return d, fmt.Errorf("compare points: %w", err)
-	}
-	defer rows.Close()
 	wanted := map[string]bool{}
-	for rows.Next() {
+	err = store.Each(ctx, p.db, func(row store.Row) error {
 		var id string
 		var rev int64
-		if err := rows.Scan(&id, &rev); err != nil {
-			return d, fmt.Errorf("compare points: %w", err)
+		if err := row.Scan(&id, &rev); err != nil {
+			return err
 		}
 		wanted[id] = true
 		if is, ok := there[id]; !ok || is != rev {
@@ -219,13 +215,18 @@ func (p *Points) compareAll(ctx context.Context, space int64, there map[string]i
 				d.missing++
 			}
 		}
+		return nil
+	}, `SELECT m.id, m.rev FROM memory AS m JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash
+		WHERE `+indexed+` AND length(v.vec) > 0 ORDER BY m.n DESC`, space)
+	if err != nil {
+		return d, fmt.Errorf("compare points: %w", err)
 	}
 	for id := range there {
 		if !wanted[id] {
 			d.gone = append(d.gone, id)
 		}
 	}
-	return d, rows.Err()
+	return d, nil
 }
 
 // repair removes what should not be there, or sends some of what changed.
@@ -243,32 +244,31 @@ func (p *Points) repair(ctx context.Context, space int64, dim int, d differences
 	if err != nil {
 		return err
 	}
-	rows, err := p.db.QueryContext(ctx, `SELECT m.id, m.rev, m.scope, m.state, m.observed_at, v.vec FROM json_each(?) AS j CROSS JOIN memory AS m ON m.id = j.value
-		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, string(list), space)
-	if err != nil {
-		return fmt.Errorf("read vectors: %w", err)
-	}
-	defer rows.Close()
 	var points []point
-	for rows.Next() {
+	err = store.Each(ctx, p.db, func(row store.Row) error {
 		var pay pointPayload
 		var vec []byte
-		if err := rows.Scan(&pay.Entry, &pay.Rev, &pay.Scope, &pay.State, &pay.At, &vec); err != nil {
-			return fmt.Errorf("read vectors: %w", err)
+		if err := row.Scan(&pay.Entry, &pay.Rev, &pay.Scope, &pay.State, &pay.At, &vec); err != nil {
+			return err
 		}
 		p.there[pay.Entry] = pay.Rev
 		code, err := decodeVector(vec, dim)
 		if err != nil || code == nil {
-			continue // a damaged one is made again, and missed when the server is read next
+			return nil // a damaged one is made again, and missed when the server is read next
 		}
 		vector := make([]int, dim)
 		for i, c := range code {
 			vector[i] = int(c)
 		}
 		points = append(points, point{pointID(pay.Entry), vector, pay})
+		return nil
+	}, `SELECT m.id, m.rev, m.scope, m.state, m.observed_at, v.vec FROM json_each(?) AS j CROSS JOIN memory AS m ON m.id = j.value
+		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, string(list), space)
+	if err != nil {
+		return fmt.Errorf("read vectors: %w", err)
 	}
-	if err := rows.Err(); err != nil || len(points) == 0 {
-		return err
+	if len(points) == 0 {
+		return nil
 	}
 	return p.server.upsert(ctx, p.in, points)
 }

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -45,25 +47,19 @@ func (s *Store) Wonder(ctx context.Context, all []Question) error {
 
 // Wondered lists the pairs of ids that are a question, or were one.
 func (s *Store) Wondered(ctx context.Context) ([][2]string, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT first, second FROM memory_question`)
+	all, err := store.List(ctx, s.db, func(row store.Row) (pair [2]string, err error) {
+		err = row.Scan(&pair[0], &pair[1])
+		return pair, err
+	}, `SELECT first, second FROM memory_question`)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
-	defer rows.Close()
-	var all [][2]string
-	for rows.Next() {
-		var pair [2]string
-		if err := rows.Scan(&pair[0], &pair[1]); err != nil {
-			return nil, fmt.Errorf("read questions: %w", err)
-		}
-		all = append(all, pair)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 const questionColumns = `SELECT id, run, scope, first, second, why, event, room, asked FROM memory_question `
 
-func scanQuestion(row interface{ Scan(...any) error }) (q Question, err error) {
+func scanQuestion(row store.Row) (q Question, err error) {
 	var asked int64
 	if err := row.Scan(&q.ID, &q.Run, &q.Scope, &q.First.ID, &q.Second.ID, &q.Why, &q.Event, &q.Room, &asked); err != nil {
 		return Question{}, err
@@ -76,24 +72,12 @@ func scanQuestion(row interface{ Scan(...any) error }) (q Question, err error) {
 
 // Questions lists the open questions of what a may see, the oldest first.
 func (s *Store) Questions(ctx context.Context, a Access) ([]Question, error) {
-	rows, err := s.db.QueryContext(ctx, questionColumns+`WHERE both = 0 AND EXISTS (SELECT 1 FROM memory WHERE id = first AND state = 'active')
+	all, err := store.List(ctx, s.db, scanQuestion, questionColumns+`WHERE both = 0 AND EXISTS (SELECT 1 FROM memory WHERE id = first AND state = 'active')
 		AND EXISTS (SELECT 1 FROM memory WHERE id = second AND state = 'active') ORDER BY id`)
 	if err != nil {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
-	var all []Question
-	for rows.Next() {
-		q, err := scanQuestion(rows)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("read questions: %w", err), rows.Close())
-		}
-		if a.sees(q.Scope) {
-			all = append(all, q)
-		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return nil, fmt.Errorf("read questions: %w", err)
-	}
+	all = slices.DeleteFunc(all, func(q Question) bool { return !a.sees(q.Scope) })
 	open := all[:0]
 	for _, q := range all {
 		switch err := q.read(ctx, s.db); {
@@ -107,7 +91,7 @@ func (s *Store) Questions(ctx context.Context, a Access) ([]Question, error) {
 }
 
 // read reads the two entries of q. It is ErrSettled if they do not both count where they were.
-func (q *Question) read(ctx context.Context, db queryer) error {
+func (q *Question) read(ctx context.Context, db store.DBTX) error {
 	for _, e := range []*Entry{&q.First, &q.Second} {
 		id := e.ID
 		var err error

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Backend says how entries come into prompts. The zero value is FlatFile.
@@ -156,25 +158,24 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 // silence empties the messages that the condition holds for, and the answers to
 // those that a person wrote. Their rows stay, so that they are not heard again.
 func (s *Store) silence(c *change, condition string, args ...any) (texts []string, err error) {
-	rows, err := c.tx.QueryContext(c.ctx, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
+	var numbers []int64
+	err = store.Each(c.ctx, c.tx, func(row store.Row) error {
+		var n int64
+		var text string
+		if err := row.Scan(&n, &text); err != nil {
+			return err
+		}
+		numbers, texts = append(numbers, n), append(texts, text)
+		return nil
+	}, `SELECT n, text FROM memory_turn WHERE text <> '' AND `+condition+`
 		UNION SELECT a.n, a.text FROM memory_turn AS q JOIN memory_turn AS a ON a.n = (SELECT n FROM memory_turn AS x
 			WHERE x.scope = q.scope AND x.conversation = q.conversation AND q.conversation <> '' AND x.seq > q.seq ORDER BY x.seq LIMIT 1)
 		WHERE q.text <> '' AND q.sender <> '' AND a.sender = '' AND a.text <> '' AND q.n IN (SELECT n FROM memory_turn WHERE `+condition+`)`, slices.Concat(args, args)...)
 	if err != nil {
 		return nil, fmt.Errorf("take a message back: %w", err)
 	}
-	defer rows.Close()
-	var numbers []int64
-	for rows.Next() {
-		var n int64
-		var text string
-		if err := rows.Scan(&n, &text); err != nil {
-			return nil, fmt.Errorf("take a message back: %w", err)
-		}
-		numbers, texts = append(numbers, n), append(texts, text)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(numbers) == 0 {
-		return nil, err
+	if len(numbers) == 0 {
+		return nil, nil
 	}
 	c.purges = true
 	for _, n := range numbers {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"reverie/internal/store"
 )
 
 // Hybrid is the full-text index with vectors: what has the question's words, and
@@ -144,23 +146,11 @@ func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int
 	if err != nil {
 		return nil, err
 	}
-	rows, err := h.db.QueryContext(ctx, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, string(list))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []int64
-	for rows.Next() {
-		var row int64
-		if err := rows.Scan(&row); err != nil {
-			return nil, err
-		}
+	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, string(list))
+	return slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOf(row)
-		if slices.Contains(scopes, scopeOf(row)) && (class == classActive || class == classPast && q.Past || class == classTurn && q.Turns) {
-			out = append(out, row)
-		}
-	}
-	return out, rows.Err()
+		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns
+	}), err
 }
 
 // relevant reports whether what was found has to do with the question: enough of

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -30,7 +31,7 @@ type base struct {
 	ids        []string // the entry of each line
 }
 
-func readBase(ctx context.Context, db queryer, scope Scope) (base, error) {
+func readBase(ctx context.Context, db store.DBTX, scope Scope) (base, error) {
 	var b base
 	var lines string
 	err := db.QueryRowContext(ctx, `SELECT name, hash, lines FROM memory_file WHERE scope = ?`, scope).Scan(&b.name, &b.hash, &lines)
@@ -41,13 +42,7 @@ func readBase(ctx context.Context, db queryer, scope Scope) (base, error) {
 	return b, nil
 }
 
-// execer is a database or a transaction on it.
-type execer interface {
-	ExecContext(context.Context, string, ...any) (sql.Result, error)
-}
-
-// writeBase keeps b. Another order of the same lines is a change as well.
-func writeBase(ctx context.Context, db execer, scope Scope, b base) error {
+func writeBase(ctx context.Context, db store.DBTX, scope Scope, b base) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO memory_file (scope, changes, name, hash, lines) VALUES (?1, 1, ?2, ?3, ?4)
 		ON CONFLICT (scope) DO UPDATE SET changes = changes + (lines <> ?4), name = ?2, hash = ?3, lines = ?4`,
 		scope, b.name, b.hash, strings.Join(b.ids, " "))
@@ -191,23 +186,19 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 				OR n IN (SELECT n ` + all + ` AND n NOT IN used ORDER BY n DESC LIMIT ?2 - (SELECT count(*) FROM used))) ORDER BY n`
 		args = append(args, s.lines)
 	}
-	rows, err := s.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return view{}, fmt.Errorf("read memory: %w", err)
-	}
-	defer rows.Close()
 	wanted := map[string]bool{}
-	for rows.Next() {
+	err := store.Each(ctx, s.db, func(row store.Row) error {
 		var l listed
 		var again bool
-		if err := rows.Scan(&l.id, &l.text, &again); err != nil {
-			return view{}, fmt.Errorf("read memory: %w", err)
+		if err := row.Scan(&l.id, &l.text, &again); err != nil {
+			return err
 		}
 		v.want = append(v.want, l)
 		v.again[l.id] = again
 		wanted[l.id] = true
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, query, args...)
+	if err != nil {
 		return view{}, fmt.Errorf("read memory: %w", err)
 	}
 	there := map[string]bool{}
@@ -247,7 +238,7 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 
 // places puts the wanted entries of scope into the order of age.
 func (s *Store) places(ctx context.Context, scope Scope, wanted map[string]bool) ([]string, error) {
-	ids, err := list[string](ctx, s.db, `WITH RECURSIVE part (whole, id, n) AS (SELECT id, id, n FROM memory WHERE scope = ? AND `+shown+`
+	ids, err := store.Column[string](ctx, s.db, `WITH RECURSIVE part (whole, id, n) AS (SELECT id, id, n FROM memory WHERE scope = ? AND `+shown+`
 		UNION SELECT part.whole, m.id, m.n FROM memory m JOIN part ON m.by_id = part.id AND m.by_id <> '' AND m.state <> 'active')
 		SELECT whole FROM part GROUP BY whole ORDER BY min(n), whole`, scope)
 	if err != nil {
@@ -453,20 +444,14 @@ type holding struct {
 }
 
 func (s *Store) heldNames(ctx context.Context) ([]holding, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
+	all, err := store.List(ctx, s.db, func(row store.Row) (h holding, err error) {
+		err = row.Scan(&h.scope, &h.name)
+		return h, err
+	}, `SELECT scope, name FROM memory_file WHERE name <> '' ORDER BY scope`)
 	if err != nil {
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
-	defer rows.Close()
-	var all []holding
-	for rows.Next() {
-		var h holding
-		if err := rows.Scan(&h.scope, &h.name); err != nil {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-		all = append(all, h)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // inherit gives the memory of the person at the terminal to the owner's account,

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Undone is what Undo did.
@@ -102,20 +104,11 @@ func lastBatch(c *change, a Access) (string, error) {
 }
 
 func (s *Store) scopesOf(ctx context.Context, batch string) ([]Scope, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT DISTINCT m.scope FROM memory m JOIN memory_op o ON o.entry = m.id WHERE o.batch = ? ORDER BY 1`, batch)
+	all, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT m.scope FROM memory m JOIN memory_op o ON o.entry = m.id WHERE o.batch = ? ORDER BY 1`, batch)
 	if err != nil {
 		return nil, fmt.Errorf("read the journal of memory: %w", err)
 	}
-	defer rows.Close()
-	var all []Scope
-	for rows.Next() {
-		var scope Scope
-		if err := rows.Scan(&scope); err != nil {
-			return nil, fmt.Errorf("read the journal of memory: %w", err)
-		}
-		all = append(all, scope)
-	}
-	return all, rows.Err()
+	return all, nil
 }
 
 // takeBack does the contrary of o.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"reverie/internal/store"
 )
 
 // Embedder turns texts into vectors, such that texts of like meaning get vectors
@@ -223,20 +225,11 @@ type storedVector struct {
 // read reads entries with their vectors in the present space.
 func (v *Vectors) read(ctx context.Context, where string, args ...any) ([]storedVector, error) {
 	space, _ := v.current()
-	rows, err := v.db.QueryContext(ctx, vectorColumns+where, append([]any{space}, args...)...)
+	all, err := store.List(ctx, v.db, func(row store.Row) (s storedVector, err error) {
+		err = row.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob)
+		return s, err
+	}, vectorColumns+where, append([]any{space}, args...)...)
 	if err != nil {
-		return nil, fmt.Errorf("read vectors: %w", err)
-	}
-	defer rows.Close()
-	var all []storedVector
-	for rows.Next() {
-		var s storedVector
-		if err := rows.Scan(&s.n, &s.scope, &s.there, &s.past, &s.talk, &s.seq, &s.observed, &s.made, &s.blob); err != nil {
-			return nil, fmt.Errorf("read vectors: %w", err)
-		}
-		all = append(all, s)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
 	return all, nil

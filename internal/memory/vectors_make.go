@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"reverie/internal/store"
 )
 
 const (
@@ -171,21 +173,12 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := v.db.QueryContext(ctx, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
+	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
+		err = row.Scan(&u.n, &u.hash, &u.text)
+		return u, err
+	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
 		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, refused, n)
 	if err != nil {
-		return nil, fmt.Errorf("embed memories: %w", err)
-	}
-	defer rows.Close()
-	var todo []unread
-	for rows.Next() {
-		var u unread
-		if err := rows.Scan(&u.n, &u.hash, &u.text); err != nil {
-			return nil, fmt.Errorf("embed memories: %w", err)
-		}
-		todo = append(todo, u)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
 	if len(todo) == 0 {

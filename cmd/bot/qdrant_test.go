@@ -89,7 +89,13 @@ func TestQdrantAtWork(t *testing.T) {
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
-	for limit := time.Now().Add(time.Minute); len(s.Points("test")) < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	stored := func() (n int) {
+		for _, name := range s.Collections() {
+			n += len(s.Points(name))
+		}
+		return n
+	}
+	for limit := time.Now().Add(time.Minute); stored() < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 	}
 	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
 	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {

@@ -290,9 +290,9 @@ func hostile(n int) map[string]string {
 // TestHostileTexts: whatever a model says is divided, and parts that fit are
 // made of it; also of a megabyte.
 func TestHostileTexts(t *testing.T) {
-	texts := hostile(70_000)
+	texts, megabytes := hostile(70_000), hostile(1<<20)
 	for _, large := range []string{"short paragraphs", "a word", "fences in lists", "uses"} {
-		texts["a megabyte of "+large] = hostile(1 << 20)[large]
+		texts["a megabyte of "+large] = megabytes[large]
 	}
 	for name, md := range texts {
 		t.Run(name, func(t *testing.T) {

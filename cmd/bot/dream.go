@@ -11,6 +11,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/dream"
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/session"
 	"reverie/internal/task"
@@ -87,12 +88,12 @@ func (b *bot) dreams() *session.Dreams {
 	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say task.Say) (string, error) {
 		r, err := b.nightly.Dreamer.Undo(ctx, "")
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
-			return say(err.Error()), nil
+			return i18n.Of(err).In(say), nil
 		}
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s (%s)", say(r.Summary()), r.Run), nil // said again, it takes back the one before
+		return fmt.Sprintf("%s (%s)", r.Summary(say), r.Run), nil // said again, it takes back the one before
 	}}
 }
 

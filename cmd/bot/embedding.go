@@ -119,13 +119,13 @@ func (b *bot) withVectors(status func(context.Context, task.Say) []string) func(
 			lines = status(ctx, say)
 		}
 		if b.vectors == nil {
-			return append(lines, say("embeddings: none, searching by words"))
+			return append(lines, say("why.by_words_only"))
 		}
 		if s := b.vectors.Status(ctx); !s.Settled() {
-			lines = append(lines, say(s.Line(b.cfg.location())))
+			lines = append(lines, s.Line(b.cfg.location()).In(say))
 		}
 		for _, l := range b.pointsLines() {
-			lines = append(lines, say(l))
+			lines = append(lines, l.In(say))
 		}
 		return lines
 	}

@@ -148,7 +148,7 @@ func TestPrivateJob(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if it.Status != task.Paused || it.Reason != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
+	if it.Status != task.Paused || it.Reason.String() != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
 		t.Errorf("%+v; said %q", it, out.all())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"reverie/internal/dream"
+	"reverie/internal/i18n"
 	"reverie/internal/matrix"
 	"reverie/internal/memory"
 	"reverie/internal/session"
@@ -38,15 +39,17 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	best := matrix.Status{User: "@b:hs", Homeserver: "https://hs", Device: "DEV", CrossSigned: true, Problem: "x", Backup: "1", BackupWaiting: 3}
 	change := dream.Change{Line: dream.Line{Scope: memory.Shared, ID: "mem_1", Text: "Rom"}, ByText: "Bern"}
 	report := dream.Report{State: dream.AppliedState, Superseded: []dream.Change{change}, Merged: []dream.Change{change, change}, Archived: []dream.Change{change},
-		Tasks: []dream.TaskChange{{Scope: memory.Shared, ID: "task_a", Text: "Tee", Kind: task.TidyComplete, Why: "done, by what @me:x wrote on 2027-03-09 at 08:00"},
-			{Scope: memory.Shared, ID: "task_b", Text: "Tee", Kind: task.TidyPriority, To: "3", Why: "it was 5"}, {Scope: memory.Shared, ID: "task_c", Text: "Tee", Kind: task.TidyMerge, To: "task_a"},
-			{Scope: memory.Shared, ID: "task_d", Text: "Tee", Kind: task.TidyPause, Why: "nobody has spoken of it for three months"}},
-		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", To: "data/skills/.archive/tea.md", Why: "nobody used it for 90 days"}},
-		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: "Is this done? Tee (#task_a), by the memory mem_1."}, {Scope: memory.Shared, Text: "Do these ask for the same? Tee (#task_a) | Tee (#task_b)"}},
-		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: "both are of the same time"}}}
-	failed := dream.Report{State: dream.Failed, Reason: "it was cut off"}
+		Tasks: []dream.TaskChange{{Scope: memory.Shared, ID: "task_a", Text: "Tee", Kind: task.TidyComplete,
+			What: i18n.New("why.task_done", "why", i18n.New("why.done_by", "who", i18n.New("why.by_words", "who", "@me:x", "date", "2027-03-09", "time", "08:00")))},
+			{Scope: memory.Shared, ID: "task_b", Text: "Tee", Kind: task.TidyPriority, To: "3", What: i18n.New("why.task_priority", "to", 3, "before", 5)}, {Scope: memory.Shared, ID: "task_c", Text: "Tee", Kind: task.TidyMerge, To: "task_a", What: i18n.New("why.task_same", "id", "task_a")},
+			{Scope: memory.Shared, ID: "task_d", Text: "Tee", Kind: task.TidyPause, What: i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of"))}},
+		Skills:    []dream.SkillChange{{Name: "tea", Kind: "retire", What: i18n.New("why.skill_unused", "to", "data/skills/.archive/tea.md")}},
+		Proposals: []dream.Proposal{{Scope: memory.Shared, Text: i18n.New("why.is_it_done", "task", "Tee", "id", "task_a", "who", i18n.New("why.by_memory", "id", "mem_1"))}, {Scope: memory.Shared, Text: i18n.New("why.ask_the_same", "first", "Tee", "id", "task_a", "second", "Tee", "other", "task_b")}},
+		Questions: []dream.Question{{Scope: memory.Shared, First: "mem_1", Second: "mem_2", FirstText: "Rom", SecondText: "Bern", Why: i18n.New("why.same_time")}}}
+	failed := dream.Report{State: dream.Failed, Reason: i18n.New("why.dream_cut_off")}
 	undone := []dream.Report{{State: dream.Undone}, {State: dream.Undone, Back: make([]dream.Line, 1)}, {State: dream.Undone, Restored: make([]dream.Line, 3),
-		Chores: []string{"the task #task_a is as it was", "the task #task_b was changed since and stays as it is", "the skill tea is as it was"}}, {State: dream.Undone, Chores: []string{"the skill tea is as it was"}}}
+		Chores: []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.task_stays", "id", "task_b"), i18n.New("why.skill_back", "name", "tea")}},
+		{State: dream.Undone, Chores: []i18n.Text{i18n.New("why.skill_back", "name", "tea")}}}
 	vectors := []memory.VectorStatus{{Unreachable: now}, {Late: now}, {Done: 3, Total: 9, Model: "m"}, {Done: 3, Total: 9, Model: "m", Refused: 6}, {Done: 9, Total: 9, Model: "m"}}
 	points := []memory.PointsStatus{{}, {Waiting: 3}, {Unreachable: now}, {Unreachable: now, Waiting: 3}}
 
@@ -54,16 +57,16 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 	for _, language := range session.Languages() {
 		say := func(key string, fill ...string) string { return (*session.Messages)(nil).In(language, key, fill...) }
 		texts := []string{store.Text(reminder, false, say), store.Text(reminder, true, say), store.Text(paused, false, say), store.Text(out, false, say), store.Text(next, true, say),
-			report.Digest(say, mine), failed.Digest(say, mine), say(report.Summary()), say(dream.ErrBusy.Error()), say(dream.ErrNothing.Error())}
+			report.Digest(say, mine), failed.Digest(say, mine), report.Summary(say), dream.ErrBusy.In(say), dream.ErrNothing.In(say)}
 		texts = append(append(texts, worst.Lines(now, say)...), best.Lines(now, say)...)
 		for _, v := range vectors {
-			texts = append(texts, say(v.Line(time.UTC)))
+			texts = append(texts, v.Line(time.UTC).In(say))
 		}
 		for _, r := range undone {
-			texts = append(texts, say(r.Summary()))
+			texts = append(texts, r.Summary(say))
 		}
 		for _, p := range points {
-			texts = append(texts, say(p.Line(time.UTC)))
+			texts = append(texts, p.Line(time.UTC).In(say))
 		}
 		for _, text := range texts {
 			plain := quotedWords.ReplaceAllString(text, " ")
@@ -86,8 +89,8 @@ func TestNoticesInTheirLanguage(t *testing.T) {
 		store.Text(reminder, false, german): "⏰ Erinnerung für @me:x: Tee (fällig war es Di 2027-03-09 08:00 UTC)",
 		store.Text(next, true, german):      "⚠️ Einen Tag lang konnte ich kein Sprachmodell erreichen, um an einer Aufgabe zu arbeiten: Tee\nDieses Mal (Di 2027-03-09 08:00 UTC) lasse ich aus; wieder fällig ist sie Mi 2027-03-10 08:00 UTC.",
 		failed.Digest(german, mine):         "Ich konnte diese Nacht nicht träumen, und mein Gedächtnis ist, wie es war: der Traum wurde abgebrochen\n",
-		german(report.Summary()):            "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 1 der Fertigkeiten aufgeräumt, 3 Fragen",
-		german(undone[2].Summary()):         "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
+		report.Summary(german):              "2 zusammengeführt, 1 überholt, 1 weggelegt, 4 der Aufgaben aufgeräumt, 1 der Fertigkeiten aufgeräumt, 3 Fragen",
+		undone[2].Summary(german):           "zurückgenommen: 3 Erinnerungen sind, wie sie waren, die Aufgabe #task_a ist, wie sie war, die Aufgabe #task_b wurde seither geändert und bleibt, wie sie ist, die Fertigkeit tea ist, wie sie war",
 		worst.Lines(now, german)[0]:         "@b:hs auf https://hs, der letzte Abgleich ist 2 Tage her; 7 Versuche sind seither gescheitert, ich versuche es weiter",
 	} {
 		if got != want {

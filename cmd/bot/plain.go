@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/i18n"
 )
 
 // plainWriter writes text without what a terminal would obey.
@@ -76,12 +79,24 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 	return e
 }
 
+// sentences are the strings of JSON that may be sentences of package i18n, as they are stored.
+var sentences = regexp.MustCompile(`"\[\\"(?:[^"\\]|\\.)*"`)
+
+func inEnglish(quoted []byte) []byte {
+	var t i18n.Text
+	if json.Unmarshal(quoted, &t) != nil {
+		return quoted
+	}
+	b, _ := json.Marshal(t.String())
+	return b
+}
+
 // escapeWriter writes JSON, of which each Write has whole characters.
 type escapeWriter struct{ w io.Writer }
 
 func (e escapeWriter) Write(b []byte) (int, error) {
 	var out strings.Builder
-	for _, r := range string(b) {
+	for _, r := range string(sentences.ReplaceAllFunc(b, inEnglish)) {
 		if isCommand(r) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {

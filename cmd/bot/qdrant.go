@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
 
@@ -68,11 +69,11 @@ func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Poi
 }
 
 // pointsLines is what a status says of the server.
-func (b *bot) pointsLines() []string {
+func (b *bot) pointsLines() []i18n.Text {
 	if b.points == nil {
 		return nil
 	}
-	return []string{b.points.Status().Line(b.cfg.location())}
+	return []i18n.Text{b.points.Status().Line(b.cfg.location())}
 }
 
 func (b *bot) examineQdrant(ctx context.Context) []finding {

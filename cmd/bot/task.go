@@ -66,7 +66,7 @@ func known(t time.Time) *time.Time {
 
 func showTask(t task.Task) shownTask {
 	return shownTask{ID: t.ID, Room: t.Room, User: t.User, Content: t.Content, Priority: t.Priority, Status: t.Status, Schedule: t.Schedule,
-		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason, Created: t.Created, NextDue: known(t.NextDue), LastRun: known(t.LastRun),
+		Mode: t.Mode(), Prompt: t.Prompt, CatchUp: t.CatchUp, Reason: t.Reason.String(), Created: t.Created, NextDue: known(t.NextDue), LastRun: known(t.LastRun),
 		Runs: t.Runs, Failures: t.Failures, LastResult: t.LastResult}
 }
 
@@ -74,14 +74,14 @@ func showRuns(runs []task.Run) []shownRun {
 	all := make([]shownRun, 0, len(runs))
 	for _, r := range runs {
 		all = append(all, shownRun{Task: r.Task.ID, Room: r.Task.Room, Content: r.Task.Content, Due: r.Due, State: r.State, Attempt: r.Attempt,
-			Claimed: r.Claimed, Retry: known(r.Retry), Ended: known(r.Ended), Result: r.Result})
+			Claimed: r.Claimed, Retry: known(r.Retry), Ended: known(r.Ended), Result: r.Result.String()})
 	}
 	return all
 }
 
 func (b *bot) printRuns(c console, runs []task.Run) {
 	for _, r := range runs {
-		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result), " "))
+		fmt.Fprintf(c.out, "%s  #%s  %s  %s\n", b.tasks.When(r.Task, r.Due), r.Task.ID, r.State, strings.Join(strings.Fields(r.Result.String()), " "))
 	}
 }
 
@@ -124,7 +124,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 			case !t.NextDue.IsZero():
 				next = ", next " + b.tasks.When(t, t.NextDue)
 			case t.Status == task.Paused && t.Reason != "":
-				next = ", because " + t.Reason
+				next = ", because " + t.Reason.String()
 			}
 			fmt.Fprintf(c.out, "%s  %s%s\n", room, t.Line(), next)
 		}
@@ -165,7 +165,7 @@ func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) er
 		}{showTask(t), showRuns(runs)})
 	}
 	fmt.Fprintf(c.out, "%s\nroom: %s\nmode: %s, catch up: %s\nruns: %d, failures in a row: %d\n", t.Line(), t.Room, t.Mode(), t.CatchUp, t.Runs, t.Failures)
-	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason}, {"last result", t.LastResult}} {
+	for _, l := range [][2]string{{"asked by", t.User}, {"does", t.Prompt}, {"reason", t.Reason.String()}, {"last result", t.LastResult}} {
 		if l[1] != "" {
 			fmt.Fprintf(c.out, "%s: %s\n", l[0], l[1])
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -33,7 +34,7 @@ type chore struct {
 // Proposal is what a person may want to do. Nothing was done about it.
 type Proposal struct {
 	Scope memory.Scope `json:"scope"`
-	Text  string       `json:"text"`
+	Text  i18n.Text    `json:"text"`
 
 	what, item, other string
 }
@@ -93,7 +94,7 @@ func (n *night) rememberChores(ctx context.Context) error {
 const proposed = "propose"
 
 // propose tells people of what they may want to do, once.
-func (n *night) propose(scope memory.Scope, what, item, other, text string) {
+func (n *night) propose(scope memory.Scope, what, item, other string, text i18n.Text) {
 	key := [2]string{item, other}
 	if n.chores.told[key] || len(n.chores.proposals) >= maxProposals {
 		return
@@ -145,7 +146,7 @@ func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
 		})
 	}
 	for _, s := range n.chores.skills {
-		if err := add(retire, s.id, "", s.change.Why, s.before, s.after, "due"); err != nil {
+		if err := add(retire, s.id, "", string(s.change.What), s.before, s.after, "due"); err != nil {
 			return err
 		}
 	}
@@ -154,7 +155,7 @@ func (n *night) recordChores(ctx context.Context, tx *sql.Tx) error {
 
 // undoChores gives tasks back what run changed, and notes that the files of skills are to
 // be, within tx. It says in a line each what came of it.
-func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []string, err error) {
+func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines []i18n.Text, err error) {
 	var tasks []task.Tidied
 	err = store.Each(ctx, tx, func(row store.Row) error {
 		var kind, item, before, after string
@@ -162,7 +163,7 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 			return err
 		}
 		if kind == retire {
-			lines = append(lines, "the skill "+path.Base(item)+" is as it was")
+			lines = append(lines, i18n.New("why.skill_back", "name", path.Base(item)))
 		} else {
 			tasks = append(tasks, task.Tidied{Tidying: task.Tidying{Kind: task.TidyKind(kind), ID: item}, Before: before, After: after})
 		}
@@ -181,9 +182,9 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 		}
 		for _, t := range tasks {
 			if slices.Contains(left, t.ID) {
-				lines = append(lines, "the task #"+t.ID+" was changed since and stays as it is")
+				lines = append(lines, i18n.New("why.task_stays", "id", t.ID))
 			} else {
-				lines = append(lines, "the task #"+t.ID+" is as it was")
+				lines = append(lines, i18n.New("why.task_back", "id", t.ID))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
 
@@ -29,10 +30,10 @@ func TestNoRoomForACopy(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	before := w.rows()
 	r, err := w.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "the disk is full") || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) || !strings.Contains(err.Error(), "no copy could be kept: ") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), "the disk is full") || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) || !strings.Contains(err.Error(), "no copy could be kept: ") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "the disk is full") {
+	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "the disk is full") {
 		t.Error(text)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/task"
@@ -104,8 +105,8 @@ func (o Options) Check() error {
 
 // Errors that callers tell apart.
 var (
-	ErrBusy    = errors.New("a dream is at work already; try again when it has ended")
-	ErrNothing = errors.New("there is no dream to take back")
+	ErrBusy    = i18n.New("why.dream_busy")
+	ErrNothing = i18n.New("why.dream_none")
 )
 
 // Open returns a Dreamer.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 )
@@ -26,7 +27,7 @@ func (d *Dreamer) lease() (release func(), err error) {
 }
 
 // cutOff is why a dream failed that did not come to its end.
-const cutOff = "it was cut off"
+var cutOff = i18n.New("why.dream_cut_off")
 
 // begin notes that run is at work, and that those before it which did not end were cut off.
 func (d *Dreamer) begin(ctx context.Context, run string, now time.Time) error {

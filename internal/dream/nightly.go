@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -129,7 +130,7 @@ func (n *Nightly) asked(ctx context.Context, o Options) {
 const moments = 5 * time.Second
 
 // errYielded ends a dream because somebody writes.
-var errYielded = errors.New("it gave way to somebody who wrote, and goes on later")
+var errYielded = i18n.New("why.dream_yielded")
 
 // once waits for a quiet moment and dreams.
 func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error {
@@ -149,7 +150,7 @@ func (n *Nightly) once(ctx context.Context, long time.Duration, o Options) error
 		return errYielded
 	}
 	if err == nil {
-		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(), "requests", r.Cost.Calls, "harvested", r.Harvested.line())
+		n.Log.Info("dreamt", "run", r.Run, "what", r.Summary(i18n.English), "requests", r.Cost.Calls, "harvested", r.Harvested.line())
 	}
 	if n.Tell != nil && r.Run != "" && ctx.Err() == nil {
 		n.Tell(ctx, r)
@@ -165,8 +166,8 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	var last, oldest sql.NullInt64
-	err := d.cfg.DB.QueryRowContext(ctx, `SELECT (SELECT max(at) FROM dream_run WHERE ended > 0 AND reason NOT IN (?, ?)),
-		(SELECT min(created_at) FROM memory)`, cutOff, errYielded.Error()).Scan(&last, &oldest)
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT (SELECT max(at) FROM dream_run WHERE ended > 0 AND reason NOT IN (?, ?, ?, ?)),
+		(SELECT min(created_at) FROM memory)`, cutOff, errYielded, cutOff.String(), errYielded.String()).Scan(&last, &oldest)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("dream: %w", err)
 	}
@@ -189,10 +190,11 @@ func (n *Nightly) due(ctx context.Context, began time.Time) (time.Time, error) {
 
 // Status says in a few lines, in the language of say, how the last dream went, and when
 // the next one is.
-func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
+func (n *Nightly) Status(ctx context.Context, say i18n.Say) (string, error) {
 	d := n.Dreamer
 	var at, calls int64
-	var run, state, reason string
+	var run, state string
+	var reason i18n.Text
 	var ops, chores, questions int
 	text := say("dream.never")
 	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, at, state, reason, calls, (SELECT count(*) FROM dream_op o WHERE o.run = r.id AND undone = 0),
@@ -201,7 +203,7 @@ func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
 	case err != nil && !errors.Is(err, sql.ErrNoRows):
 		return "", fmt.Errorf("dream: %w", err)
 	case err == nil:
-		text = say("dream."+state, "count", fmt.Sprint(ops), "why", say(reason))
+		text = say("dream."+state, "count", fmt.Sprint(ops), "why", reason.In(say))
 		if state == "applied" && chores > 0 {
 			text += " " + say("dream.chores", "count", fmt.Sprint(chores))
 		}
@@ -224,7 +226,7 @@ func (n *Nightly) Status(ctx context.Context, say task.Say) (string, error) {
 
 // Digest is what the person of scope is told of r in the morning, in the language of say;
 // "" = there is nothing to tell. What others keep for themselves is not in it.
-func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
+func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	changed := len(r.Merged) + len(r.Grouped) + len(r.Superseded) + len(r.Archived) + len(r.Tasks) + len(r.Skills)
 	var b strings.Builder
 	if h := r.Harvested; h != nil && h.Added > 0 {
@@ -232,9 +234,9 @@ func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 	}
 	switch {
 	case r.State == Failed:
-		b.WriteString(say("dream.not_tonight", "why", say(r.Reason)) + "\n")
+		b.WriteString(say("dream.not_tonight", "why", r.Reason.In(say)) + "\n")
 	case changed > 0:
-		b.WriteString(say("dream.told", "what", say(r.Summary())) + "\n")
+		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
 	}
 	for _, c := range r.Superseded {
 		if mine(c.Scope) {
@@ -243,17 +245,17 @@ func (r Report) Digest(say task.Say, mine func(memory.Scope) bool) string {
 	}
 	for _, c := range r.Tasks {
 		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.task", "task", c.Text, "id", c.ID, "what", say(c.what())) + "\n")
+			b.WriteString("- " + say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)) + "\n")
 		}
 	}
 	for _, c := range r.Skills {
 		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.skill", "name", c.Name, "what", say(c.what())) + "\n")
+			b.WriteString("- " + say("dream.skill", "name", c.Name, "what", c.What.In(say)) + "\n")
 		}
 	}
 	for _, p := range r.Proposals {
 		if mine(p.Scope) {
-			b.WriteString("- " + say(p.Text) + "\n")
+			b.WriteString("- " + p.Text.In(say) + "\n")
 		}
 	}
 	questions := 0

@@ -8,6 +8,7 @@ import (
 	"time"
 	_ "time/tzdata" // as the bot does
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -135,7 +136,7 @@ func TestNights(t *testing.T) {
 			t.Error(err)
 		}
 		var gaveWay int
-		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded.Error()).Scan(&gaveWay); err != nil || gaveWay != 1 {
+		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
 			t.Errorf("%d, %v", gaveWay, err)
 		}
 		w.d.cfg.DB.Close()
@@ -176,7 +177,7 @@ func TestWake(t *testing.T) {
 		go func() { ended <- n.Run(ctx) }() // go: waited for below
 		status := func(want ...string) {
 			t.Helper()
-			text, err := n.Status(ctx, inEnglish)
+			text, err := n.Status(ctx, i18n.English)
 			for _, part := range want {
 				if err != nil || !strings.Contains(text, part) {
 					t.Errorf("%q, %v; want %q", text, err, part)
@@ -211,7 +212,7 @@ func TestTidyOnceADay(t *testing.T) {
 		w.d.cfg.Now = time.Now
 		var told []string
 		n := OpenNightly(w.d, task.Schedule{})
-		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary()) }
+		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- n.Run(ctx) }() // go: waited for below
@@ -245,8 +246,8 @@ func TestDigest(t *testing.T) {
 	}
 	r := Report{State: AppliedState, Superseded: []Change{line(memory.Private(owner), "Anna lives in Rome"), line(memory.Private("@b:x"), "their secret")},
 		Questions: []Question{{Scope: memory.Private("@b:x"), FirstText: "their question"}, {Scope: memory.Private(owner), FirstText: "tea?", SecondText: "coffee?", Why: "both are of the same time"}}}
-	got := r.Digest(inEnglish, mine)
-	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "are for you to decide: `!memory keep`", "!dream undo"} {
+	got := r.Digest(i18n.English, mine)
+	for _, want := range []string{"2 superseded, 2 questions", "no longer: Anna lives in Rome", "now: Anna lives in Rome now", "1 question is for you to decide: `!memory keep`", "!dream undo"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
@@ -254,13 +255,13 @@ func TestDigest(t *testing.T) {
 	if strings.Contains(got, "their") || strings.Contains(got, "tea?") || strings.Contains(got, "tokens") {
 		t.Errorf("%s", got)
 	}
-	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(inEnglish, mine), "I asked a model for it (requests: 3, about 4100 tokens).\n") {
-		t.Errorf("%s", r.Digest(inEnglish, mine))
+	if r.Cost = (spent{Calls: 3, Tokens: 4100}); !strings.HasSuffix(r.Digest(i18n.English, mine), "I asked a model for it (requests: 3, about 4100 tokens).\n") {
+		t.Errorf("%s", r.Digest(i18n.English, mine))
 	}
-	if got := (Report{State: Nothing}).Digest(inEnglish, mine); got != "" {
+	if got := (Report{State: Nothing}).Digest(i18n.English, mine); got != "" {
 		t.Errorf("%q", got)
 	}
-	if got := (Report{State: Failed, Reason: "the disk is full"}).Digest(inEnglish, mine); !strings.Contains(got, "the disk is full") {
+	if got := (Report{State: Failed, Reason: "the disk is full"}).Digest(i18n.English, mine); !strings.Contains(got, "the disk is full") {
 		t.Errorf("%q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
 
@@ -400,18 +401,18 @@ func (n *night) supersede(pairs []*pair, agreed map[*pair]bool) {
 }
 
 // doubt says why the newer entry may not simply take the place of the older.
-func (p *pair) doubt() string {
+func (p *pair) doubt() i18n.Text {
 	switch {
 	case p.verdict == unsure:
-		return "it cannot be told which of the two holds"
+		return i18n.New("why.unsure")
 	case p.a.Pinned:
-		return "the older one is pinned"
+		return i18n.New("why.pinned")
 	case outranks(p.a.Entry, p.b.Entry):
-		return "a person said the older one, and the newer one was only heard"
+		return i18n.New("why.only_heard")
 	case p.b.Since().Sub(p.a.Since()) < time.Second:
-		return "both are of the same time"
+		return i18n.New("why.same_time")
 	case p.verdict == keepFirst:
-		return "the older one looks right"
+		return i18n.New("why.older_right")
 	}
 	return ""
 }
@@ -419,7 +420,7 @@ func (p *pair) doubt() string {
 // most is how many steps of a night may rest on what a model says.
 func (n *night) most() int { return max(5, n.active/5) }
 
-func (n *night) question(p *pair, why string) {
+func (n *night) question(p *pair, why i18n.Text) {
 	if n.asked[pairOf(p.a.ID, p.b.ID)] || n.repeated(p) {
 		return
 	}

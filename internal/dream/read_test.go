@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/trust"
@@ -116,7 +117,7 @@ func TestReadsFirst(t *testing.T) {
 			t.Errorf("no %q in %s", want, r.Text(time.UTC))
 		}
 	}
-	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I have read what was said since (messages: 1, new facts: 1).") {
+	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I have read what was said since (messages: 1, new facts: 1).") {
 		t.Error(text)
 	}
 	var calls, harvest int
@@ -269,13 +270,13 @@ func TestReadsTooSlowly(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		leave = cancel
 		r, err := k.d.Dream(ctx, Options{Now: true})
-		if err == nil || r.State != Failed || r.Reason != errYielded.Error() || r.Harvested == nil || len(r.Notes) > 0 {
+		if err == nil || r.State != Failed || r.Reason != errYielded || r.Harvested == nil || len(r.Notes) > 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		k.h.one <- struct{}{} // what is read by day at that moment is waited for, but no longer than nobody writes
 		ctx, cancel = context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		if r, err := k.d.Dream(ctx, Options{Now: true}); err == nil || r.Reason != errYielded.Error() || r.Cost.Calls != 0 {
+		if r, err := k.d.Dream(ctx, Options{Now: true}); err == nil || r.Reason != errYielded || r.Cost.Calls != 0 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if left, tries := k.unread(); left != 3 || tries != 0 {
@@ -360,11 +361,11 @@ func TestADamagedCopy(t *testing.T) {
 	k.dream(Options{Phases: []Phase{Harvest}})
 	before := k.rows()
 	r, err := k.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason, "no copy of what I know could be kept") || !strings.Contains(strings.Join(r.Notes, "\n"), "the copy is damaged: NULL value in spoilt.n") ||
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), "no copy of what I know could be kept") || !strings.Contains(strings.Join(r.Notes, "\n"), "the copy is damaged: NULL value in spoilt.n") ||
 		k.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if text := r.Digest(inEnglish, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "no copy of what I know could be kept") || strings.Contains(text, "NULL") {
+	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "no copy of what I know could be kept") || strings.Contains(text, "NULL") {
 		t.Error(text)
 	}
 	if left, err := filepath.Glob(filepath.Join(k.dir, Folder, "*.db*")); err != nil || len(left) > 0 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 )
@@ -33,7 +34,7 @@ type Report struct {
 	Ended      time.Time     `json:"ended"`
 	State      State         `json:"state"`
 	DryRun     bool          `json:"dry_run,omitempty"`
-	Reason     string        `json:"reason,omitempty"`
+	Reason     i18n.Text     `json:"reason,omitempty"`
 	Active     int           `json:"active"`              // entries that counted before
 	Harvested  *Harvested    `json:"harvested,omitempty"` // what became of the messages it read first; nil = it read none
 	Merged     []Change      `json:"merged,omitempty"`
@@ -47,7 +48,7 @@ type Report struct {
 	Tasks      []TaskChange  `json:"tasks,omitempty"`
 	Skills     []SkillChange `json:"skills,omitempty"`
 	Proposals  []Proposal    `json:"proposals,omitempty"`
-	Chores     []string      `json:"chores,omitempty"` // what became of tasks and skills, after Undo
+	Chores     []i18n.Text   `json:"chores,omitempty"` // what became of tasks and skills, after Undo
 	Notes      []string      `json:"notes,omitempty"`  // what did not go as it should
 	Cost       spent         `json:"cost"`
 	Diff       []string      `json:"diff,omitempty"` // of MEMORIES.txt, lines that begin with + or -
@@ -78,7 +79,7 @@ type Question struct {
 	Second     string       `json:"second"`
 	SecondText string       `json:"second_text"`
 	SecondAt   time.Time    `json:"second_at"`
-	Why        string       `json:"why"`
+	Why        i18n.Text    `json:"why"`
 }
 
 func (n *night) note(format string, args ...any) {
@@ -108,47 +109,40 @@ func (n *night) tell(steps []planned) {
 	}
 }
 
-// Summary is the report in one line.
-func (r Report) Summary() string {
-	var parts []string
+// Summary is the report in one line, in the language of say.
+func (r Report) Summary(say i18n.Say) string {
+	if r.Reason != "" {
+		return i18n.New("why.nothing_changed", "why", r.Reason).In(say)
+	}
+	var parts []i18n.Text
 	for _, p := range []struct {
-		n    int
-		what string
+		n   int
+		key string
 	}{
-		{len(r.Merged), "merged"}, {len(r.Grouped), "put together"}, {len(r.Superseded), "superseded"}, {len(r.Archived), "put away"},
-		{len(r.Back), "brought back"}, {len(r.Tasks), "of the tasks tidied up"}, {len(r.Skills), "of the skills tidied up"}, {len(r.Questions) + len(r.Proposals), "questions"},
+		{len(r.Merged), "why.merged"}, {len(r.Grouped), "why.grouped"}, {len(r.Superseded), "why.superseded"}, {len(r.Archived), "why.put_away"},
+		{len(r.Back), "why.brought_back"}, {len(r.Tasks), "why.tasks_tidied"}, {len(r.Skills), "why.skills_tidied"}, {len(r.Questions) + len(r.Proposals), "why.questions"},
 	} {
-		switch {
-		case p.n == 1 && p.what == "questions":
-			parts = append(parts, "1 question")
-		case p.n > 0:
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+		if p.n > 0 {
+			parts = append(parts, i18n.New(p.key, "count", p.n))
 		}
 	}
 	if r.State == Undone {
-		parts = append([]string{"taken back"}, r.Chores...)
-		switch n := len(r.Back) + len(r.Restored); {
-		case n == 1:
-			parts[0] = "taken back: 1 memory is as it was"
-		case n > 0 || len(r.Chores) == 0:
-			parts[0] = fmt.Sprintf("taken back: %d memories are as they were", n)
+		parts = append([]i18n.Text{i18n.New("why.taken_back")}, r.Chores...)
+		if n := len(r.Back) + len(r.Restored); n > 0 || len(r.Chores) == 0 {
+			parts[0] = i18n.New("why.dream_undone", "count", n)
 		}
 	}
 	if len(parts) == 0 {
-		parts = []string{"nothing to do"}
+		parts = []i18n.Text{i18n.New("why.nothing_to_do")}
 	}
-	text := strings.Join(parts, ", ")
-	if r.Reason != "" {
-		text = "nothing was changed: " + r.Reason
-	}
-	return text
+	return i18n.Join(say, parts)
 }
 
 // Text is the report as it is shown and written. Texts of memories stand in it word for
 // word, each on a line, so that what is forgotten can be taken out again.
 func (r Report) Text(zone *time.Location) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary()))
+	fmt.Fprintf(&b, "## %s, %s\n\n%s.\n", r.At.In(zone).Format("2006-01-02 15:04"), r.Run, capital(r.Summary(i18n.English)))
 	if read := r.Harvested.line(); read != "" {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}

@@ -3,26 +3,13 @@ package dream
 import (
 	"fmt"
 	"strings"
-
-	"reverie/internal/task"
 )
 
 // line says what was done to a task.
-func (c TaskChange) line() string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.what()) }
-
-func (c TaskChange) what() string {
-	return map[task.TidyKind]string{
-		task.TidyComplete: "completed (" + c.Why + ")", task.TidyPriority: "priority " + c.To + ", " + c.Why, task.TidyContent: "now: " + c.To,
-		task.TidyMerge: "the same as #" + c.To + ", which stays", task.TidyPause: "set aside: " + c.Why,
-	}[c.Kind]
-}
+func (c TaskChange) line() string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.What) }
 
 // line says what was done to a skill.
-func (c SkillChange) line() string { return c.Name + ": " + c.what() }
-
-func (c SkillChange) what() string {
-	return fmt.Sprintf("put away to %s, because %s", c.To, c.Why)
-}
+func (c SkillChange) line() string { return c.Name + ": " + c.What.String() }
 
 // writeChores writes what was done to tasks and skills, and what is proposed, each on a line.
 func (r Report) writeChores(b *strings.Builder) {
@@ -45,6 +32,9 @@ func (r Report) writeChores(b *strings.Builder) {
 		}
 	}
 	if len(r.Chores) > 0 {
-		fmt.Fprintf(b, "\n### Tasks and skills\n- %s\n", strings.Join(r.Chores, "\n- "))
+		b.WriteString("\n### Tasks and skills\n")
+		for _, c := range r.Chores {
+			fmt.Fprintf(b, "- %s\n", c)
+		}
 	}
 }

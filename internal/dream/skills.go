@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
 	"reverie/internal/store"
@@ -34,7 +35,7 @@ type SkillChange struct {
 	Name  string       `json:"name"`
 	Kind  string       `json:"kind"`
 	To    string       `json:"to"` // where it lies now
-	Why   string       `json:"why"`
+	What  i18n.Text    `json:"what"`
 }
 
 // plannedSkill is what is to be done to the skill called id: its place before and after.
@@ -89,7 +90,7 @@ func (n *night) retire(ctx context.Context, all []skill.Skill) error {
 		}
 		most--
 		n.chores.skills = append(n.chores.skills, plannedSkill{s.ID(), s.Place(), to,
-			SkillChange{Scope: s.Label.Readers, Name: s.Name, Kind: retire, To: "data/skills/" + to, Why: "nobody used it for 90 days"}})
+			SkillChange{Scope: s.Label.Readers, Name: s.Name, Kind: retire, To: "data/skills/" + to, What: i18n.New("why.skill_unused", "to", "data/skills/"+to)}})
 	}
 	return nil
 }
@@ -202,7 +203,7 @@ func (n *night) twins(all []skill.Skill) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(a.Label.Readers, "skill", "skills/"+a.ID(), "skills/"+b.ID(), fmt.Sprintf("Two skills seem to be about the same: %s and %s. One of the two may be enough.", a.Path, b.Path))
+			n.propose(a.Label.Readers, "skill", "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
 		}
 	}
 }

@@ -148,7 +148,7 @@ func TestTwins(t *testing.T) {
 	}
 	c.d.cfg.Ask = nil
 	r := c.dream(Options{Phases: []Phase{Skills}})
-	if len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text, "data/skills/brew.md and data/skills/tea.md") {
+	if len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "data/skills/brew.md and data/skills/tea.md") {
 		t.Errorf("%+v", r.Proposals)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tea.md")); err != nil {
@@ -248,7 +248,7 @@ func TestSkillsOfOthers(t *testing.T) {
 	write(ann+"/tea-2.md", "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (again)\n")
 	before := tree(t, dir, true)
 	r := c.dream(Options{Phases: []Phase{Skills}})
-	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text, ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
+	if len(r.Proposals) != 1 || r.Proposals[0].Scope != "private:@ann:x" || !strings.Contains(r.Proposals[0].Text.String(), ann+"/tea.md and data/skills/"+ann+"/tea-2.md") {
 		t.Errorf("%+v", r.Proposals)
 	}
 	for _, asked := range c.asked {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/store"
@@ -62,11 +63,12 @@ type witness struct {
 
 // name is how reports and reasons call it: they hold none of its words, as those may be
 // taken back.
-func (w witness) name(zone *time.Location) string {
+func (w witness) name(zone *time.Location) i18n.Text {
 	if w.memory != "" {
-		return "the memory " + w.memory
+		return i18n.New("why.by_memory", "id", w.memory)
 	}
-	return "what " + w.who + " wrote on " + w.at.In(zone).Format("2006-01-02 at 15:04")
+	at := w.at.In(zone)
+	return i18n.New("why.by_words", "who", w.who, "date", at.Format(time.DateOnly), "time", at.Format("15:04"))
 }
 
 // TaskChange is what was done to a task.
@@ -77,7 +79,7 @@ type TaskChange struct {
 	Text  string        `json:"text"`
 	Kind  task.TidyKind `json:"kind"`
 	To    string        `json:"to,omitempty"` // the new priority or words, or the task that stays
-	Why   string        `json:"why"`
+	What  i18n.Text     `json:"what"`
 }
 
 // plannedTask is a step with what is told of it.
@@ -205,7 +207,7 @@ func (n *night) readRoom(ctx context.Context, r *taskRoom) error {
 func (n *night) sameTasks(r *taskRoom) {
 	for i, a := range r.tasks {
 		for _, b := range r.tasks[:i] {
-			if a.said.plain == b.said.plain && n.mergeTasks(r, a, b, "the same words") {
+			if a.said.plain == b.said.plain && n.mergeTasks(r, a, b) {
 				break
 			}
 		}

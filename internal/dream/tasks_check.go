@@ -2,7 +2,6 @@ package dream
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
@@ -119,13 +119,13 @@ func (n *night) decideTask(r *taskRoom, shown []*openTask, said []witness, t *op
 
 // change adds a step about t to the plan, unless a dream did the same to it of late or
 // somebody took that back.
-func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, to, why string) string {
+func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, to string, what i18n.Text) string {
 	if n.chores.done(string(s.Kind), t.ID, n.now.Add(-taskRest)) {
 		return refusedRepeated
 	}
 	t.gone = true
 	s.Room, s.ID, s.Updated = r.id, t.ID, t.Updated
-	n.chores.tasks = append(n.chores.tasks, plannedTask{s, TaskChange{Scope: r.scope, Room: r.id, ID: t.ID, Text: t.Content, Kind: s.Kind, To: to, Why: why}})
+	n.chores.tasks = append(n.chores.tasks, plannedTask{s, TaskChange{Scope: r.scope, Room: r.id, ID: t.ID, Text: t.Content, Kind: s.Kind, To: to, What: what}})
 	return ""
 }
 
@@ -155,12 +155,12 @@ func (n *night) completeTask(r *taskRoom, said []witness, t *openTask, a taskAct
 	})
 	if !all || later || !saysDone(sentence) {
 		if !unsaid.MatchString(lower(sentence)) {
-			n.propose(r.scope, "task", t.ID, "", fmt.Sprintf("Is this done? %s (#%s), by %s.", t.Content, t.ID, w.name(n.d.cfg.Location)))
+			n.propose(r.scope, "task", t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))
 		}
 		return refusedEvidence
 	}
 	by := w.name(n.d.cfg.Location)
-	return n.change(r, t, task.Tidying{Kind: task.TidyComplete, Reason: "It is done by " + by}, "", "done, by "+by)
+	return n.change(r, t, task.Tidying{Kind: task.TidyComplete, Reason: "It is done by " + by.String()}, "", i18n.New("why.task_done", "why", i18n.New("why.done_by", "who", by)))
 }
 
 // speaksOf counts the words of t that say something and stand in text, in whatever form,
@@ -197,12 +197,12 @@ func (n *night) mergeLike(r *taskRoom, a, b *openTask) string {
 	same := a.said.protected == b.said.protected && a.said.negative == b.said.negative && !a.said.compound && !b.said.compound
 	switch {
 	case same && slices.Equal(filled(&a.said), filled(&b.said)):
-		if !n.mergeTasks(r, a, b, "the same in other words") {
+		if !n.mergeTasks(r, a, b) {
 			return refusedRepeated
 		}
 		return ""
 	case same && share(a.said.stems, b.said.stems) >= .5:
-		n.propose(r.scope, "task", min(a.ID, b.ID), max(a.ID, b.ID), fmt.Sprintf("Do these ask for the same? %s (#%s) | %s (#%s)", a.Content, a.ID, b.Content, b.ID))
+		n.propose(r.scope, "task", min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
 	}
 	return refusedSame
 }
@@ -219,14 +219,14 @@ func filled(s *signature) []int32 {
 }
 
 // mergeTasks plans that the one of a and b stays that is more urgent, or older.
-func (n *night) mergeTasks(r *taskRoom, a, b *openTask, why string) bool {
+func (n *night) mergeTasks(r *taskRoom, a, b *openTask) bool {
 	if a.gone || b.gone || !a.plain() || !b.plain() || a.User != b.User {
 		return false
 	}
 	if a.Priority < b.Priority || a.Priority == b.Priority && a.Created.Before(b.Created) {
 		a, b = b, a
 	}
-	if n.change(r, a, task.Tidying{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}, b.ID, why) != "" {
+	if n.change(r, a, task.Tidying{Kind: task.TidyMerge, Into: b.ID, IntoAt: b.Updated, Reason: "#" + b.ID + " asks for the same"}, b.ID, i18n.New("why.task_same", "id", b.ID)) != "" {
 		return false
 	}
 	b.gone = true // what else is to be done to it waits
@@ -238,7 +238,7 @@ func (n *night) moveTask(r *taskRoom, t *openTask, to int) string {
 	if to < 1 || to > 10 || to == t.Priority || to-t.Priority > farthest || t.Priority-to > farthest || to > t.Priority && t.Priority <= urgent || n.now.Sub(t.Updated) < untouched {
 		return refusedPriority
 	}
-	return n.change(r, t, task.Tidying{Kind: task.TidyPriority, Priority: to}, strconv.Itoa(to), fmt.Sprintf("it was %d", t.Priority))
+	return n.change(r, t, task.Tidying{Kind: task.TidyPriority, Priority: to}, strconv.Itoa(to), i18n.New("why.task_priority", "to", to, "before", t.Priority))
 }
 
 // rephraseTask gives t fewer words, if only filling ones go.
@@ -254,7 +254,7 @@ func (n *night) rephraseTask(r *taskRoom, t *openTask, to string) string {
 		!slices.Equal(filled(&was), filled(&is)) || !slices.Equal(order(&was), order(&is)) || len(memory.Lost(before, after))+len(memory.Lost(after, before)) > 0 {
 		return refusedWords
 	}
-	return n.change(r, t, task.Tidying{Kind: task.TidyContent, Content: to}, to, "the same in fewer words")
+	return n.change(r, t, task.Tidying{Kind: task.TidyContent, Content: to}, to, i18n.New("why.task_now", "text", to))
 }
 
 // order are the words of s that relate others to each other, in their order: from, to,
@@ -283,7 +283,7 @@ func (n *night) pauseTask(r *taskRoom, t *openTask) string {
 			return refusedStale
 		}
 	}
-	return n.change(r, t, task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + t.Updated.In(n.d.cfg.Location).Format(time.DateOnly) + "; resume it if it is still to be done"}, "", "nobody has spoken of it for three months")
+	return n.change(r, t, task.Tidying{Kind: task.TidyPause, Reason: "Nobody has spoken of it since " + t.Updated.In(n.d.cfg.Location).Format(time.DateOnly) + "; resume it if it is still to be done"}, "", i18n.New("why.task_aside", "why", i18n.New("why.not_spoken_of")))
 }
 
 // polite are words that say nothing about what is to be done.

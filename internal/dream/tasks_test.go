@@ -170,7 +170,7 @@ func TestTasks(t *testing.T) {
 	if x := c.get("Please remember to renew the passport"); x.Content != "Renew the passport" {
 		t.Errorf("%q", x.Content)
 	}
-	if x := c.get("Water the plants"); !strings.Contains(x.Reason, owner+" wrote on 2026-01-04") || strings.Contains(x.Reason, "watered") {
+	if x := c.get("Water the plants"); !strings.Contains(x.Reason.String(), owner+" wrote on 2026-01-04") || strings.Contains(x.Reason.String(), "watered") {
 		t.Errorf("%q", x.Reason)
 	}
 	for range 2 {
@@ -373,7 +373,7 @@ func TestTasksMeanwhile(t *testing.T) {
 	}
 	before := c.taskRows()
 	back, err := c.d.Undo(t.Context(), r.Run)
-	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0], "changed since") {
+	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0].String(), "changed since") {
 		t.Errorf("%+v, %v", back, err)
 	}
 }

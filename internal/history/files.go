@@ -6,17 +6,18 @@ import (
 	"errors"
 	"fmt"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/store"
 )
 
 // File is something that came with a message, and what the model gets of it.
 type File struct {
-	Name string `json:"name"` // as its sender calls it, for people
-	Type string `json:"type,omitempty"`
-	Size int64  `json:"size,omitempty"` // bytes
-	Path string `json:"path,omitempty"` // below the data folder; empty = it could not be had
-	Note string `json:"note,omitempty"` // why the model gets nothing of it
+	Name string    `json:"name"` // as its sender calls it, for people
+	Type string    `json:"type,omitempty"`
+	Size int64     `json:"size,omitempty"` // bytes
+	Path string    `json:"path,omitempty"` // below the data folder; empty = it could not be had
+	Note i18n.Text `json:"note,omitempty"` // why the model gets nothing of it
 
 	Text string `json:"text,omitempty"` // what the model gets of what stands in it
 	More string `json:"more,omitempty"` // where all of its text can be read, below the data folder; empty = Text is all
@@ -37,7 +38,7 @@ const fileFrame = 30
 
 // Tokens is what f takes in a request, by estimate.
 func (f *File) Tokens() int {
-	n := fileFrame + llm.EstimateTokens(f.Name) + llm.EstimateTokens(f.Note) + llm.EstimateTokens(f.Text)
+	n := fileFrame + llm.EstimateTokens(f.Name) + llm.EstimateTokens(f.Note.String()) + llm.EstimateTokens(f.Text)
 	if f.Picture != "" {
 		n += PictureTokens(f.W, f.H)
 	}

@@ -117,7 +117,7 @@ func TestKinds(t *testing.T) {
 			}
 			var e *Error
 			errors.As(err, &e)
-			if calm := e.Calm(); !strings.Contains(calm, `"a"`) || strings.ContainsAny(calm, "{<\n") {
+			if calm := e.Calm(); !strings.Contains(calm.String(), `"a"`) || strings.ContainsAny(calm.String(), "{<\n") {
 				t.Errorf("Calm: %s", calm)
 			}
 		})

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/i18n"
+
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/crypto/backup"
@@ -184,9 +186,9 @@ func (c *Client) ensureBackup(ctx context.Context) (backupSecret, error) {
 		}
 		b.Restored = c.cli.DeviceID // there is nothing to restore
 	case latest.Algorithm != id.KeyBackupAlgorithmMegolmBackupV1:
-		return backupSecret{}, &refusedError{fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", clip(string(latest.Algorithm), 60))}
+		return backupSecret{}, &refusedError{i18n.Text(fmt.Sprintf("the account's key backup is of a kind that is not supported here (%s)", clip(string(latest.Algorithm), 60)))}
 	case latest.AuthData.PublicKey != publicBackupKey(key):
-		return backupSecret{}, &refusedError{"the key in the account's secret storage does not open its key backup; another client made the backup anew, and its recovery key belongs into " + c.cfg.dir("recovery.key")}
+		return backupSecret{}, &refusedError{i18n.Text("the key in the account's secret storage does not open its key backup; another client made the backup anew, and its recovery key belongs into " + c.cfg.dir("recovery.key"))}
 	default:
 		b.Version = latest.Version
 	}
@@ -207,11 +209,11 @@ func (c *Client) backupKey(ctx context.Context, storage *ssss.Key, create bool) 
 	case err == nil && len(sealed.Encrypted) > 0:
 		raw, err := sealed.Decrypt(event.AccountDataMegolmBackupKey.Type, storage)
 		if err != nil {
-			return nil, &refusedError{fmt.Sprintf("%s does not open the key of the account's key backup: %v", c.cfg.dir("recovery.key"), err)}
+			return nil, &refusedError{i18n.Text(fmt.Sprintf("%s does not open the key of the account's key backup: %v", c.cfg.dir("recovery.key"), err))}
 		}
 		key, err := backup.MegolmBackupKeyFromBytes(raw)
 		if err != nil {
-			return nil, &refusedError{fmt.Sprintf("the key of the account's key backup is damaged: %v", err)}
+			return nil, &refusedError{i18n.Text(fmt.Sprintf("the key of the account's key backup is damaged: %v", err))}
 		}
 		return key, nil
 	case !create:

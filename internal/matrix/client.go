@@ -20,6 +20,7 @@ import (
 	"maunium.net/go/mautrix/crypto/cryptohelper"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/session"
 )
@@ -56,6 +57,11 @@ type Config struct {
 }
 
 func (cfg Config) dir(name string) string { return filepath.Join(cfg.Dir, "matrix", name) }
+
+// said is what says sentences in the language of room.
+func (c *Client) said(ctx context.Context, room string) i18n.Say {
+	return func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
+}
 
 func (cfg *Config) check() error {
 	if cfg.Log == nil {

@@ -319,7 +319,7 @@ const gone = `UPDATE outbox SET state = 'dead', event_id = '', text = '', error 
 
 // remove takes rows out of the outbox, and their events out of the room.
 func (q *queue) remove(ctx context.Context, tx *sql.Tx, where string, args ...any) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO takeback (event_id, room, reason) SELECT event_id, room, 'taken back' FROM outbox
+	if _, err := tx.ExecContext(ctx, `INSERT INTO takeback (event_id, room, reason) SELECT event_id, room, 'why.taken_back' FROM outbox
 		WHERE event_id <> '' AND `+where+` ON CONFLICT DO NOTHING`, args...); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/session"
 )
@@ -24,19 +25,6 @@ const (
 	defaultMaxFile = 20_000_000 // bytes
 	fetchLimit     = time.Minute
 	fetchTries     = 4
-)
-
-// What people and models read of a file that was not fetched.
-const (
-	noteVideo   = "videos cannot be watched here; a picture of it can be looked at"
-	notePlain   = "it was sent unencrypted in an encrypted room, so it was not fetched; send it again with a client that encrypts files"
-	noteNowhere = "the message does not say where it is"
-	noteGone    = "the homeserver does not have it"
-	noteSlow    = "it did not arrive within a minute; send it again, or a smaller one"
-	noteForged  = "it could not be decrypted: what the homeserver has is not what was sent"
-	noteFailed  = "it could not be fetched from the homeserver; send it again"
-	noteNoRoom  = "it could not be stored here; the reason is in my log"
-	noteOff     = "files are not fetched here"
 )
 
 // fileKinds are the messages that are files, by type.
@@ -69,22 +57,22 @@ func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []sessi
 	}
 	switch most := c.maxFile(); {
 	case c.cfg.Media == nil:
-		f.Note = noteOff
+		f.Note = i18n.New("why.file_off")
 	case kind == session.VideoFile:
-		f.Note = noteVideo
+		f.Note = i18n.New("why.no_videos")
 	case f.Size > most:
 		f.Note = tooLargeNote(most)
 	case msg.File != nil && msg.File.URL != "":
 		source, err := json.Marshal(msg.File)
 		if f.Source = string(source); err != nil {
-			f.Note = noteNowhere
+			f.Note = i18n.New("why.file_nowhere")
 		}
 	case encrypted:
-		f.Note = notePlain
+		f.Note = i18n.New("why.file_plain")
 	case msg.URL != "":
 		f.Source = string(msg.URL)
 	default:
-		f.Note = noteNowhere
+		f.Note = i18n.New("why.file_nowhere")
 	}
 	return []session.File{f}
 }
@@ -96,8 +84,8 @@ func (c *Client) maxFile() int64 {
 	return defaultMaxFile
 }
 
-func tooLargeNote(most int64) string {
-	return "it is larger than " + media.Size(most) + ", the most that is fetched here"
+func tooLargeNote(most int64) i18n.Text {
+	return i18n.New("why.file_large", "size", media.Size(most))
 }
 
 // fetching has the files fetched that messages are, and those that they reply to.
@@ -150,7 +138,7 @@ func (c *Client) repliedFile(ctx context.Context, m *session.Inbound) error {
 }
 
 // fetchFile fetches and keeps a file. What cannot be had is said in the note.
-func (c *Client) fetchFile(ctx context.Context, f *session.File) (note string) {
+func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text) {
 	for try := 0; ; try++ {
 		kept, err := c.download(ctx, f.Source)
 		if err == nil {
@@ -160,27 +148,27 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note string) {
 		var large *media.TooLargeError
 		switch {
 		case ctx.Err() != nil:
-			return noteSlow
+			return i18n.New("why.file_slow")
 		case errors.As(err, &large):
 			return tooLargeNote(large.Most)
 		case errors.Is(err, errSource):
-			return noteNowhere
+			return i18n.New("why.file_nowhere")
 		case errors.Is(err, attachment.ErrHashMismatch), errors.Is(err, attachment.ErrUnsupportedAlgorithm), errors.Is(err, attachment.ErrInvalidKey),
 			errors.Is(err, attachment.ErrInvalidInitVector), errors.Is(err, attachment.ErrInvalidHash), errors.Is(err, attachment.ErrUnsupportedVersion):
-			return noteForged
+			return i18n.New("why.file_forged")
 		case errors.Is(err, mautrix.MNotFound), status(err) == http.StatusNotFound:
-			return noteGone
+			return i18n.New("why.file_gone")
 		}
 		v, wait := judge(err, try)
 		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
 		if v != again || try+1 == fetchTries {
 			if status(err) == 0 && !isNetwork(err) {
-				return noteNoRoom
+				return i18n.New("why.file_no_room")
 			}
-			return noteFailed
+			return i18n.New("why.file_failed")
 		}
 		if pause(ctx, nil, min(wait, fetchLimit/10)) != nil {
-			return noteSlow
+			return i18n.New("why.file_slow")
 		}
 	}
 }

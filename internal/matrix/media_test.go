@@ -110,7 +110,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 			}
 			sendFile(t, you, tt.room, tt.file, tt.change)
 			in := b.next()
-			if len(in.Files) != 1 || in.Files[0].Path != "" || !strings.Contains(in.Files[0].Note, tt.note) {
+			if len(in.Files) != 1 || in.Files[0].Path != "" || !strings.Contains(in.Files[0].Note.String(), tt.note) {
 				t.Errorf("heard %+v", in)
 			}
 		})
@@ -185,7 +185,7 @@ func TestSlowFile(t *testing.T) {
 	for range 3 {
 		in := b.next()
 		heard = append(heard, in.Text)
-		if len(in.Files) > 0 && !strings.Contains(in.Files[0].Note, "did not arrive") {
+		if len(in.Files) > 0 && !strings.Contains(in.Files[0].Note.String(), "did not arrive") {
 			t.Errorf("got %+v", in.Files)
 		}
 	}

@@ -285,7 +285,7 @@ func (q *queue) endDraft(ctx context.Context, r outRow, text string) error {
 	}
 	if r.kind == "notice" { // it only said that an answer takes long
 		return q.inTx(ctx, func(tx *sql.Tx) error {
-			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason) VALUES (?, ?, 'sent twice')`, r.eventID, r.room); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason) VALUES (?, ?, 'why.sent_twice')`, r.eventID, r.room); err != nil {
 				return err
 			}
 			_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'nobody waits for it' WHERE id = ? AND state = 'draft'`, r.id)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"reverie/internal/i18n"
+
 	"go.mau.fi/util/retryafter"
 	"maunium.net/go/mautrix"
 )
@@ -59,9 +61,9 @@ func judge(err error, attempt int) (verdict, time.Duration) {
 }
 
 // refusedError is our own refusal to send.
-type refusedError struct{ reason string }
+type refusedError struct{ reason i18n.Text }
 
-func (e *refusedError) Error() string { return e.reason }
+func (e *refusedError) Error() string { return e.reason.String() }
 
 // backoff doubles from a second to five minutes, with jitter, so that many
 // clients of a server that comes back do not all ask at once.

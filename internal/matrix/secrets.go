@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 
+	"reverie/internal/i18n"
+
 	"go.mau.fi/util/dbutil"
 	"go.mau.fi/util/jsonbytes"
 	"maunium.net/go/mautrix/crypto"
@@ -226,7 +228,7 @@ func (c *Client) secretStorage(ctx context.Context) (*ssss.Key, error) {
 	}
 	key, err := meta.VerifyRecoveryKey(keyID, strings.TrimSpace(string(text)))
 	if err != nil && (key == nil || !errors.Is(err, ssss.ErrUnverifiableKey)) {
-		return nil, &refusedError{fmt.Sprintf("%s does not open the account's secret storage: %v", path, err)}
+		return nil, &refusedError{i18n.Text(fmt.Sprintf("%s does not open the account's secret storage: %v", path, err))}
 	}
 	return key, nil
 }

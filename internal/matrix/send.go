@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"reverie/internal/i18n"
+
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -189,7 +191,7 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 			return fmt.Errorf("note that the room is encrypted: %w", err)
 		}
 	case content.Algorithm != id.AlgorithmMegolmV1:
-		return &refusedError{fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), and plain text is never sent into an encrypted room", clip(string(content.Algorithm), 60))}
+		return &refusedError{i18n.Text(fmt.Sprintf("the room is encrypted in a way that is not supported here (%s), and plain text is never sent into an encrypted room", clip(string(content.Algorithm), 60)))}
 	}
 	members, err := store.GetRoomJoinedOrInvitedMembers(ctx, room)
 	if err != nil {

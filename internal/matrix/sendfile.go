@@ -15,6 +15,7 @@ import (
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/i18n"
 	"reverie/internal/media"
 	"reverie/internal/session"
 	"reverie/internal/store"
@@ -53,14 +54,14 @@ func (c *Client) packOut(m session.Outgoing) (string, error) {
 }
 
 // errFileGone means that a file was deleted before it was sent.
-var errFileGone = &refusedError{"the file is not kept here any more"}
+var errFileGone = &refusedError{i18n.New("why.file_not_kept")}
 
 // fileContent renders a row that is a file, after it was uploaded. Into a room that is
 // encrypted only what was encrypted is sent.
 func (c *Client) fileContent(ctx context.Context, r outRow) (*event.MessageEventContent, error) {
 	var f outFile
 	if err := json.Unmarshal([]byte(r.file), &f); err != nil {
-		return nil, &refusedError{"the file's row makes no sense"}
+		return nil, &refusedError{i18n.New("why.file_row")}
 	}
 	// Whether the room is encrypted must be known for sure before anything is uploaded.
 	if err := c.knowRoom(ctx, id.RoomID(r.room)); err != nil {
@@ -150,7 +151,7 @@ func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	case int64(len(data)) > c.maxFile():
-		return nil, &refusedError{"the file is larger than " + media.Size(c.maxFile())}
+		return nil, &refusedError{i18n.New("why.file_larger", "size", media.Size(c.maxFile()))}
 	}
 	return data, nil
 }
@@ -159,15 +160,15 @@ func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
 func (c *Client) unsent(ctx context.Context, r outRow, why error) notice {
 	var f outFile
 	_ = json.Unmarshal([]byte(r.file), &f) // without a name it is still said
-	reason := "the homeserver does not take it"
+	reason := i18n.New("why.not_taken")
 	var refused *refusedError
 	switch {
 	case tooLarge(why):
-		reason = "it is larger than the homeserver takes"
+		reason = i18n.New("why.larger_than_taken")
 	case errors.As(why, &refused):
 		reason = refused.reason
 	}
-	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", c.cfg.Text(ctx, r.room, reason)), replyTo: r.replyTo, thread: r.thread}
+	return notice{id: r.id + "-unsent", room: r.room, text: c.cfg.Text(ctx, r.room, "files.unsent", "name", f.Name, "why", reason.In(c.said(ctx, r.room))), replyTo: r.replyTo, thread: r.thread}
 }
 
 // KeptFiles lists the kept files that messages on their way in or out need.

@@ -13,6 +13,7 @@ import (
 
 	"maunium.net/go/mautrix/id"
 
+	"reverie/internal/i18n"
 	"reverie/internal/session"
 	"reverie/internal/store"
 	"reverie/internal/task"
@@ -334,9 +335,9 @@ func span(d time.Duration) string { return spanIn(toOperator, d) }
 // spanIn says how old something is: in whole seconds below a minute, then without them.
 func spanIn(say task.Say, d time.Duration) string {
 	if d < time.Minute {
-		return task.SpanIn(say, d.Truncate(time.Second))
+		return i18n.Span(d.Truncate(time.Second)).In(say)
 	}
-	return task.SpanIn(say, d.Truncate(time.Minute))
+	return i18n.Span(d.Truncate(time.Minute)).In(say)
 }
 
 func plural(n int, one, more string) string {

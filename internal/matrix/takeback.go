@@ -29,7 +29,7 @@ type takeback struct {
 func (q *queue) takenTwice(ctx context.Context, tx *sql.Tx, e echo) error {
 	id, generation := ofTxn(e.txn)
 	_, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason)
-		SELECT ?1, room, 'sent twice' FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`, e.event, id, generation)
+		SELECT ?1, room, 'why.sent_twice' FROM outbox WHERE id = ?2 AND event_id <> ?1 AND (generation <> ?3 OR event_id <> '')`, e.event, id, generation)
 	return err
 }
 

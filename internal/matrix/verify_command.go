@@ -18,7 +18,7 @@ import (
 // text is for them. An answer counts for verifications of that person only.
 func (c *Client) Verify(ctx context.Context, person, room, args string) (string, error) {
 	v := c.verifier
-	say := func(key string, fill ...string) string { return c.cfg.Text(ctx, room, key, fill...) }
+	say := c.said(ctx, room)
 	if !c.gate.allows(person) {
 		return say("verify.stranger"), nil
 	}

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 // The text of PDF files is read by pdftotext, the program of poppler. It parses what
@@ -24,12 +26,12 @@ const (
 )
 
 var (
-	errLocked = errors.New("the PDF file is locked with a password")
-	errSpent  = errors.New("the PDF file unpacks to more than is read here")
+	errLocked = i18n.New("why.pdf_locked")
+	errSpent  = i18n.New("why.pdf_spent")
 	// errNoReader means that pdftotext is not installed.
-	errNoReader = errors.New("PDF files cannot be read here: the program pdftotext is missing (package poppler-utils); send the text itself")
+	errNoReader = i18n.New("why.pdf_reader")
 	// errObjects means that a file has too many objects.
-	errObjects = fmt.Errorf("the PDF file has more than %d objects, which are not read here: send a part of it", pdfObjects)
+	errObjects = i18n.New("why.pdf_objects", "count", pdfObjects)
 )
 
 var pdfBegins = regexp.MustCompile(`\d{1,9}[ \t\r\n]+\d{1,5}[ \t\r\n]+obj\b`)

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
+
 	_ "golang.org/x/image/webp" // how most messengers keep pictures
 )
 
@@ -32,7 +34,7 @@ const (
 )
 
 // errImage is for people: what a decoder says of a broken image helps nobody.
-var errImage = errors.New("it is no image that can be read here (JPEG, PNG, GIF and WebP can)")
+var errImage = i18n.New("why.no_image")
 
 // Picture makes a picture of the kept image name, for a model: not larger than it
 // need be, and without what cameras write beside the pixels. It is made once.

@@ -2,11 +2,12 @@ package media
 
 import (
 	"bytes"
-	"errors"
 	"image"
 	"image/color"
 	"io"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 const (
@@ -16,10 +17,10 @@ const (
 )
 
 // ErrPixels means that an image has too many pixels to be decoded.
-var ErrPixels = errors.New("it has too many pixels to be decoded here: send it smaller, or as a plain JPEG")
+var ErrPixels = i18n.New("why.pixels")
 
 // errSlow means that an image takes too long to be decoded.
-var errSlow = errors.New("decoding it takes too long: send it smaller, or as a plain JPEG")
+var errSlow = i18n.New("why.picture_slow")
 
 // decodedSize returns how many bytes decoding an image takes at most.
 // The colour model alone does not tell: progressive and interlaced images are held twice.

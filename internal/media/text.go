@@ -3,11 +3,12 @@ package media
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/i18n"
 )
 
 const (
@@ -18,10 +19,10 @@ const (
 
 // Errors of Text, for people.
 var (
-	errNoText  = errors.New("no text can be read out of this kind of file here (text, code, CSV, JSON and PDF can)")
-	errUTF8    = errors.New("it is no UTF-8 text; save it as UTF-8 and send it again")
-	errPDF     = errors.New("the PDF file cannot be read: it is broken, or of a kind that is not known here")
-	errScanned = errors.New("there is no text in it: it may be a scan; pictures of its pages can be looked at")
+	errNoText  = i18n.New("why.no_text")
+	errUTF8    = i18n.New("why.no_utf8")
+	errPDF     = i18n.New("why.pdf_broken")
+	errScanned = i18n.New("why.pdf_scan")
 )
 
 // Text is the text of a kept file, if it has one. The error says, for people, why

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/i18n"
 )
 
 // maxRunes is the longest entry Append takes.
@@ -57,30 +59,30 @@ func toLine(text string) string {
 }
 
 // TextError says why a text cannot be an entry, to whoever wrote it.
-type TextError struct{ why string }
+type TextError struct{ Why i18n.Text }
 
-func (e *TextError) Error() string { return e.why }
+func (e *TextError) Error() string { return e.Why.String() }
 
-func textErrorf(format string, args ...any) error { return &TextError{fmt.Sprintf(format, args...)} }
+func textError(key string, fill ...any) error { return &TextError{i18n.New(key, fill...)} }
 
 // clean makes one line of text as an entry is stored, or says in a TextError why
 // it cannot be one.
 func clean(text string) (string, error) {
 	if !utf8.ValidString(text) {
-		return "", textErrorf("the memory is not valid UTF-8 text: send plain text")
+		return "", textError("why.memory_utf8")
 	}
 	// A byte order mark is invisible and would vanish at the start of a file.
 	text = strings.ReplaceAll(text, "\uFEFF", "")
 	text = strings.Join(strings.Fields(text), " ")
 	if text == "" {
-		return "", textErrorf("the memory is empty: state one fact in one sentence")
+		return "", textError("why.memory_empty")
 	}
 	if i := strings.IndexFunc(text, unicode.IsControl); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(text[i:])
-		return "", textErrorf("the memory holds the control character %U: leave it out", r)
+		return "", textError("why.memory_control", "character", fmt.Sprintf("%U", r))
 	}
 	if n := utf8.RuneCountInString(text); n > maxRunes {
-		return "", textErrorf("the memory is %d characters long and at most %d are kept: shorten it, or store several facts one by one", n, maxRunes)
+		return "", textError("why.memory_long", "count", n, "most", maxRunes)
 	}
 	return text, nil
 }

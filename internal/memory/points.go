@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -304,15 +305,17 @@ func (p *Points) Status() PointsStatus {
 }
 
 // Line is the status in one line for people, with times in their zone.
-func (s PointsStatus) Line(zone *time.Location) string {
-	waiting := ""
-	if s.Waiting > 0 {
-		waiting = fmt.Sprintf("; %d changes wait to be sent", s.Waiting)
+func (s PointsStatus) Line(zone *time.Location) i18n.Text {
+	at, gone := s.Unreachable.In(zone).Format("2006-01-02 15:04"), !s.Unreachable.IsZero()
+	switch {
+	case gone && s.Waiting > 0:
+		return i18n.New("why.qdrant_gone_waiting", "at", at, "count", s.Waiting)
+	case gone:
+		return i18n.New("why.qdrant_gone", "at", at)
+	case s.Waiting > 0:
+		return i18n.New("why.qdrant_waiting", "count", s.Waiting)
 	}
-	if !s.Unreachable.IsZero() {
-		return fmt.Sprintf("qdrant: of no use since %s, searching by words%s", s.Unreachable.In(zone).Format("2006-01-02 15:04"), waiting)
-	}
-	return "qdrant: in use" + waiting
+	return i18n.New("why.qdrant")
 }
 
 // Probe asks the server whether it can be used, and how many points it holds for us.

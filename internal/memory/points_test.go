@@ -253,7 +253,7 @@ func TestQdrantOutage(t *testing.T) {
 			} else if strings.Contains(err.Error(), "hunter9") || !strings.Contains(err.Error(), url) {
 				t.Errorf("error %q", err)
 			}
-			if status := p.Status(); status.Unreachable.IsZero() || !strings.Contains(status.Line(time.UTC), "searching by words") {
+			if status := p.Status(); status.Unreachable.IsZero() || !strings.Contains(status.Line(time.UTC).String(), "searching by words") {
 				t.Errorf("status %+v: %s", status, status.Line(time.UTC))
 			}
 			if strings.Count(log.String(), "cannot be used") != 1 || strings.Contains(log.String(), "hunter9") {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -21,7 +22,7 @@ type Question struct {
 	Scope  Scope
 	First  Entry // the older one
 	Second Entry
-	Why    string
+	Why    i18n.Text
 	Event  string    // the notice that asks it; empty = it waits to be asked
 	Room   string    // where it is asked
 	Asked  time.Time // when that was said; zero = not yet

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 const (
@@ -200,17 +202,18 @@ func (s VectorStatus) Settled() bool {
 }
 
 // Line is the status in one line for people, with times in their zone.
-func (s VectorStatus) Line(zone *time.Location) string {
+func (s VectorStatus) Line(zone *time.Location) i18n.Text {
+	at := func(t time.Time) string { return t.In(zone).Format("2006-01-02 15:04") }
 	switch left := s.Total - s.Done; {
 	case !s.Unreachable.IsZero():
-		return fmt.Sprintf("embeddings: unreachable since %s, searching by words", s.Unreachable.In(zone).Format("2006-01-02 15:04"))
+		return i18n.New("why.vectors_unreachable", "at", at(s.Unreachable))
 	case !s.Late.IsZero():
-		return fmt.Sprintf("embeddings: late since %s, the computer is busy; searching by words meanwhile", s.Late.In(zone).Format("2006-01-02 15:04"))
+		return i18n.New("why.vectors_late", "at", at(s.Late))
 	case left > s.Refused:
-		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); the others are found by their words meanwhile", s.Done, s.Total, s.Model)
+		return i18n.New("why.vectors_some", "done", s.Done, "total", s.Total, "model", s.Model)
 	case left > 0:
-		return fmt.Sprintf("embeddings: %d of %d memories are read (%s); it does not take %d, which are found by their words", s.Done, s.Total, s.Model, left)
+		return i18n.New("why.vectors_refused", "done", s.Done, "total", s.Total, "model", s.Model, "left", left)
 	default:
-		return fmt.Sprintf("embeddings: all %d memories are read (%s)", s.Total, s.Model)
+		return i18n.New("why.vectors_all", "total", s.Total, "model", s.Model)
 	}
 }

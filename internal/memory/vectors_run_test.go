@@ -71,7 +71,7 @@ func TestRunRepairs(t *testing.T) {
 		t.Errorf("%d requests while it rests", after-before)
 	}
 	s := v.Status(t.Context())
-	if line := s.Line(time.UTC); s.Reason != "connection refused" || !strings.HasPrefix(line, "embeddings: unreachable since "+s.Unreachable.UTC().Format("2006-01-02")) || !strings.HasSuffix(line, ", searching by words") {
+	if line := s.Line(time.UTC); s.Reason != "connection refused" || !strings.HasPrefix(line.String(), "embeddings: unreachable since "+s.Unreachable.UTC().Format("2006-01-02")) || !strings.HasSuffix(line.String(), ", searching by words") {
 		t.Errorf("status %+v: %s", s, line)
 	}
 	if found, err := v.nearest(t.Context(), nil, inScope(Shared), 5); err != nil || found != nil {
@@ -148,7 +148,7 @@ func TestRefusedText(t *testing.T) {
 	if s.Done != 38 || s.Total != 40 || s.Refused != 2 || !s.Unreachable.IsZero() {
 		t.Errorf("status %+v", s)
 	}
-	if line := s.Line(time.UTC); line != "embeddings: 38 of 40 memories are read (words); it does not take 2, which are found by their words" {
+	if line := s.Line(time.UTC).String(); line != "embeddings: 38 of 40 memories are read (words); it does not take 2, which are found by their words" {
 		t.Errorf("status line %q", line)
 	}
 	entered(t, db, Entry{Text: "later fact"})
@@ -284,7 +284,7 @@ func TestLateVector(t *testing.T) {
 				want = "embeddings: late since 2026-03-01 12:00, the computer is busy; searching by words meanwhile"
 			}
 			s := v.Status(t.Context())
-			if got := s.Line(time.UTC); got != want || s.Settled() || s.Unreachable.IsZero() != builtIn || s.Late.IsZero() == builtIn {
+			if got := s.Line(time.UTC).String(); got != want || s.Settled() || s.Unreachable.IsZero() != builtIn || s.Late.IsZero() == builtIn {
 				t.Errorf("status %+v: %s\nwant %s", s, got, want)
 			}
 			if warned := strings.Contains(log.String(), "level=WARN"); warned == builtIn {

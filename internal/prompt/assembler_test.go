@@ -217,7 +217,7 @@ func TestContributorsFailAlone(t *testing.T) {
 	failed := map[string]string{}
 	for _, s := range p.Report.Sections {
 		if s.State == Failed {
-			failed[s.ID] = s.Note
+			failed[s.ID] = s.Note.String()
 		}
 	}
 	want := map[string]string{"broken": "no such thing", "wild": "panic: oops", "slow": "took too long", "deaf": "took too long"}
@@ -265,7 +265,7 @@ func TestUnreadableMemoryAfterARestart(t *testing.T) {
 	w.asks("And now?")
 	w.expect(true, "Ada drinks tea.")
 	w.expect(true, "Lovelace")
-	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note, "MEMORIES.txt") {
+	if s := w.section("memories"); len(w.problems()) == 0 || !strings.Contains(s.Note.String(), "MEMORIES.txt") {
 		t.Errorf("problems %v, %+v", w.problems(), s)
 	}
 }
@@ -358,7 +358,7 @@ func TestCapsLeaveTheOldestMemoriesOut(t *testing.T) {
 		t.Errorf("oversize: %+v", p.Report.Oversize) // told once, though memories have two places
 	}
 	for _, s := range p.Report.Sections {
-		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note, "of 1003 lines shown")) {
+		if s.ID == "memories" && (s.State != Shrunk || !strings.Contains(s.Note.String(), "of 1003 lines shown")) {
 			t.Errorf("report: %+v", s)
 		}
 	}

@@ -79,7 +79,7 @@ func brought(m *history.Message, nonce, dir string, seen bool) (text string, sho
 			}
 			parts = append(parts, openData(nonce, "file")+"\n"+head+"\n"+plain(f.Text)+"\n"+closeData(nonce))
 		default:
-			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, oneLine(plain(f.Note), 300)))
+			parts = append(parts, fmt.Sprintf("[file %s: %s]", name, oneLine(plain(f.Note.String()), 300)))
 		}
 	}
 	return strings.Join(parts, "\n"), shown

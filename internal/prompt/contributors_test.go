@@ -168,7 +168,7 @@ func TestContributorThatHangs(t *testing.T) {
 		p := w.assemble()
 		for _, s := range p.Report.Sections {
 			if s.ID == "deaf" {
-				return s.Note
+				return s.Note.String()
 			}
 		}
 		return "nothing"
@@ -265,7 +265,7 @@ func TestLateOnesCostTheOthersNothing(t *testing.T) {
 	w.assembler.deadline = 300 * time.Millisecond
 	w.send()
 	w.expect(true, "in time")
-	if s := w.section("deaf"); s.State != Failed || s.Note != errLate.Error() {
+	if s := w.section("deaf"); s.State != Failed || s.Note.String() != errLate.Error() {
 		t.Errorf("%+v", s)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

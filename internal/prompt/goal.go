@@ -41,7 +41,7 @@ func (t *Turn) SetGoal(g task.Goal) {
 	}
 	t.Goal = append([]string{"CURRENT GOAL: " + g.Description, "Priority: " + title(g.Priority), "Status: " + title(string(g.Status))}, locked...)
 	if g.Summary != "" {
-		t.Goal = append(t.Goal, "Outcome: "+oneLine(g.Summary, maxOutcome))
+		t.Goal = append(t.Goal, "Outcome: "+oneLine(g.Summary.String(), maxOutcome))
 	}
 	if g.Status != task.Active { // nothing moves any more
 		return

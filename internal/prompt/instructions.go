@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"reverie/internal/llm"
 )
@@ -81,7 +80,7 @@ func hold(tier int, in []*content, template int) (out *content, problems []Probl
 	var cut string
 	if out != nil {
 		if out = cutContent(out, max(least, budget-base)); out != in[template] {
-			cut = fmt.Sprintf("the model reads %s", strings.TrimPrefix(out.note, cutOff))
+			cut = fmt.Sprintf("the model reads %d of %d characters", out.size, in[template].size)
 		}
 	}
 	if base+least <= budget {
@@ -108,7 +107,7 @@ func instructionTokens(contents ...*content) int {
 		}
 		text := strings.Join(c.lines, "\n")
 		if c.note != "" {
-			text += "\n(" + c.note + ")"
+			text += "\n(" + c.note.String() + ")"
 		}
 		if c.source != baseFile || !based {
 			n += sectionFrame
@@ -118,9 +117,6 @@ func instructionTokens(contents ...*content) int {
 	}
 	return n
 }
-
-// cutOff begins the note on a text whose end is left out.
-const cutOff = "cut off after "
 
 // cutContent returns c, or as much of its beginning as a section of at most most tokens
 // holds.
@@ -132,7 +128,7 @@ func cutContent(c *content, most int) *content {
 	for n := c.size; ; n = n * 19 / 20 {
 		text := strings.TrimRight(cutTail(whole, n), "\n ")
 		part := newContent(content{source: c.source, lines: []string{text},
-			note: fmt.Sprintf("%s%d of %d characters", cutOff, utf8.RuneCountInString(text), c.size)})
+			note: cutAfter(text, c)})
 		if n == 0 || instructionTokens(part) <= most {
 			return part
 		}

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/trust"
 )
@@ -27,7 +27,7 @@ type content struct {
 	notes  []note            // of steering: why a line is said; said for another reason it is another line
 	rest   string            // where to find the lines that are left out
 	none   string            // what a tail says when there are no lines any more
-	note   string            // what was left out of it already
+	note   i18n.Text         // what was left out of it already
 	from   []trust.Integrity // of each line; nil = of all as in integrity
 	hash   string            // of lead and lines
 
@@ -119,7 +119,7 @@ type Section struct {
 	Text   string // as sent, with its fence, without its title
 	Tokens int
 	State  State
-	Note   string
+	Note   i18n.Text
 
 	Integrity trust.Integrity // of Text
 
@@ -137,7 +137,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 	}
 	body, note := shrink(row.Shrink, c, most)
 	if c.note != "" {
-		note = strings.TrimSuffix(c.note+"; "+note, "; ")
+		note = both(c.note, note)
 	}
 	if note != "" {
 		s.State, s.Note = Shrunk, note
@@ -154,9 +154,9 @@ func render(row *row, c *content, most int, nonce string) *Section {
 	}
 	if note != "" && body != "" {
 		if c.rest != "" {
-			note += "; " + c.rest
+			note = both(note, i18n.Text(c.rest))
 		}
-		parts = append(parts, "("+note+")")
+		parts = append(parts, "("+note.String()+")")
 	}
 	if len(c.lines) == 0 && c.none != "" {
 		parts = append(parts, c.none)
@@ -166,7 +166,7 @@ func render(row *row, c *content, most int, nonce string) *Section {
 		s.State, s.Text = Dropped, ""
 	}
 	if err := checkFences(s.Text, nonce); err != nil {
-		s.State, s.Note = Failed, err.Error()
+		s.State, s.Note = Failed, i18n.Of(err)
 		s.Text = "(This section is left out: its text could not be told apart from the program's own. The operator's log says why.)"
 	}
 	if s.Text != "" {
@@ -177,23 +177,36 @@ func render(row *row, c *content, most int, nonce string) *Section {
 
 // shrink returns the lines of c in at most most characters, and a note on what
 // was left out, if anything was.
-func shrink(way Shrink, c *content, most int) (body, note string) {
+func shrink(way Shrink, c *content, most int) (body string, note i18n.Text) {
 	if c.size <= most {
 		return strings.Join(c.lines, "\n"), ""
 	}
 	switch way {
 	case Items:
 		lines := keepLines(c, most)
-		return strings.Join(lines, "\n"), fmt.Sprintf("%d of %d lines shown", len(lines), len(c.lines))
+		return strings.Join(lines, "\n"), i18n.New("why.lines_shown", "count", len(lines), "total", len(c.lines))
 	case TailCut:
 		cut := cutTail(strings.Join(c.lines, "\n"), most)
-		return cut, fmt.Sprintf("cut off after %d of %d characters", utf8.RuneCountInString(cut), c.size)
+		return cut, cutAfter(cut, c)
 	case HeadTail:
 		cut := cutMiddle(strings.Join(c.lines, "\n"), most)
-		return cut, fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(cut), c.size)
+		return cut, i18n.New("why.middle_out", "count", utf8.RuneCountInString(cut), "total", c.size)
 	default:
-		return "", fmt.Sprintf("%d characters are more than the %d there is room for", c.size, most)
+		return "", i18n.New("why.too_many_characters", "count", c.size, "most", most)
 	}
+}
+
+// cutAfter is the note on c of which text is the beginning.
+func cutAfter(text string, c *content) i18n.Text {
+	return i18n.New("why.cut_after", "count", utf8.RuneCountInString(text), "total", c.size)
+}
+
+// both is two notes in one.
+func both(first, second i18n.Text) i18n.Text {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return i18n.New("why.both", "first", first, "second", second)
 }
 
 // keepLines returns the lines of the lowest ranks that fit in most characters,

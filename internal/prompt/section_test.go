@@ -67,7 +67,7 @@ func TestCutMiddle(t *testing.T) {
 			return
 		}
 		const mark = "\n[…]\n"
-		if want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(body), size); note != want {
+		if want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(body), size); note.String() != want {
 			t.Fatalf("note %q, want %q", note, want)
 		}
 		if most <= 5 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
@@ -259,7 +260,7 @@ func TestStopInThreads(t *testing.T) {
 	stopped(in("$6", "!g", "$a", "!stop"))
 	begin(in("$7", "!g", "$7", "in a thread of its own"))
 	stopped(in("$8", "!g", "", "!stop"), "$7")
-	if said := w.room.said("$7"); said.Text != builtinEnglish()["stop.ended"] || said.Thread != "$7" {
+	if said := w.room.said("$7"); said.Text != i18n.Source()["stop.ended"] || said.Thread != "$7" {
 		t.Errorf("%+v", said)
 	}
 	if said := w.room.said("$3"); said.Text != "" {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -206,7 +206,7 @@ func (s *Session) status(ctx context.Context, in Inbound, _ string) (string, err
 	window, out := s.cfg.Models.Window(now.role)
 	say := s.cfg.Messages.For(ctx, s.room)
 	lines := []string{
-		s.text(ctx, "status.awake", "time", task.SpanIn(say, s.cfg.Now().Sub(s.began).Round(time.Second))),
+		s.text(ctx, "status.awake", "time", i18n.Span(s.cfg.Now().Sub(s.began).Round(time.Second)).In(say)),
 		mode,
 		s.text(ctx, "status.models", "role", now.mode.roleName(), "models", strings.Join(s.cfg.Models.Role(now.role), ", "), "window", fmt.Sprint(window), "answer", fmt.Sprint(out)),
 		s.text(ctx, "status.talk", "messages", s.text(ctx, "status.messages", "count", fmt.Sprint(len(past))),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 )
 
@@ -271,7 +272,7 @@ func TestStopEndsACompaction(t *testing.T) {
 	for range 2 {
 		<-w.room.handled
 	}
-	if got := w.room.said(in.ID); got.Text != builtinEnglish()["stop.ended"] || len(w.compactions(t)) != 0 {
+	if got := w.room.said(in.ID); got.Text != i18n.Source()["stop.ended"] || len(w.compactions(t)) != 0 {
 		t.Errorf("said %+v; %v", got, w.compactions(t))
 	}
 }

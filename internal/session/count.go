@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
-	"reverie/internal/task"
 )
 
 // Tokens are estimated by the class of their characters, and each model counts them in
@@ -124,7 +124,7 @@ func (s *Session) usageLine(ctx context.Context) string {
 	}
 	began := s.text(ctx, "status.at_once")
 	if d := u.First.Round(100 * time.Millisecond); d > 0 {
-		began = s.text(ctx, "status.after", "time", task.SpanIn(s.cfg.Messages.For(ctx, s.room), d))
+		began = s.text(ctx, "status.after", "time", i18n.Span(d).In(s.cfg.Messages.For(ctx, s.room)))
 	}
 	read, wrote := fmt.Sprint(u.Usage.Prompt), fmt.Sprint(u.Usage.Output)
 	if u.Usage.Cached > 0 {

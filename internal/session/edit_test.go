@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 )
 
 // taker is a room from which messages can be removed.
@@ -170,7 +171,7 @@ func TestAskAgainAndStopEarly(t *testing.T) {
 		t.Errorf("said %+v", got)
 	}
 	w.change(t, StopThis, "$stop", "$3", "", time.Now())
-	if got := w.say(t, "$3", "not wanted"); !got.Notice || got.Text != builtinEnglish()["stop.ended"] {
+	if got := w.say(t, "$3", "not wanted"); !got.Notice || got.Text != i18n.Source()["stop.ended"] {
 		t.Errorf("said %+v", got)
 	}
 	if got := w.say(t, "$4", "wanted"); got.Text != "two" || len(w.script.asked()) != 2 {

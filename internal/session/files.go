@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/prompt"
@@ -64,7 +65,7 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 	h := history.File{Name: f.Name, Type: f.Type, Size: f.Size, Path: f.Path, Note: f.Note}
 	if h.Note != "" || s.cfg.Media == nil || f.Path == "" {
 		if h.Note == "" {
-			h.Note = "files cannot be read here"
+			h.Note = i18n.New("why.file_unread")
 		}
 		return h
 	}
@@ -84,6 +85,9 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 			h.Text = "(what is said in it)\n" + s.capped(text, s.fileText())
 			return h
 		}
+		if why := i18n.Of(err); why.Known() {
+			err = i18n.New("why.not_transcribed", "why", why)
+		}
 	default:
 		var text string
 		if text, err = s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
@@ -102,18 +106,15 @@ func sounds(kind string) bool {
 }
 
 // fileReason is why nothing came of a file, for people.
-func (s *Session) fileReason(ctx context.Context, err error, f File) string {
-	var model *llm.Error
+func (s *Session) fileReason(ctx context.Context, err error, f File) i18n.Text {
 	var at *fs.PathError
 	switch {
 	case ctx.Err() != nil:
-		return "it took too long to read it"
-	case errors.As(err, &model):
-		return "it could not be transcribed: " + model.Kind.String()
+		return i18n.New("why.file_long")
 	case errors.As(err, &at), errors.Is(err, fs.ErrNotExist):
-		return "it is not kept here any more; please send it again"
+		return i18n.New("why.file_lost")
 	}
-	return err.Error() + " (" + f.Type + ", " + media.Size(f.Size) + ")"
+	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
 }
 
 // fileText is how many characters of a file the model may get.
@@ -132,7 +133,7 @@ func (s *Session) excerpt(h *history.File, text string, most int) {
 		h.More = media.Beside(h.Path)
 	}
 	if strings.TrimSpace(h.Text) == "" {
-		h.Text, h.Note = "", "it is empty"
+		h.Text, h.Note = "", i18n.New("why.file_empty")
 	}
 }
 
@@ -176,7 +177,7 @@ func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge er
 		f := &of.Files[at]
 		most := utf8.RuneCountInString(f.Text) / 2
 		if most < leastFileText {
-			f.Text, f.Note = "", "the model's window has no room for it"
+			f.Text, f.Note = "", i18n.New("why.file_no_window")
 			break
 		}
 		whole := f.Text
@@ -186,7 +187,7 @@ func (s *Session) fewer(ctx context.Context, past []history.Message, tooLarge er
 		s.excerpt(f, whole, most)
 	case seen != nil:
 		of = seen
-		seen.Files[picture].Picture, seen.Files[picture].Note = "", "the model's window has no room for a picture"
+		seen.Files[picture].Picture, seen.Files[picture].Note = "", i18n.New("why.picture_no_window")
 	default:
 		return false, nil
 	}
@@ -225,7 +226,7 @@ func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error
 			case ctx.Err() != nil:
 				return nil, ctx.Err()
 			case err != nil:
-				files[i].Note = err.Error()
+				files[i].Note = i18n.Of(err)
 			default:
 				in.Text = strings.TrimSpace(in.Text + "\n" + voiceMark + " " + text)
 			}
@@ -236,7 +237,7 @@ func (s *Session) listen(ctx context.Context, burst []Inbound) ([]Inbound, error
 	return out, nil
 }
 
-var errDeaf = errors.New("no model for transcription is set up here")
+var errDeaf = i18n.New("why.no_transcription")
 
 func (s *Session) transcript(ctx context.Context, f File) (string, error) {
 	if !s.cfg.Models.Hears() || s.cfg.Media == nil {
@@ -251,7 +252,7 @@ func (s *Session) transcript(ctx context.Context, f File) (string, error) {
 	var model *llm.Error
 	if errors.As(err, &model) {
 		s.log.Error("not transcribed", "err", err)
-		return "", errors.New(model.Kind.String())
+		return "", model.Kind.Why()
 	}
 	return media.Clean(text), err
 }
@@ -267,7 +268,7 @@ func (s *Session) unopened(ctx context.Context, burst []Inbound) string {
 		switch {
 		case f.Note == "":
 			return ""
-		case f.Kind == VoiceFile && f.Note == errDeaf.Error():
+		case f.Kind == VoiceFile && f.Note == errDeaf:
 			lines = append(lines, s.text(ctx, "files.deaf"))
 		case f.Kind == VoiceFile:
 			lines = append(lines, s.text(ctx, "files.missed", "why", s.why(ctx, f.Note)))

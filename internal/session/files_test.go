@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -182,7 +183,7 @@ func TestVoice(t *testing.T) {
 		t.Errorf("sent %s", body)
 	}
 	deaf, files := newFiles(t, 16_000, false, false)
-	if got := deaf.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS")); got.Text != builtinEnglish()["files.deaf"] || !got.Notice {
+	if got := deaf.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS")); got.Text != i18n.Source()["files.deaf"] || !got.Notice {
 		t.Errorf("said %+v", got)
 	}
 	if len(deaf.script.requests) > 0 {
@@ -193,7 +194,7 @@ func TestVoice(t *testing.T) {
 // TestFileThatCannotBeHad: alone, we say why; with words, the model is told.
 func TestFileThatCannotBeHad(t *testing.T) {
 	w, _ := newFiles(t, 16_000, false, false)
-	file := []File{{Name: "a.pdf", Kind: OtherFile, Note: "the homeserver does not have it"}}
+	file := []File{{Name: "a.pdf", Kind: OtherFile, Note: i18n.New("why.file_gone")}}
 	got := w.deliver(t, Inbound{ID: "$1", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: file})
 	if got.Text != "I could not open a.pdf: the homeserver does not have it." || !got.Notice {
 		t.Errorf("said %+v", got)

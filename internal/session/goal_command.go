@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/task"
 )
 
@@ -39,15 +40,15 @@ func (s *Session) goal(ctx context.Context, in Inbound, args string) (string, er
 		goal, err = goals.Resume(ctx, s.caller(in), rest)
 	case "done":
 		said = "goal.reached"
-		goal, err = goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, "The person says that it is reached."))
+		goal, err = goals.Complete(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_by_person"))))
 	case "drop":
 		said = "goal.dropped"
-		goal, err = goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, "The person gave it up."))
+		goal, err = goals.Abandon(ctx, s.caller(in), "", cmp.Or(rest, string(i18n.New("why.goal_given_up"))))
 	default:
 		return s.text(ctx, "goal.usage"), nil
 	}
 	if text, ok := task.Refusal(err); ok {
-		return capital(s.words(ctx, text)) + ".", nil
+		return capital(text.In(s.cfg.Messages.For(ctx, s.room))) + ".", nil
 	}
 	if err != nil {
 		return "", err
@@ -158,7 +159,7 @@ func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
 	for _, g := range goals {
 		b.WriteString("- " + goalLine(s.cfg.Messages.For(ctx, s.room), g))
 		if g.Summary != "" {
-			b.WriteString(": " + s.words(ctx, g.Summary))
+			b.WriteString(": " + g.Summary.In(s.cfg.Messages.For(ctx, s.room)))
 		}
 		b.WriteString("\n")
 	}
@@ -170,7 +171,7 @@ func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
 	for _, e := range events[max(0, len(events)-mostEvents):] {
 		line := e.At.In(s.cfg.Location).Format(minute) + " " + s.text(ctx, "state."+e.Kind)
 		if e.Detail != "" {
-			line += ": " + s.words(ctx, e.Detail)
+			line += ": " + e.Detail.In(s.cfg.Messages.For(ctx, s.room))
 		}
 		b.WriteString("- " + line + "\n")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/task"
 	"reverie/internal/trust"
@@ -293,7 +294,7 @@ func TestGoalCommand(t *testing.T) {
 		{"!goal new", "Say what the goal is"},
 		{"!goal pause", "No goal is active in this room"},
 		{"!goal resume", "No goal is paused in this room"},
-		{"!goal dance", builtinEnglish()["goal.usage"]},
+		{"!goal dance", i18n.Source()["goal.usage"]},
 		{"!goal new  Implement user authentication  system.", "This is the goal now: Implement user authentication system."},
 		{"Begin", "Yes."},
 		{"!goal", "**Implement user authentication system.** (medium priority, 1 of 3 steps done, 33 %)\n\n- ✅ 1. Design authentication flow\n" +

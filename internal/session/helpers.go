@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
 	"reverie/internal/tool"
@@ -216,7 +217,7 @@ func (h *helpers) work(ctx context.Context, id string) {
 	default:
 		log.Error("sub-session not worked on", "err", err)
 		if !store.Passing(err) {
-			err = h.end(ctx, id, helperFailed, "", "something went wrong in the program; its log says what")
+			err = h.end(ctx, id, helperFailed, "", i18n.New("why.helper_broken"))
 		}
 		if err != nil {
 			h.keepBack(id)
@@ -242,7 +243,7 @@ func (h *helpers) guarded(ctx context.Context, id string) (err error) {
 }
 
 // end ends a sub-session, unless it has ended: a cancelled one stays cancelled.
-func (h *helpers) end(ctx context.Context, id, status, result, reason string) error {
+func (h *helpers) end(ctx context.Context, id, status, result string, reason i18n.Text) error {
 	_, err := h.change(ctx, h.cfg.DB, `status = ?, result = ?, reason = ?, ended = ? WHERE id = ? AND status = 'running'`, status, result, reason, h.millis(), id)
 	return err
 }

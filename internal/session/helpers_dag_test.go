@@ -164,14 +164,14 @@ func (d *dag) check(t *testing.T, w *world, nodes []dagNode) {
 			}
 			continue
 		case broken != "":
-			if got.status != helperFailed || !strings.Contains(got.reason, "it needed sub_") || d.asked[fmt.Sprint(i)] != 0 {
+			if got.status != helperFailed || !strings.Contains(got.reason.String(), "it needed sub_") || d.asked[fmt.Sprint(i)] != 0 {
 				t.Errorf("node %d needed %s: %s (%s), asked %d times", i, broken, got.status, got.reason, d.asked[fmt.Sprint(i)])
 			}
 		case n.kind == "fails" || n.kind == "hangs":
 			if got.status != helperFailed || got.reason == "" {
 				t.Errorf("node %d %s: %s (%s)", i, n.kind, got.status, got.reason)
 			}
-		case n.kind == "dawdles" && got.status == helperFailed && strings.Contains(got.reason, "time was up"): // a slow machine
+		case n.kind == "dawdles" && got.status == helperFailed && strings.Contains(got.reason.String(), "time was up"): // a slow machine
 		case got.status != helperCompleted || got.result != fmt.Sprintf("result of node %d.", i):
 			t.Errorf("node %d %s: %s %q (%s)", i, n.kind, got.status, got.result, got.reason)
 		}

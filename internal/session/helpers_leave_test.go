@@ -68,7 +68,7 @@ func TestLeftWhileTheyWork(t *testing.T) {
 	w.Left("!dm")
 	find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
 	until(t, "they are ended", func() bool { return find(works).status == helperCancelled && find(later).status == helperCancelled })
-	if why := find(later).reason; why != "the room was left" {
+	if why := find(later).reason.String(); why != "the room was left" {
 		t.Errorf("ended because %q", why)
 	}
 	close(held)

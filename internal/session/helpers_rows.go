@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
@@ -38,7 +39,8 @@ type helper struct {
 	timeout              time.Duration
 	due                  time.Time
 	status               string
-	result, reason       string
+	result               string
+	reason               i18n.Text
 	continued            int
 	rounds               int
 	tokens               int
@@ -96,14 +98,24 @@ func (h *helpers) change(ctx context.Context, in store.DBTX, text string, args .
 func (h *helpers) failDependents(ctx context.Context) error {
 	return store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		for {
-			n, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = 'it needed ' || (
-					SELECT d.id || ', which ' || iif(d.status = 'failed', 'failed', 'was cancelled') || iif(d.reason = '', '', ': ' || substr(d.reason, 1, 300))
-					FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
-					WHERE w.node = sub_session.id AND d.status IN ('failed', 'cancelled') ORDER BY d.ended, d.id LIMIT 1)
-				WHERE status = 'pending' AND EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
-					WHERE w.node = sub_session.id AND d.status IN ('failed', 'cancelled'))`, h.millis())
-			if err != nil || n == 0 {
+			blocked, err := h.read(ctx, tx, `WHERE n.status = 'pending' AND EXISTS (SELECT 1 FROM sub_session_need AS w JOIN sub_session AS d ON d.id = w.needs
+				WHERE w.node = n.id AND d.status IN ('failed', 'cancelled'))`)
+			if err != nil || len(blocked) == 0 {
 				return err
+			}
+			for _, n := range blocked {
+				lost, err := h.read(ctx, tx, `JOIN sub_session_need AS w ON w.needs = n.id WHERE w.node = ? AND n.status IN ('failed', 'cancelled') ORDER BY n.ended, n.id LIMIT 1`, n.id)
+				if err != nil {
+					return err
+				}
+				key, d := "why.needed_failed", lost[0]
+				if d.status == helperCancelled {
+					key = "why.needed_cancelled"
+				}
+				why := i18n.New(key, "id", d.id, "why", d.reason)
+				if _, err := h.change(ctx, tx, `status = 'failed', ended = ?, reason = ? WHERE id = ?`, h.millis(), why, n.id); err != nil {
+					return err
+				}
 			}
 		}
 	})
@@ -155,10 +167,10 @@ func (n helper) open() bool {
 func (n helper) told(most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
 	if n.timedOut {
-		return fmt.Sprintf("%s timed out: %s", head, history.OneLine(n.reason, 600))
+		return fmt.Sprintf("%s timed out: %s", head, history.OneLine(n.reason.String(), 600))
 	}
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, n.status, history.OneLine(n.reason, 600))
+		return fmt.Sprintf("%s %s: %s", head, n.status, history.OneLine(n.reason.String(), 600))
 	}
 	return head + ":\n" + quoted(n.result, most)
 }

@@ -377,7 +377,7 @@ func TestSpawnRefuses(t *testing.T) {
 		t.Errorf("its child is %s", n.status)
 	}
 	until(t, "its dependent fails", func() bool { n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); return n.status == helperFailed })
-	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); !strings.Contains(n.reason, mine+", which was cancelled") {
+	if n, _, _ := w.helpers.one(ctx, w.cfg.DB, after); !strings.Contains(n.reason.String(), mine+", which was cancelled") {
 		t.Errorf("because %s", n.reason)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/tool"
 	"reverie/internal/trust"
@@ -245,7 +246,7 @@ func (h *helpers) line(n helper) string {
 	}
 	line += ")"
 	if n.reason != "" {
-		line += ": " + history.OneLine(n.reason, 200)
+		line += ": " + history.OneLine(n.reason.String(), 200)
 	}
 	return line
 }
@@ -262,7 +263,7 @@ func (h *helpers) Cancel(ctx context.Context, scope tool.Scope, id string) (stri
 	if circle, err := h.isAncestor(ctx, n.id, scope.Helper); err != nil || circle {
 		return "", errors.Join(err, errors.New("a sub-session cannot cancel the work that it is part of"))
 	}
-	count, err := h.cancel(ctx, []helper{n}, scope.Helper, "it was cancelled")
+	count, err := h.cancel(ctx, []helper{n}, scope.Helper, i18n.New("why.helper_cancelled"))
 	if err != nil {
 		return "", err
 	}

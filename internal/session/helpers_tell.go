@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -162,7 +163,7 @@ func (h *helpers) Done(ctx context.Context, id, _ string, failed error) error {
 
 // cancel cancels sub-sessions and those that they asked for, and says how many it
 // were. Whoever does it need not be told; the sub-session that had asked for it is.
-func (h *helpers) cancel(ctx context.Context, first []helper, by, reason string) (int, error) {
+func (h *helpers) cancel(ctx context.Context, first []helper, by string, reason i18n.Text) (int, error) {
 	var ids []string
 	err := store.InTx(ctx, h.cfg.DB, func(tx *sql.Tx) error {
 		ids = nil
@@ -227,7 +228,7 @@ func (s *Session) cancelHelpers(ctx context.Context) (string, error) {
 	if err != nil || len(open) == 0 {
 		return "", err
 	}
-	n, err := s.helpers.cancel(ctx, open, "", "a person said !stop")
+	n, err := s.helpers.cancel(ctx, open, "", i18n.New("why.helper_stop"))
 	if err != nil || n == 0 {
 		return "", err
 	}

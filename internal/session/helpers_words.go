@@ -28,7 +28,7 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 	}
 	objective := n.objective
 	if objective == unasked {
-		objective = s.words(ctx, unasked)
+		objective = s.text(ctx, "why.unasked")
 	}
 	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
 	if n.reason != "" && n.reason != unasked {
@@ -41,7 +41,7 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 func (n helper) toldIn(say task.Say, most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
 	if n.status != helperCompleted {
-		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(say(n.reason), 600))
+		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))
 	}
 	text := strings.TrimSpace(n.result)
 	if r := []rune(text); len(r) > most {

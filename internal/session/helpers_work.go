@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
@@ -132,7 +133,7 @@ func (h *helpers) hears(ctx context.Context, n helper, name, text string, of tru
 func (h *helpers) answered(ctx context.Context, n helper, text string) error {
 	text = strings.TrimSpace(visible(text))
 	if text == "" {
-		return h.end(ctx, n.id, helperFailed, "", "it ended without a result")
+		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_empty"))
 	}
 	changed, err := h.change(ctx, h.cfg.DB, `status = 'waiting' WHERE id = ?1 AND status = 'running' AND EXISTS (SELECT 1 FROM sub_session AS c WHERE c.parent = ?1 AND c.told = 0)`, n.id)
 	if err != nil || changed > 0 {
@@ -180,7 +181,7 @@ func (h *helpers) takeUp(ctx context.Context) error {
 func (h *helpers) timeUp(ctx context.Context, n helper) error {
 	if n.continued >= mostContinued {
 		_, err := h.change(ctx, h.cfg.DB, `status = 'failed', timed_out = 1, reason = ?, ended = ? WHERE id = ? AND status = 'running'`,
-			fmt.Sprintf("its time was up: %v, %d times", n.timeout, n.continued+1), h.millis(), n.id)
+			i18n.New("why.helper_time", "time", i18n.Span(n.timeout), "count", n.continued+1), h.millis(), n.id)
 		return err
 	}
 	text := fmt.Sprintf("Your time was up. You have %v more; after that %d times remain. Go on where you were, and come to the result.", n.timeout, mostContinued-n.continued-1)
@@ -204,9 +205,9 @@ func (h *helpers) fault(ctx context.Context, n helper, err error) error {
 	var large *prompt.TooLargeError
 	switch {
 	case errors.Is(err, errRounds):
-		return h.end(ctx, n.id, helperFailed, "", "it never came to a result within its rounds")
+		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_rounds"))
 	case errors.As(err, &large):
-		return h.end(ctx, n.id, helperFailed, "", "what it was given does not fit into the model's window")
+		return h.end(ctx, n.id, helperFailed, "", i18n.New("why.helper_window"))
 	case !errors.As(err, &model):
 		return err
 	}

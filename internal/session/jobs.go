@@ -60,11 +60,11 @@ func (s *Session) runState(ctx context.Context, r task.Run) string {
 	case r.State == task.RunFailed:
 		return s.text(ctx, "jobs.failed")
 	case r.State == task.RunSkipped:
-		return s.text(ctx, "jobs.skipped", "why", s.words(ctx, r.Result))
+		return s.text(ctx, "jobs.skipped", "why", r.Result.In(s.cfg.Messages.For(ctx, s.room)))
 	case r.Task.Mode() == task.Reminder:
 		return s.text(ctx, "jobs.reminded")
 	case r.Result == "":
 		return s.text(ctx, "jobs.done")
 	}
-	return s.text(ctx, "jobs.result", "result", history.OneLine(r.Result, 120))
+	return s.text(ctx, "jobs.result", "result", history.OneLine(string(r.Result), 120))
 }

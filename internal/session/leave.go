@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"maps"
+
+	"reverie/internal/i18n"
 )
 
 // Left ends what is worked on for a room that we are no longer in: nobody could read it.
@@ -55,7 +57,7 @@ func (h *helpers) leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := h.cancel(ctx, all, "", "the room was left"); err != nil {
+		if _, err := h.cancel(ctx, all, "", i18n.New("why.room_left")); err != nil {
 			return err
 		}
 		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), n.room); err != nil {

@@ -132,7 +132,7 @@ func (s *Session) rememberThis(ctx context.Context, in Inbound, args string) (st
 	var invalid *memory.TextError
 	switch {
 	case errors.As(err, &invalid):
-		return s.text(ctx, "memory.cannot", "why", s.words(ctx, invalid.Error())), nil
+		return s.text(ctx, "memory.cannot", "why", s.why(ctx, invalid.Why)), nil
 	case err != nil:
 		return "", err
 	case !added:

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 
 	reverie "reverie"
-	"reverie/internal/llm"
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -101,31 +101,21 @@ func (m *Messages) Language(ctx context.Context, room string) string {
 }
 
 // In is Text in a language. Of a sentence with two forms, key_one and key_more, {count}
-// decides which is said. What is no key is taken for what Words translates.
+// decides which is said. What is no key is said as it is.
 func (m *Messages) In(language, key string, fill ...string) string {
 	text, ok := m.sentence(language, key, fill)
 	if !ok {
-		return m.Words(language, key) // a test knows all keys that are asked for
+		return key // a test knows all keys that are asked for
 	}
-	pairs := slices.Clone(fill)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		pairs[i] = "{" + pairs[i] + "}"
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	return i18n.Fill(text, fill)
 }
 
 // sentence finds a sentence in the form that its number wants: as the owner has it, as it
 // is built in, in English.
 func (m *Messages) sentence(language, key string, fill []string) (string, bool) {
-	count := counted(fill)
 	for _, l := range slices.Compact([]string{language, english}) {
-		own, ours := m.onDisk(l).text, builtin(l).text
-		for _, form := range forms(l, key, count) {
-			for _, texts := range []map[string]string{own, ours} {
-				if text, ok := texts[form]; ok && !(form == key+formOne && singular(text) && count != "1") {
-					return text, true
-				}
-			}
+		if text, ok := i18n.Find(l, key, fill, m.onDisk(l).text, builtin(l).text); ok {
+			return text, true
 		}
 	}
 	return described(key)
@@ -187,7 +177,6 @@ func (m *Messages) onDisk(language string) *messageFile {
 
 var (
 	languageForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*$`)
-	messageForm  = regexp.MustCompile(`^([a-z][a-z0-9._-]*):\s*(.*)$`)
 	placeForm    = regexp.MustCompile(`\{[a-z_]+\}`)
 )
 
@@ -210,12 +199,11 @@ func parseMessages(name, source string) *messageFile {
 			wrong("is not UTF-8 text; save the file as UTF-8. Until then the built-in sentence is used")
 			continue
 		}
-		found := messageForm.FindStringSubmatch(line)
-		if found == nil || found[2] == "" {
+		key, text, ok := i18n.Line(line)
+		if !ok {
 			wrong("is no sentence; write key: text")
 			continue
 		}
-		key, text := found[1], strings.ReplaceAll(found[2], `\n`, "\n")
 		want, ok := original(key)
 		switch _, twice := f.text[key]; {
 		case !ok:
@@ -244,7 +232,7 @@ func places(text string) []string {
 // say the number or not.
 func samePlaces(key, one, other string) bool {
 	a, b := places(one), places(other)
-	if strings.HasSuffix(key, formOne) {
+	if strings.HasSuffix(key, i18n.One) {
 		isCount := func(p string) bool { return p == "{count}" }
 		a, b = slices.DeleteFunc(a, isCount), slices.DeleteFunc(b, isCount)
 	}
@@ -254,8 +242,8 @@ func samePlaces(key, one, other string) bool {
 // original is a sentence as the program means it. A language may need a form for one
 // where English does not.
 func original(key string) (string, bool) {
-	for _, k := range []string{key, strings.TrimSuffix(key, formOne)} {
-		if text, ok := builtinEnglish()[k]; ok {
+	for _, k := range []string{key, strings.TrimSuffix(key, i18n.One)} {
+		if text, ok := i18n.Source()[k]; ok {
 			return text, true
 		}
 	}
@@ -263,7 +251,7 @@ func original(key string) (string, bool) {
 }
 
 // described is a sentence that stands beside what it describes: what a command or a
-// setting or a mode is for, and what a model's trouble means.
+// setting or a mode is for.
 func described(key string) (string, bool) {
 	area, name, _ := strings.Cut(key, ".")
 	switch area {
@@ -285,31 +273,9 @@ func described(key string) (string, bool) {
 				return m.what, true
 			}
 		}
-	case "trouble":
-		for _, k := range llm.Kinds() {
-			if key == troubleKey(k) {
-				return troubleText(k), true
-			}
-		}
 	}
 	return "", false
 }
-
-// troubleKey names the sentence for trouble with a model.
-func troubleKey(k llm.Kind) string { return "trouble." + strings.ReplaceAll(k.String(), " ", "_") }
-
-func troubleText(k llm.Kind) string { return (&llm.Error{Kind: k, Model: "{model}"}).Calm() }
-
-// builtinEnglish is en.txt without a check: the others are checked against it.
-var builtinEnglish = sync.OnceValue(func() map[string]string {
-	all := map[string]string{}
-	for _, line := range strings.Split(builtinSource(english), "\n") {
-		if found := messageForm.FindStringSubmatch(strings.TrimSpace(line)); found != nil {
-			all[found[1]] = strings.ReplaceAll(found[2], `\n`, "\n")
-		}
-	}
-	return all
-})
 
 var builtins sync.Map // by language: *messageFile
 

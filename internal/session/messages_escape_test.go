@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
@@ -117,17 +118,19 @@ func everythingSaid(t *testing.T, language string) {
 	talksOfTasks(t, w, say, exec)
 	talksOfFiles(t, w, say)
 	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say task.Say) (string, error) {
-		return say("dream.failed", "why", say("it was cut off")), nil
+		return say("dream.failed", "why", say("why.dream_cut_off")), nil
 	},
 		Undo: func(_ context.Context, say task.Say) (string, error) {
-			return say("taken back: 1 memory is as it was, the task #t was changed since and stays as it is, the skill Tee is as it was"), nil
+			return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t"), i18n.New("why.skill_back", "name", "Tee")}), nil
 		}}
 	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})
 	say("!dream", "!dream status", "!dream undo", "!dream zz")
 	w.withHelpers(t)
 	say("!helpers")
-	for i, reason := range []string{"it ended without a result", "its time was up: 5m0s, 4 times", "it needed sub_1, which failed: it was cancelled", "a person said !stop", "it needed sub_1, which was cancelled",
-		(&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(), "it needed sub_1, which failed: " + (&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm(), "the room was left", unasked, "session: the disk is on fire"} {
+	needed := func(why i18n.Text) i18n.Text { return i18n.New("why.needed_failed", "id", "sub_1", "why", why) }
+	for i, reason := range []i18n.Text{i18n.New("why.helper_empty"), i18n.New("why.helper_time", "time", i18n.Span(5*time.Minute), "count", 4), needed(i18n.New("why.helper_cancelled")),
+		i18n.New("why.helper_stop"), i18n.New("why.needed_cancelled", "id", "sub_1", "why", i18n.New("why.helper_cancelled")), (&llm.Error{Kind: llm.Unreachable, Model: "my model"}).Calm(),
+		needed((&llm.Error{Kind: llm.Garbled, Model: "m"}).Calm()), i18n.New("why.room_left"), unasked, "session: the disk is on fire"} {
 		exec(`INSERT INTO sub_session (id, workflow, depth, room, private, objective, mode, tools, timeout, status, reason, continued, rounds, tokens, created, ended, told)
 			VALUES (?, 'w', 1, '!dm', 1, 'Tee', 'minimal', '[]', 1000, ?, ?, 2, 3, 400, 1, 2, 3)`, fmt.Sprint("sub_", i), []string{helperFailed, helperCancelled, helperCompleted, helperWaiting, helperPending}[i%5], reason)
 	}
@@ -176,7 +179,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 		}
 	}
 	say("!memory")
-	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: "the older one is pinned"}
+	q := memory.Question{Run: "dream_1", Scope: memory.Private(owner), Why: i18n.New("why.pinned")}
 	for i, e := range []*memory.Entry{&q.First, &q.Second} {
 		var err error
 		if *e, _, err = w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: q.Scope, Text: fmt.Sprint("Tee", i), Source: memory.UserExplicit}, owner); err != nil {
@@ -209,7 +212,7 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 		id = added.ID
 	}
 	for i, state := range []string{"claimed", "claimed", "failed", "skipped", "skipped", "skipped", "skipped", "done"} {
-		why := []string{"", "", "zz", "missed while nothing ran", "the run before was not over", "stopped by a person", "the task is paused", ""}[i]
+		why := []i18n.Text{"", "", "zz", i18n.New("why.missed"), i18n.New("why.overlap"), task.ErrStopped, i18n.New("why.task_state", "state", i18n.New("state.paused")), ""}[i]
 		exec(`INSERT INTO job_run (task, due, state, claimed, ended, result, retry_at) VALUES (?, ?, ?, 1, ?, ?, nullif(?, 0))`, id, 1000*i, state, 5000*min(i, 1), why, 9000*(1-min(i, 1)))
 	}
 	say("!tasks", "!jobs", "!status")
@@ -217,55 +220,18 @@ func talksOfTasks(t *testing.T, w *world, say func(...string), exec func(string,
 
 func talksOfFiles(t *testing.T, w *world, say func(...string)) {
 	t.Helper()
-	for i, key := range slices.Sorted(maps.Keys(builtinEnglish())) {
+	for i, key := range slices.Sorted(maps.Keys(i18n.Source())) {
 		if !strings.HasPrefix(key, "why.file") && !strings.HasPrefix(key, "why.pdf") {
 			continue
 		}
-		note := strings.NewReplacer("{size}", "9 MB", "{why}", "the message does not say where it is", "{type}", "a/b").Replace(builtinEnglish()[key])
+		note := i18n.New(key, "size", "9 MB", "why", i18n.New("why.file_nowhere"), "type", "a/b", "count", 9)
 		w.deliver(t, Inbound{ID: fmt.Sprint("$file", i), Room: "!dm", Sender: owner, Private: true, At: time.Now(),
 			Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: note}}})
 	}
-	w.deliver(t, Inbound{ID: "$voice", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf.Error()}}})
-	w.deliver(t, Inbound{ID: "$voice2", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: "timed out"}}})
-	w.deliver(t, Inbound{ID: "$odd", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: "make a picture: the pen is broken (a/b, 9 MB)"}}})
+	w.deliver(t, Inbound{ID: "$voice", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: errDeaf}}})
+	w.deliver(t, Inbound{ID: "$voice2", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "v.ogg", Kind: VoiceFile, Note: llm.TimedOut.Why()}}})
+	w.deliver(t, Inbound{ID: "$odd", Room: "!dm", Sender: owner, Private: true, At: time.Now(), Files: []File{{Name: "tee.pdf", Kind: OtherFile, Note: i18n.New("why.file_of_kind", "why", "make a picture: the pen is broken", "type", "a/b", "size", "9 MB")}}})
 	say("!status")
-}
-
-// TestWords: what is said in English elsewhere is found by its words, with what was filled
-// in, and by no other sentence's; what nobody knows stays as it is.
-func TestWords(t *testing.T) {
-	m := (*Messages)(nil)
-	for key, text := range builtinEnglish() {
-		if !strings.HasPrefix(key, "why.") && !strings.HasPrefix(key, "state.") {
-			continue
-		}
-		var fill []string
-		for i, p := range places(text) {
-			value := fmt.Sprint("x", i)
-			if p == "{count}" {
-				value = fmt.Sprint(7 + i)
-			}
-			fill = append(fill, strings.Trim(p, "{}"), value)
-		}
-		for _, l := range Languages() {
-			want := m.In(l, key, fill...)
-			if got := m.Words(l, m.In(english, key, fill...)); got != want {
-				t.Errorf("%s, %s: got %q, want %q", l, key, got, want)
-			}
-		}
-	}
-	for in, want := range map[string]string{
-		"2 superseded, 1 question":                           "2 überholt, 1 Frage",
-		"nothing was changed: it was cut off":                "nichts wurde geändert: der Traum wurde abgebrochen",
-		"completed (done, by the memory mem_1)":              "erledigt (erledigt, laut der Erinnerung mem_1)",
-		"it needed sub_1, which failed: a person said !stop": "es brauchte sub_1, und das ist gescheitert: jemand hat !stop gesagt",
-		"the memory is full":                                 "the memory is full",
-		"the moon is full":                                   "the moon is full", "": "", "2 superseded, the moon is full": "2 superseded, the moon is full",
-	} {
-		if got := m.Words("de", in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
 }
 
 // TestForms: {count} decides which form of a sentence is said.

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/llm"
+	"reverie/internal/i18n"
 )
 
 // allMessages is every sentence by its key, in English.
 func allMessages() map[string]string {
-	all := maps.Clone(builtinEnglish())
+	all := maps.Clone(i18n.Source())
 	add := func(key string) { all[key], _ = described(key) }
 	for _, c := range commands() {
 		add("help." + c.name)
@@ -24,9 +24,6 @@ func allMessages() map[string]string {
 	}
 	for _, m := range modes {
 		add("mode.what." + m.name)
-	}
-	for _, k := range llm.Kinds() {
-		add(troubleKey(k))
 	}
 	return all
 }
@@ -54,7 +51,7 @@ func TestMessageFiles(t *testing.T) {
 			continue
 		}
 		for _, key := range slices.Sorted(maps.Keys(allMessages())) {
-			one := strings.HasSuffix(key, formOne) && f.text[strings.TrimSuffix(key, formOne)+formMore] != "" && (l == "ja" || l == "zh")
+			one := strings.HasSuffix(key, i18n.One) && f.text[strings.TrimSuffix(key, i18n.One)+i18n.More] != "" && (l == "ja" || l == "zh")
 			if f.text[key] == "" && !one {
 				t.Errorf("%s.txt: %s is missing", l, key)
 			}
@@ -141,7 +138,7 @@ func TestLanguageOfARoom(t *testing.T) {
 	if got := w.hears(t, friend, "!a", "$3", "!help"); !strings.Contains(got, builtin("de").text["help.stop"]) {
 		t.Errorf("got %q", got)
 	}
-	if got := w.hears(t, friend, "!b", "$4", "!stop"); got != builtinEnglish()["stop.nothing"] {
+	if got := w.hears(t, friend, "!b", "$4", "!stop"); got != i18n.Source()["stop.nothing"] {
 		t.Errorf("in another room %q", got)
 	}
 }

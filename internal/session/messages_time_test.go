@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/task"
+	"reverie/internal/i18n"
 )
 
 // TestSpans: how long something takes is said with the plurals of each language.
@@ -26,11 +26,12 @@ func TestSpans(t *testing.T) {
 		{"de", 12 * hour, "12 Stunden"}, {"en", day, "1 day"}, {"de", day + 23*hour, "1 Tag 23 Stunden"}, {"es", 2*day + 5*hour, "2 días"}, {"pt", 400 * day, "400 days"},
 	} {
 		say := func(key string, fill ...string) string { return (*Messages)(nil).In(c.language, key, fill...) }
-		if got := task.SpanIn(say, c.d); got != c.want {
+		if got := i18n.Span(c.d).In(say); got != c.want {
 			t.Errorf("%s, %v: got %q, want %q", c.language, c.d, got, c.want)
 		}
 	}
-	if got, want := (*Messages)(nil).Words("fr", "its time was up: 1m30s, 4 times"), "son temps était écoulé : 1 minute 30 secondes, 4 fois"; got != want {
+	french := func(key string, fill ...string) string { return (*Messages)(nil).In("fr", key, fill...) }
+	if got, want := i18n.New("why.helper_time", "time", i18n.Span(90*time.Second), "count", 4).In(french), "son temps était écoulé : 1 minute 30 secondes, 4 fois"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -55,7 +56,7 @@ func TestFormsOfAnOwner(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", count, got, want[1])
 		}
 	}
-	if got := m.Words("fr", "1 merged"); got != "un fondu" {
+	if got := m.In("fr", "why.merged", "count", "1"); got != "un fondu" {
 		t.Errorf("got %q", got)
 	}
 	if p := m.Problems(); len(p) > 0 {

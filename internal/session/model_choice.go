@@ -85,7 +85,7 @@ func (s *Session) tellModel(ctx context.Context) (string, error) {
 	}
 	asked := s.cfg.Models.Role(now.role)
 	if len(asked) == 0 {
-		return (&llm.Error{Kind: llm.NotFound}).Calm(), nil
+		return s.text(ctx, "error.no_model"), nil
 	}
 	d, err := s.Manager.settings().decided(ctx, s.room, settingModel)
 	if err != nil {

@@ -46,18 +46,13 @@ func (s *Session) promptTable(ctx context.Context, r prompt.Report) string {
 // promptNote is the note on a section for people: what was left out of it, never an error
 // as it was said.
 func (s *Session) promptNote(ctx context.Context, x prompt.SectionReport) string {
-	if x.State == prompt.Failed {
+	switch {
+	case x.State == prompt.Failed:
 		return s.text(ctx, "prompt.unread")
+	case x.Note != "" && !x.Note.Known():
+		return s.text(ctx, "prompt.as_before")
 	}
-	var said []string
-	for _, part := range strings.Split(x.Note, "; ") {
-		if text, ok := s.cfg.Messages.word(s.cfg.Messages.Language(ctx, s.room), part, true); ok {
-			said = append(said, text)
-		} else if part != "" {
-			return s.text(ctx, "prompt.as_before")
-		}
-	}
-	return strings.Join(said, "; ")
+	return x.Note.In(s.cfg.Messages.For(ctx, s.room))
 }
 
 // promptLines are what is to be said of a prompt as a whole.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/prompt"
 )
 
@@ -22,14 +23,14 @@ func TestPromptTable(t *testing.T) {
 		t.Errorf("afterwards:\n%s", w.room.final["re:$3"].Text)
 	}
 	s := newSession(w.Manager, history.Talk("!dm"))
-	section := func(id string, zone prompt.Zone, state prompt.State, note string) prompt.SectionReport {
+	section := func(id string, zone prompt.Zone, state prompt.State, note i18n.Text) prompt.SectionReport {
 		return prompt.SectionReport{ID: id, Zone: zone, Tokens: 7, State: state, Note: note}
 	}
 	got := s.promptTable(t.Context(), prompt.Report{Layout: "stable", PrefixHash: "abc", Total: 10, Dense: 2, Window: 100, MaxOutput: 30, Reused: .5, ToolTokens: 9,
 		History: prompt.HistoryReport{Messages: 2, LeftOut: 1, Tokens: 3}, Epoch: prompt.EpochReport{Started: time.Unix(0, 0).UTC(), Reason: "skills, tools changed"},
-		Sections: []prompt.SectionReport{section("a", prompt.Prefix, prompt.Kept, ""), section("b", prompt.Prefix, prompt.Shrunk, "2 of 9 lines shown; cut off after 3 of 80 characters"),
-			section("c", prompt.Prefix, prompt.Dropped, "9 characters are more than the 3 there is room for"), section("d", prompt.Prefix, prompt.Kept, "as rendered earlier; now: open x: permission denied"),
-			section("e", prompt.Tail, prompt.Failed, "panic: nil map"), section("f", prompt.Tail, prompt.Shrunk, "the middle is left out; 3 of 80 characters shown")},
+		Sections: []prompt.SectionReport{section("a", prompt.Prefix, prompt.Kept, ""), section("b", prompt.Prefix, prompt.Shrunk, i18n.New("why.both", "first", i18n.New("why.lines_shown", "count", 2, "total", 9), "second", i18n.New("why.cut_after", "count", 3, "total", 80))),
+			section("c", prompt.Prefix, prompt.Dropped, i18n.New("why.too_many_characters", "count", 9, "most", 3)), section("d", prompt.Prefix, prompt.Kept, "as rendered earlier; now: open x: permission denied"),
+			section("e", prompt.Tail, prompt.Failed, "panic: nil map"), section("f", prompt.Tail, prompt.Shrunk, i18n.New("why.middle_out", "count", 3, "total", 80))},
 		Instructions: &prompt.InstructionReport{Tier: 2, Tokens: 5, Budget: 500},
 		Problems:     []prompt.Problem{{File: "BASE_PROMPT.txt", Line: 3, Text: "is odd"}, {Text: "tasks: database is locked"}, {File: "CORE.txt", Text: "is empty"}}})
 	want := `| Teil | Abschnitt | Token | Zustand | Anmerkung |

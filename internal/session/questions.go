@@ -22,7 +22,7 @@ func Questions(say task.Say, list []memory.Question, zone *time.Location) string
 	b.WriteString(say("question.lead") + "\n")
 	for _, q := range list {
 		number := strconv.FormatInt(q.ID, 10)
-		b.WriteString("\n" + say("question.which", "number", number, "why", say(q.Why)) + "\n\n")
+		b.WriteString("\n" + say("question.which", "number", number, "why", q.Why.In(say)) + "\n\n")
 		for i, e := range []memory.Entry{q.First, q.Second} {
 			b.WriteString("- " + say("question.one", "letter", "ab"[i:i+1], "date", e.Since().In(zone).Format(time.DateOnly), "text", e.Text) + "\n")
 		}

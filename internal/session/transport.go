@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/trust"
 )
 
@@ -61,11 +62,11 @@ const (
 
 // File is something that came with a message, as it is kept in the data folder.
 type File struct {
-	Name string `json:"name"` // as its sender calls it, made harmless; for people
-	Type string `json:"type"` // MIME type, found out from the content
-	Size int64  `json:"size"` // bytes
-	Path string `json:"path"` // below the data folder; empty = it could not be had, and Note says why
-	Note string `json:"note,omitempty"`
+	Name string    `json:"name"` // as its sender calls it, made harmless; for people
+	Type string    `json:"type"` // MIME type, found out from the content
+	Size int64     `json:"size"` // bytes
+	Path string    `json:"path"` // below the data folder; empty = it could not be had, and Note says why
+	Note i18n.Text `json:"note,omitempty"`
 
 	Kind   string `json:"kind,omitempty"`   // what its sender says it is: ImageFile, VoiceFile …; only voice is taken at that
 	Source string `json:"source,omitempty"` // where the transport fetches it; empty = that is done

@@ -370,10 +370,8 @@ func (s *Session) calm(ctx context.Context, err error, ref string) string {
 	var model *llm.Error
 	var large *prompt.TooLargeError
 	switch {
-	case errors.As(err, &model) && model.Model == "":
-		return sentences(s.text(ctx, "error.no_model"), kept)
 	case errors.As(err, &model):
-		return sentences(s.text(ctx, troubleKey(model.Kind), "model", model.Model), kept)
+		return sentences(model.Calm().In(s.cfg.Messages.For(ctx, s.room)), kept)
 	case errors.As(err, &large):
 		return s.text(ctx, "error.too_large", "needed", fmt.Sprint(large.Needed), "room", fmt.Sprint(max(large.Room, 0)))
 	case errors.Is(err, errRounds):

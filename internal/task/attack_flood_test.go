@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/trust"
 )
 
@@ -103,7 +104,7 @@ func TestRunsPerDay(t *testing.T) {
 			switch {
 			case r.Notice:
 				notices[r.Task.Room]++
-				if text := p.store.Text(r, true, inEnglish); !strings.Contains(text, "10") || !strings.Contains(text, "2026-11-22 08:0") {
+				if text := p.store.Text(r, true, i18n.English); !strings.Contains(text, "10") || !strings.Contains(text, "2026-11-22 08:0") {
 					t.Errorf("told %q", text)
 				}
 			case r.Task.Prompt != "":

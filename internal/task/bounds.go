@@ -140,5 +140,5 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 
 // putOffText is the notice that r waits because of RunsPerDay.
 func (s *Store) putOffText(r Run, name string, say Say) string {
-	return say("task.put_off", "who", name, "task", r.Task.Content, "most", r.Result[len(putOff):], "at", s.WhenIn(say, r.Task, r.Retry))
+	return say("task.put_off", "who", name, "task", r.Task.Content, "most", string(r.Result[len(putOff):]), "at", s.WhenIn(say, r.Task, r.Retry))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"reverie/internal/i18n"
 	"reverie/internal/trust"
 )
 
@@ -52,7 +53,7 @@ type Goal struct {
 	Description string      // one line
 	Priority    string      // high, medium or low
 	Status      Status      // Active, Paused, Completed or Abandoned
-	Summary     string      // how it ended
+	Summary     i18n.Text   // how it ended
 	Next        string      // what is to be done next; may be empty
 
 	Checkpoints []Checkpoint
@@ -94,7 +95,7 @@ type Progress struct{ Completed, Total, Percentage int }
 type GoalEvent struct {
 	At     time.Time
 	Kind   string // created, paused, resumed, completed, abandoned, updated, checkpoint, decision, locked, artifact, next or conflict
-	Detail string
+	Detail i18n.Text
 }
 
 // GoalPatch says what Update changes; an empty field stays as it is.
@@ -251,17 +252,17 @@ func TypeOf(path string) string {
 // broken is an error that tells what to do instead, rather than that the
 // database failed.
 type broken struct {
-	text string
+	text i18n.Text
 	err  error
 }
 
-func (b *broken) Error() string { return b.text }
+func (b *broken) Error() string { return b.text.String() }
 func (b *broken) Unwrap() error { return b.err }
 
 // Refusal is the sentence of an error that says what cannot be done with a goal and
 // what can, rather than that something is wrong with the program; ok is false for
 // any other error.
-func Refusal(err error) (text string, ok bool) {
+func Refusal(err error) (text i18n.Text, ok bool) {
 	var b *broken
 	if errors.As(err, &b) {
 		return b.text, true
@@ -269,14 +270,21 @@ func Refusal(err error) (text string, ok bool) {
 	return "", false
 }
 
-func breaks(format string, args ...any) error { return &broken{text: fmt.Sprintf(format, args...)} }
+// breaks is a refusal for the model, in English; refuse is one for people, too.
+func breaks(format string, args ...any) error {
+	return &broken{text: i18n.Text(fmt.Sprintf(format, args...))}
+}
+
+func refuse(cause error, key string, fill ...any) error {
+	return &broken{i18n.New(key, fill...), cause}
+}
 
 // goalText is one line of at most limit characters that is not empty.
 func goalText(name, text string, limit int, example string) (string, error) {
 	text, err := oneLine(name, text, limit)
 	switch {
 	case err != nil:
-		return "", breaks("%v", err)
+		return "", &broken{text: i18n.Of(err)}
 	case text == "":
 		return "", breaks("%s is missing: for example %q", name, example)
 	}

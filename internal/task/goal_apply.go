@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -64,7 +65,7 @@ func (g *Goals) ApplyIn(ctx context.Context, c Caller, conversation string, mess
 			goesOn = goesOn || m.Kind == "NEXT"
 		}
 		if e.goal != nil && e.goal.Status == Active && closes && !goesOn && e.openSteps() == 0 {
-			return e.status(Completed, "All steps are done.")
+			return e.status(Completed, i18n.New("why.all_steps"))
 		}
 		return nil
 	})

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"reverie/internal/i18n"
 )
 
 // checkpoint sets the state of the checkpoint that which names. implied says that
@@ -178,7 +180,7 @@ func (e *edit) conflict(known, wanted Decision, unlock bool) error {
 	if err := e.event("conflict", fmt.Sprintf("%d. %s: %s", known.N, known.Description, text)); err != nil {
 		return err
 	}
-	return &broken{fmt.Sprintf("decision %d %q is locked and never changes: keep to it; if it no longer fits, tell the person, who can start a new goal", known.N, known.Description), ErrLocked}
+	return &broken{i18n.Text(fmt.Sprintf("decision %d %q is locked and never changes: keep to it; if it no longer fits, tell the person, who can start a new goal", known.N, known.Description)), ErrLocked}
 }
 
 // artifact notes what became of a file: what was created and then modified was created.

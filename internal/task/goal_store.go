@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -39,7 +40,7 @@ func (g *Goals) Update(ctx context.Context, c Caller, id string, p GoalPatch) (G
 func (g *Goals) Pause(ctx context.Context, c Caller, id string) (Goal, error) {
 	return g.change(ctx, c, id, func(e *edit) error {
 		if e.goal.Status != Active {
-			return breaks("goal #%s cannot be paused, it is %s already", e.goal.ID, e.goal.Status)
+			return refuse(nil, "why.goal_not_paused", "id", e.goal.ID, "state", e.goal.Status.text())
 		}
 		return e.status(Paused, "")
 	})
@@ -56,7 +57,7 @@ func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
 		paused, err := e.find(where, args...)
 		switch {
 		case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
-			return &broken{"no goal is paused in this room: list the goals, or create one", ErrNotFound}
+			return refuse(ErrNotFound, "why.no_paused_goal")
 		case errors.Is(err, sql.ErrNoRows):
 			return noGoal(id)
 		case err != nil:
@@ -65,7 +66,7 @@ func (g *Goals) Resume(ctx context.Context, c Caller, id string) (Goal, error) {
 			e.goal = &paused
 			return nil
 		case paused.Status != Paused:
-			return breaks("goal #%s cannot be resumed, it is %s: create a new goal instead", paused.ID, paused.Status)
+			return refuse(nil, "why.goal_not_resumed", "id", paused.ID, "state", paused.Status.text())
 		}
 		return e.resume(paused)
 	})
@@ -86,7 +87,7 @@ func (g *Goals) end(ctx context.Context, c Caller, id string, status Status, nam
 	if err != nil {
 		return Goal{}, err
 	}
-	return g.change(ctx, c, id, func(e *edit) error { return e.status(status, why) })
+	return g.change(ctx, c, id, func(e *edit) error { return e.status(status, i18n.Text(why)) })
 }
 
 // SetCheckpoint sets the state of a checkpoint of an open goal, which is named by
@@ -185,7 +186,7 @@ func (e *edit) open(id string) error {
 	found, err := e.find(where, args...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && bareID(id) == "":
-		return &broken{"no goal is active in this room: create one, or resume a paused one", ErrNotFound}
+		return refuse(ErrNotFound, "why.no_active_goal")
 	case errors.Is(err, sql.ErrNoRows):
 		return noGoal(id)
 	case err != nil:
@@ -197,9 +198,7 @@ func (e *edit) open(id string) error {
 	return nil
 }
 
-func noGoal(id string) error {
-	return &broken{fmt.Sprintf("no goal #%s in this room: list the goals to see their ids (%v)", bareID(id), ErrNotFound), ErrNotFound}
-}
+func noGoal(id string) error { return refuse(ErrNotFound, "why.goal_unknown", "id", bareID(id)) }
 
 func (e *edit) create(description, priority string) error {
 	description, err := goalText("description", description, maxGoal, "Ship the release by Friday")
@@ -227,7 +226,7 @@ func (e *edit) create(description, priority string) error {
 		return err
 	}
 	if open >= maxOpenGoals {
-		return breaks("this room has %d open goals and no more are allowed: complete or abandon one first", open)
+		return refuse(nil, "why.goals_many", "count", open)
 	}
 	if err := e.pauseActive(); err != nil {
 		return err
@@ -269,7 +268,7 @@ func (e *edit) resume(paused Goal) error {
 }
 
 // status moves the goal to another state; why is for the last ones.
-func (e *edit) status(to Status, why string) error {
+func (e *edit) status(to Status, why i18n.Text) error {
 	var ended any
 	if to == Completed || to == Abandoned {
 		ended = e.now.UnixMilli()
@@ -281,7 +280,7 @@ func (e *edit) status(to Status, why string) error {
 	}
 	e.goal.Status, e.goal.Summary = to, why
 	kind := map[Status]string{Active: "resumed", Paused: "paused", Completed: "completed", Abandoned: "abandoned"}[to]
-	return e.event(kind, why)
+	return e.event(kind, string(why))
 }
 
 func (e *edit) update(p GoalPatch) error {

@@ -52,7 +52,7 @@ func events(t testing.TB, g *Goals, room, id string) string {
 	}
 	var out []string
 	for _, e := range all {
-		out = append(out, strings.TrimSpace(e.Kind+" "+e.Detail))
+		out = append(out, strings.TrimSpace(e.Kind+" "+e.Detail.String()))
 	}
 	return strings.Join(out, "\n")
 }

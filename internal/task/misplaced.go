@@ -5,11 +5,12 @@ import (
 	"database/sql"
 	"fmt"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
 // misplacedReason is why a task is paused whose room others read than may read the task.
-const misplacedReason = "other people can read this room now"
+var misplacedReason = i18n.New("why.others_read")
 
 // misplaced reports whether t may not be worked on in its room, because others than its
 // readers read that. Then t moves to the room where its readers read, and its open runs with

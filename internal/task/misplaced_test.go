@@ -52,7 +52,7 @@ func TestMisplaced(t *testing.T) {
 				p.heard("ours 21 09:00", "secret 21 09:00", "handed over 21 08:30")
 			}
 			runs, err := p.store.AllRuns(t.Context(), "", handed.ID, 10)
-			if err != nil || len(runs) != 1 || chat == "" && (runs[0].State != RunSkipped || !strings.Contains(runs[0].Result, "other people")) || chat != "" && runs[0].State != RunDone {
+			if err != nil || len(runs) != 1 || chat == "" && (runs[0].State != RunSkipped || !strings.Contains(runs[0].Result.String(), "other people")) || chat != "" && runs[0].State != RunDone {
 				t.Errorf("runs %+v, %v", runs, err)
 			}
 		})

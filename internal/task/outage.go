@@ -6,6 +6,8 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 // ErrOutage is why a run fails that had no model to work with. The task cannot help
@@ -25,7 +27,7 @@ func (s *Scheduler) outage(ctx context.Context, tx *sql.Tx, r Run, now time.Time
 	if now.Sub(r.Claimed) < outageLimit || r.Attempt < maxFailed {
 		return true, postpone(ctx, tx, r, now.Add(backOff[len(backOff)-1]), failed)
 	}
-	if err := end(ctx, tx, r, RunFailed, now, gaveUp+failed.Error()); err != nil {
+	if err := end(ctx, tx, r, RunFailed, now, i18n.Text(gaveUp+failed.Error())); err != nil {
 		return false, err
 	}
 	told, err := toldOfOutage(ctx, tx, r)

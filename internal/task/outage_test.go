@@ -88,7 +88,7 @@ func TestLongOutage(t *testing.T) {
 			t.Errorf("%s: %q, want %q", id, text, want[task])
 		}
 	}
-	if got := p.task(call.ID); got.Status != Paused || !strings.Contains(got.Reason, "for a day") {
+	if got := p.task(call.ID); got.Status != Paused || !strings.Contains(got.Reason.String(), "for a day") {
 		t.Errorf("with one time only: %+v", got)
 	}
 	if got := p.task(tea.ID); got.Status != Active || got.Failures != 0 {

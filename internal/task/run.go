@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -23,7 +24,7 @@ type Run struct {
 	Claimed time.Time // when it was found to be due
 	Retry   time.Time // when the next attempt begins; zero = it is under way, or over
 	Ended   time.Time // zero while it is not
-	Result  string    // what was answered, or why not; at most maxResult characters
+	Result  i18n.Text // what was answered, or why not; at most maxResult characters
 	Notice  bool      // not the run is delivered, but that the task was paused or the run given up
 }
 
@@ -50,7 +51,7 @@ var backOff = []time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
 
 // ErrStopped is why a run ends that a person stopped: it is no failure, and is not
 // tried again.
-var ErrStopped = errors.New("stopped by a person")
+var ErrStopped = i18n.New("why.stopped")
 
 // Late reports whether r began so long after its time that people should know.
 func (r Run) Late() bool { return r.Claimed.Sub(r.Due) > lateAfter }
@@ -185,14 +186,14 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	now := s.store.now()
 	switch {
 	case r.Task.Status != Active && !begun:
-		return false, end(ctx, tx, r, RunSkipped, now, "the task is "+string(r.Task.Status))
+		return false, end(ctx, tx, r, RunSkipped, now, i18n.New("why.task_state", "state", r.Task.Status.text()))
 	case errors.Is(failed, ErrStopped):
-		if err := end(ctx, tx, r, RunSkipped, now, failed.Error()); err != nil {
+		if err := end(ctx, tx, r, RunSkipped, now, ErrStopped); err != nil {
 			return false, err
 		}
 		return false, s.over(ctx, tx, r, now, "stopped")
 	case failed == nil:
-		if err := end(ctx, tx, r, RunDone, now, answer); err != nil {
+		if err := end(ctx, tx, r, RunDone, now, i18n.Text(answer)); err != nil {
 			return false, err
 		}
 		if _, err := tx.ExecContext(ctx, `UPDATE task SET last_run = ?, run_count = run_count + 1, failures = 0, last_result = ? WHERE id = ?`,
@@ -201,7 +202,7 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 		}
 		return false, s.over(ctx, tx, r, now, "fired")
 	case r.Task.Schedule == nil || r.Task.Scheduled.After(r.Claimed): // what is due now is another's business
-		return false, end(ctx, tx, r, RunFailed, now, failed.Error())
+		return false, end(ctx, tx, r, RunFailed, now, i18n.Of(failed))
 	case errors.Is(failed, ErrOutage):
 		return s.outage(ctx, tx, r, now, failed)
 	}
@@ -212,7 +213,7 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 	if failures < maxFailed {
 		return true, postpone(ctx, tx, r, now.Add(backOff[min(failures, len(backOff))-1]), failed)
 	}
-	if err := end(ctx, tx, r, RunFailed, now, failed.Error()); err != nil {
+	if err := end(ctx, tx, r, RunFailed, now, i18n.Of(failed)); err != nil {
 		return false, err
 	}
 	paused, err := tx.ExecContext(ctx, `UPDATE task SET status = 'paused', next_due = NULL, updated = ? WHERE id = ? AND status = 'active'`, now.UnixMilli(), r.Task.ID)
@@ -227,9 +228,9 @@ func (s *Scheduler) record(ctx context.Context, tx *sql.Tx, r Run, begun bool, a
 }
 
 // end closes r, and forgets the oldest runs of its task.
-func end(ctx context.Context, tx *sql.Tx, r Run, state RunState, now time.Time, result string) error {
+func end(ctx context.Context, tx *sql.Tx, r Run, state RunState, now time.Time, result i18n.Text) error {
 	if _, err := tx.ExecContext(ctx, `UPDATE job_run SET state = ?, ended = ?, retry_at = NULL, result = ? WHERE task = ? AND due = ?`,
-		state, now.UnixMilli(), clip(result), r.Task.ID, r.Due.UnixMilli()); err != nil {
+		state, now.UnixMilli(), clip(string(result)), r.Task.ID, r.Due.UnixMilli()); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `DELETE FROM job_run WHERE task = ?1 AND state <> 'claimed' AND notice <> 1 AND due <

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 )
 
@@ -161,12 +162,12 @@ func (s *Scheduler) claimOne(ctx context.Context, tx *sql.Tx, t Task, now time.T
 		return err
 	}
 	for _, due := range s.store.missed(t, now, n) {
-		state, why := RunClaimed, ""
+		state, why := RunClaimed, i18n.Text("")
 		switch {
 		case t.CatchUp == CatchSkip && now.Sub(due) > lateAfter:
-			state, why = RunSkipped, "missed while nothing ran"
+			state, why = RunSkipped, i18n.New("why.missed")
 		case busy && t.CatchUp != CatchAll:
-			state, why = RunSkipped, "the run before was not over"
+			state, why = RunSkipped, i18n.New("why.overlap")
 		}
 		if err := s.insert(ctx, tx, t, due, now, state, why); err != nil {
 			return err
@@ -194,7 +195,7 @@ func (s *Scheduler) busy(ctx context.Context, tx *sql.Tx, t Task) (bool, error) 
 }
 
 // insert makes one run, unless it was made before.
-func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why string) error {
+func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now time.Time, state RunState, why i18n.Text) error {
 	var ended any
 	if state != RunClaimed {
 		ended = now.UnixMilli()
@@ -208,7 +209,7 @@ func (s *Scheduler) insert(ctx context.Context, tx *sql.Tx, t Task, due, now tim
 		return err
 	}
 	t.NextDue = time.Time{}
-	return s.over(ctx, tx, Run{Task: t, Due: due}, now, why)
+	return s.over(ctx, tx, Run{Task: t, Due: due}, now, why.String())
 }
 
 // deliver hands over what is claimed and was not handed over yet.

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store/storetest"
 )
 
@@ -109,7 +110,7 @@ func (p *post) say(r Run) string {
 	if text, ok := p.said[r.ID]; ok {
 		return text
 	}
-	p.said[r.ID] = p.store.Text(r, true, inEnglish)
+	p.said[r.ID] = p.store.Text(r, true, i18n.English)
 	p.order = append(p.order, r.Task.Content+" "+r.Due.Format("02 15:04"))
 	return p.said[r.ID]
 }
@@ -196,7 +197,7 @@ func TestCatchUp(t *testing.T) {
 			t.Errorf("late: %q", text)
 		}
 	}
-	if got := p.task(gone.ID); got.Status != Completed || !strings.HasPrefix(got.Reason, "missed while nothing ran at") {
+	if got := p.task(gone.ID); got.Status != Completed || !strings.HasPrefix(got.Reason.String(), "missed while nothing ran at") {
 		t.Errorf("skipped: %+v", got)
 	}
 	p.restart(p.store.db)
@@ -321,7 +322,7 @@ func TestStopped(t *testing.T) {
 	p.at(21, 9, 0)
 	p.at(21, 12, 0)
 	p.heard()
-	if got := p.task(call.ID); got.Status != Completed || got.Failures != 0 || !strings.HasPrefix(got.Reason, "stopped at") {
+	if got := p.task(call.ID); got.Status != Completed || got.Failures != 0 || !strings.HasPrefix(got.Reason.String(), "stopped at") {
 		t.Errorf("%+v", got)
 	}
 }

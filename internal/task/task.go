@@ -9,11 +9,14 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"reverie/internal/i18n"
 	"reverie/internal/trust"
 )
 
 // Status is the state of a task.
 type Status string
+
+func (s Status) text() i18n.Text { return i18n.New("state." + string(s)) }
 
 // The states of a task. All is for List only.
 const (
@@ -52,7 +55,7 @@ type Task struct {
 	Prompt     string    // what the model is asked when it falls due; may be empty
 	Background bool      // with a Prompt: nothing is said in the room
 	CatchUp    CatchUp   // what becomes of times that were missed; Add reads "" as once
-	Reason     string    // why it was completed, or paused if no person did that
+	Reason     i18n.Text // why it was completed, or paused if no person did that
 
 	Created, Updated time.Time // UTC, to the millisecond
 	Completed        time.Time // zero until completed
@@ -150,7 +153,7 @@ func bounded(name, text string, limit int) (string, error) {
 		return "", fmt.Errorf("%s holds the control character %U: leave it out", name, r)
 	}
 	if n := utf8.RuneCountInString(text); n > limit {
-		return "", fmt.Errorf("%s is %d characters long and at most %d are allowed: shorten it", name, n, limit)
+		return "", i18n.New("why.text_long", "name", name, "count", n, "most", limit)
 	}
 	return text, nil
 }

@@ -79,37 +79,6 @@ func (s Schedule) timesIn(say Say) string {
 	return s.times()
 }
 
-// SpanIn is how long something takes, as exactly as people want to know it: in its two
-// largest units, below ten seconds in tenths of them, without seconds from ten minutes on,
-// in days alone from two days on.
-func SpanIn(say Say, d time.Duration) string {
-	d = max(d, 0).Round(100 * time.Millisecond)
-	if tenths := int(d / (100 * time.Millisecond)); tenths < 100 && tenths%10 != 0 {
-		return say("time.seconds", "count", strconv.Itoa(tenths/10)+say("time.point")+strconv.Itoa(tenths%10))
-	}
-	units := []struct {
-		key  string
-		size time.Duration
-	}{{"time.days", 24 * time.Hour}, {"time.hours", time.Hour}, {"time.minutes", time.Minute}, {"time.seconds", time.Second}}
-	switch {
-	case d >= 48*time.Hour:
-		d = d.Truncate(24 * time.Hour)
-	case d >= 10*time.Minute:
-		d = d.Truncate(time.Minute)
-	}
-	for len(units) > 1 && d < units[0].size {
-		units = units[1:]
-	}
-	count := func(i int, d time.Duration) string {
-		return say(units[i].key, "count", strconv.Itoa(int(d/units[i].size)))
-	}
-	rest := d % units[0].size
-	if len(units) == 1 || rest < units[1].size {
-		return count(0, d)
-	}
-	return say("time.two", "more", count(0, d), "less", count(1, rest))
-}
-
 // everyIn is how often, in the largest unit that fits evenly.
 func everyIn(say Say, seconds int) string {
 	count := func(size int) string { return strconv.Itoa(seconds / size) }

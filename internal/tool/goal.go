@@ -187,7 +187,7 @@ func (s *Set) listGoals(ctx context.Context, scope Scope) (string, error) {
 		}
 		line := g.Line()
 		if g.Summary != "" {
-			line += " → " + g.Summary
+			line += " → " + g.Summary.String()
 		}
 		lines = append(lines, line)
 	}

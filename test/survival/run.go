@@ -17,6 +17,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/dream"
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/store"
 )
@@ -135,7 +136,7 @@ func (w *world) nights(ctx context.Context, from, dir, name string, say judge, n
 			for _, c := range report.Questions {
 				fmt.Printf("      asked: %q %q %s\n", c.FirstText, c.SecondText, c.Why)
 			}
-			fmt.Printf("    night %d: %s; %+v %q\n", n+1, report.Summary(), report.Cost, report.Notes)
+			fmt.Printf("    night %d: %s; %+v %q\n", n+1, report.Summary(i18n.English), report.Cost, report.Notes)
 		}
 		if n == min(nights, 7)-1 {
 			r.Week = k.calls

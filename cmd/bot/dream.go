@@ -85,7 +85,7 @@ func (b *bot) dreams() *session.Dreams {
 			b.nightly.Tidy(phase)
 		}
 	}
-	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say task.Say) (string, error) {
+	return &session.Dreams{Wake: b.nightly.Wake, Tidy: tidy, Status: b.nightly.Status, Undo: func(ctx context.Context, say i18n.Say) (string, error) {
 		r, err := b.nightly.Dreamer.Undo(ctx, "")
 		if errors.Is(err, dream.ErrNothing) || errors.Is(err, dream.ErrBusy) {
 			return i18n.Of(err).In(say), nil

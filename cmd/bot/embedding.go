@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
-	"reverie/internal/task"
 )
 
 // EmbeddingConfig is the model that turns texts into vectors. After loading,
@@ -110,11 +110,11 @@ func (b *bot) runVectors(ctx context.Context) error {
 }
 
 // withVectors adds to a status how far memories are read for their meaning.
-func (b *bot) withVectors(status func(context.Context, task.Say) []string) func(context.Context, task.Say) []string {
+func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(context.Context, i18n.Say) []string {
 	if !b.cfg.byMeaning() {
 		return status
 	}
-	return func(ctx context.Context, say task.Say) (lines []string) {
+	return func(ctx context.Context, say i18n.Say) (lines []string) {
 		if status != nil {
 			lines = status(ctx, say)
 		}

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"reverie/internal/i18n"
 	"reverie/internal/matrix"
-	"reverie/internal/task"
 )
 
 type runCommand struct{}
@@ -45,7 +45,7 @@ func (runCommand) Run(ctx context.Context, c console, path configPath) error {
 // messages are taken, then running turns get their grace period, and only then
 // does the client send what they wrote.
 func (b *bot) serve(ctx context.Context, client *matrix.Client) error {
-	sessions := b.sessions(client, func(ctx context.Context, say task.Say) []string { return client.Status(ctx).Lines(time.Now(), say) })
+	sessions := b.sessions(client, func(ctx context.Context, say i18n.Say) []string { return client.Status(ctx).Lines(time.Now(), say) })
 	link, unlink := context.WithCancel(context.WithoutCancel(ctx))
 	defer unlink()
 	g, ctx := errgroup.WithContext(ctx)

@@ -14,6 +14,7 @@ import (
 	reverie "reverie"
 	"reverie/internal/dream"
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/llm/rehearsal"
 	"reverie/internal/matrix"
@@ -183,7 +184,7 @@ func (b *bot) openModels(ctx context.Context) (*llm.Models, error) {
 }
 
 // sessions builds the session manager over a transport.
-func (b *bot) sessions(t session.Transport, status func(context.Context, task.Say) []string) *session.Manager {
+func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Say) []string) *session.Manager {
 	c := session.Config{
 		DB: b.db, Models: b.models, Prompt: b.prompt, Tools: b.tools, History: b.history, Memory: b.memory, Tasks: b.tasks,
 		Isolation: memory.Isolation(b.cfg.Memory.Isolation), Transport: t, Owners: b.cfg.owners(), Location: b.cfg.location(), Log: b.log, Status: b.withVectors(status), Window: b.windowInputs,

@@ -16,7 +16,6 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/session"
 	"reverie/internal/store"
-	"reverie/internal/task"
 )
 
 // Status is how the connection stands. In JSON times are RFC 3339, and what
@@ -207,7 +206,7 @@ func (c *Client) trust(ctx context.Context, s *Status) error {
 
 // Lines says it in words, for people in a chat in the language of say: at most five
 // lines, and never what a server answered.
-func (s Status) Lines(now time.Time, say task.Say) []string {
+func (s Status) Lines(now time.Time, say i18n.Say) []string {
 	sync := s.syncWords(say, now)
 	if s.SyncFailures > 0 {
 		sync += say("connection.trying")
@@ -239,7 +238,7 @@ func (s Status) Lines(now time.Time, say task.Say) []string {
 }
 
 // syncWords says when the last sync was, and how many failed since.
-func (s Status) syncWords(say task.Say, now time.Time) string {
+func (s Status) syncWords(say i18n.Say, now time.Time) string {
 	words := say("connection.never")
 	if !s.LastSync.IsZero() {
 		words = say("connection.synced", "time", spanIn(say, max(now.Sub(s.LastSync), 0)))
@@ -252,7 +251,7 @@ func (s Status) syncWords(say task.Say, now time.Time) string {
 
 // queues lists what waits and what was given up, for !status and bot doctor. The reason of
 // a finding and its remedy are for the operator.
-func (s Status) queues(say task.Say, now time.Time) (out []Finding) {
+func (s Status) queues(say i18n.Say, now time.Time) (out []Finding) {
 	add := func(key string, n int, oldest int64, f Finding) {
 		if n > 0 {
 			f.What = say("connection."+key, "count", fmt.Sprint(n)) + sinceIn(say, oldest)
@@ -282,7 +281,7 @@ func (s Status) queues(say task.Say, now time.Time) (out []Finding) {
 	return out
 }
 
-func (s Status) trustWords(say task.Say) string {
+func (s Status) trustWords(say i18n.Say) string {
 	words := say("connection.trusted")
 	switch {
 	case !s.CrossSigned:
@@ -296,7 +295,7 @@ func (s Status) trustWords(say task.Say) string {
 	return words
 }
 
-func (s Status) backupWords(say task.Say) string {
+func (s Status) backupWords(say i18n.Say) string {
 	switch {
 	case s.BackupProblem != "" || s.Backup == "":
 		return say("connection.backup_none")
@@ -308,7 +307,7 @@ func (s Status) backupWords(say task.Say) string {
 
 func skewed(seconds int64) bool { return (time.Duration(seconds) * time.Second).Abs() > maxSkew }
 
-func skewWords(say task.Say, seconds int64) string {
+func skewWords(say i18n.Say, seconds int64) string {
 	if seconds < 0 {
 		return say("connection.behind", "time", spanIn(say, time.Duration(-seconds)*time.Second))
 	}
@@ -316,7 +315,7 @@ func skewWords(say task.Say, seconds int64) string {
 }
 
 // sinceIn is the age of a queue's oldest message, when it is worth a word.
-func sinceIn(say task.Say, seconds int64) string {
+func sinceIn(say i18n.Say, seconds int64) string {
 	if d := time.Duration(seconds) * time.Second; d > time.Minute {
 		return " " + say("connection.oldest", "time", spanIn(say, d))
 	}
@@ -333,7 +332,7 @@ func ago(d time.Duration) string { return span(max(d, 0)) + " ago" }
 func span(d time.Duration) string { return spanIn(toOperator, d) }
 
 // spanIn says how old something is: in whole seconds below a minute, then without them.
-func spanIn(say task.Say, d time.Duration) string {
+func spanIn(say i18n.Say, d time.Duration) string {
 	if d < time.Minute {
 		return i18n.Span(d.Truncate(time.Second)).In(say)
 	}

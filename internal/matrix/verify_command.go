@@ -5,13 +5,13 @@ import (
 	"crypto/rand"
 	"strings"
 
+	"reverie/internal/i18n"
+
 	"go.mau.fi/util/jsontime"
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/crypto/verificationhelper"
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
-
-	"reverie/internal/task"
 )
 
 // Verify is the command !verify: what person asks for or answers in room. The
@@ -86,7 +86,7 @@ func (v *verifier) answerNo(ctx context.Context, person string) string {
 
 // start asks a person to verify: in a direct chat by a message there, so that
 // all of their clients see it, else by asking their devices.
-func (v *verifier) start(ctx context.Context, person id.UserID, room string, say task.Say) (string, error) {
+func (v *verifier) start(ctx context.Context, person id.UserID, room string, say i18n.Say) (string, error) {
 	c := v.c
 	if c.machine().CrossSigningKeys == nil {
 		return say("verify.no_identity"), nil
@@ -133,7 +133,7 @@ func (v *verifier) request(ctx context.Context, person id.UserID, room id.RoomID
 	})
 }
 
-func (v *verifier) explain(ctx context.Context, person string, say task.Say) (string, error) {
+func (v *verifier) explain(ctx context.Context, person string, say i18n.Say) (string, error) {
 	m := v.c.machine()
 	own := m.OwnIdentity()
 	lines := []string{say("verify.self", "user", own.UserID.String(), "device", own.DeviceID.String(), "fingerprint", Fingerprint(own.SigningKey.String()))}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
@@ -28,7 +28,7 @@ func TestUnprovenOwnerCommands(t *testing.T) {
 	} {
 		t.Run(command, func(t *testing.T) {
 			w := newWorld(t, t.TempDir())
-			w.cfg.Dreams = &Dreams{Wake: func() {}, Undo: func(context.Context, task.Say) (string, error) { return "undone", nil }}
+			w.cfg.Dreams = &Dreams{Wake: func() {}, Undo: func(context.Context, i18n.Say) (string, error) { return "undone", nil }}
 			refused := (*Messages)(nil).Text(t.Context(), "!dm", refusal)
 			in := unproven("$1", command)
 			if got := w.deliver(t, in).Text; got != refused {

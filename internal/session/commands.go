@@ -15,41 +15,41 @@ import (
 )
 
 // command is one word people can say with a "!" or a "/" before it. It answers with
-// Markdown; commands never call the model, but for !retry.
+// Markdown, and help.NAME of data/messages says what it is for; commands never call the model, but for !retry.
 type command struct {
-	name, help string
-	run        func(s *Session, ctx context.Context, in Inbound, args string) (string, error)
+	name string
+	run  func(s *Session, ctx context.Context, in Inbound, args string) (string, error)
 }
 
 // commands lists what the bot understands, in the order !help shows it.
 func commands() []command {
 	return []command{
-		{"help", "this list; with the name of a command, that one", (*Session).help},
-		{"new", "start a new conversation; what I was told to remember stays; `keep`: with a summary of this one", (*Session).startNew},
-		{"retry", "answer your last message again", nil}, // handled by command: it answers through the model
-		{"stop", "stop the answer I am working on, and what works in the background for this room", (*Session).stop},
-		{"compact", "summarise the older part of this conversation, so that there is room again", (*Session).compactNow},
-		{"approve", "allow what I asked about: its code; with `conversation`: more of the same here, too", (*Session).approve},
-		{"deny", "have me not do what I asked about: its code", (*Session).deny},
-		{"summary", "what I have of the part that is summarised", (*Session).showSummary},
-		{"status", "how I am: model, connection, this conversation", (*Session).status},
-		{"tasks", "the open tasks of this room, and when they are due", (*Session).listTasks},
-		{"jobs", "what has started by itself here lately, and how it went", (*Session).jobs},
-		{"helpers", "what works in the background for this room, and what has lately", (*Session).listHelpers},
-		{"goal", "what we work towards here: `new TEXT`, `pause`, `resume`, `done`, `drop` or `history`", (*Session).goal},
-		{"memory", "what I remember here, and in which file it stands; with words, what holds them; `share` or `private` and an id: who may know it; `keep`: answer what I ask about it", (*Session).memories},
-		{"remember", "have me remember the words that follow", (*Session).rememberThis},
-		{"forget", "have something forgotten for good: its id, or words of it", (*Session).forgetThis},
-		{"undo", "take back your last change to what I remember here; `compact`: the last summary of this conversation", (*Session).undoThis},
-		{"dream", "put my memory in order now; `status`: how it went last, `undo`: take that back", (*Session).dream},
-		{"think", "how much I think before I answer here: `off`, `low`, `medium`, `high`, or `default`", (*Session).think},
-		{"mode", "how I work here: " + asWords(Modes()), (*Session).changeMode},
-		{"model", "which language model answers here; a name chooses one, `default` leaves it to my configuration", (*Session).model},
-		{"skills", "the skills I have here, a line each; `share NAME`: everybody may use that one", (*Session).skills},
-		{"config", "the settings of this room; `NAME VALUE` changes one, `NAME default` sets it back", (*Session).config},
-		{"prompt", "what the model is sent, in numbers", (*Session).promptReport},
-		{"verify", "make sure that we are who we seem to be: compare emoji", (*Session).verify},
-		{"whoami", "who you are to me, and what I may use here", (*Session).whoami},
+		{"help", (*Session).help},
+		{"new", (*Session).startNew},
+		{"retry", nil}, // handled by command: it answers through the model
+		{"stop", (*Session).stop},
+		{"compact", (*Session).compactNow},
+		{"approve", (*Session).approve},
+		{"deny", (*Session).deny},
+		{"summary", (*Session).showSummary},
+		{"status", (*Session).status},
+		{"tasks", (*Session).listTasks},
+		{"jobs", (*Session).jobs},
+		{"helpers", (*Session).listHelpers},
+		{"goal", (*Session).goal},
+		{"memory", (*Session).memories},
+		{"remember", (*Session).rememberThis},
+		{"forget", (*Session).forgetThis},
+		{"undo", (*Session).undoThis},
+		{"dream", (*Session).dream},
+		{"think", (*Session).think},
+		{"mode", (*Session).changeMode},
+		{"model", (*Session).model},
+		{"skills", (*Session).skills},
+		{"config", (*Session).config},
+		{"prompt", (*Session).promptReport},
+		{"verify", (*Session).verify},
+		{"whoami", (*Session).whoami},
 	}
 }
 

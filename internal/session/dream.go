@@ -4,16 +4,16 @@ import (
 	"context"
 	"strings"
 
+	"reverie/internal/i18n"
 	"reverie/internal/prompt"
-	"reverie/internal/task"
 	"reverie/internal/tool"
 )
 
 // Dreams is what !dream can have done; dreaming itself is not the session's.
 type Dreams struct {
 	Wake   func()                                          // dream soon
-	Status func(context.Context, task.Say) (string, error) // how the last one went
-	Undo   func(context.Context, task.Say) (string, error) // take the last one back
+	Status func(context.Context, i18n.Say) (string, error) // how the last one went
+	Undo   func(context.Context, i18n.Say) (string, error) // take the last one back
 	// Tidy asks for a dream of one part of the prompt (memories, tasks or skills), once a
 	// day at most. It returns at once.
 	Tidy func(part string)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/task"
 )
 
@@ -18,7 +19,7 @@ func TestDreamCommand(t *testing.T) {
 	}
 	woken := 0
 	w.cfg.Dreams = &Dreams{Wake: func() { woken++ },
-		Status: func(context.Context, task.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, task.Say) (string, error) { return "taken back", nil }}
+		Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }, Undo: func(context.Context, i18n.Say) (string, error) { return "taken back", nil }}
 	for text, want := range map[string]string{"!dream": "as soon as nobody waits", "!dream Status": "slept well", "!dream undo": "Taken back.", "!dream on": "`!dream status`"} {
 		if got := w.deliver(t, Inbound{ID: "$own" + text, Room: "!own", Sender: owner, Text: text, Private: true, At: time.Now()}); !strings.Contains(got.Text, want) || !got.Notice {
 			t.Errorf("%s: %+v", text, got)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/prompt"
 	"reverie/internal/store"
@@ -122,7 +123,7 @@ func (s *Session) unrecorded(ctx context.Context, in Inbound, text string) bool 
 	return err == nil && !there
 }
 
-func visibleIn(say task.Say, text string) string {
+func visibleIn(say i18n.Say, text string) string {
 	text = prompt.WithoutFences(text)
 	markers, _ := markersOf(text)
 	body, isCut := strings.CutSuffix(text, cutOff)
@@ -143,7 +144,7 @@ func visibleIn(say task.Say, text string) string {
 const mostBrief = 12
 
 // brief says in Markdown what markers say.
-func brief(say task.Say, markers []task.Marker) string {
+func brief(say i18n.Say, markers []task.Marker) string {
 	var lines []string
 	for _, m := range markers {
 		switch m.Kind {

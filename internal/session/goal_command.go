@@ -78,7 +78,7 @@ func (s *Session) showGoal(ctx context.Context, in Inbound) (string, error) {
 const mostFiles = 10
 
 // goalText is a goal in Markdown.
-func goalText(say task.Say, g task.Goal) string {
+func goalText(say i18n.Say, g task.Goal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
 	if p := g.Progress(); p.Total > 0 {
@@ -115,7 +115,7 @@ func goalText(say task.Say, g task.Goal) string {
 }
 
 // goalLine is a goal in one line, for people.
-func goalLine(say task.Say, g task.Goal) string {
+func goalLine(say i18n.Say, g task.Goal) string {
 	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, say("goal."+g.Priority), say("state."+string(g.Status)))
 	if p := g.Progress(); p.Total > 0 {
 		line += ", " + goalSteps(say, p)
@@ -123,12 +123,12 @@ func goalLine(say task.Say, g task.Goal) string {
 	return line + "]"
 }
 
-func goalSteps(say task.Say, p task.Progress) string {
+func goalSteps(say i18n.Say, p task.Progress) string {
 	return say("goal.steps", "done", fmt.Sprint(p.Completed), "total", fmt.Sprint(p.Total))
 }
 
 // decisionIn is a decision in one line, for people.
-func decisionIn(say task.Say, d task.Decision) string {
+func decisionIn(say i18n.Say, d task.Decision) string {
 	if d.Locked {
 		return "🔒 " + d.Description + " (" + say("goal.locked") + ")"
 	}

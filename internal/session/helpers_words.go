@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"reverie/internal/history"
-	"reverie/internal/task"
+	"reverie/internal/i18n"
 )
 
 // helperLine is a sub-session in one line, for people.
@@ -38,7 +38,7 @@ func (s *Session) helperLine(ctx context.Context, n helper) string {
 }
 
 // toldIn is told for people, when no model passes it on.
-func (n helper) toldIn(say task.Say, most int) string {
+func (n helper) toldIn(say i18n.Say, most int) string {
 	head := fmt.Sprintf("%s (%s)", n.id, history.OneLine(n.objective, 200))
 	if n.status != helperCompleted {
 		return fmt.Sprintf("%s %s: %s", head, say("state."+n.status), history.OneLine(n.reason.In(say), 600))

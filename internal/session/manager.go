@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/llm"
 	"reverie/internal/media"
 	"reverie/internal/memory"
@@ -79,7 +80,7 @@ type Config struct {
 	// Models found out.
 	Window func() prompt.Inputs
 	// Status returns lines the transport adds to !status, in the language of say; may be nil.
-	Status func(ctx context.Context, say task.Say) []string
+	Status func(ctx context.Context, say i18n.Say) []string
 	// Verify is the command !verify with its arguments, for person in room; the
 	// text it returns is said there. nil = nobody can be verified here.
 	Verify func(ctx context.Context, person, room, args string) (string, error)

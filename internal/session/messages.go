@@ -118,7 +118,7 @@ func (m *Messages) sentence(language, key string, fill []string) (string, bool) 
 			return text, true
 		}
 	}
-	return described(key)
+	return "", false
 }
 
 // Problems lists what is wrong in the files of the data folder. Sentences that are
@@ -242,39 +242,11 @@ func samePlaces(key, one, other string) bool {
 // original is a sentence as the program means it. A language may need a form for one
 // where English does not.
 func original(key string) (string, bool) {
-	for _, k := range []string{key, strings.TrimSuffix(key, i18n.One)} {
-		if text, ok := i18n.Source()[k]; ok {
-			return text, true
-		}
+	text, ok := i18n.Source()[key]
+	if !ok {
+		text, ok = i18n.Source()[strings.TrimSuffix(key, i18n.One)]
 	}
-	return described(key)
-}
-
-// described is a sentence that stands beside what it describes: what a command or a
-// setting or a mode is for.
-func described(key string) (string, bool) {
-	area, name, _ := strings.Cut(key, ".")
-	switch area {
-	case "help":
-		for _, c := range commands() {
-			if c.name == name {
-				return c.help, true
-			}
-		}
-	case "config":
-		for _, k := range settings() {
-			if k.name == name {
-				return k.help, true
-			}
-		}
-	case "mode":
-		for _, m := range modes {
-			if key == "mode.what."+m.name {
-				return m.what, true
-			}
-		}
-	}
-	return "", false
+	return text, ok
 }
 
 var builtins sync.Map // by language: *messageFile
@@ -294,6 +266,34 @@ func builtin(language string) *messageFile {
 func builtinSource(language string) string {
 	b, _ := fs.ReadFile(reverie.Data, messageDir+"/"+language+".txt") // missing: nothing
 	return string(b)
+}
+
+// For returns Text for a room, in the language that it has now.
+func (m *Messages) For(ctx context.Context, room string) i18n.Say {
+	language := m.Language(ctx, room)
+	return func(key string, fill ...string) string { return m.In(language, key, fill...) }
+}
+
+// why is a reason in the language of the room. What some other program said is for the log,
+// and people are told so.
+func (s *Session) why(ctx context.Context, reason i18n.Text) string {
+	if !reason.Known() {
+		return s.text(ctx, "why.trouble")
+	}
+	return reason.In(s.cfg.Messages.For(ctx, s.room))
+}
+
+// sentences puts sentences one after the other, without those that are empty. Where the one
+// before ends as in Chinese and Japanese no blank belongs between two.
+func sentences(each ...string) string {
+	all := ""
+	for _, s := range each {
+		if s != "" && all != "" && !strings.HasSuffix(all, "。") && !strings.HasSuffix(all, "？") && !strings.HasSuffix(all, "！") {
+			all += " "
+		}
+		all += s
+	}
+	return all
 }
 
 // text is a sentence in the language of the room.

@@ -30,7 +30,7 @@ var (
 // or more, with the key of one.
 var pieces = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
-	for key, text := range allMessages() {
+	for key, text := range i18n.Source() {
 		for _, piece := range placeForm.Split(text, -1) {
 			if piece = strings.TrimSpace(fenced.ReplaceAllString(piece, "")); len(strings.Fields(piece)) > 2 {
 				all[piece] = key
@@ -117,10 +117,10 @@ func everythingSaid(t *testing.T, language string) {
 	talksOfMemory(t, w, say)
 	talksOfTasks(t, w, say, exec)
 	talksOfFiles(t, w, say)
-	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say task.Say) (string, error) {
+	w.cfg.Dreams = &Dreams{Wake: func() {}, Status: func(_ context.Context, say i18n.Say) (string, error) {
 		return say("dream.failed", "why", say("why.dream_cut_off")), nil
 	},
-		Undo: func(_ context.Context, say task.Say) (string, error) {
+		Undo: func(_ context.Context, say i18n.Say) (string, error) {
 			return i18n.Join(say, []i18n.Text{i18n.New("why.dream_undone", "count", 1), i18n.New("why.task_stays", "id", "t"), i18n.New("why.skill_back", "name", "Tee")}), nil
 		}}
 	w.deliver(t, Inbound{ID: "$dream", Room: "!dm", Sender: "@zz:example.org", Text: "!dream", Private: true, At: time.Now()})

@@ -74,7 +74,7 @@ var keyForm = regexp.MustCompile(`^[a-z]+(\.[a-z_]+)+$`)
 
 // What the program asks for by name is there, with all of its places filled in.
 func TestMessageKeys(t *testing.T) {
-	all, asked := allMessages(), 0
+	all, asked := i18n.Source(), 0
 	for name, file := range parsed(t, speaking) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)

@@ -51,7 +51,7 @@ func TestModes(t *testing.T) {
 		t.Error(d)
 	}
 	for _, m := range modes {
-		if m.what == "" || m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
+		if m.templates == "" || m.role == "" || m.temperature <= 0 || m.temperature > 1 {
 			t.Errorf("%+v", m)
 		}
 		if p := m.policy(); len(m.allow)+len(m.deny) > 0 && p.Else != "`!mode developer` offers it" {

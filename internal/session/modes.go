@@ -14,7 +14,6 @@ import (
 // for that tool to say.
 type mode struct {
 	name        string
-	what        string // it is for, after "planning: "
 	templates   string // the folder in data/prompts
 	temperature float32
 	role        string   // of the models, in llm.roles; without one there it is as chat
@@ -30,14 +29,14 @@ type mode struct {
 //     connected server may write anything, and its name does not say so;
 //   - debugger finds out what is wrong, and leaves what was there in place.
 var modes = []mode{
-	// name, what, templates, temperature, role, allow, deny
-	{"assistant", "everyday talk, remembering, tasks", "assistant", 0.5, "chat", nil, handsOn},
-	{"developer", "writing and changing programs, with every tool", "developer", 0.1, "developer", nil, nil},
-	{"planning", "thinking a thing through; I only read, and write nothing but memories, tasks and goals", "planning", 0.3, "planning", []string{
+	// name, templates, temperature, role, allow, deny
+	{"assistant", "assistant", 0.5, "chat", nil, handsOn},
+	{"developer", "developer", 0.1, "developer", nil, nil},
+	{"planning", "planning", 0.3, "planning", []string{
 		"append_memory", "memory_*", "recall*", "search_memory", "task", "goal", tool.StaySilent, tool.SetMode, "read_*", "list_*", "find_*", "grep_*", "search_*",
 		"get_diagnostics", "web_search", "web_fetch"}, nil},
-	{"debugger", "finding out why something does not work", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
-	{"user", "your own templates, in `data/prompts/user`", "user", 0.3, "user", nil, handsOn},
+	{"debugger", "debugger", 0.1, "debugger", nil, []string{"delete_file", "git_commit", "git_push"}},
+	{"user", "user", 0.3, "user", nil, handsOn},
 }
 
 // handsOn are the tools that work on the machine itself: commands and files.

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"reverie/internal/history"
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/task"
 )
 
 // Questions is how people are asked what only they can decide, in the language of say:
 // each by its number, with what to write. Texts of memories stand in it as they are, so that
 // what is forgotten is found in it.
-func Questions(say task.Say, list []memory.Question, zone *time.Location) string {
+func Questions(say i18n.Say, list []memory.Question, zone *time.Location) string {
 	var b strings.Builder
 	b.WriteString(say("question.lead") + "\n")
 	for _, q := range list {

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/memory"
-	"reverie/internal/task"
 	"reverie/internal/trust"
 )
 
 // TestKeepCommand: a person answers what only they can decide, by its number, and nobody else does.
 func TestKeepCommand(t *testing.T) {
 	w := newWorld(t, t.TempDir())
-	w.cfg.Dreams = &Dreams{Status: func(context.Context, task.Say) (string, error) { return "slept well", nil }}
+	w.cfg.Dreams = &Dreams{Status: func(context.Context, i18n.Say) (string, error) { return "slept well", nil }}
 	const guest = "@guest:example.org"
 	n := 0
 	as := func(person, room string, private bool, text string, want ...string) string {

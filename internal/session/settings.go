@@ -16,9 +16,9 @@ import (
 
 // setting is one thing that people may decide for a room.
 type setting struct {
-	name, help string
-	values     []string // what it can be; the first one is the default. nil = a text, by default none
-	most       int      // characters of the text
+	name   string
+	values []string // what it can be; the first one is the default. nil = a text, by default none
+	most   int      // characters of the text
 }
 
 // initial is what a setting is by default.
@@ -57,13 +57,13 @@ const maxContext = 1000
 // settings lists what can be set for a room, in the order it is shown.
 func settings() []setting {
 	return []setting{
-		{name: SettingThreads, help: "where I answer: where I was asked, always in a thread, or never in one", values: []string{"auto", "always", "off"}},
-		{name: SettingStreaming, help: "whether an answer can be seen while it is written: where only two are, always, or never", values: []string{"auto", "on", "off"}},
-		{name: SettingMention, help: "when I answer in a group: if I am mentioned or replied to, or to everything an allowed person says", values: []string{"needed", "off"}},
-		{name: SettingListen, help: "whether I am shown what was said in a group before I was asked", values: []string{"on", "off"}},
-		{name: SettingDirect, help: "whether this is a direct chat: as it was begun, yes, or no; where others were or could read, it is never private", values: []string{"auto", "on", "off"}},
-		{name: SettingLanguage, help: "what I speak when I say something by myself", values: append([]string{settingAuto}, Languages()...)},
-		{name: SettingContext, help: "what this room is about, in an owner's words; I keep it in mind with every answer", most: maxContext},
+		{name: SettingThreads, values: []string{"auto", "always", "off"}},
+		{name: SettingStreaming, values: []string{"auto", "on", "off"}},
+		{name: SettingMention, values: []string{"needed", "off"}},
+		{name: SettingListen, values: []string{"on", "off"}},
+		{name: SettingDirect, values: []string{"auto", "on", "off"}},
+		{name: SettingLanguage, values: append([]string{settingAuto}, Languages()...)},
+		{name: SettingContext, most: maxContext},
 	}
 }
 

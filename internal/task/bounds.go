@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"reverie/internal/i18n"
 	"reverie/internal/store"
 	"reverie/internal/trust"
 )
@@ -139,6 +140,6 @@ func (s *Scheduler) putOff(ctx context.Context, r Run, now time.Time) (bool, err
 }
 
 // putOffText is the notice that r waits because of RunsPerDay.
-func (s *Store) putOffText(r Run, name string, say Say) string {
+func (s *Store) putOffText(r Run, name string, say i18n.Say) string {
 	return say("task.put_off", "who", name, "task", r.Task.Content, "most", string(r.Result[len(putOff):]), "at", s.WhenIn(say, r.Task, r.Retry))
 }

@@ -66,7 +66,7 @@ func postpone(ctx context.Context, tx *sql.Tx, r Run, at time.Time, failed error
 }
 
 // outageText is the notice that r was given up for an outage.
-func (s *Store) outageText(r Run, name string, say Say) string {
+func (s *Store) outageText(r Run, name string, say i18n.Say) string {
 	text := say("task.outage", "who", name, "task", r.Task.Content) + "\n"
 	if r.Task.NextDue.IsZero() {
 		return text + say("task.outage_paused")

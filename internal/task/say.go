@@ -5,11 +5,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 // Text is what r says: to people, in the language of say, if its task is a reminder or
 // it is a notice, and to the model otherwise. To alone, the person is not called by name.
-func (s *Store) Text(r Run, alone bool, say Say) string {
+func (s *Store) Text(r Run, alone bool, say i18n.Say) string {
 	name := ""
 	if !alone && r.Task.User != "" {
 		name = " " + say("task.for", "person", r.Task.User)

@@ -6,14 +6,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
-// Say is a sentence for people by its name, in the language of a room: fill holds the
-// names of places and what belongs there, by turns.
-type Say = func(key string, fill ...string) string
-
 // MomentIn is a time for people, with its weekday and zone.
-func MomentIn(say Say, at time.Time) string {
+func MomentIn(say i18n.Say, at time.Time) string {
 	day := at.Format("Mon")
 	if names := strings.Fields(say("time.days_short")); len(names) == len(days) {
 		day = names[(int(at.Weekday())+6)%7]
@@ -22,10 +20,12 @@ func MomentIn(say Say, at time.Time) string {
 }
 
 // WhenIn is When for people alone, in their language.
-func (s *Store) WhenIn(say Say, t Task, at time.Time) string { return MomentIn(say, at.In(s.In(t))) }
+func (s *Store) WhenIn(say i18n.Say, t Task, at time.Time) string {
+	return MomentIn(say, at.In(s.In(t)))
+}
 
 // LineIn is Line for people alone, in their language.
-func (t Task) LineIn(say Say) string {
+func (t Task) LineIn(say i18n.Say) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
 	switch t.Status {
@@ -46,14 +46,14 @@ func (t Task) LineIn(say Say) string {
 }
 
 // said is String in the language of people.
-func (s Schedule) said(say Say) string {
+func (s Schedule) said(say i18n.Say) string {
 	if s.Zone != "" {
 		return s.timesIn(say) + " (" + s.Zone + ")"
 	}
 	return s.timesIn(say)
 }
 
-func (s Schedule) timesIn(say Say) string {
+func (s Schedule) timesIn(say i18n.Say) string {
 	switch s.Type {
 	case once:
 		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
@@ -80,7 +80,7 @@ func (s Schedule) timesIn(say Say) string {
 }
 
 // everyIn is how often, in the largest unit that fits evenly.
-func everyIn(say Say, seconds int) string {
+func everyIn(say i18n.Say, seconds int) string {
 	count := func(size int) string { return strconv.Itoa(seconds / size) }
 	switch {
 	case seconds > 0 && seconds%86400 == 0:

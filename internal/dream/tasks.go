@@ -21,9 +21,8 @@ import (
 	"reverie/internal/trust"
 )
 
-// Tasks are put in order as memory is: a model says what it would do, and it is done as
-// far as the tasks and what people said bear it out (tasks_check.go). What they
-// do not quite bear out is proposed to people instead.
+// Tasks are put in order as memory is: what the tasks and their dates prove is done; what else
+// a model would do is proposed to people, who decide (tasks_check.go).
 
 const (
 	taskRooms     = 10                  // whose tasks a model is asked about in one night, those that waited longest first
@@ -78,7 +77,6 @@ type TaskChange struct {
 	ID    string        `json:"id"`
 	Text  string        `json:"text"`
 	Kind  task.TidyKind `json:"kind"`
-	To    string        `json:"to,omitempty"` // the new priority or words, or the task that stays
 	What  i18n.Text     `json:"what"`
 }
 
@@ -321,13 +319,11 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 
 // taskAction is what a model would do.
 type taskAction struct {
-	Task     string      `json:"task"`
-	Action   string      `json:"action"`
-	Message  wholeNumber `json:"message"`
-	Quote    string      `json:"quote"`
-	Into     string      `json:"into"`
-	Priority wholeNumber `json:"priority"`
-	Content  string      `json:"content"`
+	Task    string      `json:"task"`
+	Action  string      `json:"action"`
+	Message wholeNumber `json:"message"`
+	Quote   string      `json:"quote"`
+	Into    string      `json:"into"`
 }
 
 // wholeNumber is one, also one that stands in quotation marks or brackets; 0 = none.

@@ -119,8 +119,8 @@ func (c *choreWorld) get(content string) task.Task {
 	return task.Task{}
 }
 
-// TestTasks: a model has done to tasks what people's words bear out; all of it is in the
-// report, and all of it is taken back to the byte, and then not done again.
+// TestTasks: what tasks and dates prove is done, and what else a model would do is proposed, once. All
+// of it is in the report, and what was done is taken back to the byte, and then not done again.
 func TestTasks(t *testing.T) {
 	c := newChores(t)
 	c.add("Water the plants", nil)
@@ -129,49 +129,37 @@ func TestTasks(t *testing.T) {
 	c.add("call Anna about the tickets!", nil) // the same words
 	c.add("Book the hotel in Rome", nil)
 	c.add("In Rome book the hotel", nil)
-	c.add("Please remember to renew the passport", nil)
 	c.add("Read the book on fungi", nil)
-	c.add("Sweep the yard", func(x *task.Task) { x.Priority = 6 })
 	c.say(3, "Good news: I have watered the plants. What about lunch?")
 	c.say(4, "Ich habe die Rechnung von Strauss gestern bezahlt.")
-	c.say(99, "The yard is a mess")
 	c.answer = `Here you are:
 [{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "I have watered the plants"},
  {"task": "#<Die Rechnung von Strauss bezahlen>", "action": "complete", "message": "2", "quote": "habe die Rechnung von Strauss gestern bezahlt"},
  {"task": "<In Rome book the hotel>", "action": "merge", "into": "<Book the hotel in Rome>"},
- {"task": "<Please remember to renew the passport>", "action": "rephrase", "content": "Renew the passport"},
- {"task": "<Read the book on fungi>", "action": "pause"},
- {"task": "<Sweep the yard>", "action": "priority", "priority": 4}]`
+ {"task": "<Read the book on fungi>", "action": "pause"}]`
 	before := c.taskRows()
-	if r := c.dream(Options{DryRun: true, Phases: []Phase{Tasks}}); r.State != Planned || len(r.Tasks) != 4 || c.taskRows() != before {
+	if r := c.dream(Options{DryRun: true, Phases: []Phase{Tasks}}); r.State != Planned || len(r.Tasks) != 1 || len(r.Proposals) != 3 || c.taskRows() != before {
 		t.Fatalf("%+v", r)
 	}
 	r := c.dream(Options{})
-	var got []string
-	for _, x := range r.Tasks {
-		got = append(got, string(x.Kind)+" "+x.Text)
+	if len(r.Tasks) != 1 || r.State != AppliedState || len(r.Proposals) != 3 { // three of the model's at most, and one that needs none
+		t.Fatalf("%+v %+v %q", r.Tasks, r.Proposals, r.Notes)
 	}
-	if len(r.Tasks) != 4 || r.State != AppliedState { // three of the model's at most, and one that needs none
-		t.Fatalf("%q %q", got, r.Notes)
+	if got := r.Proposals[0].Text.String(); !strings.HasPrefix(got, "Is this done? Water the plants (#"+c.ids["Water the plants"]+"), by what "+owner+" wrote on 2026-01-04 at ") {
+		t.Error(got)
 	}
 	c.now = c.now.Add(24 * time.Hour)
-	if r := c.dream(Options{}); len(r.Tasks) != 3 { // the others in the night after
-		t.Errorf("%+v, %q", r.Tasks, r.Notes)
+	c.answer = `[{"task": "<Read the book on fungi>", "action": "pause"}]`
+	if r := c.dream(Options{}); len(r.Tasks) != 1 || len(r.Proposals) != 0 { // the other in the night after
+		t.Errorf("%+v, %+v, %q", r.Tasks, r.Proposals, r.Notes)
 	}
-	for content, want := range map[string]string{
-		"Water the plants": "completed 5", "Die Rechnung von Strauss bezahlen": "completed 5", "Book the hotel in Rome": "active 5", "In Rome book the hotel": "deleted 5",
-		"Please remember to renew the passport": "active 5", "Read the book on fungi": "paused 5", "Sweep the yard": "active 4",
+	for content, want := range map[string]task.Status{
+		"Water the plants": task.Active, "Die Rechnung von Strauss bezahlen": task.Active, "Book the hotel in Rome": task.Active, "In Rome book the hotel": task.Active,
+		"call Anna about the tickets!": task.Deleted, "Call Anna about the tickets": task.Active, "Read the book on fungi": task.Paused,
 	} {
-		x := c.get(content)
-		if got := fmt.Sprintf("%s %d", x.Status, x.Priority); got != want {
-			t.Errorf("%s: %s, want %s (%s)", content, got, want, x.Reason)
+		if x := c.get(content); x.Status != want {
+			t.Errorf("%s: %s, want %s (%s)", content, x.Status, want, x.Reason)
 		}
-	}
-	if x := c.get("Please remember to renew the passport"); x.Content != "Renew the passport" {
-		t.Errorf("%q", x.Content)
-	}
-	if x := c.get("Water the plants"); !strings.Contains(x.Reason.String(), owner+" wrote on 2026-01-04") || strings.Contains(x.Reason.String(), "watered") {
-		t.Errorf("%q", x.Reason)
 	}
 	for range 2 {
 		if back, err := c.d.Undo(t.Context(), ""); err != nil || len(back.Chores) == 0 {
@@ -215,37 +203,23 @@ func TestTasksAreSafe(t *testing.T) {
 		{"no quote", "Water the plants", nil, "I have watered the plants", `"action": "complete"`, refusedEvidence, false},
 		{"invented quote", "Water the plants", nil, "I like the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedEvidence, false},
 		{"another message", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 7, "quote": "I have watered the plants"`, refusedEvidence, false},
-		{"a wish", "Water the plants", nil, "I want to have watered the plants by noon", `"action": "complete", "message": 1, "quote": "have watered the plants"`, refusedEvidence, false},
-		{"asked for", "Water the plants", nil, "Please get the plants watered", `"action": "complete", "message": 1, "quote": "the plants watered"`, refusedEvidence, false},
-		{"a question", "Water the plants", nil, "Has Ben watered the plants?", `"action": "complete", "message": 1, "quote": "Ben watered the plants"`, refusedEvidence, false},
-		{"cut out of a no", "Water the plants", nil, "I haven't watered the plants", `"action": "complete", "message": 1, "quote": "watered the plants"`, refusedEvidence, true},
-		{"cut out of a no, German", "Blumen gießen", nil, "Ich habe die Blumen leider nicht gegossen", `"action": "complete", "message": 1, "quote": "Blumen"`, refusedEvidence, true},
-		{"an order, German", "Rechnung bezahlen", nil, "Rechnung bezahlen!", `"action": "complete", "message": 1, "quote": "Rechnung bezahlen"`, refusedEvidence, true},
-		{"another thing", "Water the plants in the office", nil, "I have watered the plants in the kitchen", `"action": "complete", "message": 1, "quote": "I have watered the plants in the kitchen"`, refusedEvidence, true},
-		{"another number", "Pay invoice 4711", nil, "I have paid invoice 4712", `"action": "complete", "message": 1, "quote": "paid invoice 4712"`, refusedEvidence, true},
-		{"another person", "Call Anna", nil, "I have called Anne", `"action": "complete", "message": 1, "quote": "I have called Anne"`, refusedEvidence, true},
+		{"done", "Water the plants", nil, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, "", true},
+		{"cut out of a no", "Water the plants", nil, "I haven't watered the plants", `"action": "complete", "message": 1, "quote": "watered the plants"`, "", true},
 		{"nothing to do with it", "Call Anna", nil, "The milk is bought", `"action": "complete", "message": 1, "quote": "The milk is bought"`, refusedEvidence, false},
 		{"scheduled, completed", "Water the plants", schedule, "I have watered the plants", `"action": "complete", "message": 1, "quote": "I have watered the plants"`, refusedSchedule, false},
 		{"scheduled, paused", "Water the plants", schedule, "", `"action": "pause"`, refusedSchedule, false},
-		{"scheduled, deleted", "Water the plants", schedule, "", `"action": "delete"`, refusedSchedule, false},
-		{"scheduled, rephrased", "Please water the plants", schedule, "", `"action": "rephrase", "content": "Water the plants"`, refusedSchedule, false},
+		{"deleted", "Water the plants", nil, "", `"action": "delete"`, refusedAction, false},
 		{"a new schedule", "Water the plants", nil, "", `"action": "schedule", "content": "daily"`, refusedAction, false},
+		{"other words", "Water the plants", nil, "", `"action": "rephrase", "content": "Burn all"`, refusedAction, false},
+		{"another priority", "Water the plants", nil, "", `"action": "priority", "priority": 1`, refusedAction, false},
 		{"urgent, paused", "Water the plants", urgently, "", `"action": "pause"`, refusedStale, false},
-		{"urgent, lowered", "Water the plants", urgently, "", `"action": "priority", "priority": 3`, refusedPriority, false},
-		{"spoken of", "Water the plants", nil, "The plants look sad", `"action": "archive"`, refusedStale, false},
-		{"far", "Water the plants", nil, "", `"action": "priority", "priority": 1`, refusedPriority, false},
-		{"no priority", "Water the plants", nil, "", `"action": "priority", "priority": 99`, refusedPriority, false},
-		{"other words", "Water the plants", nil, "", `"action": "rephrase", "content": "Burn all"`, refusedWords, false},
-		{"a word less", "Call Anna about the inheritance", nil, "", `"action": "rephrase", "content": "Call Anna"`, refusedWords, false},
-		{"turned", "Do not water the plants", nil, "", `"action": "rephrase", "content": "Water the plants"`, refusedWords, false},
-		{"the other way", "Please move the files from Oslo to Rome", nil, "", `"action": "rephrase", "content": "move the files from Rome to Oslo"`, refusedWords, false},
-		{"emptied", "Water the plants", nil, "", `"action": "update", "content": " "`, refusedWords, false},
+		{"spoken of", "Water the plants", nil, "The plants look sad", `"action": "pause"`, refusedStale, false},
 		{"merged with none", "Water the plants", nil, "", `"action": "merge", "into": "task_aaaaaaaa"`, refusedTask, false},
 		{"merged with itself", "Water the plants", nil, "", `"action": "merge", "into": "<Water the plants>"`, refusedTask, false},
 		{"merged with another", "Water the plants", nil, "", `"action": "merge", "into": "<Feed the cat>"`, refusedSame, false},
-		{"merged with more", "Water the small plants", nil, "", `"action": "merge", "into": "<Water the small red plants>"`, refusedSame, true},
+		{"merged with more", "Water the small plants", nil, "", `"action": "merge", "into": "<Water the small red plants>"`, "", true},
 		{"merged with another's", "Feed the cat now", nil, "", `"action": "merge", "into": "<now feed the cat>"`, refusedOtherUser, false},
-		{"twice", "Water the plants", nil, "", `"action": "pause"}, {"task": "<Water the plants>", "action": "priority", "priority": 4`, refusedTwice, false},
+		{"twice", "Water the plants", nil, "", `"action": "pause"}, {"task": "<Water the plants>", "action": "pause"`, refusedTwice, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newChores(t)
@@ -280,20 +254,17 @@ func TestTasksAreSafe(t *testing.T) {
 	}
 }
 
-// TestTasksOfOthers: a model is shown one room at a time and changes nothing of another;
-// what was taken back later counts.
+// TestTasksOfOthers: a model is shown one room at a time and proposes nothing of another.
 func TestTasksOfOthers(t *testing.T) {
 	c := newChores(t)
 	c.add("Water the plants", nil)
 	other := c.add("Feed the hens", func(x *task.Task) { x.Room = "!other:example.org" })
 	c.say(3, "I have fed the hens")
-	c.say(4, "I have watered the plants")
-	c.say(5, "Sorry, I mixed that up: the plants are still to be watered")
-	c.answer = `[{"task": "` + other + `", "action": "complete", "message": 1, "quote": "I have fed the hens"}, {"task": "<Water the plants>", "action": "complete", "message": 2, "quote": "I have watered the plants"}]`
+	c.answer = `[{"task": "` + other + `", "action": "complete", "message": 1, "quote": "I have fed the hens"}]`
 	before := c.taskRows()
 	r := c.dream(Options{})
-	if c.taskRows() != before || len(c.asked) != 2 {
-		t.Errorf("%+v, %d", r.Tasks, len(c.asked))
+	if c.taskRows() != before || len(c.asked) != 2 || len(r.Proposals) != 0 {
+		t.Errorf("%+v, %d, %+v", r.Tasks, len(c.asked), r.Proposals)
 	}
 	for _, p := range c.asked {
 		if strings.Contains(p, "Water the plants") && strings.Contains(p, "Feed the hens") {
@@ -303,16 +274,17 @@ func TestTasksOfOthers(t *testing.T) {
 	if r := c.dream(Options{}); len(c.asked) != 2 || r.Cost.Calls != 0 {
 		t.Errorf("asked the same again: %d", len(c.asked))
 	}
-	// What is known of late is a witness as well.
+	// What is known of late is a witness as well; what was taken back is none.
 	if _, err := c.d.cfg.DB.Exec(`UPDATE message SET text = '[taken back]'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)}, "test"); err != nil {
+	known, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
+	if err != nil {
 		t.Fatal(err)
 	}
 	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "Ben has watered the plants"}]`
-	if c.dream(Options{}); c.get("Water the plants").Status != task.Completed {
-		t.Errorf("%+v", c.get("Water the plants"))
+	if r := c.dream(Options{}); len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "by the memory "+known.ID) {
+		t.Errorf("%+v", r.Proposals)
 	}
 }
 
@@ -339,7 +311,7 @@ func TestTasksAndModelsThatFail(t *testing.T) {
 				return
 			}
 			c.err, c.answer = nil, `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "I have watered the plants"}]`
-			if r := c.dream(Options{}); len(r.Tasks) != 1 {
+			if r := c.dream(Options{}); len(r.Proposals) != 1 {
 				t.Errorf("not asked again: %+v", r)
 			}
 		})
@@ -352,8 +324,7 @@ func TestTasksMeanwhile(t *testing.T) {
 	c := newChores(t)
 	c.add("Water the plants", nil)
 	c.add("Feed the cat", nil)
-	c.say(3, "I have watered the plants. I have fed the cat.")
-	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "watered the plants"}, {"task": "<Feed the cat>", "action": "complete", "message": 1, "quote": "I have fed the cat"}]`
+	c.answer = `[{"task": "<Water the plants>", "action": "pause"}, {"task": "<Feed the cat>", "action": "pause"}]`
 	c.d.fault = func(point string) {
 		if point == "snapshot" {
 			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), trust.Place{Room: room}, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
@@ -365,7 +336,7 @@ func TestTasksMeanwhile(t *testing.T) {
 		}
 	}
 	r := c.dream(Options{})
-	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Completed {
+	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Paused {
 		t.Fatalf("%+v", r.Tasks)
 	}
 	if _, err := c.d.cfg.DB.Exec(`UPDATE task SET status = 'deleted', updated = updated + 1 WHERE id = ?`, c.ids["Water the plants"]); err != nil {

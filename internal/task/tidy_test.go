@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestTidy: nothing is done to a task with a schedule but that its priority moves, to one
-// of another room, to one that has changed, or to one that is not active; what is done is
+// TestTidy: nothing is done to a task with a schedule, to one of another room, to one that has changed, or to one that is not active; what is done is
 // given back to the byte, beside what others changed since.
 func TestTidy(t *testing.T) {
 	s := newStore(t)
@@ -63,7 +62,6 @@ func TestTidy(t *testing.T) {
 		return len(done)
 	}
 	steps := []Tidying{
-		{Kind: TidyComplete, Reason: "@me wrote so"}, {Kind: TidyPriority, Priority: 3}, {Kind: TidyContent, Content: "Water plants"},
 		{Kind: TidyMerge, Into: twin.ID, IntoAt: twin.Updated, Reason: "the same"}, {Kind: TidyPause, Reason: "long ago"},
 	}
 	for _, step := range steps {
@@ -75,12 +73,12 @@ func TestTidy(t *testing.T) {
 		if n := run(plain, elsewhere) + run(plain, changed); n != 0 {
 			t.Errorf("%s: done in another room, or to what has changed", step.Kind)
 		}
-		if n := run(daily, step); (n == 1) != (step.Kind == TidyPriority) {
+		if n := run(daily, step); n != 0 {
 			t.Errorf("%s of a task with a schedule: %d", step.Kind, n)
 		}
 	}
 	for _, step := range []Tidying{
-		{Kind: TidyComplete}, {Kind: TidyPriority, Priority: 11}, {Kind: TidyContent, Content: " "}, {Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
+		{Kind: TidyMerge, Into: plain.ID, IntoAt: plain.Updated},
 		{Kind: TidyMerge, Into: "task_none", IntoAt: plain.Updated}, {Kind: TidyMerge, Into: twin.ID, IntoAt: plain.Updated.Add(time.Hour)},
 	} {
 		if n := run(plain, step); n != 0 {
@@ -95,6 +93,6 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := run(paused, steps[0]); n != 0 {
-		t.Error("a paused task was completed")
+		t.Error("a paused task was merged")
 	}
 }

@@ -157,7 +157,7 @@ func brief(say i18n.Say, markers []task.Marker) string {
 		case "CHECKPOINT":
 			lines = append(lines, m.Status.Sign()+" "+m.Text)
 		case "DECISION":
-			lines = append(lines, decisionIn(say, task.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}))
+			lines = append(lines, task.Decision{Description: say("goal.decided", "text", m.Text), Locked: m.Locked}.LineIn(say))
 		case "ARTIFACT":
 			lines = append(lines, say("goal.file."+m.Action, "path", m.Text))
 		case "NEXT":

@@ -69,7 +69,7 @@ func (s *Session) showGoal(ctx context.Context, in Inbound) (string, error) {
 		return "", err
 	}
 	if len(all) > 0 && all[0].Status == task.Paused {
-		return s.text(ctx, "goal.waits", "goal", goalLine(s.cfg.Messages.For(ctx, s.room), all[0])), nil
+		return s.text(ctx, "goal.waits", "goal", all[0].LineIn(s.cfg.Messages.For(ctx, s.room))), nil
 	}
 	return s.text(ctx, "goal.none"), nil
 }
@@ -82,7 +82,7 @@ func goalText(say i18n.Say, g task.Goal) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** (%s", g.Description, say("goal."+g.Priority))
 	if p := g.Progress(); p.Total > 0 {
-		fmt.Fprintf(&b, ", %s, %d %%", goalSteps(say, p), p.Percentage)
+		fmt.Fprintf(&b, ", %s, %d %%", p.In(say), p.Percentage)
 	}
 	b.WriteString(")\n\n")
 	for _, c := range g.Checkpoints {
@@ -99,7 +99,7 @@ func goalText(say i18n.Say, g task.Goal) string {
 		if !d.Locked {
 			d.Description = say("goal.decided", "text", d.Description)
 		}
-		b.WriteString("- " + decisionIn(say, d) + "\n")
+		b.WriteString("- " + d.LineIn(say) + "\n")
 	}
 	older := max(0, len(g.Artifacts)-mostFiles)
 	if older > 0 {
@@ -112,27 +112,6 @@ func goalText(say i18n.Say, g task.Goal) string {
 		b.WriteString("\n" + say("goal.next", "text", g.Next))
 	}
 	return strings.TrimSpace(b.String())
-}
-
-// goalLine is a goal in one line, for people.
-func goalLine(say i18n.Say, g task.Goal) string {
-	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, say("goal."+g.Priority), say("state."+string(g.Status)))
-	if p := g.Progress(); p.Total > 0 {
-		line += ", " + goalSteps(say, p)
-	}
-	return line + "]"
-}
-
-func goalSteps(say i18n.Say, p task.Progress) string {
-	return say("goal.steps", "done", fmt.Sprint(p.Completed), "total", fmt.Sprint(p.Total))
-}
-
-// decisionIn is a decision in one line, for people.
-func decisionIn(say i18n.Say, d task.Decision) string {
-	if d.Locked {
-		return "🔒 " + d.Description + " (" + say("goal.locked") + ")"
-	}
-	return d.Description
 }
 
 // capital is text with a capital letter.
@@ -157,7 +136,7 @@ func (s *Session) goalHistory(ctx context.Context, in Inbound) (string, error) {
 	}
 	var b strings.Builder
 	for _, g := range goals {
-		b.WriteString("- " + goalLine(s.cfg.Messages.For(ctx, s.room), g))
+		b.WriteString("- " + g.LineIn(s.cfg.Messages.For(ctx, s.room)))
 		if g.Summary != "" {
 			b.WriteString(": " + g.Summary.In(s.cfg.Messages.For(ctx, s.room)))
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -141,13 +142,21 @@ func (g Goal) Current() string {
 
 // Line is the goal as lists show it:
 //
-//	#goal_abcdefgh: Ship the release [high, active, 2 of 5 steps done]
-func (g Goal) Line() string {
-	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, g.Priority, g.Status)
+//	#goal_abcdefgh: Ship the release [high priority, active, 2 of 5 steps done]
+func (g Goal) Line() string { return g.LineIn(i18n.English) }
+
+// LineIn is Line in the language of say.
+func (g Goal) LineIn(say i18n.Say) string {
+	line := fmt.Sprintf("#%s: %s [%s, %s", g.ID, g.Description, say("goal."+g.Priority), g.Status.text().In(say))
 	if p := g.Progress(); p.Total > 0 {
-		line += fmt.Sprintf(", %d of %d steps done", p.Completed, p.Total)
+		line += ", " + p.In(say)
 	}
 	return line + "]"
+}
+
+// In says how many steps are done, in the language of say.
+func (p Progress) In(say i18n.Say) string {
+	return say("goal.steps", "done", strconv.Itoa(p.Completed), "total", strconv.Itoa(p.Total))
 }
 
 // Line is the checkpoint as prompts and lists show it:
@@ -173,9 +182,12 @@ func (s Step) Sign() string {
 }
 
 // Line is the decision as prompts and lists show it; 🔒 stands before a locked one.
-func (d Decision) Line() string {
+func (d Decision) Line() string { return d.LineIn(i18n.English) }
+
+// LineIn is Line in the language of say.
+func (d Decision) LineIn(say i18n.Say) string {
 	if d.Locked {
-		return "🔒 " + d.Description + " (locked)"
+		return "🔒 " + d.Description + " (" + say("goal.locked") + ")"
 	}
 	return d.Description
 }

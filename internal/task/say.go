@@ -51,7 +51,5 @@ func (s *Store) late(r Run) string {
 	return " (it was due on " + s.When(r.Task, r.Due) + ")"
 }
 
-// When tells people and the model of a time of t, in its zone.
-func (s *Store) When(t Task, at time.Time) string {
-	return at.In(s.In(t)).Format("Mon 2006-01-02 15:04 MST")
-}
+// When tells the model and the log of a time of t, in its zone.
+func (s *Store) When(t Task, at time.Time) string { return s.WhenIn(i18n.English, t, at) }

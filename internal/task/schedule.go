@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"reverie/internal/i18n"
 )
 
 // Schedule says when a task falls due. Which fields belong to it depends on
@@ -208,55 +209,5 @@ func weekday(text string) (string, error) {
 // fullDay is the name of days[i].
 func fullDay(i int) string { return time.Weekday((i + 1) % 7).String() }
 
-// String is the schedule for people: "daily at 09:00".
-func (s Schedule) String() string {
-	if s.Zone != "" {
-		return s.times() + " (" + s.Zone + ")"
-	}
-	return s.times()
-}
-
-func (s Schedule) times() string {
-	switch s.Type {
-	case once:
-		if t, err := time.Parse(time.RFC3339, s.At); err == nil {
-			return t.Format("once on 2006-01-02 at 15:04")
-		}
-		return "once at " + s.At
-	case daily:
-		return "daily at " + s.At
-	case weekly:
-		day := s.DayOfWeek
-		if i := slices.Index(days, day); i >= 0 {
-			day = fullDay(i)
-		}
-		return "weekly on " + day + " at " + s.At
-	case monthly:
-		return fmt.Sprintf("monthly on day %d at %s", s.DayOfMonth, s.At)
-	case interval:
-		text := "every " + span(s.IntervalSeconds)
-		if s.WindowStart != "" {
-			text += " from " + s.WindowStart + " to " + s.WindowEnd
-		}
-		return text
-	case byCron:
-		return "cron " + s.Expression
-	}
-	return s.Type
-}
-
-// span names seconds in the largest unit that fits evenly.
-func span(seconds int) string {
-	for _, u := range []struct {
-		name string
-		size int
-	}{{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}} {
-		if n := seconds / u.size; n*u.size == seconds && n > 0 {
-			if n == 1 {
-				return u.name
-			}
-			return strconv.Itoa(n) + " " + u.name + "s"
-		}
-	}
-	return strconv.Itoa(seconds) + " seconds"
-}
+// String is the schedule in English: "daily at 09:00".
+func (s Schedule) String() string { return s.said(i18n.English) }

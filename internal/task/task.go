@@ -111,20 +111,7 @@ func (t Task) Mode() Mode {
 // Line is the task as prompts and lists show it:
 //
 //	[P2] #task_abcdefgh: Fix auth bug [daily at 09:00]
-func (t Task) Line() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
-	if t.Status == Paused || t.Status == Completed || t.Status == Deleted {
-		b.WriteString(" [" + string(t.Status) + "]")
-	}
-	if t.Background {
-		b.WriteString(" [background]")
-	}
-	if t.Schedule != nil {
-		b.WriteString(" [" + t.Schedule.String() + "]")
-	}
-	return b.String()
-}
+func (t Task) Line() string { return t.LineIn(i18n.English) }
 
 // Patch says what Update changes; a nil field stays as it is.
 type Patch struct {

@@ -28,13 +28,8 @@ func (s *Store) WhenIn(say i18n.Say, t Task, at time.Time) string {
 func (t Task) LineIn(say i18n.Say) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[P%d] #%s: %s", t.Priority, t.ID, t.Content)
-	switch t.Status {
-	case Paused:
-		b.WriteString(" [" + say("state.paused") + "]")
-	case Completed:
-		b.WriteString(" [" + say("state.completed") + "]")
-	case Deleted:
-		b.WriteString(" [" + say("state.deleted") + "]")
+	if t.Status == Paused || t.Status == Completed || t.Status == Deleted {
+		b.WriteString(" [" + t.Status.text().In(say) + "]")
 	}
 	if t.Background {
 		b.WriteString(" [" + say("tasks.background") + "]")
@@ -45,7 +40,7 @@ func (t Task) LineIn(say i18n.Say) string {
 	return b.String()
 }
 
-// said is String in the language of people.
+// said is the schedule in the language of say.
 func (s Schedule) said(say i18n.Say) string {
 	if s.Zone != "" {
 		return s.timesIn(say) + " (" + s.Zone + ")"
@@ -75,8 +70,10 @@ func (s Schedule) timesIn(say i18n.Say) string {
 			text = say("schedule.window", "every", text, "from", s.WindowStart, "to", s.WindowEnd)
 		}
 		return text
+	case byCron:
+		return "cron " + s.Expression
 	}
-	return s.times()
+	return s.Type
 }
 
 // everyIn is how often, in the largest unit that fits evenly.

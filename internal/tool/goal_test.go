@@ -15,7 +15,7 @@ func TestGoal(t *testing.T) {
 	here := direct()
 	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "There are no goals in this room. create makes one.")
 	made := w.ok(t, here, "goal", `{"action": "create", "text": "Ship the release", "priority": "High", "path": "x"}`)
-	wants(t, made, ": Ship the release [high, active]", "(create does not use: path.)")
+	wants(t, made, ": Ship the release [high priority, active]", "(create does not use: path.)")
 	first := goalID.FindString(made)
 	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Plan it"}`), "1 steps done]", "\n⏳ 1. Plan it")
 	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "text": "Build it", "status": "in_progress"}`), "\n🔄 2. Build it (IN PROGRESS)")
@@ -23,16 +23,16 @@ func TestGoal(t *testing.T) {
 	wants(t, w.ok(t, here, "goal", `{"action": "decision", "text": "Use SQLite"}`), "\nDecision 1: Use SQLite")
 	wants(t, w.ok(t, here, "goal", `{"action": "decision", "number": "1", "reason": "one file", "locked": true}`), "\nDecision 1: 🔒 Use SQLite (locked)")
 	wants(t, w.ok(t, here, "goal", `{"action": "artifact", "path": "docs/plan.md", "change": "created"}`), "Ship")
-	wants(t, w.ok(t, here, "goal", `{"action": "update", "next": "Build it", "priority": "low"}`), "[low, active")
+	wants(t, w.ok(t, here, "goal", `{"action": "update", "next": "Build it", "priority": "low"}`), "[low priority, active")
 	wants(t, w.ok(t, here, "goal", `{"action": "checkpoint", "number": 2, "status": "done"}`), "2 of 2 steps done", "All steps are done: complete the goal")
 
-	wants(t, w.ok(t, here, "goal", `{"action": "create", "text": "Write the book"}`), "[medium, active]")
+	wants(t, w.ok(t, here, "goal", `{"action": "create", "text": "Write the book"}`), "[medium priority, active]")
 	list := w.ok(t, here, "goal", `{"action": "list"}`)
-	wants(t, list, "Write the book [medium, active]\n", first+": Ship the release [low, paused, 2 of 2 steps done]")
+	wants(t, list, "Write the book [medium priority, active]\n", first+": Ship the release [low priority, paused, 2 of 2 steps done]")
 	wants(t, w.ok(t, here, "goal", `{"action": "resume", "goal_id": "#`+first+`"}`), "active")
 	wants(t, w.ok(t, here, "goal", `{"action": "pause"}`), "paused")
 	wants(t, w.ok(t, here, "goal", `{"action": "complete", "goal_id": "`+first+`", "reason": "It is out"}`), "completed")
-	wants(t, w.ok(t, here, "goal", `{"action": "resume"}`), "Write the book [medium, active]")
+	wants(t, w.ok(t, here, "goal", `{"action": "resume"}`), "Write the book [medium priority, active]")
 	wants(t, w.ok(t, here, "goal", `{"action": "abandon", "reason": "No time"}`), "abandoned")
 	wants(t, w.ok(t, here, "goal", `{"action": "list"}`), "→ It is out", "→ No time")
 
@@ -99,5 +99,5 @@ func TestGoalStaysInItsRoom(t *testing.T) {
 			t.Errorf("%s: %s", action, got)
 		}
 	}
-	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium, active]")
+	wants(t, w.ok(t, direct(), "goal", `{"action": "list"}`), "a secret plan [medium priority, active]")
 }

@@ -19,11 +19,18 @@ import (
 //go:embed data/messages/*.txt
 var data embed.FS
 
+//go:embed data/words/*.txt
+var words embed.FS
+
 //go:embed migrations/*.sql
 var migrations embed.FS
 
 // Data holds the default data files, rooted so that "BASE_PROMPT.txt" opens.
 var Data fs.FS = rooted(data, "data")
+
+// Words holds lists of words by language, rooted so that "en.txt" opens. They are no files of
+// the data folder.
+var Words fs.FS = rooted(words, "data/words")
 
 // Migrations holds the database migrations, rooted so that "0061_history.sql" opens.
 var Migrations fs.FS = rooted(migrations, "migrations")

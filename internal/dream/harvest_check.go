@@ -2,8 +2,11 @@ package dream
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -61,10 +64,15 @@ func numeral(w string) string {
 	return w
 }
 
-var numerals = map[string]string{
-	"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12",
-	"zwei": "2", "drei": "3", "vier": "4", "fünf": "5", "sechs": "6", "sieben": "7", "acht": "8", "neun": "9", "zehn": "10", "elf": "11", "zwölf": "12",
-}
+var numerals = func() map[string]string {
+	all := map[string]string{}
+	for _, language := range []string{"en", "de"} {
+		for i, w := range text.Words(language, "numeral") {
+			all[w] = strconv.Itoa(i + 2)
+		}
+	}
+	return all
+}()
 
 func wordSet(words string) map[string]bool {
 	set := map[string]bool{}
@@ -75,13 +83,7 @@ func wordSet(words string) map[string]bool {
 }
 
 // Words that say nothing by themselves. isSelf are those for the one who speaks.
-var (
-	isSelf     = wordSet(`i me my mine myself we us our ours user person speaker sender author owner somebody someone he she him her his hers they them their ich mich mir mein meine meinen meiner meinem wir uns unser unsere nutzer nutzerin benutzer benutzerin person er sie ihn ihm ihr ihre ihren sein seine je moi mon ma mes nous yo mi mis nosotros io mio mia noi 我 私`)
-	isFunction = wordSet(`a an the this that these those and or but of in on at to for from by with as is are was were be been being am has have had do does did will would can could should may might must shall it its there here than then so too very s d ll ve re m not said says
-		der die das ein eine einen einem einer eines und oder aber von vom in im an am auf zu zum zur für mit als ist sind war waren bin bist sein hat habe haben hatte hatten wird werden kann können soll muss es da dass nicht kein keine keinen
-		le la les un une des et ou de du à au aux en est sont a ont el los las una y o del al es son e il lo gli di da è sono che`)
-	isNegation = wordSet(`not no never none nobody nothing neither nor without cannot hardly stopped quit nicht kein keine keinen keinem keiner keines nie niemals nichts niemand ohne ne pas jamais sans nunca sin non mai senza не нет никогда без 不 没 ない`)
-)
+var isSelf, isFunction, isNegation = text.Set("speaker"), text.Set("function"), text.Set("negation")
 
 // namesOf are the words by which a fact may name who said it.
 func namesOf(sender string) []string {

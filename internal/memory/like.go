@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 )
 
 // Two texts say nearly the same if they share most of their words, and all that
@@ -70,11 +72,7 @@ func (a *analyser) essence(text string) essence {
 	return e
 }
 
-var negations = map[string]bool{
-	"not": true, "no": true, "never": true, "none": true, "without": true, "nicht": true, "kein": true, "keine": true, "keinen": true, "nie": true, "ohne": true,
-	"ne": true, "pas": true, "jamais": true, "sans": true, "nunca": true, "sin": true, "non": true, "mai": true, "senza": true, "не": true, "нет": true, "без": true,
-	"不": true, "没": true,
-}
+var negations = text.Set("negation")
 
 func (e essence) like(o essence) bool {
 	for _, side := range [][2]essence{{e, o}, {o, e}} {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"reverie/internal/text"
+
 	"golang.org/x/text/width"
 )
 
@@ -13,13 +15,7 @@ import (
 const minEvidence = 10
 
 // empty are words that say no more than that a task is completed.
-var empty = strings.Fields(`the this that a task it is was has have been be now i all of and to successfully
-	done complete completed completes finished finish closed ready ok okay yes mission accomplished work job success
-	die der das diese aufgabe ist wurde worden ich habe hat alles erledigt fertig abgeschlossen beendet erfolgreich
-	la le les cette tâche est été a ai fait faite terminé terminée fini finie accompli accomplie
-	el esta tarea está ha sido hecho hecha terminado terminada completado completada listo lista
-	il questa compito attività è stato stata fatto fatta finito finita completato completata
-	任务 任務 已经 已 完成 了 好了 搞定 タスク は が を しました 完了 した 済み です 終わりました`)
+var empty = text.All("says_done")
 
 var errEvidence = errors.New(`the reason says no more than that it is done: give what shows it, in a sentence, for example "Anna wrote that the plants are watered"`)
 

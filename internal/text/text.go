@@ -1,0 +1,89 @@
+// Package text holds lists of words by language: what the program must know to compare
+// texts and to hear what is asked of it. They stand in data/words/LANGUAGE.txt.
+package text
+
+import (
+	"cmp"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	reverie "reverie"
+)
+
+// lists are the words by language and name of the list.
+var lists = sync.OnceValue(func() map[string]map[string][]string {
+	all := map[string]map[string][]string{}
+	files, _ := fs.Glob(reverie.Words, "*.txt") // embedded, so they are there
+	for _, file := range files {
+		b, _ := fs.ReadFile(reverie.Words, file)
+		of := map[string][]string{}
+		for line := range strings.Lines(string(b)) {
+			name, words, ok := strings.Cut(strings.TrimSpace(line), ": ")
+			if ok && name[0] != '#' {
+				of[name] = append(of[name], strings.Split(words, ", ")...)
+			}
+		}
+		all[strings.TrimSuffix(path.Base(file), ".txt")] = of
+	}
+	return all
+})
+
+// Words are the words of a list in a language such as "de"; none if it has no such list.
+func Words(language, name string) []string { return slices.Clone(lists()[language][name]) }
+
+// All are the words of a list in all languages.
+func All(name string) (all []string) {
+	for _, language := range languages() {
+		all = append(all, lists()[language][name]...)
+	}
+	return all
+}
+
+func languages() []string {
+	var all []string
+	for language := range lists() {
+		all = append(all, language)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Set are the words of a list in all languages, to be looked up.
+func Set(name string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range All(name) {
+		set[w] = true
+	}
+	return set
+}
+
+// spaceless are the languages that put no blanks between words.
+var spaceless = []string{"ja", "zh"}
+
+// Pattern finds a word of a list that stands by itself, in the languages that part words.
+func Pattern(name string) *regexp.Regexp {
+	return anyOf(name, `(?:^|[^\p{L}\p{N}'])(?:`, `)(?:$|[^\p{L}\p{N}'])`, func(language string) bool { return !slices.Contains(spaceless, language) })
+}
+
+// Spaceless finds a word of a list in Chinese and Japanese, wherever it stands.
+func Spaceless(name string) *regexp.Regexp {
+	return anyOf(name, `(?:`, `)`, func(language string) bool { return slices.Contains(spaceless, language) })
+}
+
+func anyOf(name, before, behind string, in func(language string) bool) *regexp.Regexp {
+	var words []string
+	for _, language := range languages() {
+		if in(language) {
+			words = append(words, lists()[language][name]...)
+		}
+	}
+	slices.SortStableFunc(words, func(a, b string) int { // the longest first: of "no" and "no longer" the whole is found
+		return cmp.Compare(utf8.RuneCountInString(b), utf8.RuneCountInString(a))
+	})
+	return regexp.MustCompile(before + strings.Join(words, "|") + behind)
+}

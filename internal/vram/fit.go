@@ -2,25 +2,130 @@ package vram
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
+	"time"
 
 	gguf "github.com/gpustack/gguf-parser-go"
 )
 
 const (
-	step      = 256       // windows are rounded down to it, as servers do
-	maxWindow = 1 << 24   // tokens
-	batch     = 512       // tokens that a server works on at once
-	overhead  = 457 << 20 // what the driver takes on each GPU
+	step         = 256       // windows are rounded down to it, as servers do
+	maxWindow    = 1 << 24   // tokens
+	batch        = 512       // tokens that a server works on at once
+	overhead     = 457 << 20 // bytes that the driver takes on each GPU
+	readDeadline = 10 * time.Second
 )
+
+// uncounted are the architectures with a second cache, which the library leaves out.
+var uncounted = []string{"deepseek32", "deepseek4", "glm-dsa"}
+
+// Shape is what the header of a model file says about the memory that it takes. It is made
+// by ReadShape and never changes. The zero value fits nowhere.
+type Shape struct {
+	file    *gguf.GGUFFile
+	beside  uint64 // bytes of weights that file leaves out
+	trained int    // the window it was trained for, in tokens
+}
+
+// ReadShape reads the header of a model file, or of all files if it is in parts
+// (NAME-00001-of-00003.gguf). It takes ten seconds at most.
+func ReadShape(ctx context.Context, path string) (Shape, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, readDeadline, fmt.Errorf("the model file was not readable within %v", readDeadline))
+	defer cancel()
+	type answer struct {
+		shape Shape
+		err   error
+	}
+	answered := make(chan answer, 1)
+	// go: the select below waits for it, until the deadline: a drive in a network
+	// that hangs cannot be stopped and ends by itself.
+	go func() {
+		var a answer
+		a.err = guarded(func() (err error) { a.shape, err = read(path); return err })
+		answered <- a
+	}()
+	select {
+	case a := <-answered:
+		if a.err != nil {
+			return Shape{}, fmt.Errorf("model file %s: %w", path, a.err)
+		}
+		return a.shape, nil
+	case <-ctx.Done():
+		return Shape{}, context.Cause(ctx)
+	}
+}
+
+func read(path string) (s Shape, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, withoutPath(err)
+	}
+	if !info.Mode().IsRegular() { // opening a pipe would wait
+		return s, errors.New("it is not a plain file")
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return s, err
+	}
+	file, err := gguf.ParseGGUFFile(path, gguf.SkipLargeMetadata(), gguf.UseMMap())
+	if err != nil {
+		return s, fmt.Errorf("it is damaged, was not downloaded to its end, or is no model in the format GGUF: %w", err)
+	}
+	a := file.Architecture()
+	switch {
+	case a.Type != "model" || a.BlockCount == 0:
+		return s, errors.New("it goes with a model, and is none that writes text")
+	case slices.Contains(uncounted, a.Architecture):
+		return s, fmt.Errorf("what a window takes is not known for the architecture %q; set the window yourself", a.Architecture)
+	}
+	var weights, beside uint64
+	file.TensorInfos = slices.DeleteFunc(file.TensorInfos, func(t gguf.GGUFTensorInfo) bool {
+		weights += t.Bytes()
+		for _, known := range []string{"blk.", "token_embd.", "output"} {
+			if strings.HasPrefix(t.Name, known) {
+				return false
+			}
+		}
+		beside += t.Bytes() // the library would take it for a layer
+		return true
+	})
+	if have := uint64(max(file.ModelSize, 0)); have < weights {
+		return s, fmt.Errorf("its weights are %d bytes, but only %d are there: it was not downloaded to its end", weights, have)
+	}
+	s = Shape{file, beside, int(min(a.MaximumContextLength, maxWindow))}
+	s.costs(step, 1) // a file on which the library panics is none
+	return s, nil
+}
+
+// withoutPath takes the name out of err, which is said already.
+func withoutPath(err error) error {
+	var at *os.PathError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+	return err
+}
+
+// guarded makes an error of a panic: the library panics on numbers it did not expect.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("its numbers cannot be worked with: %v", r)
+		}
+	}()
+	return f()
+}
 
 // Options say what else is in the GPU memory.
 type Options struct {
 	Limit  int    // the longest window to try, in tokens; 0 = what the model was trained for
-	Beside uint64 // bytes that are loaded with the model on one GPU: projector, adapters
+	Beside uint64 // bytes that are loaded with the model: projector, adapters
 	Held   uint64 // bytes that the server holds of this model already; they count as free
 }
 
@@ -41,26 +146,24 @@ func Fit(s Shape, r Report, o Options) (f Fitting, err error) {
 	if o.Limit > 0 {
 		longest = min(longest, o.Limit)
 	}
-	longest = longest / step * step
-	switch {
-	case o.Limit < 0:
-		return Fitting{}, fmt.Errorf("a longest window of %d tokens", o.Limit)
-	case longest < step:
+	if longest = longest / step * step; longest < step {
 		return Fitting{}, fmt.Errorf("a window below %d tokens is not tried", step)
-	case s.file == nil:
-		return Fitting{}, errors.New("the shape of the model is not known")
-	case o.Beside > most:
-		return Fitting{}, errors.New("what is loaded with the model is beyond any machine")
+	}
+	var all uint64
+	for _, room := range rooms {
+		all += room
 	}
 	err = guarded(func() error {
-		f.Window = step * sort.Search(longest/step, func(i int) bool { return s.costs((i+1)*step, o).place(rooms) == nil })
-		f.Reason = s.costs(max(f.Window, step), o).explain(f.Window, rooms)
+		f.Window = step * sort.Search(longest/step, func(i int) bool { return !s.fits((i+1)*step, rooms, o.Beside) })
+		c := s.costs(max(f.Window, step), 1)[0]
+		f.Reason = fmt.Sprintf("%s of weights, %s for the window, %s to compute, of %s that may be used", Size(c.weights+o.Beside), Size(c.cache), Size(c.compute), Size(all))
 		return nil
 	})
 	switch {
 	case err != nil:
 		return Fitting{}, err
 	case f.Window == 0:
+		f.Reason = fmt.Sprintf("no window fits: with %d tokens it is %s", step, f.Reason)
 		return f, nil
 	case f.Window < longest:
 		f.Reason = "more does not fit: " + f.Reason
@@ -82,20 +185,15 @@ func rooms(r Report, held uint64) (rooms []uint64, assumed bool, err error) {
 	if r.State != Known {
 		return nil, false, fmt.Errorf("the GPU memory is %v: %s", r.State, r.Reason)
 	}
-	var taken uint64
-	for _, d := range r.Devices {
-		if d.Counted && d.FreeKnown {
-			taken += d.Total - min(d.Free, d.Total)
-		}
-	}
 	for _, d := range r.Devices {
 		if !d.Counted {
 			continue
 		}
 		free, least := d.Total, uint64(1<<30)
-		if d.FreeKnown { // which GPUs hold the model is not known: each has its share of what is taken
+		if d.FreeKnown { // which GPUs hold the model is not known: the first have it
 			free = min(d.Free, d.Total)
-			free += uint64(float64(min(held, taken)) * (float64(d.Total-free) / float64(max(taken, 1))))
+			here := min(held, d.Total-free)
+			free, held = free+here, held-here
 		}
 		if d.Unified {
 			least = 2 << 30
@@ -110,97 +208,44 @@ func rooms(r Report, held uint64) (rooms []uint64, assumed bool, err error) {
 	return rooms, assumed, nil
 }
 
-// costs are the bytes that a model with a window takes.
-type costs struct {
-	weights, cache uint64    // in all
-	layers         []uint64  // weights and cache of each layer
-	first          uint64    // what goes onto the first GPU besides its layers
-	compute        [2]uint64 // on the only GPU, and on each of several
-	floor          uint64    // the least that computing takes on the first GPU
-}
+// costs are the bytes that a model with a window takes of one GPU.
+type costs struct{ weights, cache, compute uint64 }
 
-// costs asks the library what a window takes. It panics where the library does.
-func (s Shape) costs(window int, o Options) costs {
-	c := costs{weights: s.output + o.Beside, first: s.output + o.Beside, floor: s.logits * batch * 4}
-	// To the library each layer is on a GPU of its own, so that it tells the cache of each.
-	split := make([]float64, len(s.blocks))
-	for i := range split {
-		split[i] = (float64(i) + 0.5) / float64(len(split)+1)
+// costs asks the library what a window takes on each GPU when the layers are split by split,
+// the share of the layers up to and on each. It panics where the library does.
+func (s Shape) costs(window int, split ...float64) (all []costs) {
+	for _, gpu := range s.file.EstimateLLaMACppRun(gguf.WithLLaMACppContextSize(int32((window+step-1)/step*step)), gguf.WithLLaMACppLogicalBatchSize(batch),
+		gguf.WithLLaMACppPhysicalBatchSize(batch), gguf.WithTensorSplitFraction(split)).Devices[1:] {
+		all = append(all, costs{uint64(gpu.Weight.Sum()), uint64(gpu.KVCache.Sum()), uint64(gpu.Computation.Sum())})
 	}
-	split[len(split)-1] = 1
-	each, alone := s.estimate(window, split), s.estimate(window, []float64{1})
-	for i, weights := range s.blocks {
-		cache := uint64(each[i].KVCache.Sum())
-		if i >= len(s.heads) || s.heads[i] > 0 {
-			cache = cache / s.unfolded * s.latent
-		}
-		c.weights, c.cache, c.layers = c.weights+weights, c.cache+cache, append(c.layers, weights+cache)
-	}
-	c.compute = [2]uint64{uint64(alone[0].Computation.Sum()), uint64(each[0].Computation.Sum())}
-	return c
+	all[0].weights += s.beside
+	return all
 }
 
-// estimate asks the library what each GPU takes when layers are split so.
-func (s Shape) estimate(window int, split []float64) []gguf.LLaMACppRunDeviceUsage {
-	return s.file.EstimateLLaMACppRun(gguf.WithLLaMACppContextSize(int32((window+step-1)/step*step)), gguf.WithLLaMACppLogicalBatchSize(batch),
-		gguf.WithLLaMACppPhysicalBatchSize(batch), gguf.WithTensorSplitFraction(split)).Devices[1:]
-}
-
-// on returns what n GPUs take to compute, the first and all together.
-func (c costs) on(n int) (first, all uint64) {
-	each := c.compute[min(n-1, 1)]
-	first = max(each, c.floor)
-	return first, first + uint64(n-1)*each
-}
-
-// place returns how many layers go onto each GPU, with as few GPUs as will do, as
-// servers do; nil = they do not fit. More room never makes a model not fit.
-func (c costs) place(rooms []uint64) []int {
-	for n := range rooms {
-		if layers := c.placeOn(rooms[:n+1]); layers != nil {
-			return layers
-		}
-	}
-	return nil
-}
-
-// placeOn puts the output and the last layers onto the first GPU, those before onto
-// the next.
-func (c costs) placeOn(rooms []uint64) (layers []int) {
-	next := len(c.layers)
-	for i, room := range rooms {
-		used, end := c.compute[min(len(rooms)-1, 1)]+overhead, next
-		if i == 0 {
-			used, _ = c.on(len(rooms))
-			used += overhead + c.first
-		}
-		if used > room {
-			return nil
-		}
-		for ; next > 0 && used+c.layers[next-1] <= room; next-- {
-			used += c.layers[next-1]
-		}
-		layers = append(layers, end-next)
-	}
-	if next > 0 {
-		return nil
-	}
-	return layers
-}
-
-// explain says what a window takes of the room, in words.
-func (c costs) explain(window int, rooms []uint64) string {
-	var all uint64
+// fits tells whether a model with a window fits into as few of the rooms as will do, with its
+// layers by how much room there is beside what each GPU needs to compute.
+func (s Shape) fits(window int, rooms []uint64, beside uint64) bool {
+	each := s.costs(window, 1)[0].compute + overhead
+	var split []float64 // how much room there is up to and on each
 	for _, room := range rooms {
-		all += room
+		all := float64(room - min(room, each))
+		if n := len(split); n > 0 {
+			all += split[n-1]
+		}
+		split = append(split, all)
+		shares := make([]float64, len(split))
+		for i := range split {
+			shares[i] = split[i] / max(all, 1)
+		}
+		shares[len(shares)-1] = 1
+		gpus, fits := s.costs(window, shares...), true
+		gpus[0].weights += beside
+		for i, c := range gpus {
+			fits = fits && c.weights+c.cache+c.compute+overhead <= rooms[i]
+		}
+		if fits {
+			return true
+		}
 	}
-	if window == 0 {
-		compute, _ := c.on(1)
-		return fmt.Sprintf("no window fits: with the shortest the model takes %s, and %s of GPU memory may be used",
-			Size(c.weights+c.cache+compute+overhead), Size(all))
-	}
-	gpus := len(c.place(rooms))
-	_, compute := c.on(gpus)
-	return fmt.Sprintf("%s of weights, %s for the window, %s to compute, %s besides, of %s that may be used",
-		Size(c.weights), Size(c.cache), Size(compute), Size(uint64(gpus)*overhead), Size(all))
+	return false
 }

@@ -33,7 +33,7 @@ func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
 
 // readDirectChats asks for m.direct: a sync shows it only when it has changed.
 func (c *Client) readDirectChats(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), smallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
 	defer cancel()
 	var raw map[id.UserID]json.RawMessage
 	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &raw)

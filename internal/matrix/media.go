@@ -224,7 +224,7 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 		return media.Kept{}, errSource
 	}
 	most := c.maxFile()
-	resp, err := c.cli.Download(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), uri)
+	resp, err := c.cli.Download(ctx, uri)
 	if err != nil {
 		return media.Kept{}, fetchError{err}
 	}

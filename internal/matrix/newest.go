@@ -77,7 +77,7 @@ func (c *Client) rawEventOf(ctx context.Context, room id.RoomID, evt id.EventID)
 
 // editsOf asks for what replaces an event.
 func (c *Client) editsOf(ctx context.Context, room id.RoomID, evt id.EventID) ([]*event.Event, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), editsTime)
+	ctx, cancel := context.WithTimeout(ctx, editsTime)
 	defer cancel()
 	resp, err := c.cli.GetRelations(ctx, room, evt, &mautrix.ReqGetRelations{RelationType: event.RelReplace})
 	if err != nil {

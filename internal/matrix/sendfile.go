@@ -115,7 +115,7 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 		sealed.EncryptInPlace(data)
 		kind, name = "application/octet-stream", ""
 	}
-	up, err := c.cli.UploadMedia(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
+	up, err := c.cli.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
 	if err != nil {
 		return notUploaded{err}
 	}

@@ -349,3 +349,31 @@ func clip(s string, n int) string {
 	}
 	return string([]rune(s)[:n]) + "…"
 }
+
+// Allows tells whether user may talk to us.
+func (c *Client) Allows(user string) bool { return c.gate.allows(user) }
+
+// Allowed returns whether a person may talk to the account self, as its owners, allow and
+// bots lists say. A fault in the lists is an error that names it.
+func Allowed(self string, owners, allow, bots []string) (func(user string) bool, error) {
+	g, err := newGate(self, owners, allow, bots...)
+	if err != nil {
+		return nil, err
+	}
+	return g.allows, nil
+}
+
+// hidden tells whether a character of a person's text is one that nobody sees:
+// it has no place in what a model reads. Joiners stay, because scripts and emoji
+// are spelled with them.
+func hidden(r rune) bool {
+	switch {
+	case r == '\u200c' || r == '\u200d': // joiners
+		return false
+	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors: a message within a message
+		return true
+	case r == '\u034f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0': // fillers
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
+}

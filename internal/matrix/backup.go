@@ -382,19 +382,6 @@ func (c *Client) markBackedUp(ctx context.Context, version id.KeyBackupVersion, 
 	return nil
 }
 
-// backupStatus tells which backup is in use, how many keys are not in it yet,
-// and what is wrong with it.
-func (c *Client) backupStatus(ctx context.Context) (version string, waiting int, problem string, err error) {
-	c.mu.Lock()
-	if c.secrets.Backup != nil {
-		version = c.secrets.Backup.Version.String()
-	}
-	problem = c.noBackup
-	c.mu.Unlock()
-	waiting, err = keysOutside(ctx, c.cfg, version)
-	return version, waiting, problem, err
-}
-
 // keysOutside counts the message keys that are not in that backup.
 func keysOutside(ctx context.Context, cfg Config, version string) (n int, err error) {
 	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL AND (?1 = '' OR key_backup_version <> ?1)`, version).Scan(&n)

@@ -160,7 +160,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	}
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
-		return no(anEdit)
+		return no("edit")
 	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !isFile(msg):
 		return no("type " + clip(string(msg.MsgType), 40))
 	case clear:
@@ -190,11 +190,8 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	return opinion{pass: true, text: text, emote: emote}
 }
 
-// anEdit is why an edit is no message, and ownMessage why one of ours is none for us.
-const (
-	anEdit     = "edit"
-	ownMessage = "own message"
-)
+// ownMessage is why a message of ours is none for us.
+const ownMessage = "own message"
 
 // words is what a message says, without the quote that a reply may carry.
 func words(msg *event.MessageEventContent) string {
@@ -265,10 +262,8 @@ func linksTo(html, user string) bool {
 			continue
 		}
 		to, _, _ = strings.Cut(to, "?")
-		for _, link := range []string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")} {
-			if to == link {
-				return true
-			}
+		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
+			return true
 		}
 	}
 	return false

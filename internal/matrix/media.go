@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,12 +105,7 @@ func tooLargeNote(most int64) string {
 var fetching = completion{name: "files", needs: needsFiles, fetch: (*Client).fetchFiles, limit: fetchLimit}
 
 func needsFiles(m session.Inbound) bool {
-	for _, f := range m.Files {
-		if f.Source != "" {
-			return true
-		}
-	}
-	return m.ReplyTo != ""
+	return m.ReplyTo != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
 }
 
 func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {

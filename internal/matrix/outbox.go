@@ -235,7 +235,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		if drafts && c.uncertain(r.id) { // at the end there is no more sync to ask
 			continue
 		}
-		started = c.job(g, l, r.room, func() { c.deliverRow(ctx, r) }) || started
+		started = l.work(g, r.room, c.outWake, func() { c.deliverRow(ctx, r) }) || started
 	}
 	if !drafts {
 		return next, started
@@ -256,7 +256,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		if c.uncertain(d.id) {
 			continue
 		}
-		started = c.job(g, l, d.room, func() { c.showDraft(ctx, d) }) || started
+		started = l.work(g, d.room, c.outWake, func() { c.showDraft(ctx, d) }) || started
 	}
 	return next, started
 }
@@ -266,11 +266,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// job runs f for a room, see lanes.work.
-func (c *Client) job(g *errgroup.Group, l *lanes, room string, f func()) bool {
-	return l.work(g, room, c.outWake, f)
 }
 
 // deliverRow sends a final message: as a new event, or as an edit of the event
@@ -323,11 +318,7 @@ func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
 		return
 	}
 	c.log.Error("matrix: outbox", "message", r.id, "err", err)
-	select {
-	case <-ctx.Done():
-	case <-c.ending:
-	case <-time.After(firstWait):
-	}
+	_ = pause(ctx, c.ending, firstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated

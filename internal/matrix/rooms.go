@@ -233,9 +233,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 	refused := 0
 	for _, v := range list {
 		if at := time.UnixMilli(v.nextAt); at.After(c.now()) {
-			if at.Before(next) {
-				next = at
-			}
+			next = earlier(next, at)
 			continue
 		}
 		if v.membership == "refused" {
@@ -257,9 +255,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 			continue
 		}
 		at := c.now().Add(wait)
-		if at.Before(next) {
-			next = at
-		}
+		next = earlier(next, at)
 		c.log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
 		if _, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), v.room); err != nil {
 			return next, err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/session"
@@ -73,22 +74,26 @@ const (
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
-	acc, problem := c.acc, c.problem
+	acc, problem, noBackup, kept := c.acc, c.problem, c.noBackup, c.secrets
 	c.mu.Unlock()
 	skew := int64(time.Duration(c.skew.Load()).Seconds())
 	s := Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
 		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
+		BackupProblem: noBackup,
+	}
+	if kept.Backup != nil {
+		s.Backup = kept.Backup.Version.String()
 	}
 	if at := c.lastSync.Load(); at > 0 {
 		s.syncedAt(time.UnixMilli(at), c.now())
 	}
 	err := s.stored(ctx, c.cfg, c.q)
 	if err == nil {
-		s.Backup, s.BackupWaiting, s.BackupProblem, err = c.backupStatus(ctx)
+		s.BackupWaiting, err = keysOutside(ctx, c.cfg, s.Backup)
 	}
 	if err == nil {
-		err = c.trust(ctx, &s)
+		err = c.trust(ctx, &s, kept.CrossSigning)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -148,10 +153,7 @@ func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
 
 // trust fills in what the crypto store knows of the account's identity and
 // devices, as of the last time the homeserver told of them.
-func (c *Client) trust(ctx context.Context, s *Status) error {
-	c.mu.Lock()
-	seeds := c.secrets.CrossSigning
-	c.mu.Unlock()
+func (c *Client) trust(ctx context.Context, s *Status, seeds *crypto.CrossSigningSeeds) error {
 	s.UnknownDevices = []Device{}
 	known := c.machine().CryptoStore
 	user := id.UserID(s.User)

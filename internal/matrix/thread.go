@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,12 +119,8 @@ func (g *gate) inActiveThread(msg *event.MessageEventContent, active func(root s
 	if root == "" || active == nil {
 		return false
 	}
-	if msg.Mentions != nil {
-		for _, u := range msg.Mentions.UserIDs {
-			if u.String() != g.self {
-				return false
-			}
-		}
+	if msg.Mentions != nil && slices.ContainsFunc(msg.Mentions.UserIDs, func(u id.UserID) bool { return u.String() != g.self }) {
+		return false
 	}
 	return active(root)
 }

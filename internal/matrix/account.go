@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -112,8 +110,7 @@ func (c *Client) openAccount(ctx context.Context) (err error) {
 	if c.cli, err = newMautrix(c.cfg); err != nil {
 		return err
 	}
-	c.cli.Client.Transport = bearer{&c.token, settled{c, webPages{c.clock}}}
-	c.cli.ResponseHook = c.refused.watch
+	c.cli.Client.Transport = transport{c, c.cfg.HTTP}
 	c.cli.Syncer = &syncer{DefaultSyncer: mautrix.NewDefaultSyncer(), c: c}
 	if err := c.credentials(ctx, id.DeviceID(device)); err != nil {
 		return err
@@ -235,28 +232,6 @@ func (c *Client) use(a *account) {
 	if c.cli.UserID != a.UserID || c.cli.DeviceID != a.DeviceID {
 		c.cli.UserID, c.cli.DeviceID, c.cli.AccessToken = a.UserID, a.DeviceID, a.AccessToken
 	}
-}
-
-// bearer puts the newest access token into requests: mautrix keeps its own in
-// a field that cannot be changed while others read it.
-type bearer struct {
-	token *atomic.Pointer[string]
-	next  http.RoundTripper
-}
-
-// CloseIdleConnections implements what http.Client looks for.
-func (b bearer) CloseIdleConnections() {
-	if t, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
-	}
-}
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t := b.token.Load(); t != nil && r.Header.Get("Authorization") != "" {
-		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+*t)
-	}
-	return b.next.RoundTrip(r)
 }
 
 // adoptToken takes up the access token from the configuration.

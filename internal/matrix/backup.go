@@ -30,13 +30,6 @@ const (
 	backupIdle    = time.Hour        // after a refusal: only a person can change it
 )
 
-// backupState is what is known of the key backup. Everything in it is guarded
-// by Client.mu; what must survive is in secrets.
-type backupState struct {
-	problem string                    // why there is no backup, or why it lags behind; empty when all is well
-	broken  map[id.SessionID]struct{} // keys that cannot be exported
-}
-
 // errNoSecrets says that the keys of the account's identity are not here.
 var errNoSecrets = errors.New("the recovery key of the account is not here, so its key backup cannot be used")
 
@@ -70,8 +63,8 @@ func (c *Client) noteBackup(err error) {
 		text = err.Error()
 	}
 	c.mu.Lock()
-	same := c.backup.problem == text
-	c.backup.problem = text
+	same := c.noBackup == text
+	c.noBackup = text
 	c.mu.Unlock()
 	switch {
 	case same:
@@ -317,44 +310,33 @@ func (c *Client) uploadKeys(ctx context.Context, b backupSecret) error {
 			return nil
 		}
 		req := &mautrix.ReqKeyBackup{Rooms: map[id.RoomID]mautrix.ReqRoomKeyBackup{}}
-		done := batch[:0]
 		for _, s := range batch {
 			sealed, err := seal(key, s)
-			if err != nil {
+			if err != nil { // it counts as done: it is as broken the next time
 				c.log.Warn("matrix: a key cannot be backed up", "room", s.RoomID, "session", s.ID(), "err", err)
-				c.mu.Lock()
-				c.backup.broken[s.ID()] = struct{}{}
-				c.mu.Unlock()
 				continue
 			}
 			if _, ok := req.Rooms[s.RoomID]; !ok {
 				req.Rooms[s.RoomID] = mautrix.ReqRoomKeyBackup{Sessions: map[id.SessionID]mautrix.ReqKeyBackupData{}}
 			}
 			req.Rooms[s.RoomID].Sessions[s.ID()] = sealed
-			done = append(done, s)
 		}
-		if len(done) == 0 {
-			continue
+		if len(req.Rooms) > 0 {
+			if _, err := c.cli.PutKeysInBackup(ctx, b.Version, req); err != nil {
+				return fmt.Errorf("upload %d keys: %w", len(batch), err)
+			}
 		}
-		if _, err := c.cli.PutKeysInBackup(ctx, b.Version, req); err != nil {
-			return fmt.Errorf("upload %d keys: %w", len(done), err)
-		}
-		if err := c.markBackedUp(ctx, b.Version, done); err != nil {
+		if err := c.markBackedUp(ctx, b.Version, batch); err != nil {
 			return fmt.Errorf("note which keys are backed up: %w", err)
 		}
-		c.log.Debug("matrix: message keys backed up", "keys", len(done), "version", b.Version)
+		c.log.Debug("matrix: message keys backed up", "keys", len(batch), "version", b.Version)
 	}
 }
 
 // notBackedUp returns some of the keys that are not in the backup.
 func (c *Client) notBackedUp(ctx context.Context, version id.KeyBackupVersion) (out []*crypto.InboundGroupSession, err error) {
-	c.mu.Lock()
-	broken := maps.Clone(c.backup.broken)
-	c.mu.Unlock()
 	err = c.machine().CryptoStore.GetGroupSessionsWithoutKeyBackupVersion(ctx, version).Iter(func(s *crypto.InboundGroupSession) (bool, error) {
-		if _, skip := broken[s.ID()]; !skip {
-			out = append(out, s)
-		}
+		out = append(out, s)
 		return len(out) < backupBatch, nil
 	})
 	return out, err
@@ -400,20 +382,6 @@ func (c *Client) markBackedUp(ctx context.Context, version id.KeyBackupVersion, 
 		}
 	}
 	return nil
-}
-
-// backupStatus tells which backup is in use, how many keys are not in it yet,
-// and what is wrong with it.
-func (c *Client) backupStatus(ctx context.Context) (version string, waiting int, problem string, err error) {
-	c.mu.Lock()
-	if c.secrets.Backup != nil {
-		version = c.secrets.Backup.Version.String()
-	}
-	problem = c.backup.problem
-	waiting = -len(c.backup.broken)
-	c.mu.Unlock()
-	n, err := keysOutside(ctx, c.cfg, version)
-	return version, max(waiting+n, 0), problem, err
 }
 
 // keysOutside counts the message keys that are not in that backup.

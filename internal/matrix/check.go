@@ -24,12 +24,9 @@ type Finding struct {
 	reason string // what a server or an error said about it, for the operator alone
 }
 
-// Check looks at everything a bot account needs and changes nothing: it does
-// not log in, because that would make a device. cfg.DB may be nil; then the
-// crypto store is not looked at.
-func Check(ctx context.Context, cfg Config) []Finding { return check(ctx, cfg, &Status{}) }
-
-// check is Check, and fills in what the homeserver tells.
+// check looks at everything a bot account needs, and fills in what the homeserver tells. It
+// changes nothing: it does not log in, because that would make a device. cfg.DB may be nil;
+// then the crypto store is not looked at.
 func check(ctx context.Context, cfg Config, s *Status) []Finding {
 	var out []Finding
 	good := func(format string, args ...any) {

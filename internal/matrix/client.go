@@ -79,6 +79,9 @@ func (cfg *Config) check() error {
 	if cfg.Devices == "" {
 		cfg.Devices = DevicesOwners
 	}
+	if cfg.Location == nil {
+		cfg.Location = time.Local
+	}
 	if cfg.VerifyTime == 0 {
 		cfg.VerifyTime = verifyTime
 	}
@@ -112,20 +115,19 @@ type Client struct {
 	crypto     *cryptohelper.CryptoHelper
 	acc        *account // replaced under mu
 	token      atomic.Pointer[string]
-	refused    refusals
-	asksDirect int  // how often the account's direct chats are still asked for; sync goroutine only
-	relogins   int  // since the last good sync; sync goroutine only
-	resign     bool // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
+	refused    atomic.Int64 // uploads of one-time keys that the homeserver has refused
+	asksDirect int          // how often the account's direct chats are still asked for; sync goroutine only
+	relogins   int          // since the last good sync; sync goroutine only
+	resign     bool         // the homeserver has lost the signature of our device; before Run, and then sync goroutine only
 	q          *queue
 	gate       *gate
 	now        func() time.Time
 
-	secrets    secrets     // guarded by mu once Run runs
-	backup     backupState // guarded by mu
+	secrets    secrets // guarded by mu once Run runs
 	backupWake chan struct{}
 	verifier   *verifier
 
-	clock  *serverClock
+	skew   atomic.Int64 // nanoseconds that the homeserver's clock is ahead of ours
 	pace   pace
 	ending chan struct{} // closed when the context of Run ends
 
@@ -139,6 +141,7 @@ type Client struct {
 	typing   map[string]*typing
 	receipts map[readIn]string // newest delivered event, not yet marked as read
 	problem  string            // why the last sync failed; empty when it did not
+	noBackup string            // why there is no key backup, or why it lags behind; empty when all is well
 	keyless  []keyless         // what strangers said whose keys have not come
 	doubts   map[string]*doubt // by message; gone when settled
 	lostAt   time.Time         // when a sync failed last,
@@ -191,8 +194,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.now != nil {
 		c.now = cfg.now
 	}
-	c.clock = &serverClock{now: c.now, next: cfg.HTTP}
-	c.backupWake, c.backup.broken = make(chan struct{}, 1), map[id.SessionID]struct{}{}
+	c.backupWake = make(chan struct{}, 1)
 	c.q = &queue{db: cfg.DB, now: c.now}
 	if err := c.openAccount(ctx); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
 
 // readDirectChats asks for m.direct: a sync shows it only when it has changed.
 func (c *Client) readDirectChats(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), smallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, smallTimeout)
 	defer cancel()
 	var raw map[id.UserID]json.RawMessage
 	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &raw)
@@ -79,19 +79,26 @@ func (c *Client) noteDirect(ctx context.Context, chats event.DirectChatsEventCon
 	return nil
 }
 
-// tellDirect adds a room to the account's m.direct, for other clients of the
-// bot's account and for a later device.
-func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID) error {
+// tellDirect adds a room to the account's m.direct, for other clients of the bot's account and
+// for a later device. It gives up after a few attempts: being in the room matters more.
+func (c *Client) tellDirect(ctx context.Context, room id.RoomID, with id.UserID, attempts int) error {
 	chats := event.DirectChatsEventContent{}
 	err := c.cli.GetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
-	if err != nil && !errors.Is(err, mautrix.MNotFound) {
-		return err
-	}
-	if slices.Contains(chats[with], room) {
+	if err == nil && slices.Contains(chats[with], room) {
 		return nil
 	}
-	chats[with] = append(chats[with], room)
-	return c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+	if err == nil || errors.Is(err, mautrix.MNotFound) {
+		chats[with] = append(chats[with], room)
+		err = c.cli.SetAccountData(ctx, event.AccountDataDirectChats.Type, &chats)
+	}
+	if err == nil {
+		return nil
+	}
+	if verdict, _ := judge(err, attempts); ctx.Err() != nil || verdict != never && attempts < tellTries {
+		return fmt.Errorf("add to the account's direct chats: %w", err)
+	}
+	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+	return nil
 }
 
 // exposedNow tells whether somebody else than one person may know what is said in a room: they
@@ -133,26 +140,19 @@ func (c *Client) expose(ctx context.Context, room id.RoomID) error {
 }
 
 // watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (c *Client) watch(ctx context.Context, evt *event.Event) error {
+func (c *Client) watch(ctx context.Context, evt *event.Event) {
 	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
-		return nil
+		return
 	}
 	var with string
 	var exposed bool
 	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("look up a room: %w", err)
-	}
-	if !exposed {
-		_, err = c.exposedNow(ctx, evt.RoomID, with)
-	}
-	return err
-}
-
-// onHistoryVisibility notes that everybody may read a room.
-func (c *Client) onHistoryVisibility(ctx context.Context, evt *event.Event) {
-	if err := c.watch(ctx, evt); err != nil {
-		fail(ctx, err)
+		fail(ctx, fmt.Errorf("look up a room: %w", err))
+	} else if !exposed {
+		if _, err := c.exposedNow(ctx, evt.RoomID, with); err != nil {
+			fail(ctx, err)
+		}
 	}
 }
 

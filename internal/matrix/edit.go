@@ -394,11 +394,11 @@ func ofTxn(txn string) (id string, generation int) {
 }
 
 func (q *queue) txnOf(ctx context.Context, id string) (string, error) {
-	r := outRow{id: id}
-	if err := q.db.QueryRowContext(ctx, `SELECT generation FROM outbox WHERE id = ?`, id).Scan(&r.generation); err != nil {
+	generation, err := value[int](ctx, q.db, `SELECT generation FROM outbox WHERE id = ?`, id)
+	if err != nil {
 		return "", fmt.Errorf("matrix: read outbox: %w", err)
 	}
-	return r.txn(), nil
+	return outRow{id: id, generation: generation}.txn(), nil
 }
 
 // adopt finds out whether an edit of a message that was not for us makes it one that is:

@@ -84,7 +84,7 @@ func TestRemovedWhileSending(t *testing.T) {
 	}
 	say := func(text string) {
 		t.Helper()
-		if err := q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}); err != nil {
+		if err := q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestRemovedWhileSending(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := q.setEvent(ctx, sending, "$late"); err != nil {
+	if _, err := q.delivered(ctx, sending, "$late", false); err != nil {
 		t.Fatal(err)
 	}
 	say("second")
@@ -139,7 +139,7 @@ func TestTransactionOfAGeneration(t *testing.T) {
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
-		if err := q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}); err != nil {
+		if err := q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,7 +15,7 @@ type Process struct {
 	Since time.Time // when it took the folder; zero = nobody holds it
 }
 
-// Examine is Check together with what the bot, which may be another process,
+// Examine is check together with what the bot, which may be another process,
 // has noted about its delivery in cfg.DB. It changes nothing. The homeserver is
 // asked for everything that it knows better; while it does not answer, that
 // part of the status is as it was last known, or empty.

@@ -90,3 +90,6 @@ func (c *Client) OneTimeKeys(ctx context.Context) (map[string]bool, error) {
 	}
 	return keys, nil
 }
+
+// Check is what the doctor finds about the account.
+func Check(ctx context.Context, cfg Config) []Finding { return check(ctx, cfg, &Status{}) }

@@ -14,7 +14,6 @@ import (
 	"github.com/yuin/goldmark/renderer"
 	rendered "github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
-	"maunium.net/go/mautrix/event"
 )
 
 // partSize is how large one event's text may be: Markdown and HTML together,
@@ -208,24 +207,6 @@ func keepQuote(body string) string {
 	}
 	return body
 }
-
-// fallback is what an edit says to clients that know no edits.
-func fallback(m *event.MessageEventContent) (body string, format event.Format, html string) {
-	plain, looks := jsonSize(m.Body), jsonSize(m.FormattedBody)
-	switch {
-	case 2*(plain+looks)+between <= partSize:
-		if m.FormattedBody != "" {
-			html = "* " + m.FormattedBody
-		}
-		return "* " + m.Body, m.Format, html
-	case 2*plain+looks+between <= partSize:
-		return "* " + m.Body, "", ""
-	}
-	return "* " + clip(m.Body, 200), "", ""
-}
-
-// between is what a fallback needs beside the text.
-const between = 64
 
 // lastWords is the end of a text, at most n characters of it.
 func lastWords(s string, n int) string {

@@ -24,8 +24,6 @@ type piece struct {
 	again, closing   string // the head of what is cut off, and the tail of what it is cut off from
 	item             bool   // it is or belongs to an item of a list
 	more             bool   // the rest of the piece before
-	hidden           bool   // it begins inside of a spoiler, which head opens again
-	exact            bool   // it is code or a table
 }
 
 func (p piece) String() string { return p.head + p.text + p.tail }
@@ -211,12 +209,12 @@ func piecesOf(md string) (out []piece) {
 			if len(cur[0]) > maxInfo {
 				info = open
 			}
-			p.again, p.closing, p.exact = deep+info+"\n", "\n"+deep+open, true
+			p.again, p.closing = deep+info+"\n", "\n"+deep+open
 			if !closed {
 				p.tail = p.closing
 			}
 		case len(cur) > 2 && strings.Contains(cur[0], "|") && strings.Contains(cur[1], "|") && tableRule.MatchString(cur[1]):
-			p.again, p.exact = cur[0]+"\n"+cur[1]+"\n", true
+			p.again = cur[0] + "\n" + cur[1] + "\n"
 		}
 		out = append(out, p)
 		cur, open = nil, ""
@@ -254,19 +252,13 @@ func (p piece) cut(budget int) (a, b piece, ok bool) {
 		p.again, p.closing = "", ""
 	}
 	budget -= weighText(p.head) + weighText(p.closing) + lineCost
-	at, inside := p.border(budget), false
-	if !p.exact {
-		at, inside = p.besideSpoiler(at)
-	}
+	at := p.border(budget)
 	if at <= 0 || at >= len(p.text) {
 		return p, piece{}, false
 	}
-	a = piece{head: p.head, text: p.text[:at], tail: p.closing, again: p.again, closing: p.closing, item: p.item, more: p.more, hidden: p.hidden, exact: p.exact}
-	b = piece{head: p.again, text: p.text[at:], tail: p.tail, again: p.again, closing: p.closing, item: p.item, more: true, exact: p.exact}
+	a = piece{head: p.head, text: p.text[:at], tail: p.closing, again: p.again, closing: p.closing, item: p.item, more: p.more}
+	b = piece{head: p.again, text: p.text[at:], tail: p.tail, again: p.again, closing: p.closing, item: p.item, more: true}
 	a.text = strings.TrimSuffix(a.text, "\n")
-	if inside {
-		a, b = hide(a, b)
-	}
 	return a, b, true
 }
 

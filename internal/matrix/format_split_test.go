@@ -177,9 +177,6 @@ func TestFallbackOfEdits(t *testing.T) {
 		t.Errorf("an edit on the way replaces the text by %q", sketch.NewContent.Body)
 	}
 	long := strings.Repeat("**words** ", 1300)
-	if e := edit(content(long), "$a"); e.Body != "* "+long {
-		t.Errorf("an edit that is long without its looks says %.80q", e.Body)
-	}
 	for _, md := range []string{long, strings.Repeat("words ", 6000), strings.Repeat("**a** ", 1000)} {
 		e := edit(content(md), "$a")
 		if n := jsonSize(e.Body) + jsonSize(e.FormattedBody) + jsonSize(e.NewContent.Body) + jsonSize(e.NewContent.FormattedBody); n > partSize+1500 {

@@ -80,60 +80,6 @@ func unspoiled(md string) string {
 	}
 }
 
-// closeSpoiler is where one ends.
-var closeSpoiler = regexp.MustCompile(`[^\s|](\|\|)(?:[^|0-9A-Za-z]|$)`)
-
-// besideSpoiler is where to cut p, if best at at, and whether that is inside of a spoiler
-// all the same, as it must be where one is long.
-func (p piece) besideSpoiler(at int) (_ int, inside bool) {
-	before := ""
-	if p.hidden {
-		before = bars
-	}
-	s, pos := before+p.text+p.tail, at+len(before)
-	for from := 0; ; {
-		m := openSpoiler.FindStringIndex(s[from:min(pos+len(bars), len(s))])
-		if m == nil {
-			return at, false
-		}
-		begins := from + m[0] + strings.Index(s[from+m[0]:], bars)
-		m = closeSpoiler.FindStringSubmatchIndex(s[begins+len(bars):])
-		if m == nil || begins >= pos {
-			return at, false
-		}
-		ends := begins + len(bars) + m[2]
-		if from = ends + len(bars); from <= pos {
-			continue
-		}
-		first := begins - len(before)
-		if line := strings.LastIndexByte(p.text[:max(first, 0)], '\n') + 1; line > at*3/4 && at > 0 && p.text[at-1] == '\n' {
-			first = line // lines stay whole
-		}
-		if first > 0 && (first > at*3/4 || pos <= begins+len(bars)) {
-			return first, false
-		}
-		if pos >= ends { // between its bars
-			_, n := utf8.DecodeLastRuneInString(s[:ends])
-			at = ends - n - len(before)
-		}
-		return at, true
-	}
-}
-
-const bars = "||"
-
-// hide closes a spoiler at the end of a, and opens it again in b. Not where a quotation
-// goes on, whose sign must come first.
-func hide(a, b piece) (piece, piece) {
-	rest := strings.TrimLeft(b.text, " \t\n")
-	if strings.HasPrefix(rest, ">") || strings.TrimSpace(a.text) == "" || rest == "" {
-		return a, b
-	}
-	a.text, a.tail = strings.TrimRight(a.text, " \t\n"), bars
-	b.head, b.text, b.hidden = b.text[:indentOf(b.text)]+bars, rest, true
-	return a, b
-}
-
 var (
 	spoilerSpan = regexp.MustCompile(`(?is)<span\s[^>]*data-mx-spoiler\b[^>]*>(.*?)</span>`)
 	aTag        = regexp.MustCompile(`<[^>]*>`)

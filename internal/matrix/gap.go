@@ -215,11 +215,7 @@ func (c *Client) wasAway(ctx context.Context, b *batch, since time.Time) {
 func (c *Client) tooOld(at time.Time) bool { return c.serverNow().Sub(at) > oldAfter }
 
 func (c *Client) awayText(ctx context.Context, room string, since time.Time, n int) string {
-	loc := c.cfg.Location
-	if loc == nil {
-		loc = time.Local
-	}
-	from, to := since.In(loc), c.now().In(loc)
+	from, to := since.In(c.cfg.Location), c.now().In(c.cfg.Location)
 	layout := "2006-01-02 15:04"
 	end := to.Format(layout)
 	if from.YearDay() == to.YearDay() && from.Year() == to.Year() {

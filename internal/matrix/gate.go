@@ -160,7 +160,7 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	}
 	switch {
 	case msg.RelatesTo != nil && msg.RelatesTo.Type == event.RelReplace || msg.NewContent != nil: // also one that does not say of what
-		return no(anEdit)
+		return no("edit")
 	case msg.MsgType != event.MsgText && msg.MsgType != event.MsgEmote && !isFile(msg):
 		return no("type " + clip(string(msg.MsgType), 40))
 	case clear:
@@ -190,11 +190,8 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	return opinion{pass: true, text: text, emote: emote}
 }
 
-// anEdit is why an edit is no message, and ownMessage why one of ours is none for us.
-const (
-	anEdit     = "edit"
-	ownMessage = "own message"
-)
+// ownMessage is why a message of ours is none for us.
+const ownMessage = "own message"
 
 // words is what a message says, without the quote that a reply may carry.
 func words(msg *event.MessageEventContent) string {
@@ -265,10 +262,8 @@ func linksTo(html, user string) bool {
 			continue
 		}
 		to, _, _ = strings.Cut(to, "?")
-		for _, link := range []string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")} {
-			if to == link {
-				return true
-			}
+		if slices.Contains([]string{"https://matrix.to/#/" + user, "http://matrix.to/#/" + user, "matrix:u/" + strings.TrimPrefix(user, "@")}, to) {
+			return true
 		}
 	}
 	return false
@@ -348,4 +343,32 @@ func clip(s string, n int) string {
 		return s
 	}
 	return string([]rune(s)[:n]) + "…"
+}
+
+// Allows tells whether user may talk to us.
+func (c *Client) Allows(user string) bool { return c.gate.allows(user) }
+
+// Allowed returns whether a person may talk to the account self, as its owners, allow and
+// bots lists say. A fault in the lists is an error that names it.
+func Allowed(self string, owners, allow, bots []string) (func(user string) bool, error) {
+	g, err := newGate(self, owners, allow, bots...)
+	if err != nil {
+		return nil, err
+	}
+	return g.allows, nil
+}
+
+// hidden tells whether a character of a person's text is one that nobody sees:
+// it has no place in what a model reads. Joiners stay, because scripts and emoji
+// are spelled with them.
+func hidden(r rune) bool {
+	switch {
+	case r == '\u200c' || r == '\u200d': // joiners
+		return false
+	case r >= 0xe0000 && r <= 0xe0fff: // tags and selectors: a message within a message
+		return true
+	case r == '\u034f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0': // fillers
+		return true
+	}
+	return unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }

@@ -66,7 +66,7 @@ func (c *Client) deliverNew(ctx context.Context, rows []inRow, delivered map[str
 		if delivered[r.ID] {
 			continue
 		}
-		if gone, err := c.q.withdrawn(ctx, r.ID); gone || err != nil {
+		if gone, err := c.Withdrawn(ctx, r.ID); gone || err != nil {
 			if err != nil {
 				return err
 			}

@@ -3,8 +3,6 @@ package matrix
 import (
 	"context"
 	"errors"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -121,32 +119,6 @@ func ended(c <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// settled lets no Olm message out when the state of its session could not be stored: the
-// library sends it all the same, and after the next start the other side could open
-// nothing more of that session. What it was for is sent then.
-type settled struct {
-	c    *Client
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (s settled) RoundTrip(r *http.Request) (*http.Response, error) {
-	if s.c.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
-		if r.Body != nil {
-			_ = r.Body.Close() // a RoundTripper does so
-		}
-		return nil, errBehind
-	}
-	return s.next.RoundTrip(r)
-}
-
-// CloseIdleConnections implements what http.Client looks for.
-func (s settled) CloseIdleConnections() {
-	if t, ok := s.next.(interface{ CloseIdleConnections() }); ok {
-		t.CloseIdleConnections()
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // newKeyStore returns one that knows an Olm session with which it can encrypt.
 func newKeyStore(t *testing.T) (*keyStore, *crypto.OlmSession) {
 	t.Helper()
-	c := &Client{cfg: Config{DB: newQueue(t).db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}
+	c := &Client{cfg: Config{DB: newQueue(t).db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace, now: time.Now}
 	db, err := c.newStores()
 	must(t, err)
 	k := &keyStore{SQLCryptoStore: crypto.NewSQLCryptoStore(db, dbutil.NoopLogger, "", "DEVICE", []byte("a key")), c: c}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,12 +93,7 @@ func tooLargeNote(most int64) i18n.Text {
 var fetching = completion{name: "files", needs: needsFiles, fetch: (*Client).fetchFiles, limit: fetchLimit}
 
 func needsFiles(m session.Inbound) bool {
-	for _, f := range m.Files {
-		if f.Source != "" {
-			return true
-		}
-	}
-	return m.ReplyTo != ""
+	return m.ReplyTo != "" || slices.ContainsFunc(m.Files, func(f session.File) bool { return f.Source != "" })
 }
 
 func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
@@ -212,7 +208,7 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 		return media.Kept{}, errSource
 	}
 	most := c.maxFile()
-	resp, err := c.cli.Download(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), uri)
+	resp, err := c.cli.Download(ctx, uri)
 	if err != nil {
 		return media.Kept{}, fetchError{err}
 	}

@@ -3,10 +3,8 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
@@ -20,14 +18,15 @@ const (
 	editsRead = 3               // edits that are tried, the newest first
 )
 
+var (
+	errElsewhere = errors.New("the event is of another room")
+	errPlain     = errors.New("plain text in an encrypted room")
+)
+
 // eventNow is eventOf with the words that the event has by now: those of its newest edit
 // by the same person. If that cannot be had, it reads as it was written.
 func (c *Client) eventNow(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
-	raw, bundled, err := c.rawEventOf(ctx, room, evt)
-	if err != nil {
-		return nil, err
-	}
-	got, err := c.opened(ctx, room, raw)
+	got, err := c.eventOf(ctx, room, evt)
 	if err != nil {
 		return got, err
 	}
@@ -35,11 +34,9 @@ func (c *Client) eventNow(ctx context.Context, room id.RoomID, evt id.EventID) (
 	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil || was.RelatesTo.GetReplaceID() != "" {
 		return got, nil
 	}
-	edits := []*event.Event{bundled}
-	if bundled == nil {
-		if edits, err = c.editsOf(ctx, room, evt); err != nil {
-			c.log.Debug("matrix: whether a message was edited is not known", "room", room, "event", evt, "err", err)
-		}
+	edits, err := c.editsOf(ctx, room, evt)
+	if err != nil {
+		c.log.Debug("matrix: whether a message was edited is not known", "room", room, "event", evt, "err", err)
 	}
 	if now := c.newest(ctx, got, edits); now != nil {
 		words := *now
@@ -49,35 +46,23 @@ func (c *Client) eventNow(ctx context.Context, room id.RoomID, evt id.EventID) (
 	return got, nil
 }
 
-// rawEventOf fetches an event of a room as the homeserver has it, and its newest edit if
-// that comes along.
-func (c *Client) rawEventOf(ctx context.Context, room id.RoomID, evt id.EventID) (got, edit *event.Event, err error) {
-	var raw json.RawMessage
-	if _, err := c.cli.MakeRequest(ctx, http.MethodGet, c.cli.BuildClientURL("v3", "rooms", room, "event", evt), nil, &raw); err != nil {
-		return nil, nil, fmt.Errorf("fetch an event: %w", err)
+// eventOf fetches an event of a room from the homeserver, parsed and decrypted; edits of
+// it are not applied, see eventNow. What was redacted says so in Unsigned and has no content.
+// In an encrypted room a message in plain text is an error: anybody on the way may have made it.
+func (c *Client) eventOf(ctx context.Context, room id.RoomID, evt id.EventID) (*event.Event, error) {
+	got, err := c.cli.GetEvent(ctx, room, evt)
+	if err == nil && (got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room) {
+		err = errElsewhere
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
-		return nil, nil, fmt.Errorf("fetch an event: %w", err)
+	if err != nil {
+		return nil, fmt.Errorf("fetch an event: %w", err)
 	}
-	if got == nil || got.ID != evt || got.RoomID != "" && got.RoomID != room {
-		return nil, nil, fmt.Errorf("fetch an event: %w", errElsewhere)
-	}
-	var with struct {
-		Unsigned struct {
-			Relations struct {
-				Replace *event.Event `json:"m.replace"`
-			} `json:"m.relations"`
-		} `json:"unsigned"`
-	}
-	if json.Unmarshal(raw, &with) == nil && with.Unsigned.Relations.Replace != nil && with.Unsigned.Relations.Replace.ID != "" {
-		edit = with.Unsigned.Relations.Replace
-	}
-	return got, edit, nil
+	return c.opened(ctx, room, got)
 }
 
 // editsOf asks for what replaces an event.
 func (c *Client) editsOf(ctx context.Context, room id.RoomID, evt id.EventID) ([]*event.Event, error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), editsTime)
+	ctx, cancel := context.WithTimeout(ctx, editsTime)
 	defer cancel()
 	resp, err := c.cli.GetRelations(ctx, room, evt, &mautrix.ReqGetRelations{RelationType: event.RelReplace})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -71,10 +72,7 @@ func (c *Client) Conclude(ctx context.Context, room string, m session.Outgoing, 
 }
 
 func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with ...func(context.Context, *sql.Tx) error) error {
-	if m.File != nil {
-		return c.sayFile(ctx, room, m)
-	}
-	if strings.TrimSpace(m.Text) == "" {
+	if m.File == nil && strings.TrimSpace(m.Text) == "" {
 		return errors.New("matrix: nothing to say")
 	}
 	if m.Draft && len(m.Options) > 0 {
@@ -87,11 +85,17 @@ func (c *Client) say(ctx context.Context, room string, m session.Outgoing, with 
 	c.mu.Lock()
 	delete(c.drafts, m.ID)
 	c.mu.Unlock()
-	parts, whole, err := c.layOut(ctx, room, m)
+	file, err := c.packOut(m)
 	if err != nil {
 		return err
 	}
-	if err := c.q.sayWith(ctx, room, m, parts, "", whole, with...); err != nil {
+	parts, whole := []string{clip(strings.TrimSpace(m.Text), maxCaption)}, (*outRow)(nil)
+	if m.File == nil {
+		if parts, whole, err = c.layOut(ctx, room, m); err != nil {
+			return err
+		}
+	}
+	if err := c.q.say(ctx, room, m, parts, file, whole, with...); err != nil {
 		return err
 	}
 	poke(c.outWake)
@@ -126,7 +130,7 @@ func (c *Client) dropDrafts(room string) {
 
 // Handled records that an inbound message needs no more work.
 func (c *Client) Handled(ctx context.Context, id string) error {
-	err := c.q.handled(ctx, id)
+	err := handled(ctx, c.q.db, id)
 	if c.backlog.Load() {
 		poke(c.inWake)
 	}
@@ -136,7 +140,11 @@ func (c *Client) Handled(ctx context.Context, id string) error {
 // Withdrawn tells whether the sender took the inbound message id back before
 // it was answered. Then it needs no answer.
 func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
-	return c.q.withdrawn(ctx, id)
+	gone, err := value[bool](ctx, c.q.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
+	if err != nil {
+		return false, fmt.Errorf("matrix: look into the inbox: %w", err)
+	}
+	return gone, nil
 }
 
 // runOutbox sends what is due, until ctx ends, or until stopping is closed and
@@ -227,7 +235,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		if drafts && c.uncertain(r.id) { // at the end there is no more sync to ask
 			continue
 		}
-		started = c.job(g, l, r.room, func() { c.deliverRow(ctx, r) }) || started
+		started = l.work(g, r.room, c.outWake, func() { c.deliverRow(ctx, r) }) || started
 	}
 	if !drafts {
 		return next, started
@@ -248,7 +256,7 @@ func (c *Client) dispatch(ctx context.Context, g *errgroup.Group, l *lanes, draf
 		if c.uncertain(d.id) {
 			continue
 		}
-		started = c.job(g, l, d.room, func() { c.showDraft(ctx, d) }) || started
+		started = l.work(g, d.room, c.outWake, func() { c.showDraft(ctx, d) }) || started
 	}
 	return next, started
 }
@@ -258,11 +266,6 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// job runs f for a room, see lanes.work.
-func (c *Client) job(g *errgroup.Group, l *lanes, room string, f func()) bool {
-	return l.work(g, room, c.outWake, f)
 }
 
 // deliverRow sends a final message: as a new event, or as an edit of the event
@@ -295,7 +298,7 @@ func (c *Client) deliverRow(ctx context.Context, r outRow) {
 		c.log.Error("matrix: message given up", "room", r.room, "message", r.id, "tries", r.attempts+1, "err", err)
 		why := err
 		if err = c.q.bury(ctx, r, why); err == nil && r.file != "" {
-			err = c.tellUnsent(ctx, r, why)
+			err = c.tell(ctx, c.unsent(ctx, r, why))
 		}
 	} else {
 		c.log.Warn("matrix: message not sent; trying again", "room", r.room, "message", r.id, "in", wait.Round(time.Millisecond), "err", err)
@@ -315,11 +318,7 @@ func (c *Client) unnoted(ctx context.Context, r outRow, err error) {
 		return
 	}
 	c.log.Error("matrix: outbox", "message", r.id, "err", err)
-	select {
-	case <-ctx.Done():
-	case <-c.ending:
-	case <-time.After(firstWait):
-	}
+	_ = pause(ctx, c.ending, firstWait)
 }
 
 // transmit brings the server to the state the row asks for. It can be repeated
@@ -411,13 +410,18 @@ func (c *Client) content(ctx context.Context, r outRow) (*event.MessageEventCont
 // as another message, so it says all of it there too, unless the text twice is too
 // large for one event.
 func edit(content *event.MessageEventContent, target id.EventID) *event.MessageEventContent {
-	c := *content
-	c.RelatesTo = nil
-	full := c
+	full, c := *content, *content
+	full.RelatesTo = nil
 	c.NewContent = &full
 	c.RelatesTo = (&event.RelatesTo{}).SetReplace(target)
 	c.Mentions = &event.Mentions{}
-	c.Body, c.Format, c.FormattedBody = fallback(&full)
+	if 2*(jsonSize(c.Body)+jsonSize(c.FormattedBody))+64 > partSize {
+		return briefly(&c)
+	}
+	c.Body = "* " + c.Body
+	if c.FormattedBody != "" {
+		c.FormattedBody = "* " + c.FormattedBody
+	}
 	return &c
 }
 
@@ -472,7 +476,7 @@ func (c *Client) transmitDraft(ctx context.Context, d *draft, text string) (paus
 	if row.eventID == "" {
 		var e id.EventID
 		if e, err = c.send(ctx, id.RoomID(d.room), live(content), row.txn()); err == nil {
-			_, err = c.q.setEvent(ctx, row, e.String())
+			_, err = c.q.delivered(ctx, row, e.String(), false)
 		} else if mayBeSent(err) {
 			c.doubtIt(d.id)
 		}

@@ -37,6 +37,15 @@ func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return store.InTx(ctx, q.db, f)
 }
 
+// value reads a value from the only column of a row; it is zero when there is no row.
+func value[T any](ctx context.Context, db store.DBTX, query string, args ...any) (v T, err error) {
+	err = db.QueryRowContext(ctx, query, args...).Scan(&v)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return v, err
+}
+
 // echoed notes the event id of a message that we sent but whose answer we may
 // never have read. When the event cannot be a draft, the message is sent.
 func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
@@ -56,15 +65,10 @@ func (q *queue) echoed(ctx context.Context, tx *sql.Tx, e echo) error {
 	return q.spokeIn(ctx, tx, id, e.event)
 }
 
-// say makes the rows of a final message durable, one for each part. A row that
-// was sent before with the same text stays as it is.
-func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string, with ...func(context.Context, *sql.Tx) error) error {
-	return q.sayWith(ctx, room, m, parts, "", nil, with...)
-}
-
-// sayWith is say of a message that may be a file, or whose whole follows as one; of a file
-// that is known already, neither it nor its caption changes. A poll only ever closes.
-func (q *queue) sayWith(ctx context.Context, room string, m session.Outgoing, parts []string, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
+// say makes the rows of a final message durable: one for each part, or that of its file, and
+// that of the file with all of it. A row that was sent before with the same text stays as it is,
+// and so does a file that is known already, and its caption. A poll only ever closes.
+func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts []string, file string, whole *outRow, with ...func(context.Context, *sql.Tx) error) error {
 	kind := "text"
 	if m.Notice {
 		kind = "notice"
@@ -178,13 +182,9 @@ func (q *queue) heads(ctx context.Context) ([]outRow, error) {
 	return rows, nil
 }
 
-// setEvent notes which event carries the message, and returns the one that does:
-// a sync may have shown an earlier one while this one was being sent.
-func (q *queue) setEvent(ctx context.Context, r outRow, event string) (carrier string, err error) {
-	return q.delivered(ctx, r, event, false)
-}
-
-// delivered is setEvent, and with whole also sent: the event says all that the row does.
+// delivered notes which event carries the message, and returns the one that does: a sync may
+// have shown an earlier one while this one was being sent. With whole the event says all that
+// the row does, so that the row is sent.
 func (q *queue) delivered(ctx context.Context, r outRow, event string, whole bool) (carrier string, err error) {
 	if whole { // a sync may have shown it meanwhile, and then nothing is left to be noted
 		var state string
@@ -240,12 +240,11 @@ func (q *queue) update(ctx context.Context, query string, args ...any) error {
 
 // ours tells whether we sent that event.
 func (q *queue) ours(ctx context.Context, event string) (bool, error) {
-	var n int
-	if err := q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM outbox WHERE event_id = ?1)
-		+ (SELECT count(*) FROM takeback WHERE event_id = ?1)`, event).Scan(&n); err != nil {
+	ours, err := value[bool](ctx, q.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1) OR EXISTS (SELECT 1 FROM takeback WHERE event_id = ?1)`, event)
+	if err != nil {
 		return false, fmt.Errorf("matrix: look into the outbox: %w", err)
 	}
-	return n > 0, nil
+	return ours, nil
 }
 
 // leave drops what was on its way in or out of a room we are no longer in. What
@@ -300,23 +299,19 @@ func (q *queue) setShown(ctx context.Context, id, text string) error {
 	return q.update(ctx, `UPDATE outbox SET text = ? WHERE id = ? AND state = 'draft'`, text, id)
 }
 
-// counts of both queues.
-type counts struct {
-	inbox   int // messages to be answered
-	unread  int // events that wait to be read
-	lost    int // events that could not be read and were given up
-	outbox  int // messages to be sent
-	dead    int // messages that could not be sent
-	retries int // failed tries of what is still to be sent or read
-}
+// longWait is how old a notice may be that an answer takes the place of. Who waits for
+// longer looks elsewhere, and clients tell nobody of an edit: then the answer is a
+// message of its own, and the notice is taken back.
+const longWait = time.Minute
 
-func (q *queue) counts(ctx context.Context) (n counts, err error) {
-	err = q.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM inbox WHERE state = 'new'), (SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')),
-		(SELECT count(*) FROM inbox WHERE state = 'dead'), (SELECT count(*) FROM outbox WHERE state = 'pending'), (SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
-		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed')`).
-		Scan(&n.inbox, &n.unread, &n.lost, &n.outbox, &n.dead, &n.retries)
-	if err != nil {
-		err = fmt.Errorf("matrix: count queues: %w", err)
+// renew has the message id carried by another event if all it has shown is a notice that
+// stands for long. drafted tells whether the new event will carry a draft.
+func (q *queue) renew(ctx context.Context, tx *sql.Tx, id string, drafted bool) error {
+	const old = ` WHERE id = ? AND state = 'draft' AND kind = 'notice' AND created_at <= ?`
+	before := q.now().Add(-longWait).UnixMilli()
+	if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason) SELECT event_id, room, 'no longer needed' FROM outbox`+old+` AND event_id <> ''`, id, before); err != nil {
+		return err
 	}
-	return n, err
+	_, err := tx.ExecContext(ctx, `UPDATE outbox SET generation = generation + 1, event_id = '', text = '', drafted = ?`+old, drafted, id, before)
+	return err
 }

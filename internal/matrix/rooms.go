@@ -27,15 +27,13 @@ const joinTries = 12
 const refuseAtOnce = 10
 
 // tellTries is how many of them may be spent on telling the account that a chat
-// is direct. Being there matters more.
+// is direct.
 const tellTries = 3
 
 // onMember follows our own membership: invitations, joining, leaving.
 func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	if evt.GetStateKey() != c.cli.UserID.String() {
-		if err := c.watch(ctx, evt); err != nil {
-			fail(ctx, err)
-		}
+		c.watch(ctx, evt)
 		return
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
@@ -103,8 +101,7 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 }
 
 func (c *Client) left(ctx context.Context, room id.RoomID) {
-	var was string
-	_ = c.q.db.QueryRowContext(ctx, `SELECT membership FROM matrix_room WHERE id = ?`, room.String()).Scan(&was) // unknown: nothing to clear
+	was, _ := value[string](ctx, c.q.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String()) // unknown: nothing to clear
 	c.setMembership(ctx, room, "left")
 	c.forgetState(room)
 	if was != "joined" {
@@ -184,9 +181,9 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 
 // everEncrypted tells whether somebody noted that a room is encrypted: for good, whatever
 // the homeserver says now.
-func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (ever bool, err error) {
-	err = c.q.db.QueryRowContext(ctx, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String()).Scan(&ever)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
+	ever, err := value[bool](ctx, c.q.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
+	if err != nil {
 		return false, fmt.Errorf("look up a room: %w", err)
 	}
 	return ever, nil
@@ -236,9 +233,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 	refused := 0
 	for _, v := range list {
 		if at := time.UnixMilli(v.nextAt); at.After(c.now()) {
-			if at.Before(next) {
-				next = at
-			}
+			next = earlier(next, at)
 			continue
 		}
 		if v.membership == "refused" {
@@ -260,9 +255,7 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 			continue
 		}
 		at := c.now().Add(wait)
-		if at.Before(next) {
-			next = at
-		}
+		next = earlier(next, at)
 		c.log.Warn("matrix: invitation not settled; trying again", "room", v.room, "in", wait.Round(time.Second), "err", err)
 		if _, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), v.room); err != nil {
 			return next, err
@@ -293,11 +286,8 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 		return err
 	}
 	if v.with != "" {
-		if err := c.tellDirect(ctx, room, id.UserID(v.with)); err != nil {
-			if verdict, _ := judge(err, v.attempts); ctx.Err() != nil || verdict != never && v.attempts < tellTries {
-				return fmt.Errorf("add to the account's direct chats: %w", err)
-			}
-			c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group", "room", room, "err", err)
+		if err := c.tellDirect(ctx, room, id.UserID(v.with), v.attempts); err != nil {
+			return err
 		}
 	}
 	c.member.Lock()
@@ -318,4 +308,101 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	}
 	c.log.Info("matrix: joined", "room", room, "direct", v.with != "")
 	return nil
+}
+
+// People is how many have joined a room, we among them.
+func (c *Client) People(ctx context.Context, room string) (int, error) {
+	members, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
+	if err != nil {
+		return 0, fmt.Errorf("matrix: look up the members of a room: %w", err)
+	}
+	return len(members), nil
+}
+
+// OnLeft sets what is told that we are no longer in a room, so that what is worked on
+// there ends. It must return at once. To be called before Run.
+func (c *Client) OnLeft(told func(room string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = told
+}
+
+// tellLeft tells that we are no longer in a room.
+func (c *Client) tellLeft(room id.RoomID) {
+	c.mu.Lock()
+	told := c.gone
+	c.mu.Unlock()
+	if told != nil {
+		told(room.String())
+	}
+}
+
+// Left tells whether we have left a room, or were put out of it, and are not invited
+// into it again. A room that is not known is none that was left.
+func (c *Client) Left(ctx context.Context, room string) (bool, error) {
+	left, err := value[bool](ctx, c.q.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
+	if err != nil {
+		return false, fmt.Errorf("matrix: look up a room: %w", err)
+	}
+	return left, nil
+}
+
+// DirectChat is a direct chat with a person in which we may speak; empty when
+// there is none.
+func (c *Client) DirectChat(ctx context.Context, person string) (string, error) {
+	rooms, err := store.Column[id.RoomID](ctx, c.q.db, `SELECT id FROM matrix_room WHERE membership = 'joined' AND direct_with = ? ORDER BY id`, person)
+	if err != nil {
+		return "", fmt.Errorf("look up direct chats: %w", err)
+	}
+	for _, room := range rooms {
+		facts, err := c.facts(ctx, room)
+		if err != nil {
+			return "", err
+		}
+		if !facts.private(person) || !c.cli.StateStore.IsInRoom(ctx, room, id.UserID(person)) {
+			continue
+		}
+		if muted, err := c.muted(ctx, room, facts); err != nil || !muted {
+			return room.String(), err
+		}
+	}
+	return "", nil
+}
+
+// muted tells whether the room's power levels keep us from speaking there.
+func (c *Client) muted(ctx context.Context, room id.RoomID, facts roomFacts) (bool, error) {
+	levels, err := c.cli.StateStore.GetPowerLevels(ctx, room)
+	if err != nil {
+		return false, fmt.Errorf("look up who may speak in a room: %w", err)
+	}
+	kind := event.EventMessage
+	if facts.encrypted {
+		kind = event.EventEncrypted
+	}
+	return levels != nil && levels.GetUserLevel(c.cli.UserID) < levels.GetEventLevel(kind), nil
+}
+
+// unanswerable takes a message in as done when no answer could be sent, so that
+// no model is asked for one. Its sender is told in their direct chat, if there
+// is one: of each room once a day.
+func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, facts roomFacts) bool {
+	muted, err := c.muted(ctx, id.RoomID(m.Room), facts)
+	if err != nil {
+		fail(ctx, err)
+		return true
+	}
+	if !muted {
+		return false
+	}
+	c.log.Warn("matrix: a message is not answered, because the room's power levels do not let the bot speak", "room", m.Room, "event", m.ID, "sender", m.Sender)
+	b.past = append(b.past, m)
+	chat, err := c.DirectChat(ctx, m.Sender)
+	if err != nil {
+		fail(ctx, err)
+	}
+	if chat != "" {
+		name := "muted-" + m.Room + "-" + m.Sender + "-" + c.serverNow().UTC().Format("2006-01-02")
+		b.notices = append(b.notices, notice{id: name, room: chat, text: c.cfg.Text(ctx, chat, "matrix.muted")})
+	}
+	return true
 }

@@ -234,7 +234,7 @@ func (cb callbacks) VerificationCancelled(_ context.Context, txn id.Verification
 }
 
 func (cb callbacks) VerificationDone(_ context.Context, txn id.VerificationTransactionID, _ event.VerificationMethod) {
-	cb.v.do(func(ctx context.Context) { cb.v.done(ctx, txn) })
+	cb.v.do(func(ctx context.Context) { cb.v.over(ctx, txn, "verify.done") })
 }
 
 func (cb callbacks) ShowSAS(_ context.Context, txn id.VerificationTransactionID, emoji []rune, names []string, _ []int) {

@@ -116,7 +116,7 @@ func (c *Client) upload(ctx context.Context, r outRow, f *outFile, encrypted boo
 		sealed.EncryptInPlace(data)
 		kind, name = "application/octet-stream", ""
 	}
-	up, err := c.cli.UploadMedia(context.WithValue(ctx, mautrix.MaxAttemptsContextKey, 1), mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
+	up, err := c.cli.UploadMedia(ctx, mautrix.ReqUploadMedia{ContentBytes: data, ContentType: kind, FileName: name})
 	if err != nil {
 		return notUploaded{err}
 	}
@@ -197,25 +197,11 @@ func (c *Client) KeptFiles(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// sayFile makes a file a row in the outbox, see Say.
-func (c *Client) sayFile(ctx context.Context, room string, m session.Outgoing) error {
-	file, err := c.packOut(m)
-	if err != nil {
-		return err
-	}
-	if err := c.q.sayWith(ctx, room, m, []string{clip(strings.TrimSpace(m.Text), maxCaption)}, file, nil); err != nil {
-		return err
-	}
-	poke(c.outWake)
-	return nil
-}
-
 // maxCaption is how many characters are said beside a file.
 const maxCaption = 2000
 
-// tellUnsent says in the room that a file could not be sent.
-func (c *Client) tellUnsent(ctx context.Context, r outRow, why error) error {
-	n := c.unsent(ctx, r, why)
+// tell has a room told something, once.
+func (c *Client) tell(ctx context.Context, n notice) error {
 	if err := c.q.inTx(ctx, func(tx *sql.Tx) error { return c.q.once(ctx, tx, n) }); err != nil {
 		return fmt.Errorf("matrix: store notice: %w", err)
 	}

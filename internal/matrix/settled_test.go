@@ -14,7 +14,7 @@ func TestOlmMessageStays(t *testing.T) {
 	var sent []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.URL.Path) }))
 	defer server.Close()
-	client := &http.Client{Transport: settled{k.c, http.DefaultTransport}}
+	client := &http.Client{Transport: transport{k.c, http.DefaultTransport}}
 	defer client.CloseIdleConnections()
 	put := func(kind string) error {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL+"/_matrix/client/v3/sendToDevice/"+kind+"/txn", nil)

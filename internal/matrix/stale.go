@@ -5,10 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"maunium.net/go/mautrix"
@@ -18,19 +16,6 @@ import (
 // staleAfter is how many refused uploads of one-time keys show that the keys
 // are out of date; a single one may be an accident.
 const staleAfter = 2
-
-// refusals counts refused uploads of one-time keys.
-type refusals struct{ atomic.Int64 }
-
-// watch is a hook for all answers. The homeserver refuses a one-time key whose
-// name it knows with other contents. That happens when bot.db was put back from
-// an older copy: it makes the keys anew that this device has used since. The
-// library only logs the refusal, and tries again at every sync.
-func (r *refusals) watch(req *http.Request, resp *http.Response, _ error, _ time.Duration) {
-	if resp != nil && resp.StatusCode == http.StatusBadRequest && strings.HasSuffix(req.URL.Path, "/keys/upload") {
-		r.Add(1)
-	}
-}
 
 // checkStale ends Run when the keys of this device are out of date: what others
 // send it cannot be relied on to be readable any more, for good.

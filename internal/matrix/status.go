@@ -2,8 +2,6 @@ package matrix
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -11,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"maunium.net/go/mautrix/crypto"
 	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/i18n"
@@ -75,22 +74,26 @@ const (
 // Status looks at the connection without asking the homeserver.
 func (c *Client) Status(ctx context.Context) Status {
 	c.mu.Lock()
-	acc, problem := c.acc, c.problem
+	acc, problem, noBackup, kept := c.acc, c.problem, c.noBackup, c.secrets
 	c.mu.Unlock()
-	skew := int64(time.Duration(c.clock.skew.Load()).Seconds())
+	skew := int64(time.Duration(c.skew.Load()).Seconds())
 	s := Status{
 		Running: true, Homeserver: c.cfg.Homeserver, User: acc.UserID.String(), Device: acc.DeviceID.String(),
 		CrossSigned: acc.CrossSigned, Problem: problem, SyncFailures: int(c.failures.Load()), ClockSkew: &skew,
+		BackupProblem: noBackup,
+	}
+	if kept.Backup != nil {
+		s.Backup = kept.Backup.Version.String()
 	}
 	if at := c.lastSync.Load(); at > 0 {
 		s.syncedAt(time.UnixMilli(at), c.now())
 	}
 	err := s.stored(ctx, c.cfg, c.q)
 	if err == nil {
-		s.Backup, s.BackupWaiting, s.BackupProblem, err = c.backupStatus(ctx)
+		s.BackupWaiting, err = keysOutside(ctx, c.cfg, s.Backup)
 	}
 	if err == nil {
-		err = c.trust(ctx, &s)
+		err = c.trust(ctx, &s, kept.CrossSigning)
 	}
 	if err != nil && s.Problem == "" {
 		s.Problem = err.Error()
@@ -109,48 +112,30 @@ func (s *Status) stored(ctx context.Context, cfg Config, q *queue) error {
 	if _, err := os.Stat(cfg.dir("recovery.key")); err == nil {
 		s.RecoveryKey = true
 	}
-	n, err := q.counts(ctx)
+	age := func(column, of string) string { // in seconds of the oldest; 0 when there is none
+		return `(SELECT coalesce(max(0, (?1 - min(` + column + `)) / 1000), 0) FROM ` + of + `)`
+	}
+	err := q.db.QueryRowContext(ctx, `SELECT
+		(SELECT count(*) FROM inbox WHERE state = 'new'), `+age(`received_at`, `inbox WHERE state = 'new'`)+`,
+		(SELECT count(*) FROM inbox WHERE state IN ('utd', 'failed')), `+age(`received_at`, `inbox WHERE state IN ('utd', 'failed')`)+`,
+		(SELECT count(*) FROM inbox WHERE state = 'dead'),
+		(SELECT count(*) FROM outbox WHERE state = 'pending'), `+age(`created_at`, `outbox WHERE state = 'pending'`)+`,
+		coalesce((SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1), ''),
+		(SELECT count(*) FROM outbox WHERE state = 'dead' AND error <> 'taken back'),
+		(SELECT coalesce(sum(attempts), 0) FROM outbox WHERE state = 'pending') + (SELECT coalesce(sum(tries), 0) FROM inbox WHERE state = 'failed'),
+		(SELECT count(*) FROM matrix_room WHERE membership = 'joined'),
+		(SELECT coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined')`, q.now().UnixMilli()).
+		Scan(&s.Inbox, &s.InboxOldest, &s.Undecryptable, &s.UnreadOldest, &s.Lost, &s.Outbox, &s.OutboxOldest, &s.OutboxProblem, &s.Dead, &s.Retries, &s.Rooms, &s.Encrypted)
 	if err != nil {
+		return fmt.Errorf("matrix: count what is in the queues and the rooms: %w", err)
+	}
+	s.Retries += s.SyncFailures
+	if s.DeadReasons, err = q.reasons(ctx, `SELECT error, count(*), max(created_at) FROM outbox
+		WHERE state = 'dead' AND error <> 'taken back' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
 		return err
 	}
-	s.Inbox, s.Outbox, s.Dead = n.inbox, n.outbox, n.dead
-	s.Undecryptable, s.Lost, s.Retries = n.unread, n.lost, n.retries+s.SyncFailures
-	if s.InboxOldest, err = q.oldest(ctx, `SELECT min(received_at) FROM inbox WHERE state = 'new'`); err != nil {
-		return err
-	}
-	if s.UnreadOldest, err = q.oldest(ctx, `SELECT min(received_at) FROM inbox WHERE state IN ('utd', 'failed')`); err != nil {
-		return err
-	}
-	if s.OutboxOldest, err = q.oldest(ctx, `SELECT min(created_at) FROM outbox WHERE state = 'pending'`); err != nil {
-		return err
-	}
-	err = q.db.QueryRowContext(ctx, `SELECT error FROM outbox WHERE state = 'pending' ORDER BY created_at, seq LIMIT 1`).Scan(&s.OutboxProblem)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("matrix: look at the outbox: %w", err)
-	}
-	if s.DeadReasons, err = q.reasons(ctx, `SELECT error, count(*), max(created_at) FROM outbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
-		return err
-	}
-	if s.LostReasons, err = q.reasons(ctx, `SELECT error, count(*), max(received_at) FROM inbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`); err != nil {
-		return err
-	}
-	err = q.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(encrypted), 0) FROM matrix_room WHERE membership = 'joined'`).Scan(&s.Rooms, &s.Encrypted)
-	if err != nil {
-		return fmt.Errorf("matrix: count rooms: %w", err)
-	}
-	return nil
-}
-
-// oldest is the age in seconds of the time that query gives; 0 when it gives none.
-func (q *queue) oldest(ctx context.Context, query string) (int64, error) {
-	var at sql.NullInt64
-	if err := q.db.QueryRowContext(ctx, query).Scan(&at); err != nil {
-		return 0, fmt.Errorf("matrix: look at the queues: %w", err)
-	}
-	if !at.Valid {
-		return 0, nil
-	}
-	return max(int64(q.now().Sub(time.UnixMilli(at.Int64)).Seconds()), 0), nil
+	s.LostReasons, err = q.reasons(ctx, `SELECT error, count(*), max(received_at) FROM inbox WHERE state = 'dead' GROUP BY error ORDER BY 3 DESC LIMIT 3`)
+	return err
 }
 
 func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
@@ -168,10 +153,7 @@ func (q *queue) reasons(ctx context.Context, query string) ([]Reason, error) {
 
 // trust fills in what the crypto store knows of the account's identity and
 // devices, as of the last time the homeserver told of them.
-func (c *Client) trust(ctx context.Context, s *Status) error {
-	c.mu.Lock()
-	seeds := c.secrets.CrossSigning
-	c.mu.Unlock()
+func (c *Client) trust(ctx context.Context, s *Status, seeds *crypto.CrossSigningSeeds) error {
 	s.UnknownDevices = []Device{}
 	known := c.machine().CryptoStore
 	user := id.UserID(s.User)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"maunium.net/go/mautrix"
 	"maunium.net/go/mautrix/event"
+	"maunium.net/go/mautrix/id"
 
 	"reverie/internal/store"
 )
@@ -181,7 +183,7 @@ func (c *Client) hurry() {
 // all: one broken event must not hide the others.
 func decodeSync(raw []byte) (res *mautrix.RespSync, dropped int, err error) {
 	res = &mautrix.RespSync{}
-	if err := json.Unmarshal(raw, res); err == nil && !holed(res) {
+	if err := json.Unmarshal(raw, res); err == nil && !bytes.Contains(raw, []byte("null")) {
 		return res, 0, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -196,31 +198,11 @@ func decodeSync(raw []byte) (res *mautrix.RespSync, dropped int, err error) {
 		}
 	}
 	res = &mautrix.RespSync{}
-	return res, dropped, json.Unmarshal(raw, res)
-}
-
-// holed tells whether a list of events has a null in it.
-func holed(res *mautrix.RespSync) bool {
-	lists := [][]*event.Event{res.ToDevice.Events, res.AccountData.Events, res.Presence.Events}
-	for _, r := range res.Rooms.Join {
-		if r == nil {
-			return true
-		}
-		lists = append(lists, r.State.Events, r.Timeline.Events, r.Ephemeral.Events, r.AccountData.Events)
-	}
-	for _, r := range res.Rooms.Invite {
-		if r == nil {
-			return true
-		}
-		lists = append(lists, r.State.Events)
-	}
-	for _, r := range res.Rooms.Leave {
-		if r == nil {
-			return true
-		}
-		lists = append(lists, r.State.Events, r.Timeline.Events)
-	}
-	return slices.ContainsFunc(lists, func(l []*event.Event) bool { return slices.Contains(l, nil) })
+	err = json.Unmarshal(raw, res)
+	maps.DeleteFunc(res.Rooms.Join, func(_ id.RoomID, r *mautrix.SyncJoinedRoom) bool { return r == nil })
+	maps.DeleteFunc(res.Rooms.Invite, func(_ id.RoomID, r *mautrix.SyncInvitedRoom) bool { return r == nil })
+	maps.DeleteFunc(res.Rooms.Leave, func(_ id.RoomID, r *mautrix.SyncLeftRoom) bool { return r == nil })
+	return res, dropped, err
 }
 
 // sift takes out of all lists of events what is none.
@@ -228,11 +210,6 @@ func sift(v any) (dropped int) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {
-			if child == nil {
-				delete(v, k) // a room that is null
-				dropped++
-				continue
-			}
 			list, ok := child.([]any)
 			if !ok || k != "events" {
 				dropped += sift(child)

@@ -84,7 +84,7 @@ func (c *Client) register() {
 	s.OnEvent(c.onThread)
 	s.OnEventType(event.StateMember, c.onMember)
 	s.OnEventType(event.StateEncryption, c.onEncryption)
-	s.OnEventType(event.StateHistoryVisibility, c.onHistoryVisibility)
+	s.OnEventType(event.StateHistoryVisibility, c.watch)
 	s.OnEventType(event.StateTombstone, c.onTombstone)
 	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
 	s.OnEventType(event.EventRedaction, c.onRedaction)

@@ -60,7 +60,7 @@ func (c *Client) dispatchTakebacks(ctx context.Context, g *errgroup.Group, l *la
 			next = earlier(next, t.nextAt)
 			continue
 		}
-		started = c.job(g, l, t.room, func() { c.takeBack(ctx, t) }) || started
+		started = l.work(g, t.room, c.outWake, func() { c.takeBack(ctx, t) }) || started
 	}
 	return started, next
 }

@@ -225,15 +225,6 @@ func (q *queue) redact(ctx context.Context, tx *sql.Tx, event string) error {
 	return err
 }
 
-// withdrawn tells whether a message was taken back before it was answered.
-func (q *queue) withdrawn(ctx context.Context, id string) (bool, error) {
-	var n int
-	if err := q.db.QueryRowContext(ctx, `SELECT count(*) FROM inbox WHERE id = ? AND state = 'redacted'`, id).Scan(&n); err != nil {
-		return false, fmt.Errorf("matrix: look into the inbox: %w", err)
-	}
-	return n > 0, nil
-}
-
 // inRow is a message that passed the gate.
 type inRow struct {
 	seq        int64
@@ -268,11 +259,7 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 
 // handled marks a message as done and drops its text: the session's history
 // has it now, and here only the id is needed.
-func (q *queue) handled(ctx context.Context, id string) error { return handled(ctx, q.db, id) }
-
-func handled(ctx context.Context, db interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}, id string) error {
+func handled(ctx context.Context, db store.DBTX, id string) error {
 	if _, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id); err != nil {
 		return fmt.Errorf("matrix: mark message as done: %w", err)
 	}
@@ -281,16 +268,14 @@ func handled(ctx context.Context, db interface {
 
 // asker is who wrote the inbound message id; empty when unknown.
 func (q *queue) asker(ctx context.Context, id string) string {
-	var s string
-	_ = q.db.QueryRowContext(ctx, `SELECT sender FROM inbox WHERE id = ?`, id).Scan(&s) // unknown: nobody is mentioned
-	return s
+	sender, _ := value[string](ctx, q.db, `SELECT sender FROM inbox WHERE id = ?`, id) // unknown: nobody is mentioned
+	return sender
 }
 
 // lastEvent is the newest event of the room that was seen; empty when none was.
 func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
-	var event string
-	err := q.db.QueryRowContext(ctx, `SELECT last_event FROM matrix_room WHERE id = ?`, room).Scan(&event)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	event, err := value[string](ctx, q.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room)
+	if err != nil {
 		return "", fmt.Errorf("matrix: look up the newest event of a room: %w", err)
 	}
 	return event, nil
@@ -350,15 +335,11 @@ func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
 // unreadNext is when the next event is to be read; an hour from now when none
 // has a time.
 func (q *queue) unreadNext(ctx context.Context) (time.Time, error) {
-	none := q.now().Add(time.Hour)
-	var at sql.NullInt64
-	if err := q.db.QueryRowContext(ctx, `SELECT min(next_at) FROM inbox WHERE state IN ('utd', 'failed') AND next_at > 0`).Scan(&at); err != nil {
-		return none, fmt.Errorf("matrix: read inbox: %w", err)
+	at, err := value[int64](ctx, q.db, `SELECT coalesce(min(next_at), ?1) FROM inbox WHERE state IN ('utd', 'failed') AND next_at BETWEEN 1 AND ?1`, q.now().Add(time.Hour).UnixMilli())
+	if err != nil {
+		return q.now().Add(time.Hour), fmt.Errorf("matrix: read inbox: %w", err)
 	}
-	if !at.Valid {
-		return none, nil
-	}
-	return earlier(none, time.UnixMilli(at.Int64)), nil
+	return time.UnixMilli(at), nil
 }
 
 // readLater notes that an event could not be read again, when to try next, and

@@ -1,10 +1,12 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,12 +119,8 @@ func (g *gate) inActiveThread(msg *event.MessageEventContent, active func(root s
 	if root == "" || active == nil {
 		return false
 	}
-	if msg.Mentions != nil {
-		for _, u := range msg.Mentions.UserIDs {
-			if u.String() != g.self {
-				return false
-			}
-		}
+	if msg.Mentions != nil && slices.ContainsFunc(msg.Mentions.UserIDs, func(u id.UserID) bool { return u.String() != g.self }) {
+		return false
 	}
 	return active(root)
 }
@@ -145,19 +143,17 @@ func (c *Client) relate(ctx context.Context, m *event.MessageEventContent, r out
 
 // newestIn is the newest event that is known of a thread.
 func (q *queue) newestIn(ctx context.Context, room, root string) (string, error) {
-	newest := root
-	err := q.db.QueryRowContext(ctx, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root).Scan(&newest)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	newest, err := value[string](ctx, q.db, `SELECT newest FROM matrix_thread WHERE room = ? AND root = ?`, room, root)
+	if err != nil {
 		return "", fmt.Errorf("matrix: look up a thread: %w", err)
 	}
-	return newest, nil
+	return cmp.Or(newest, root), nil
 }
 
 // askedThread is in which thread the inbound message id was written; empty when in none.
 func (q *queue) askedThread(ctx context.Context, id string) string {
-	var s string
-	_ = q.db.QueryRowContext(ctx, `SELECT thread FROM inbox WHERE id = ?`, id).Scan(&s) // unknown: in none
-	return s
+	thread, _ := value[string](ctx, q.db, `SELECT thread FROM inbox WHERE id = ?`, id) // unknown: in none
+	return thread
 }
 
 // fetchRoot quotes the root of the thread that m begins for us. What cannot be read is said
@@ -225,4 +221,38 @@ func branchOfTarget(ctx context.Context, tx *sql.Tx, target string) (branch stri
 	err = tx.QueryRowContext(ctx, `SELECT coalesce((SELECT branch FROM inbox WHERE id = ?1),
 		(SELECT coalesce(i.branch, o.thread) FROM outbox AS o LEFT JOIN inbox AS i ON i.id = o.reply_to WHERE o.id = ?1), '')`, target).Scan(&branch)
 	return branch, err
+}
+
+// quick is how soon after a line somebody's next one belongs to it, by the clock of their
+// server: people who write in lines do not want a thread for each.
+const quick = 10 * time.Second
+
+// lookBack bounds how many messages of all rooms are looked through for somebody's last.
+const lookBack = 2000
+
+// gather finds the thread of a message that would begin one of its own: lines that follow
+// each other belong into that of the first, and who asks for an answer once more gets it
+// where the newest one stands.
+func (q *queue) gather(ctx context.Context, tx *sql.Tx, m *session.Inbound) error {
+	if m.Branch == "" || m.Branch != m.ID {
+		return nil
+	}
+	const past = ` FROM inbox WHERE seq > (SELECT max(seq) FROM inbox) - ? AND room = ? AND sender = ? AND change = '' AND state IN ('new', 'done') `
+	var branch, thread string
+	var at int64
+	var err error
+	if session.Retries(m.Text) {
+		err = tx.QueryRowContext(ctx, `SELECT branch`+past+`AND (state = 'new' OR EXISTS (SELECT 1 FROM answered WHERE question = inbox.id)) ORDER BY seq DESC LIMIT 1`,
+			lookBack, m.Room, m.Sender).Scan(&branch)
+		m.Branch = branch
+	} else {
+		err = tx.QueryRowContext(ctx, `SELECT branch, thread, sent_at`+past+`ORDER BY seq DESC LIMIT 1`, lookBack, m.Room, m.Sender).Scan(&branch, &thread, &at)
+		if since := m.At.Sub(time.UnixMilli(at)); err == nil && branch != "" && thread == "" && since >= 0 && since <= quick {
+			m.Branch = branch
+		}
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return err
 }

@@ -64,9 +64,8 @@ func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
 // about it. A room of which nothing was ever seen here has nothing to move: a fresh store is told
 // of all rooms that were ever replaced.
 func (c *Client) noteTombstone(ctx context.Context, room, to, sender string) (noted bool, err error) {
-	var first string
-	err = c.q.db.QueryRowContext(ctx, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room).Scan(&first)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	first, err := value[string](ctx, c.q.db, `SELECT sender FROM matrix_tombstone WHERE room = ?`, room)
+	if err != nil {
 		return false, fmt.Errorf("look up whether a room is replaced: %w", err)
 	}
 	if c.gate.allows(first) {
@@ -234,15 +233,14 @@ func (c *Client) verify(ctx context.Context, r replacement) (at time.Time, err e
 
 // leaveAgain leaves a room that was joined only because of this tombstone.
 func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
-	var only bool
-	err := c.q.db.QueryRowContext(ctx, `SELECT state = 'joining' AND NOT EXISTS (
+	only, err := value[bool](ctx, c.q.db, `SELECT state = 'joining' AND NOT EXISTS (
 			SELECT 1 FROM matrix_tombstone WHERE replacement = ?1 AND room <> ?2 AND state <> 'refused')
-		FROM matrix_tombstone WHERE replacement = ?1 AND room = ?2`, r.room, r.old).Scan(&only)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && !only {
-		return nil
-	}
-	if err != nil {
+		FROM matrix_tombstone WHERE replacement = ?1 AND room = ?2`, r.room, r.old)
+	switch {
+	case err != nil:
 		return fmt.Errorf("look up which rooms are replaced: %w", err)
+	case !only:
+		return nil
 	}
 	_, err = c.cli.LeaveRoom(ctx, id.RoomID(r.room))
 	if err != nil && !errors.Is(err, mautrix.MForbidden) && !errors.Is(err, mautrix.MNotFound) {
@@ -280,7 +278,7 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 		err = move(ctx, r.old, r.room)
 	}
 	if err == nil && r.with != "" {
-		err = c.tellMoved(ctx, r)
+		err = c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with), r.attempts)
 	}
 	if ctx.Err() != nil {
 		return c.now(), nil
@@ -300,20 +298,6 @@ func (c *Client) bring(ctx context.Context, r replacement) (at time.Time, err er
 	poke(c.outWake)
 	poke(c.inWake)
 	return time.Time{}, nil
-}
-
-// tellMoved adds the new room of a direct chat to the account's m.direct, for other clients.
-func (c *Client) tellMoved(ctx context.Context, r replacement) error {
-	err := c.tellDirect(ctx, id.RoomID(r.room), id.UserID(r.with))
-	if err == nil {
-		return nil
-	}
-	if verdict, _ := judge(err, r.attempts); verdict != never && r.attempts < tellTries {
-		return fmt.Errorf("add to the account's direct chats: %w", err)
-	}
-	c.log.Warn("matrix: the direct chat is not in the account's list; other clients of the bot show it as a group",
-		"room", r.room, "err", err)
-	return nil
 }
 
 // succeeds tells whether the new room names the old one as its predecessor.
@@ -360,11 +344,7 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 		}
 	}
 	text := c.cfg.Text(ctx, room, "matrix.not_followed")
-	err = c.q.inTx(ctx, func(tx *sql.Tx) error {
-		return c.q.once(ctx, tx, notice{id: "not-followed-" + r.old, room: room, text: text})
-	})
-	poke(c.outWake)
-	return err
+	return c.tell(ctx, notice{id: "not-followed-" + r.old, room: room, text: text})
 }
 
 // busy tells whether something is to be answered or said in a room.

@@ -344,10 +344,6 @@ func (v *verifier) cancelled(ctx context.Context, txn id.VerificationTransaction
 	v.over(ctx, txn, how)
 }
 
-func (v *verifier) done(ctx context.Context, txn id.VerificationTransactionID) {
-	v.over(ctx, txn, "verify.done")
-}
-
 // place finds the room in which a person is told: the one of the request if it
 // is a direct chat, or another direct chat with them, or any room at all.
 func (v *verifier) place(ctx context.Context, person id.UserID, room string) string {

@@ -1,0 +1,62 @@
+package matrix
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"maunium.net/go/mautrix/event"
+)
+
+// transport carries the requests of a Client.
+type transport struct {
+	c    *Client
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	// mautrix keeps its access token in a field that cannot be changed while others read it.
+	if token := t.c.token.Load(); token != nil && r.Header.Get("Authorization") != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+*token)
+	}
+	// No Olm message leaves when the state of its session could not be stored: after the next
+	// start the other side could open nothing more of that session. What it was for is sent then.
+	if t.c.behind.Load() && strings.Contains(r.URL.Path, "/sendToDevice/"+event.ToDeviceEncrypted.Type+"/") {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper does so
+		}
+		return nil, errBehind
+	}
+	resp, err := t.next.RoundTrip(r)
+	if err != nil {
+		return resp, err
+	}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		t.c.skew.Store(int64(at.Sub(t.c.now())))
+	}
+	// A web page with a good status comes from a proxy, or from a network that wants somebody
+	// to log in. Of many requests only the status is looked at.
+	if resp.StatusCode < 300 && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") && !strings.Contains(r.URL.Path, "/download/") {
+		resp.StatusCode = http.StatusBadGateway
+		resp.Status = "502 a web page instead of an answer"
+	}
+	// The homeserver refuses a one-time key whose name it knows with other contents. That happens
+	// when bot.db was put back from an older copy: it makes the keys anew that this device has used
+	// since. mautrix only logs the refusal, and tries again at every sync.
+	if resp.StatusCode == http.StatusBadRequest && strings.HasSuffix(r.URL.Path, "/keys/upload") {
+		t.c.refused.Add(1)
+	}
+	return resp, nil
+}
+
+// CloseIdleConnections implements what http.Client looks for.
+func (t transport) CloseIdleConnections() {
+	if next, ok := t.next.(interface{ CloseIdleConnections() }); ok {
+		next.CloseIdleConnections()
+	}
+}
+
+// serverNow is the time by the homeserver's clock, to the second.
+func (c *Client) serverNow() time.Time { return c.now().Add(time.Duration(c.skew.Load())) }

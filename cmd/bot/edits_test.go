@@ -360,8 +360,7 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	r.s.Say(you, room, "and of #fig")
 	was := r.showing(room, "answer 1", "answer 2 to #fig")
 	r.settled()
-	r.edit(you, room, first, "tell me of #plum")
-	r.settled()
+	r.edit(you, room, first, "tell me of #plum") // comes with the next message, and before it
 	r.s.Say(you, room, "and then #kiwi")
 	now := r.showing(room, "answer 1 to #apple", "answer 2 to #fig", "answer 3 to #kiwi")
 	if was[0].id != now[0].id || was[0].body != now[0].body {

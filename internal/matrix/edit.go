@@ -23,6 +23,7 @@ import (
 type change struct {
 	session.Inbound
 	addressed bool // of an edit: its words speak to us
+	behind    int  // of an edit: so many messages of the batch came before it
 }
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
@@ -63,7 +64,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
 	in.Change, in.Target = session.Edited, target.String()
-	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, Inbound: in})
+	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, behind: len(b.in), Inbound: in})
 	return true
 }
 

@@ -309,7 +309,7 @@ const longWait = time.Minute
 func (q *queue) renew(ctx context.Context, tx *sql.Tx, id string, drafted bool) error {
 	const old = ` WHERE id = ? AND state = 'draft' AND kind = 'notice' AND created_at <= ?`
 	before := q.now().Add(-longWait).UnixMilli()
-	if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason) SELECT event_id, room, 'no longer needed' FROM outbox`+old+` AND event_id <> ''`, id, before); err != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO takeback (event_id, room, reason) SELECT event_id, room, 'why.not_needed' FROM outbox`+old+` AND event_id <> ''`, id, before); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `UPDATE outbox SET generation = generation + 1, event_id = '', text = '', drafted = ?`+old, drafted, id, before)

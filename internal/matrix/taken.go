@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"maunium.net/go/mautrix/id"
@@ -111,7 +112,13 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 			return err
 		}
 	}
-	for _, m := range b.in {
+	edits := slices.DeleteFunc(slices.Clone(b.changes), func(ch change) bool { return ch.Change != session.Edited })
+	for i, m := range b.in {
+		for ; len(edits) > 0 && edits[0].behind <= i; edits = edits[1:] { // m is answered with the new words
+			if err := q.change(ctx, tx, edits[0]); err != nil {
+				return err
+			}
+		}
 		if b.listen[m.ID] {
 			if err := q.give(ctx, tx, &m); err != nil {
 				return err
@@ -129,7 +136,8 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 			return err
 		}
 	}
-	for _, ch := range b.changes {
+	others := slices.DeleteFunc(slices.Clone(b.changes), func(ch change) bool { return ch.Change == session.Edited })
+	for _, ch := range append(edits, others...) {
 		if err := q.change(ctx, tx, ch); err != nil {
 			return err
 		}

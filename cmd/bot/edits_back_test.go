@@ -61,7 +61,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	r.s.Say(you, room, "slow #first")
 	r.showing(room, "answer 1 to #first")
 	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
-	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
+	r.takenIn(room, two)
 	close(m.release)
 	both := r.showing(room, "#first", "answer")
 	r.settled()

@@ -267,6 +267,12 @@ func (r *running) settled() {
 	})
 }
 
+// takenIn waits until an event was handed to the conversation.
+func (r *running) takenIn(room, event string) {
+	r.t.Helper()
+	r.until("not taken in", func() bool { return r.s.Read(room, itself) == event })
+}
+
 // said counts where a word stands that should stand nowhere that a model, or a search,
 // gets to read.
 func (r *running) traces(word string) int {

@@ -58,7 +58,7 @@ func TestTakenBackWorkOfTwo(t *testing.T) {
 	r.s.Say(you, room, "slow #first")
 	r.showing(room, "answer 1 to #first")
 	one, two := r.s.Say(you, room, "#apple"), r.s.Say(you, room, "remind #fig")
-	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM inbox WHERE state = 'new'`) == 3 })
+	r.takenIn(room, two)
 	close(m.release)
 	r.showing(room, "#first", "to #fig")
 	r.settled()

@@ -20,7 +20,6 @@ type promptCommand struct {
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
 	Diff   bool   `help:"Show what is new since the last request of the room." xor:"what"`
 	Events bool   `help:"Show what made prompts anew lately: edits, modes, tools, skills, a full window." xor:"what"`
-	Replay string `help:"Assemble a recorded conversation, one JSON message a line, and show how much of each request repeats the one before." placeholder:"FILE" xor:"what"`
 	JSON   bool   `help:"Print JSON."`
 }
 
@@ -45,8 +44,6 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 		return p.diff(ctx, c, b)
 	case p.Events:
 		return p.events(ctx, c, b)
-	case p.Replay != "":
-		return p.replay(ctx, c, b)
 	}
 	return p.show(ctx, c, b)
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -45,25 +44,10 @@ func (f *File) Tokens() int {
 	return n
 }
 
-func encodeFiles(files []File) (string, error) {
-	if len(files) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(files)
-	if err != nil {
-		return "", fmt.Errorf("store files: %w", err)
-	}
-	return string(b), nil
-}
-
 // SetFiles changes what the model gets of the files of message id. It is for one that
 // was not sent to the model yet.
 func (s *Store) SetFiles(ctx context.Context, id int64, files []File) error {
-	encoded, err := encodeFiles(files)
-	if err != nil {
-		return err
-	}
-	result, err := s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, encoded, id)
+	result, err := s.db.ExecContext(ctx, `UPDATE message SET files = ? WHERE id = ?`, store.JSON(&files), id)
 	if err != nil {
 		return fmt.Errorf("set files: %w", err)
 	}
@@ -102,20 +86,14 @@ func (s *Store) Names(ctx context.Context, path string) (bool, error) {
 func (s *Store) paths(ctx context.Context, query string, args ...any) ([]string, error) {
 	var all []string
 	err := store.Each(ctx, s.db, func(row store.Row) error {
-		var encoded string
 		var files []File
-		if err := row.Scan(&encoded); err != nil {
-			return err
-		}
-		if err := json.Unmarshal([]byte(encoded), &files); err != nil {
-			return err
-		}
+		err := row.Scan(store.JSON(&files))
 		for _, f := range files {
 			if f.Path != "" {
 				all = append(all, f.Path)
 			}
 		}
-		return nil
+		return err
 	}, query, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list files: %w", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"reverie/internal/llm"
@@ -43,7 +44,7 @@ func (s *Store) Forget(ctx context.Context, tx *sql.Tx, texts []string) (kept in
 	if err := unsay(ctx, tx, "", func(q *Quoted) bool { return q.without(texts) }); err != nil {
 		return 0, err
 	}
-	return kept, forgetCalls(ctx, tx, texts)
+	return kept, rewrite(ctx, tx, `message`, `calls`, listed(func(c *llm.ToolCall) bool { return forgetArguments(c, texts) }), `calls <> ''`)
 }
 
 // takenBack stands where a message was that its sender took back.
@@ -83,49 +84,63 @@ func redact(ctx context.Context, tx *sql.Tx, event string) error {
 	return err
 }
 
-// forgetCalls empties the arguments of tool calls that hold one of texts.
-func forgetCalls(ctx context.Context, tx *sql.Tx, texts []string) error {
+// rewrite gives column of those rows of table for which where holds what change makes of it.
+func rewrite(ctx context.Context, db store.DBTX, table, column string, change func(string) (string, error), where string, args ...any) error {
 	changed := map[int64]string{}
-	err := store.Each(ctx, tx, func(row store.Row) error {
+	err := store.Each(ctx, db, func(row store.Row) error {
 		var id int64
-		var encoded string
-		var calls []llm.ToolCall
-		err := row.Scan(&id, &encoded)
-		if err != nil {
+		var was string
+		if err := row.Scan(&id, &was); err != nil {
 			return err
 		}
-		if json.Unmarshal([]byte(encoded), &calls) != nil || !forgetArguments(calls, texts) {
-			return nil
+		now, err := change(was)
+		if now != was {
+			changed[id] = now
 		}
-		changed[id], err = encode(calls)
 		return err
-	}, `SELECT id, calls FROM message WHERE calls <> ''`)
+	}, `SELECT id, `+column+` FROM `+table+` WHERE `+where, args...)
 	if err != nil {
-		return fmt.Errorf("forget in the transcript: %w", err)
+		return fmt.Errorf("read %s: %w", column, err)
 	}
-	for id, calls := range changed {
-		if _, err := tx.ExecContext(ctx, `UPDATE message SET calls = ? WHERE id = ?`, calls, id); err != nil {
-			return fmt.Errorf("forget in the transcript: %w", err)
+	for id, now := range changed {
+		if _, err := db.ExecContext(ctx, `UPDATE `+table+` SET `+column+` = ? WHERE id = ?`, now, id); err != nil {
+			return fmt.Errorf("change %s: %w", column, err)
 		}
 	}
 	return nil
 }
 
-func forgetArguments(calls []llm.ToolCall, texts []string) (changed bool) {
-	for i := range calls {
-		var args any
-		if json.Unmarshal([]byte(calls[i].Arguments), &args) != nil {
-			args = calls[i].Arguments
+// listed is change for each item of a list in JSON.
+func listed[T any](change func(*T) bool) func(string) (string, error) {
+	return func(was string) (string, error) {
+		var all []T
+		if err := json.Unmarshal([]byte(was), &all); err != nil {
+			return was, err
 		}
-		said := loose(strings.Join(stringsIn(args), "\n"))
-		for _, t := range texts {
-			if t != "" && strings.Contains(said, loose(t)) {
-				calls[i].Arguments, changed = `{"entry":"`+forgottenText+`"}`, true
-				break
-			}
+		touched := false
+		for i := range all {
+			touched = change(&all[i]) || touched
 		}
+		if !touched {
+			return was, nil
+		}
+		b, err := json.Marshal(all)
+		return string(b), err
 	}
-	return changed
+}
+
+// forgetArguments empties the arguments of a call that hold one of texts.
+func forgetArguments(call *llm.ToolCall, texts []string) bool {
+	var args any
+	if json.Unmarshal([]byte(call.Arguments), &args) != nil {
+		args = call.Arguments
+	}
+	said := loose(strings.Join(stringsIn(args), "\n"))
+	found := slices.ContainsFunc(texts, func(t string) bool { return t != "" && strings.Contains(said, loose(t)) })
+	if found {
+		call.Arguments = `{"entry":"` + forgottenText + `"}`
+	}
+	return found
 }
 
 // loose is a text without what a model writes now so and now otherwise.

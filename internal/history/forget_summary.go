@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,29 +46,8 @@ func redactShort(ctx context.Context, db store.DBTX, event, text string) error {
 // withoutWords takes the lines that repeat text out of the summaries where holds for, with
 // arg as its parameter.
 func withoutWords(ctx context.Context, db store.DBTX, where string, arg any, text string) error {
-	type row struct {
-		id               int64
-		summary, details string
-	}
-	var changed []row
-	err := store.Each(ctx, db, func(scanned store.Row) error {
-		var r row
-		err := scanned.Scan(&r.id, &r.summary, &r.details)
-		summary, details := withoutLines(r.summary, text), withoutLines(r.details, text)
-		if summary != r.summary || details != r.details {
-			changed = append(changed, row{r.id, summary, details})
-		}
-		return err
-	}, `SELECT id, summary, details FROM compaction WHERE `+where, arg)
-	if err != nil {
-		return err
-	}
-	for _, r := range changed {
-		if _, err := db.ExecContext(ctx, `UPDATE compaction SET summary = ?, details = ? WHERE id = ?`, r.summary, r.details, r.id); err != nil {
-			return err
-		}
-	}
-	return nil
+	without := func(was string) (string, error) { return withoutLines(was, text), nil }
+	return errors.Join(rewrite(ctx, db, `compaction`, `summary`, without, where, arg), rewrite(ctx, db, `compaction`, `details`, without, where, arg))
 }
 
 // withoutLines is text without the lines that repeat words of said, with or without

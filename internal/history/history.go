@@ -5,7 +5,6 @@ package history
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -112,18 +111,6 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 	if m.Room == "" {
 		return errors.New("append message: no room given")
 	}
-	calls, err := encode(m.Calls)
-	if err != nil {
-		return err
-	}
-	files, err := encodeFiles(m.Files)
-	if err != nil {
-		return err
-	}
-	quoted, err := encodeQuoted(m.Quoted)
-	if err != nil {
-		return err
-	}
 	readers := m.Label.Readers
 	if readers.Person() == "" && (m.Role != llm.User || m.Sender == "") { // whoever writes later may read what the program said to all
 		readers = trust.Nobody
@@ -136,7 +123,7 @@ func (s *Store) AppendIn(ctx context.Context, tx *sql.Tx, m *Message) error {
 		INSERT INTO message (room, conversation, role, event_id, sender, header, text, tail, calls, call_id, failed, files, at, quoted, integrity, readers, tail_integrity)
 		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ?
 		ON CONFLICT (room, event_id) WHERE event_id <> '' DO NOTHING RETURNING `+columns,
-		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, calls, m.CallID, m.Failed, files, millis(m.At), quoted, m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
+		m.Role, m.EventID, m.Sender, m.Header, m.Text, m.Tail, store.JSON(&m.Calls), m.CallID, m.Failed, store.JSON(&m.Files), millis(m.At), store.JSON(&m.Quoted), m.Label.Integrity, m.Label.Readers, m.TailIntegrity, m.Room))
 	known := errors.Is(err, sql.ErrNoRows)
 	if known {
 		stored, err = scan(tx.QueryRowContext(ctx, `SELECT `+columns+` FROM message WHERE room = ? AND event_id = ? AND event_id <> ''`, m.Room, m.EventID))
@@ -270,27 +257,13 @@ func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
 
 func scan(row store.Row) (Message, error) {
 	var m Message
-	var calls, files, quoted string
 	var at int64
-	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, &calls, &m.CallID, &m.Failed, &files, &at, &quoted, &m.Label.Integrity, &m.Label.Readers, &m.TailIntegrity)
+	err := row.Scan(&m.ID, &m.Room, &m.Conversation, &m.Role, &m.EventID, &m.Sender, &m.Header, &m.Text, &m.Tail, store.JSON(&m.Calls), &m.CallID, &m.Failed, store.JSON(&m.Files), &at, store.JSON(&m.Quoted), &m.Label.Integrity, &m.Label.Readers, &m.TailIntegrity)
 	if err != nil {
 		return Message{}, err
 	}
 	if at != 0 {
 		m.At = time.UnixMilli(at).UTC()
-	}
-	if calls != "" {
-		if err := json.Unmarshal([]byte(calls), &m.Calls); err != nil {
-			return Message{}, fmt.Errorf("tool calls of message %d: %w", m.ID, err)
-		}
-	}
-	if files != "" {
-		if err := json.Unmarshal([]byte(files), &m.Files); err != nil {
-			return Message{}, fmt.Errorf("files of message %d: %w", m.ID, err)
-		}
-	}
-	if m.Quoted, err = decodeQuoted(quoted); err != nil {
-		return Message{}, fmt.Errorf("quotes of message %d: %w", m.ID, err)
 	}
 	return m, nil
 }
@@ -301,15 +274,4 @@ func millis(t time.Time) int64 {
 		return 0
 	}
 	return t.UnixMilli()
-}
-
-func encode(calls []llm.ToolCall) (string, error) {
-	if len(calls) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(calls)
-	if err != nil {
-		return "", fmt.Errorf("store tool calls: %w", err)
-	}
-	return string(b), nil
 }

@@ -3,11 +3,7 @@ package history
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
-	"fmt"
 	"strings"
-
-	"reverie/internal/store"
 )
 
 // Quoted is one thing that a message quotes: what somebody else said, or the same
@@ -50,35 +46,7 @@ func (q *Quoted) without(texts []string) (changed bool) {
 
 // unsay changes what messages quote, in the rows that hold needle.
 func unsay(ctx context.Context, tx *sql.Tx, needle string, change func(*Quoted) bool) error {
-	changed := map[int64]string{}
-	err := store.Each(ctx, tx, func(row store.Row) error {
-		var id int64
-		var encoded string
-		if err := row.Scan(&id, &encoded); err != nil {
-			return err
-		}
-		all, err := decodeQuoted(encoded)
-		if err != nil {
-			return err
-		}
-		touched := false
-		for i := range all {
-			touched = change(&all[i]) || touched
-		}
-		if touched {
-			changed[id], err = encodeQuoted(all)
-		}
-		return err
-	}, `SELECT id, quoted FROM message WHERE quoted <> '' AND instr(quoted, ?) > 0`, needle)
-	if err != nil {
-		return fmt.Errorf("forget what was quoted: %w", err)
-	}
-	for id, quoted := range changed {
-		if _, err := tx.ExecContext(ctx, `UPDATE message SET quoted = ? WHERE id = ?`, quoted, id); err != nil {
-			return fmt.Errorf("forget what was quoted: %w", err)
-		}
-	}
-	return nil
+	return rewrite(ctx, tx, `message`, `quoted`, listed(change), `quoted <> '' AND instr(quoted, ?) > 0`, needle)
 }
 
 // unquote leaves out what messages quote, but for the person's newest ones: who is
@@ -99,24 +67,4 @@ func unquote(past []Message) ([]Message, Step) {
 		step.After += out[i].Tokens() - past[i].Tokens()
 	}
 	return out, step
-}
-
-func encodeQuoted(all []Quoted) (string, error) {
-	if len(all) == 0 {
-		return "", nil
-	}
-	b, err := json.Marshal(all)
-	if err != nil {
-		return "", fmt.Errorf("store quotes: %w", err)
-	}
-	return string(b), nil
-}
-
-func decodeQuoted(encoded string) ([]Quoted, error) {
-	if encoded == "" {
-		return nil, nil
-	}
-	var all []Quoted
-	err := json.Unmarshal([]byte(encoded), &all)
-	return all, err
 }

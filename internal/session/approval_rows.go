@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,37 +25,25 @@ func (m *Manager) approvals(ctx context.Context, from store.DBTX, what string, a
 }
 
 func scanApproval(row store.Row) (a approval, err error) {
-	var acts, seen string
 	var created, expires int64
-	if err := row.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, &acts, &seen, &a.mark, &a.state,
+	if err := row.Scan(&a.code, &a.room, &a.talk, &a.conversation, &a.event, &a.asker, &a.readers, &a.quote, store.JSON(&a.acts), store.JSON(&a.seen), &a.mark, &a.state,
 		&a.wide, &a.answeredBy, &a.unproven, &created, &expires); err != nil {
 		return a, err
 	}
 	a.created, a.expires = time.UnixMilli(created), time.UnixMilli(expires)
-	if err := errors.Join(json.Unmarshal([]byte(acts), &a.acts), json.Unmarshal([]byte(seen), &a.seen)); err != nil {
-		return a, fmt.Errorf("approval %s: %w", a.code, err)
-	}
 	return a, nil
 }
 
 func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
-	acts, err := json.Marshal(a.acts)
-	if err != nil {
-		return fmt.Errorf("session: store an approval: %w", err)
-	}
-	seen, err := json.Marshal(a.seen)
-	if err != nil {
-		return fmt.Errorf("session: store an approval: %w", err)
-	}
 	var expires int64
 	if a.state != gathering {
 		expires = a.expires.UnixMilli()
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
 			wide = excluded.wide,
 			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
-		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, string(acts), string(seen), a.mark, a.state,
+		a.code, a.room, a.talk, a.conversation, a.event, a.asker, a.readers, a.quote, store.JSON(&a.acts), store.JSON(&a.seen), a.mark, a.state,
 		a.wide, a.answeredBy, a.unproven,
 		a.created.UnixMilli(), expires)
 	if err != nil {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -61,17 +60,13 @@ const helperColumns = `id, workflow, parent, depth, room, user, private, asked, 
 	result, reason, continued, rounds, tokens, faults, event, tries, created, ended, timed_out, integrity`
 
 func scanHelper(row store.Row) (n helper, err error) {
-	var tools string
 	var timeout, due, created, ended int64
-	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, &tools,
+	if err := row.Scan(&n.id, &n.workflow, &n.parent, &n.depth, &n.room, &n.user, &n.private, &n.asked, &n.objective, &n.context, &n.mode, store.JSON(&n.tools),
 		&timeout, &due, &n.status, &n.result, &n.reason, &n.continued, &n.rounds, &n.tokens, &n.faults, &n.event, &n.tries, &created, &ended, &n.timedOut, &n.integrity); err != nil {
 		return n, err
 	}
 	n.timeout, n.due = time.Duration(timeout)*time.Millisecond, time.UnixMilli(due)
 	n.created, n.ended = time.UnixMilli(created), time.UnixMilli(ended)
-	if err := json.Unmarshal([]byte(tools), &n.tools); err != nil {
-		return n, fmt.Errorf("tools of %s: %w", n.id, err)
-	}
 	return n, nil
 }
 

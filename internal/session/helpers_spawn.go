@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,10 +19,7 @@ import (
 
 // Spawn implements tool.Spawner.
 func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id, waits string, err error) {
-	tools, err := json.Marshal(h.grant(scope, job))
-	if err != nil {
-		return "", "", fmt.Errorf("session: tools of a sub-session: %w", err)
-	}
+	tools := h.grant(scope, job)
 	id = "sub_" + strings.ToLower(rand.Text()[:8])
 	if scope.Key != "" {
 		id = "sub_" + scope.Key
@@ -58,7 +54,7 @@ func (h *helpers) Spawn(ctx context.Context, scope tool.Scope, job tool.Job) (id
 		}
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sub_session (id, workflow, parent, depth, room, user, private, asked, objective, context, mode, tools, timeout, due, status, created, integrity)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`, id, workflow, scope.Helper, depth, scope.Room, scope.User, scope.Private,
-			scope.Event, job.Objective, job.Context, job.Mode, string(tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
+			scope.Event, job.Objective, job.Context, job.Mode, store.JSON(&tools), timeout.Milliseconds(), due, h.millis(), scope.Label.Integrity); err != nil {
 			return fmt.Errorf("session: store a sub-session: %w", err)
 		}
 		var open []string

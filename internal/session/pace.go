@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -184,9 +183,8 @@ func (s *Session) calmLater(which string, args ...any) {
 func (s *Session) pace(ctx context.Context, sender string) (*pace, error) {
 	p := &pace{}
 	var last, answered, until int64
-	var turns, words string
 	err := s.cfg.DB.QueryRowContext(ctx, `SELECT last, last_at, answered_at, hasty, turns, words, held, held_until, holds FROM pace WHERE room = ? AND sender = ?`, s.room, sender).
-		Scan(&p.last, &last, &answered, &p.hasty, &turns, &words, &p.held, &until, &p.holds)
+		Scan(&p.last, &last, &answered, &p.hasty, store.JSON(&p.turns), store.JSON(&p.words), &p.held, &until, &p.holds)
 	if errors.Is(err, sql.ErrNoRows) {
 		return p, nil
 	}
@@ -194,18 +192,14 @@ func (s *Session) pace(ctx context.Context, sender string) (*pace, error) {
 		return nil, fmt.Errorf("session: read the pace of a sender: %w", err)
 	}
 	p.lastAt, p.answeredAt, p.until = moment(last), moment(answered), moment(until)
-	_ = json.Unmarshal([]byte(turns), &p.turns) // empty: none; what is no list is forgotten
-	_ = json.Unmarshal([]byte(words), &p.words)
 	return p, nil
 }
 
 func (s *Session) setPace(ctx context.Context, tx *sql.Tx, sender string, p *pace) error {
-	turns, _ := json.Marshal(p.turns) // numbers
-	words, _ := json.Marshal(p.words)
 	_, err := tx.ExecContext(ctx, `INSERT INTO pace (room, sender, last, last_at, hasty, turns, words, held, held_until, holds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (room, sender) DO UPDATE SET last = excluded.last, last_at = excluded.last_at, hasty = excluded.hasty, turns = excluded.turns,
 			words = excluded.words, held = excluded.held, held_until = excluded.held_until, holds = excluded.holds`,
-		s.room, sender, p.last, millis(p.lastAt), p.hasty, string(turns), string(words), p.held, millis(p.until), p.holds)
+		s.room, sender, p.last, millis(p.lastAt), p.hasty, store.JSON(&p.turns), store.JSON(&p.words), p.held, millis(p.until), p.holds)
 	if err != nil {
 		return fmt.Errorf("session: store the pace of a sender: %w", err)
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
 	"fmt"
 )
 
@@ -72,4 +74,28 @@ func Column[T any](ctx context.Context, db DBTX, query string, args ...any) ([]T
 		err = row.Scan(&value)
 		return value, err
 	}, query, args...)
+}
+
+// JSON is a column that holds a list as JSON, to be scanned into or given as an argument. No
+// list is "".
+func JSON[T any](list *[]T) jsonColumn[T] { return jsonColumn[T]{list} }
+
+type jsonColumn[T any] struct{ list *[]T }
+
+// Value implements driver.Valuer.
+func (c jsonColumn[T]) Value() (driver.Value, error) {
+	if len(*c.list) == 0 {
+		return "", nil
+	}
+	b, err := json.Marshal(*c.list)
+	return string(b), err
+}
+
+// Scan implements sql.Scanner.
+func (c jsonColumn[T]) Scan(from any) error {
+	text, _ := from.(string)
+	if *c.list = nil; text == "" {
+		return nil
+	}
+	return json.Unmarshal([]byte(text), c.list)
 }

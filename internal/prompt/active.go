@@ -25,15 +25,6 @@ type called struct {
 	read  []*history.Message // results of reading its file, the newest first
 }
 
-// matchCache holds which skills the messages of a room call for.
-type matchCache struct {
-	skills []skill.Skill
-	found  map[int64][]skill.Skill // by message
-}
-
-// maxMatched is how many messages a matchCache holds before it begins anew.
-const maxMatched = 1000
-
 // called returns the skills that are in use, the latest first, and after them those
 // that the newest message calls for. A skill is in use for some turns after a person's
 // message named one of its triggers, or the model read it.
@@ -66,7 +57,7 @@ func (q *question) called() ([]called, error) {
 				}
 			}
 		case llm.User:
-			for _, s := range q.matches(skills, m.ID, m.Text) {
+			for _, s := range skill.Match(skills, m.Text, mostMatches) {
 				if turn < s.Turns {
 					add(s)
 				}
@@ -79,24 +70,6 @@ func (q *question) called() ([]called, error) {
 
 // maxTurns is the most turns that a skill can ask to stay.
 const maxTurns = 50
-
-// matches returns the skills that a message calls for.
-func (q *question) matches(skills []skill.Skill, id int64, text string) []skill.Skill {
-	a := q.a
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.matches[string(q.turn.Talk)]
-	if c == nil || !sameSkills(c.skills, skills) || len(c.found) > maxMatched {
-		c = &matchCache{skills: skills, found: map[int64][]skill.Skill{}}
-		a.matches[string(q.turn.Talk)] = c
-	}
-	found, known := c.found[id]
-	if !known {
-		found = skill.Match(skills, text, mostMatches)
-		c.found[id] = found
-	}
-	return found
-}
 
 func skillAt(skills []skill.Skill, path string) (skill.Skill, bool) {
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "./"), "data/")
@@ -156,7 +129,7 @@ func gatherActiveSkills(_ context.Context, q *question) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	return q.saidAs(u.texts, string(q.turn.Talk))
+	return q.saidAs(u.texts)
 }
 
 // gatherSkillHints gathers the skills that are called for, but whose text there is
@@ -170,5 +143,5 @@ func gatherSkillHints(_ context.Context, q *question) (*content, error) {
 	for _, s := range u.others[:min(len(u.others), mostHints)] {
 		hints.lines, hints.from = append(hints.lines, tocLine(s)), append(hints.from, s.Label.Integrity)
 	}
-	return q.saidAs(hints, string(q.turn.Talk))
+	return q.saidAs(hints)
 }

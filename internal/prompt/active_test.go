@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/skill"
 )
 
 // skillFile writes a skill with a trigger, a number of turns (0 = the default) and a body.
@@ -151,11 +152,9 @@ func TestSkillThatGoes(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.skillFile("a", "alpha", 0, "Say A.")
 	w.says("alpha")
-	turn := w.turn()
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
 	skills, err := w.skills.All()
 	w.must(err)
-	if got := q.matches(skills, 1, "alpha"); len(got) != 1 {
+	if got := skill.Match(skills, "alpha", mostMatches); len(got) != 1 {
 		t.Fatalf("%d skills match", len(got))
 	}
 	w.must(os.Remove(filepath.Join(w.dir, "skills", "a.md")))
@@ -322,32 +321,6 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w.expect(true, "Say B.")
 	w.expect(false, "Say A.")
 	w.expect(true, "1 of 2 lines shown; read the others with read_file")
-}
-
-// The matches of a message are found once, and the memory of them stays small.
-func TestMatchesAreKept(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "A")
-	turn := Turn{Room: w.room, Talk: history.Talk(w.room)}
-	for i := range int64(3 * maxMatched) {
-		turn.History = append(turn.History, history.Message{ID: i + 1, Role: llm.User, Text: "alpha"})
-		q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
-		skills, err := w.skills.All()
-		w.must(err)
-		if len(q.matches(skills, i+1, "alpha")) != 1 || i < 10 && len(q.matches(skills, i+1, "")) != 1 {
-			t.Fatal("no match, or found anew")
-		}
-		if n := len(w.assembler.matches[w.room].found); n > maxMatched+1 {
-			t.Fatalf("%d messages are kept", n)
-		}
-	}
-	w.skillFile("a", "beta", 0, "A")
-	skills, err := w.skills.All()
-	w.must(err)
-	q := &question{a: w.assembler, turn: &turn, looked: (&request{a: w.assembler, turn: &turn}).look(t.Context())}
-	if got := q.matches(skills, 3*maxMatched, "alpha"); len(got) != 0 {
-		t.Errorf("the skills changed, and %v is still called for", got)
-	}
 }
 
 func TestSkillAtPath(t *testing.T) {

@@ -71,13 +71,8 @@ type Assembler struct {
 	mu       sync.Mutex             // for what is below
 	rooms    map[history.Talk]*room // by conversation
 	parts    map[string]*partCache  // by file
-	skills   map[trust.Readers]skillCache
-	memories map[string]*memoryCache // by scopes
-	tasks    map[taskKey]*taskCache  // by place
-	texts    map[string]*content     // of what is one text, by where it comes from
 	steering steeringCache
 	listings map[string]listing      // by folder
-	matches  map[string]*matchCache  // by room
 	users    map[string]userTemplate // by room
 	logged   string                  // the problems that were logged last
 }
@@ -91,14 +86,10 @@ type room struct {
 	course   *counters // as stored
 	nonce    string    // for the conversation nonceFor, until an epoch with it is stored
 	nonceFor int64
-	last     []llm.Message       // the last request
-	good     map[int]*content    // what a contributor said last, if that may stand in for it
-	goodFor  trust.Readers       // who may read what is in good
-	sent     []sentMessage       // parallel to the part of the history that was sent last
-	rendered map[string]rendered // by section
+	last     []llm.Message    // the last request
+	good     map[int]*content // what a contributor said last, if that may stand in for it
+	goodFor  trust.Readers    // who may read what is in good
 	held     heldTemplate
-	hashed   string // a prefix, and its hash
-	hashName string
 }
 
 // New returns an Assembler.
@@ -131,8 +122,8 @@ func New(cfg Config) (*Assembler, error) {
 		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
-		rooms: map[history.Talk]*room{}, memories: map[string]*memoryCache{}, tasks: map[taskKey]*taskCache{},
-		parts: map[string]*partCache{}, texts: map[string]*content{}, matches: map[string]*matchCache{}, listings: map[string]listing{}, users: map[string]userTemplate{}, skills: map[trust.Readers]skillCache{},
+		rooms: map[history.Talk]*room{},
+		parts: map[string]*partCache{}, listings: map[string]listing{}, users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)
@@ -270,7 +261,7 @@ func (a *Assembler) room(id history.Talk) *room {
 	defer a.mu.Unlock()
 	rm := a.rooms[id]
 	if rm == nil {
-		rm = &room{rendered: map[string]rendered{}, good: map[int]*content{}}
+		rm = &room{good: map[int]*content{}}
 		a.rooms[id] = rm
 	}
 	return rm

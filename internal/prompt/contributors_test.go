@@ -11,9 +11,6 @@ import (
 	"time"
 
 	"reverie/internal/history"
-
-	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -218,34 +215,6 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// A text that says the same is the same, in every room by itself; one that differs in
-// anything is not.
-func TestSaid(t *testing.T) {
-	w := newWorld(t, Stable)
-	q := &question{a: w.assembler, turn: &Turn{}}
-	said := func(room string, c content) *content {
-		t.Helper()
-		c.source = "x"
-		got, err := q.saidAs(c, room)
-		w.must(err)
-		return got
-	}
-	one, two := said("one", content{lines: []string{"a"}}), said("two", content{lines: []string{"b"}})
-	if said("one", content{lines: []string{"a"}}) != one || said("two", content{lines: []string{"b"}}) != two {
-		t.Error("the same text is another one")
-	}
-	for _, c := range []content{{lines: []string{"b"}}, {lines: []string{"a"}, lead: "l"}, {lines: []string{"a"}, none: "n"}, {lines: []string{"a"}, in: []int64{3}}} {
-		if said("one", content{lines: []string{"a"}}) == said("one", c) {
-			t.Errorf("%+v is taken for another text", c)
-		}
-	}
-	for _, c := range []content{{}, {lead: "l"}, {lines: []string{""}}} {
-		if said("one", c) != nil {
-			t.Errorf("%+v says something", c)
-		}
-	}
-}
-
 // Who is done in time is heard, also when another one is late; and a caller that gives
 // up gets its own error.
 func TestLateOnesCostTheOthersNothing(t *testing.T) {
@@ -373,43 +342,6 @@ func TestMemoriesAreToldOnce(t *testing.T) {
 	w.file("memories/shared.txt", "Ada plays chess.\n")
 	w.asks("Hello")
 	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
-}
-
-// Tasks are the same as long as they read the same, at every place by itself.
-func TestSameTasks(t *testing.T) {
-	w := newWorld(t, Stable)
-	at := time.Date(2026, 11, 21, 8, 14, 0, 0, time.UTC)
-	one := task.Task{ID: "1", Content: "c", Priority: 3, Status: "active", Updated: at, Schedule: &task.Schedule{}}
-	if other := one; !sameTask(one, other) {
-		t.Error("a task is not itself")
-	}
-	for i, change := range []func(*task.Task){
-		func(t *task.Task) { t.ID = "2" }, func(t *task.Task) { t.Content = "d" }, func(t *task.Task) { t.Priority = 4 },
-		func(t *task.Task) { t.Status = task.Paused }, func(t *task.Task) { t.Updated = at.Add(1) }, func(t *task.Task) { t.Schedule = nil },
-		func(t *task.Task) { t.Label.Integrity = trust.User },
-	} {
-		other := one
-		if change(&other); sameTask(one, other) || sameTask(other, one) {
-			t.Errorf("change %d is not seen", i)
-		}
-	}
-	gathered := func(room, person string) *content {
-		turn := &Turn{Room: room, User: person, Shared: person == ""}
-		c, err := gatherTasks(t.Context(), &question{a: w.assembler, turn: turn, looked: (&request{a: w.assembler, turn: turn}).look(t.Context())})
-		w.must(err)
-		return c
-	}
-	w.private = true
-	w.addTask(3, "Water the plants")
-	first := gathered(w.room, testUser)
-	for _, other := range []*content{gathered("!other:example.org", testUser), gathered(w.room, ""), gathered(w.room, "@bob:x")} {
-		if len(other.lines) != 0 {
-			t.Errorf("others read %q", other.lines)
-		}
-	}
-	if len(first.lines) != 1 || gathered(w.room, testUser) != first {
-		t.Error("the tasks of others are in the way")
-	}
 }
 
 // What a contributor said before stands in for it only where the same people read.

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -312,28 +311,14 @@ func startsAny(s string, starts ...string) bool {
 	return s == ""
 }
 
-// rendered is a section that was made before, and from what.
-type rendered struct {
-	content *content
-	most    int
-	nonce   string
-	section *Section
-}
-
-// section renders row i, or takes it as it was rendered last.
+// section renders row i.
 func (r *request) section(i int, c *content, nonce string) *Section {
-	row := &r.rows[i]
-	last := r.room.rendered[row.ID]
-	if last.content != c || last.most != r.most[i] || last.nonce != nonce || last.section.row != i {
-		s := render(row, c, r.most[i], nonce)
-		s.row = i
-		if s.State == Failed {
-			r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.lines, "\n"))
-		}
-		last = rendered{content: c, most: r.most[i], nonce: nonce, section: s}
-		r.room.rendered[row.ID] = last
+	s := render(&r.rows[i], c, r.most[i], nonce)
+	s.row = i
+	if s.State == Failed {
+		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.lines, "\n"))
 	}
-	return last.section
+	return s
 }
 
 // nonce of the conversation: the stored one, or a new one that stays the same
@@ -369,23 +354,16 @@ func (r *request) composeHistory(d *draft) {
 		d.skipped++
 	}
 	past := r.turn.History[d.skipped:]
-	r.forgetSent(past)
 	from := shownFrom(r.turn.History, e.since)
 	d.history = make([]llm.Message, 0, len(past)+1) // and the tail of a preview
 	for i := range past {
 		m := &past[i]
-		if i == len(r.room.sent) {
-			r.room.sent = append(r.room.sent, sentMessage{})
-		}
 		tail := m.Tail
 		if m.ID < e.since || d.stale && m.ID == r.newest {
 			tail = ""
 		}
-		s := &r.room.sent[i]
 		seen := m.ID >= from
-		if s.id != m.ID || s.header != m.Header || s.text != m.Text || s.tail != tail || s.nonce != e.nonce || s.quotes != m.Quotes() || s.seen != seen || !slices.Equal(s.files, m.Files) {
-			*s = sendMessage(m, tail, e.nonce, r.a.cfg.Dir, seen)
-		}
+		s := sendMessage(m, tail, e.nonce, r.a.cfg.Dir, seen)
 		if m.Role == llm.User || len(d.turns) == 0 {
 			d.turns = append(d.turns, turn{start: len(d.history)})
 		}
@@ -402,19 +380,6 @@ func (r *request) composeHistory(d *draft) {
 		if m.ID == r.newest {
 			d.kept = tail
 		}
-	}
-}
-
-// forgetSent drops what was sent of messages that are left out now, so that
-// what is kept is as long as the window and not as the conversation.
-func (r *request) forgetSent(past []history.Message) {
-	gone := slices.IndexFunc(r.room.sent, func(s sentMessage) bool { return len(past) > 0 && s.id >= past[0].ID })
-	if gone < 0 {
-		gone = len(r.room.sent)
-	}
-	r.room.sent = slices.Delete(r.room.sent, 0, gone)
-	if len(r.room.sent) > len(past) {
-		r.room.sent = slices.Delete(r.room.sent, len(past), len(r.room.sent))
 	}
 }
 

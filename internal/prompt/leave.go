@@ -1,9 +1,6 @@
 package prompt
 
 import (
-	"maps"
-	"strings"
-
 	"reverie/internal/history"
 )
 
@@ -14,13 +11,5 @@ func (a *Assembler) Leave(room history.Talk) {
 	defer a.mu.Unlock()
 	delete(a.rooms, room)
 	delete(a.rooms, jobTalk(room))
-	maps.DeleteFunc(a.tasks, func(key taskKey, _ *taskCache) bool { return key.room == string(room) })
-	delete(a.matches, string(room))
-	delete(a.matches, string(jobTalk(room)))
 	delete(a.users, string(room))
-	for key := range a.texts {
-		if strings.HasSuffix(key, " "+string(room)) {
-			delete(a.texts, key)
-		}
-	}
 }

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"reverie/internal/memory"
@@ -10,12 +9,6 @@ import (
 
 // longest is the most characters of one remembered line that a prompt carries.
 const longest = 2000
-
-// memoryCache holds what the memory said of some scopes last.
-type memoryCache struct {
-	entries []memory.Entry
-	content *content
-}
 
 // gatherMemories gathers what is remembered in the scopes of the turn, one
 // line each. Where room is short, the oldest lines of every scope go first.
@@ -25,21 +18,7 @@ func gatherMemories(ctx context.Context, q *question) (*content, error) {
 	if err != nil && len(entries) == 0 {
 		return nil, err
 	}
-	key := fmt.Sprint(q.turn.Scopes)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.memories[key]
-	if c == nil || !sameEntries(c.entries, entries) {
-		c = &memoryCache{entries: entries, content: memoryContent(entries, a.cfg.Memory.WorkingSet(entries), a.memoryFiles(q.turn.Scopes))}
-		a.memories[key] = c
-	}
-	return c.content, err // the entries of the files that could be read
-}
-
-// sameEntries reports whether a and b are the same slice. The store returns
-// the same one until a file changes, and never changes one.
-func sameEntries(a, b []memory.Entry) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	return memoryContent(entries, a.cfg.Memory.WorkingSet(entries), a.memoryFiles(q.turn.Scopes)), err // the entries of the files that could be read
 }
 
 func (a *Assembler) memoryFiles(scopes []memory.Scope) string {

@@ -27,7 +27,7 @@ func gatherFile(name string) func(context.Context, *question) (*content, error) 
 }
 
 func (q *question) file(name string) (*content, error) {
-	return q.said(name, "", q.fill(q.text(name)))
+	return q.said(name, q.fill(q.text(name)))
 }
 
 // text is that of a file, which may be missing.
@@ -41,7 +41,7 @@ func (q *question) text(name string) string {
 
 // gatherContext gathers what the room is about. Only its owners say that, so no fence is around it.
 func gatherContext(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "context", lines: []string{strings.TrimSpace(q.turn.Context)}, integrity: trust.Owner}, q.turn.Room)
+	return q.saidAs(content{source: "context", lines: []string{strings.TrimSpace(q.turn.Context)}, integrity: trust.Owner})
 }
 
 // fill completes a text that people wrote. Only this one placeholder is known
@@ -52,7 +52,7 @@ func (q *question) fill(s string) string {
 
 // gatherInstructions gathers the owner's instructions from the configuration.
 func gatherInstructions(_ context.Context, q *question) (*content, error) {
-	return q.said("instructions", "", q.fill(q.a.cfg.Instructions))
+	return q.said("instructions", q.fill(q.a.cfg.Instructions))
 }
 
 // gatherGuides gathers prompts/tools/NAME.txt for each of the turn's tools. Its owner may have
@@ -77,7 +77,7 @@ func gatherGuides(_ context.Context, q *question) (*content, error) {
 			lines = append(lines, tool+": "+c.lines[0])
 		}
 	}
-	return q.said("guides", string(q.turn.Talk), lines...)
+	return q.said("guides", lines...)
 }
 
 // gatherWorkspace gathers what is in the folders that the model may read.
@@ -96,7 +96,7 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 		}
 		lines = append(lines, fmt.Sprintf("- data/%s: %d entries", dir, n))
 	}
-	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}, "") // numbers, no names
+	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}) // numbers, no names
 }
 
 // listing is what was in a folder when it was read last.
@@ -153,7 +153,7 @@ func gatherFiles(_ context.Context, q *question) (*content, error) {
 	for _, n := range names[max(0, len(names)-latest):] {
 		c.lines, c.in = append(c.lines, "- "+oneLine(n, 200)), append(c.in, in[n])
 	}
-	return q.saidAs(c, string(q.turn.Talk))
+	return q.saidAs(c)
 }
 
 // readPath is the path that a call reads, "" if it reads none.

@@ -248,7 +248,7 @@ func (r *request) tailIntegrity(d *draft) trust.Integrity {
 
 func (r *request) report(d *draft, sent []llm.Message) Report {
 	rep := Report{
-		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: r.room.hash(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
+		Layout: r.layout, Dense: r.turn.dense(), PrefixHash: hashOf(d.prefix), ToolTokens: r.turn.ToolTokens, Window: r.turn.Window, MaxOutput: r.turn.MaxOutput,
 		Epoch:  EpochReport{New: d.fresh, Started: d.epoch.started.In(r.a.cfg.Location), Reason: d.epoch.reason},
 		Reused: reused(r.room.last, sent), Problems: r.problems, Pictures: d.pictures,
 		History: HistoryReport{Messages: len(d.history), LeftOut: d.skipped},
@@ -303,13 +303,10 @@ func (r *request) reportRow(i int, made []SectionReport) (SectionReport, bool) {
 	return SectionReport{}, false
 }
 
-// hash is a short name for a prefix.
-func (rm *room) hash(prefix string) string {
-	if rm.hashed != prefix || rm.hashName == "" {
-		sum := sha256.Sum256([]byte(prefix))
-		rm.hashed, rm.hashName = prefix, hex.EncodeToString(sum[:6])
-	}
-	return rm.hashName
+// hashOf is a short name for a prefix.
+func hashOf(prefix string) string {
+	sum := sha256.Sum256([]byte(prefix))
+	return hex.EncodeToString(sum[:6])
 }
 
 // reused is the share of now's bytes that last begins with.

@@ -96,7 +96,7 @@ func gatherTemplate(_ context.Context, q *question) (*content, error) {
 	}
 	name, t, problems := q.a.files.template(mode, tier)
 	q.problems = append(q.problems, problems...)
-	return q.said(name, "", q.fill(t.text))
+	return q.said(name, q.fill(t.text))
 }
 
 // userTemplate is the template of UserMode that a room's conversation works with.
@@ -118,7 +118,7 @@ func (q *question) userTemplate(tier int) (*content, error) {
 	known, ok := q.a.users[string(q.turn.Talk)]
 	q.a.mu.Unlock()
 	if ok && known.conversation == now.conversation && known.switched == now.switched && known.tier == tier {
-		return q.said(known.name, string(q.turn.Talk), q.fill(known.text.text))
+		return q.said(known.name, q.fill(known.text.text))
 	}
 	var problems []Problem
 	now.name, now.text, problems = q.a.files.template(UserMode, tier)
@@ -128,7 +128,7 @@ func (q *question) userTemplate(tier int) (*content, error) {
 		q.a.users[string(q.turn.Talk)] = now
 		q.a.mu.Unlock()
 	}
-	return q.said(now.name, string(q.turn.Talk), q.fill(now.text.text))
+	return q.said(now.name, q.fill(now.text.text))
 }
 
 // checkTemplates says what the owner should look at in the templates of the shipped

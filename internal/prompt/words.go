@@ -9,33 +9,19 @@ import (
 
 // Contributors that say in words what a turn or the configuration holds.
 
-// said returns the content of a text, the same one for as long as the text stays
-// the same. key tells apart what is said in different rooms; nothing to say is nil.
-func (q *question) said(source, key string, lines ...string) (*content, error) {
-	return q.saidAs(content{source: source, lines: lines}, key)
+// said returns the content of a text; nothing to say is nil.
+func (q *question) said(source string, lines ...string) (*content, error) {
+	return q.saidAs(content{source: source, lines: lines})
 }
 
-func (q *question) saidAs(c content, key string) (*content, error) {
+func (q *question) saidAs(c content) (*content, error) {
 	if len(c.lines) == 1 && c.lines[0] == "" {
 		c.lines = nil
 	}
 	if len(c.lines) == 0 && c.none == "" { // a lead alone says nothing
 		return nil, nil
 	}
-	a := q.a
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key = c.source + " " + key
-	if old := a.texts[key]; old != nil && old.says(&c) {
-		return old, nil
-	}
-	a.texts[key] = newContent(c)
-	return a.texts[key], nil
-}
-
-// says reports whether c has the words of other.
-func (c *content) says(other *content) bool {
-	return c.lead == other.lead && c.none == other.none && c.integrity == other.integrity && slices.Equal(c.from, other.from) && slices.Equal(c.lines, other.lines) && slices.Equal(c.in, other.in)
+	return newContent(c), nil
 }
 
 // roomy has a contributor speak from tier 4 on. Smaller windows have no room for what a
@@ -69,7 +55,7 @@ func gatherClock(_ context.Context, q *question) (*content, error) {
 		}
 		break
 	}
-	return q.saidAs(c, string(q.turn.Talk))
+	return q.saidAs(c)
 }
 
 // gatherRuntime gathers what the assistant runs on.
@@ -82,7 +68,7 @@ func gatherRuntime(_ context.Context, q *question) (*content, error) {
 		parts = append(parts, "host "+q.a.cfg.Host)
 	}
 	parts = append(parts, "OS "+q.a.system)
-	return q.said("runtime", string(q.turn.Talk), strings.Join(parts, ", "))
+	return q.said("runtime", strings.Join(parts, ", "))
 }
 
 // thinkingWords say how much to think, to a model that takes no parameter for it.
@@ -94,12 +80,12 @@ var thinkingWords = map[string]string{
 }
 
 func gatherThinking(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."}, string(q.turn.Talk))
+	return q.saidAs(content{source: "thinking", lines: []string{thinkingWords[q.turn.Thinking]}, none: "Think as much as you find right again."})
 }
 
 func gatherSummary(_ context.Context, q *question) (*content, error) {
 	c := content{source: "summary", lines: []string{strings.TrimSpace(q.turn.Summary)}, integrity: q.turn.From.Summary}
-	return q.saidAs(c, string(q.turn.Talk))
+	return q.saidAs(c)
 }
 
 func gatherGoal(_ context.Context, q *question) (*content, error) {
@@ -107,16 +93,16 @@ func gatherGoal(_ context.Context, q *question) (*content, error) {
 	if q.turn.Markers {
 		c.lead = markersHint
 	}
-	return q.saidAs(c, string(q.turn.Talk))
+	return q.saidAs(c)
 }
 
 func gatherSteps(_ context.Context, q *question) (*content, error) {
-	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more.", integrity: q.turn.From.Goal}, string(q.turn.Talk))
+	return q.saidAs(content{source: "steps", lines: oneLines(q.turn.Steps), none: "No steps are open any more.", integrity: q.turn.From.Goal})
 }
 
 func gatherPin(_ context.Context, q *question) (*content, error) {
 	c := content{source: "current task", lines: oneLines([]string{q.turn.Pin}), none: "No task in particular is being worked on any more.", integrity: q.turn.From.Pin}
-	return q.saidAs(c, string(q.turn.Talk))
+	return q.saidAs(c)
 }
 
 // gatherModels gathers what the person may call the models.
@@ -124,7 +110,7 @@ func gatherModels(_ context.Context, q *question) (*content, error) {
 	if len(q.a.cfg.Models) < 2 { // one is no choice
 		return nil, nil
 	}
-	return q.said("models", "", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.a.cfg.Models, ", ")+".")
+	return q.said("models", "The person can choose one of these models with `!model NAME`: "+strings.Join(q.a.cfg.Models, ", ")+".")
 }
 
 // gatherTools gathers the tools by name, with a line on each.
@@ -139,7 +125,7 @@ func gatherTools(_ context.Context, q *question) (*content, error) {
 		}
 		lines = append(lines, line)
 	}
-	return q.said("tools", string(q.turn.Talk), lines...)
+	return q.said("tools", lines...)
 }
 
 // gatherReminder gathers the names of the tools for a place near the end, where
@@ -148,7 +134,7 @@ func gatherReminder(_ context.Context, q *question) (*content, error) {
 	if len(q.turn.Tools) == 0 {
 		return nil, nil
 	}
-	return q.said("reminder", string(q.turn.Talk), "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
+	return q.said("reminder", "These are all the tools there are: "+strings.Join(q.turn.Tools, ", ")+". Call no others.")
 }
 
 // latest is how many of the tool calls and files of a conversation are listed.
@@ -165,7 +151,7 @@ func gatherFootprint(_ context.Context, q *question) (*content, error) {
 	}
 	at := max(0, len(used.lines)-latest)
 	used.lines, used.from, used.in = used.lines[at:], used.from[at:], used.in[at:]
-	return q.saidAs(used, string(q.turn.Talk))
+	return q.saidAs(used)
 }
 
 func oneLines(in []string) []string {

@@ -68,13 +68,10 @@ type Assembler struct {
 	nonce        func() string
 	system       string // the machine's, for the runtime line
 
-	mu       sync.Mutex             // for what is below
-	rooms    map[history.Talk]*room // by conversation
-	parts    map[string]*partCache  // by file
-	steering steeringCache
-	listings map[string]listing      // by folder
-	users    map[string]userTemplate // by room
-	logged   string                  // the problems that were logged last
+	mu     sync.Mutex              // for what is below
+	rooms  map[history.Talk]*room  // by conversation
+	users  map[string]userTemplate // by room
+	logged string                  // the problems that were logged last
 }
 
 // room is what the assembler remembers of a room between two requests. All of
@@ -89,7 +86,6 @@ type room struct {
 	last     []llm.Message    // the last request
 	good     map[int]*content // what a contributor said last, if that may stand in for it
 	goodFor  trust.Readers    // who may read what is in good
-	held     heldTemplate
 }
 
 // New returns an Assembler.
@@ -123,7 +119,7 @@ func New(cfg Config) (*Assembler, error) {
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{},
-		parts: map[string]*partCache{}, listings: map[string]listing{}, users: map[string]userTemplate{},
+		users: map[string]userTemplate{},
 	}
 	for name, places := range layouts {
 		rows, err := rowsOf(places, a.contributors, cfg.Limits)

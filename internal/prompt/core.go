@@ -23,56 +23,26 @@ const (
 // apart are the sections that have contributors of their own.
 var apart = []string{"identity", "core", "safety"}
 
-// partCache holds the sections of a file, and what was chosen of them.
-type partCache struct {
-	text     *text
-	sections []baseSection
-	problems []Problem
-	tools    []string
-	chosen   map[choice]*content
-}
-
-// choice is what decides, besides the tools, which sections are on.
-type choice struct {
-	part string
-	tier int
-}
-
 // gatherPart gathers a part of a file of sections.
 func gatherPart(file, part string) func(context.Context, *question) (*content, error) {
 	return func(_ context.Context, q *question) (*content, error) {
-		return q.part(q.a.files.readIn(q.folders.of(file), file), file, part), nil
+		return q.part(q.a.files.read(file), file, part), nil
 	}
 }
 
 // part is what a part of t, a file of sections, says: those sections in it that are for the tier,
 // and whose tools are there.
 func (q *question) part(t *text, file, part string) *content {
-	a := q.a
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := a.parts[file]
-	if c == nil || c.text != t {
-		c = &partCache{text: t}
-		c.sections, c.problems = sectionsOf(file, t, a.cfg.KnownTools)
-		a.parts[file] = c
+	all, problems := sectionsOf(file, t, q.a.cfg.KnownTools)
+	q.problems = append(q.problems, problems...)
+	sections := partOf(all, part, q.turn.tier())
+	if len(sections) == 0 && file == baseFile {
+		// A file that its owner wrote anew may not have it; a job without
+		// an identity or safety rules would be no better for it.
+		builtin, _ := parseBase(q.a.files.builtin(baseFile).text, nil)
+		sections = partOf(builtin, part, q.turn.tier())
 	}
-	q.problems = append(q.problems, c.problems...)
-	if c.chosen == nil || !slices.Equal(c.tools, q.turn.Tools) {
-		c.tools, c.chosen = slices.Clone(q.turn.Tools), map[choice]*content{}
-	}
-	this := choice{part, q.turn.tier()}
-	if c.chosen[this] == nil {
-		sections := partOf(c.sections, part, this.tier)
-		if len(sections) == 0 && file == baseFile {
-			// A file that its owner wrote anew may not have it; a job without
-			// an identity or safety rules would be no better for it.
-			builtin, _ := parseBase(a.files.builtin(baseFile).text, nil)
-			sections = partOf(builtin, part, this.tier)
-		}
-		c.chosen[this] = partContent(file, sections, q.turn.Tools, a.cfg.Name)
-	}
-	return c.chosen[this]
+	return partContent(file, sections, q.turn.Tools, q.a.cfg.Name)
 }
 
 // partOf returns the sections for a tier that are a part.

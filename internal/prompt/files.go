@@ -52,7 +52,6 @@ type file struct {
 	stamp   store.Stamp // then
 	settled bool        // the stamp alone tells that nothing has changed since
 	missing bool
-	folder  store.Stamp // not zero: as long as the folder's is this, the file is missing
 	text    *text
 }
 
@@ -64,18 +63,9 @@ func newFiles(dir string, defaults fs.FS) *files {
 // says now. A missing file reads as its built-in default, an unreadable one as it
 // was when it could last be read.
 func (f *files) read(name string) *text {
-	return f.readIn(nil, name)
-}
-
-// readIn is read in a folder that was looked at for this request already; nil if
-// none was.
-func (f *files) readIn(folder *folder, name string) *text {
 	s := f.slot(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if folder.lacks(s.last) {
-		return s.last.text
-	}
 	stamp, err := store.Stat(s.path)
 	known := s.last
 	if err == nil && known != nil && known.settled && known.stamp == stamp {
@@ -86,7 +76,6 @@ func (f *files) readIn(folder *folder, name string) *text {
 		if known == nil || !known.missing {
 			known = &file{missing: true, text: f.builtin(name)}
 		}
-		known = folder.note(known, s.path)
 	case err != nil:
 		known = f.keep(name, known, err)
 	default:

@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"reverie/internal/llm"
@@ -23,15 +22,6 @@ func (p *place) instructs() bool {
 	return false
 }
 
-// heldTemplate is what the budget left of a template last, and of what.
-type heldTemplate struct {
-	tier     int
-	in       []*content // the instructions, with
-	template int        // at this index; -1 = none
-	out      *content   // in its place
-	problems []Problem
-}
-
 // holdInstructions makes the request's instructions fit the tier's budget. What is
 // too much for it comes off the template, at a line, until a tenth of the budget is left of it.
 // BASE_PROMPT.txt stays whole, safety and all: its owner makes it short for a tier by
@@ -41,8 +31,8 @@ func (r *request) holdInstructions() {
 	if tier == 0 {
 		return
 	}
-	var few [8]*content // in the ordinary case nothing is allocated here
-	in, template, row := few[:0], -1, -1
+	var in []*content
+	template, row := -1, -1
 	for i, c := range r.contents {
 		if c == nil || !r.rows[i].instructs() {
 			continue
@@ -52,15 +42,11 @@ func (r *request) holdInstructions() {
 		}
 		in = append(in, c)
 	}
-	held := &r.room.held
-	if held.tier != tier || held.template != template || !slices.Equal(held.in, in) {
-		*held = heldTemplate{tier: tier, in: slices.Clone(in), template: template}
-		held.out, held.problems = hold(tier, held.in, template)
-	}
+	out, problems := hold(tier, in, template)
 	if row >= 0 {
-		r.contents[row] = held.out
+		r.contents[row] = out
 	}
-	for _, p := range held.problems {
+	for _, p := range problems {
 		r.problem(p)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"reverie/internal/llm"
 	"reverie/internal/skill"
-	"reverie/internal/store"
 	"reverie/internal/trust"
 )
 
@@ -32,7 +30,7 @@ func (q *question) file(name string) (*content, error) {
 
 // text is that of a file, which may be missing.
 func (q *question) text(name string) string {
-	t := q.a.files.readIn(q.folders.of(name), name)
+	t := q.a.files.read(name)
 	if t.problem != "" && t.problem != missing {
 		q.problem(name, 0, t.problem)
 	}
@@ -99,38 +97,13 @@ func gatherWorkspace(_ context.Context, q *question) (*content, error) {
 	return q.saidAs(content{source: "workspace", lines: lines, integrity: trust.Owner}) // numbers, no names
 }
 
-// listing is what was in a folder when it was read last.
-type listing struct {
-	stamp   store.Stamp
-	settled bool // stamp alone tells whether names still holds
-	names   []string
-}
-
-// listed returns the names in a folder of the data folder, sorted. The caller must not change them.
-func (q *question) listed(dir string) ([]string, error) {
-	at := q.folders.look(dir)
-	if !at.known || !at.stamp.Exists() {
-		return nil, fs.ErrNotExist
+// listed returns the names in a folder of the data folder, sorted.
+func (q *question) listed(dir string) (names []string, err error) {
+	all, err := os.ReadDir(filepath.Join(q.a.cfg.Dir, filepath.FromSlash(dir)))
+	for _, e := range all {
+		names = append(names, e.Name())
 	}
-	a := q.a
-	a.mu.Lock()
-	last := a.listings[dir]
-	a.mu.Unlock()
-	if last.settled && last.stamp == at.stamp {
-		return last.names, nil
-	}
-	all, err := os.ReadDir(filepath.Join(a.cfg.Dir, filepath.FromSlash(dir)))
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(all))
-	for i, e := range all {
-		names[i] = e.Name()
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.listings[dir] = listing{at.stamp, at.settled, names}
-	return names, nil
+	return names, err
 }
 
 // gatherFiles gathers the names of the files that were read in this

@@ -13,9 +13,7 @@ import (
 	"reverie/internal/trust"
 )
 
-// content is what a contributor gathered. It never changes once made, and a
-// contributor returns the same pointer for as long as its source says the same:
-// that is how everything after it knows that there is nothing to do.
+// content is what a contributor gathered. It never changes once made.
 type content struct {
 	source string            // what it is, in a word: names the fence, and what was shown of it
 	lead   string            // the program's words before the lines; stands even without lines

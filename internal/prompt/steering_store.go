@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"reverie/internal/history"
@@ -78,15 +77,6 @@ func saveCounters(ctx context.Context, db store.DBTX, room history.Talk, c *coun
 	return nil
 }
 
-// steeringCache holds the words of the rules as their file has them.
-type steeringCache struct {
-	text     *text
-	sections []baseSection
-	problems []Problem
-	tools    []string
-	words    map[int]map[string]string // for these tools, by tier; never changed once made
-}
-
 func steeringFile(language string) string {
 	return fmt.Sprintf("prompts/steering/%s.txt", language)
 }
@@ -95,33 +85,18 @@ func steeringFile(language string) string {
 const maxWords = 300
 
 // steeringWords returns what the rules say to a model of this tier when these tools are there, by rule; none
-// for a rule that says nothing. The caller must not change it.
+// for a rule that says nothing.
 func (q *question) steeringWords() map[string]string {
-	a := q.a
-	t, file := readSteering(a.files, a.cfg.SeedLanguage)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	c := &a.steering
-	if c.text != t {
-		*c = steeringCache{text: t}
-		c.sections, c.problems = steeringOf(t, file, a.cfg.KnownTools)
-	}
-	for _, p := range c.problems {
+	t, file := readSteering(q.a.files, q.a.cfg.SeedLanguage)
+	sections, problems := steeringOf(t, file, q.a.cfg.KnownTools)
+	for _, p := range problems {
 		q.problem(p.File, p.Line, p.Text)
 	}
-	if c.words == nil || !slices.Equal(c.tools, q.turn.Tools) {
-		c.tools, c.words = slices.Clone(q.turn.Tools), map[int]map[string]string{}
-	}
-	tier := q.turn.tier()
-	words := c.words[tier]
-	if words == nil {
-		words = map[string]string{}
-		for _, s := range c.sections {
-			if s.on(q.turn.Tools) && s.inTier(tier) {
-				words[s.name] = oneLine(strings.ReplaceAll(s.text, "{agent_name}", a.cfg.Name), maxWords)
-			}
+	words := map[string]string{}
+	for _, s := range sections {
+		if s.on(q.turn.Tools) && s.inTier(q.turn.tier()) {
+			words[s.name] = oneLine(strings.ReplaceAll(s.text, "{agent_name}", q.a.cfg.Name), maxWords)
 		}
-		c.words[tier] = words
 	}
 	return words
 }

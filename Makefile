@@ -19,7 +19,7 @@ OTHER_MODULE = GOFLAGS=-buildvcs=false GOWORK=off
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build weights homeserver try test check unit race fuzz bench survival attacks storm look clean docker-check go tools
+.PHONY: faults help build weights homeserver try test check unit race fuzz bench survival attacks storm look clean docker-check go tools
 
 help: ## list what there is to make
 	@echo 'make try is the quickest way to see Reverie. All there is:'
@@ -97,6 +97,9 @@ storm: go homeserver ## kill the bot 300 times while people talk to it, 40 times
 	@REVERIE_JOB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestStormOfProcesses$$' ./internal/task
 	@REVERIE_SUB_KILLS=$(or $(STORM),200) go test -count=1 -timeout 60m -v -run '^TestKilledWorkflows$$' ./internal/session
 	@REVERIE_APPROVAL_KILLS=$(or $(STORM),300) go test -count=1 -timeout 60m -v -run '^TestApprovalsSurviveKills$$' ./internal/session
+
+faults: go ## list what the tests hold: faults, defects seen elsewhere, manners
+	@go test -count=1 -v -run '^TestFaults$$' ./internal | sed -nE 's/^ *faults_test.go:[0-9]+: //p'
 
 look: go homeserver ## show what people see: a web client in Chromium, pictures of it in look/
 	@REVERIE_LOOK=$(CURDIR)/look go test -count=1 -timeout 10m -v -run '^TestLook$$' ./test

@@ -82,6 +82,7 @@ func TestFirstLight(t *testing.T) {
 }
 
 // TestStranger: who is not allowed gets neither a joined room nor a model call.
+// Holds M35.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)
@@ -184,6 +185,7 @@ func TestModelDown(t *testing.T) {
 
 // TestKilledInTurn: kill -9 while the model thinks. The message is answered
 // after the restart, once.
+// Holds F9.
 func TestKilledInTurn(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
@@ -219,6 +221,7 @@ func TestKilledInTurn(t *testing.T) {
 
 // TestStopInTurn: asked to end while the model thinks, the bot finishes the
 // answer, sends it, and exits in order.
+// Holds F50.
 func TestStopInTurn(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)

@@ -13,6 +13,7 @@ import (
 // TestEditedAndTakenBack: on a real homeserver, encrypted: an edited question has its answer
 // edited, also when the bot is killed over it; a reaction has it answered anew; one that is taken back
 // takes its answer and what was remembered with it.
+// Holds F34, M1, M2, M6, M7, M12.
 func TestEditedAndTakenBack(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)

@@ -24,6 +24,7 @@ import (
 // TestFloodAtStart: five hundred messages wait when the bot starts. All reach the
 // model, a few at a time, in the order of their rooms; what one person wrote is
 // answered together, and not message by message.
+// Holds F15.
 func TestFloodAtStart(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -11,6 +11,7 @@ import (
 
 // TestGroup: in an encrypted room with somebody who may not talk to the bot, a question
 // brings what was said before, also after kill -9, and what it replies to.
+// Holds M29, M32, M33, M34.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)

@@ -30,6 +30,7 @@ const jsWait = time.Minute
 
 // TestJSClient: an implementation of Matrix that shares no code with the bot
 // reads it and is read by it: matrix-js-sdk with its encryption in Rust.
+// Holds M23, M50, M51, M52.
 func TestJSClient(t *testing.T) {
 	t.Parallel()
 	jsInstall(t)

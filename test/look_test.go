@@ -278,6 +278,7 @@ func (b *browser) texts(t *testing.T, selector string) (list []string) {
 // TestLook: a real web client shows what the bot says. `make look` looks at all
 // of it and keeps the pictures; without, it is what must be shown: a table, code,
 // a reply.
+// Holds F42, M48, M49.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	b := newBrowser(t)

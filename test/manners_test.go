@@ -13,6 +13,7 @@ import (
 // TestManners: on a real homeserver, encrypted: what a message replies to reads as it was
 // edited; an answer that would take many messages is its beginning and a file, once, though
 // the bot is killed over it; a task goes with the message that asked for it.
+// Holds M8, M47.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)

@@ -13,6 +13,7 @@ import (
 
 // TestFiles: in an encrypted room the model is shown a picture, made small; it reads a file
 // and hears a voice message; and it sends a file that only the room can read.
+// Holds M39, M40, M42, M43, M44, M45.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	bot, you, room, _ := newConversation(t)

@@ -6,6 +6,7 @@ import (
 )
 
 // TestRoomManners: on the real homeserver a room is spoken to in its language.
+// Holds M59, M67, M69.
 func TestRoomManners(t *testing.T) {
 	t.Parallel()
 	_, you, room, _ := newConversation(t)

@@ -12,6 +12,7 @@ import (
 // TestSignalInTurn: asked to end in the middle of a turn, the bot finishes it
 // if that takes seconds, and else leaves it for the next start. Either way it
 // is no longer shown as typing, exits with 0, and the question has one answer.
+// Holds F50.
 func TestSignalInTurn(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

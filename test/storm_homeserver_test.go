@@ -25,6 +25,7 @@ import (
 // in all rooms. With every fourth kill of the bot the homeserver ends too, in
 // order or by kill -9, and starts again on the same data: in the long storm at any
 // moment.
+// Holds F2, F12.
 func TestStormOnTheHomeserver(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -31,6 +31,7 @@ const patience = 90 * time.Second
 // one answer, everybody could read everything, and the database is whole.
 //
 // REVERIE_STORM says how many kills (15), REVERIE_STORM_SEED which chances.
+// Holds F8, F10.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -10,6 +10,7 @@ import (
 // whom the bot does not listen to. It answers there, knows what the thread is about, needs no
 // mention for what comes next, also after kill -9, and the room's own conversation hears
 // nothing of it.
+// Holds M24, M26, M27, M33.
 func TestThread(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)

@@ -14,6 +14,7 @@ import (
 // lines that follow each other are in one, !retry outside of it finds it, an edit has the
 // answer there changed, ❌ ends one; of an answer in several messages each stands for all;
 // and what is written beside a file can be edited, too.
+// Holds M3, M4, M5, M6, M10, M11, M24, M25, M62.
 func TestAlwaysThreads(t *testing.T) {
 	bot, you, room, m := newConversation(t)
 	bot.kill()

@@ -49,6 +49,7 @@ type day struct {
 }
 
 // TestDay is 24 hours of a bot in the time that its work takes.
+// Holds F22.
 func TestDay(t *testing.T) {
 	defer func(rate int) { runtime.MemProfileRate = rate }(runtime.MemProfileRate)
 	runtime.MemProfileRate = profileRate

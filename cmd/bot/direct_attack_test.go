@@ -48,6 +48,7 @@ func (r *running) shows(room, text string) bool {
 
 // TestDirectInvitationOfSomebodyElse: an allowed guest makes a room, invites the bot as to a
 // direct chat, lets you in and leaves. Your private memory does not enter that room.
+// Holds M36.
 func TestDirectInvitationOfSomebodyElse(t *testing.T) {
 	r, m, dm := attacked(t)
 	room := r.enters(friend, matrixtest.NewRoom{Direct: true})
@@ -80,6 +81,7 @@ func TestDirectInvitationOfSomebodyElse(t *testing.T) {
 // TestDirectChatThatOthersEntered: your own direct chat is not private any more after a
 // third person was in it, also when that person has gone; and so it is when anybody could
 // read it. You are still answered without a mention.
+// Holds M37.
 func TestDirectChatThatOthersEntered(t *testing.T) {
 	for name, expose := range map[string]func(r *running, room string){
 		"a third joined and left": func(r *running, room string) {

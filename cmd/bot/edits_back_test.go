@@ -11,6 +11,7 @@ import (
 
 // A message is taken back while its answer streams: the request ends at once, and nothing
 // of the answer is left, in the room or anywhere else.
+// Holds F33, M5.
 func TestTakenBackWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -32,6 +33,7 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 }
 
 // A message is taken back while it waits: it is not answered, and the others are.
+// Holds F33, M5.
 func TestTakenBackWhileWaiting(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -54,6 +56,7 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 // Of two messages that are answered together, one is taken back: the answer is given anew,
 // in its place, without it; the other too, and it is gone. Then a restart in between, with
 // a homeserver that refuses redactions for a while: it is gone all the same.
+// Holds F33, M6.
 func TestTakenBackAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
@@ -88,6 +91,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 
 // What was remembered from a message goes when that is taken back, but not what another
 // message said too.
+// Holds M7.
 func TestTakenBackIsForgotten(t *testing.T) {
 	r, _ := withEditing(t)
 	room := r.direct()
@@ -159,6 +163,7 @@ func TestEditedAndTakenBack(t *testing.T) {
 
 // ❌ on the draft or on the question ends an answer, when it is by who asked or by an
 // owner; 🔁 has it answered anew in its place. Others, and other things, do nothing.
+// Holds M11, M12.
 func TestReactions(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
@@ -191,6 +196,7 @@ func TestReactions(t *testing.T) {
 }
 
 // In a room with others: who asked, and an owner, may stop an answer; nobody else.
+// Holds M11, M17.
 func TestReactionsInAGroup(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
@@ -220,6 +226,7 @@ func TestReactionsInAGroup(t *testing.T) {
 }
 
 // Edits that are none, and an edit that makes a message one for us.
+// Holds F35, M17, M65.
 func TestEditsOfOthers(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()

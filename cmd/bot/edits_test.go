@@ -284,6 +284,7 @@ func (r *running) traces(word string) int {
 
 // An answered message is edited ten times in a second: it is answered once more, with the
 // last words, in the event that had the first answer.
+// Holds F34, M1.
 func TestEditedAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -314,6 +315,7 @@ func TestEditedAfterTheAnswer(t *testing.T) {
 
 // A message is edited ten times while its answer streams: the request is given up, and made
 // once more; the draft goes on as the same message.
+// Holds F34, M2.
 func TestEditedWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -336,6 +338,7 @@ func TestEditedWhileAnswering(t *testing.T) {
 
 // A message is edited while its turn is between tools and answer: what the tool noted
 // goes with the words, and the model is told that it acted.
+// Holds F34, M2.
 func TestEditedDuringTools(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -357,6 +360,7 @@ func TestEditedDuringTools(t *testing.T) {
 
 // A message that is not the newest is edited: the conversation has the new words, and what
 // was answered stands.
+// Holds M1.
 func TestEditedBeforeTheNewest(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -378,6 +382,7 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 }
 
 // An answer of two parts becomes a short one, and a long one again.
+// Holds M1.
 func TestEditedToLessAndToMore(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()

@@ -87,6 +87,7 @@ func (r *running) said(room string) (n int) {
 
 // A second process on the same data folder is refused before it speaks to the
 // homeserver, and the first one goes on.
+// Holds F28.
 func TestSecondRun(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
@@ -111,6 +112,7 @@ func TestSecondRun(t *testing.T) {
 }
 
 // A room is upgraded: the conversation is in the new room then.
+// Holds F31, M54.
 func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
 	r := withHomeserver(t)
 	stop := r.start()

@@ -56,6 +56,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // TestLockedFolder: a second process on the same data folder is refused.
+// Holds F28.
 func TestLockedFolder(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yaml")

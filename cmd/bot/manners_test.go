@@ -19,6 +19,7 @@ func (r *running) sayIn(user, room, root, text string) string {
 
 // Where all answers stand in threads, an edit, a redaction and a reaction find theirs there:
 // the answer changes in its place, goes and ends; one that is not the newest is not given anew.
+// Holds M4, M12, M17.
 func TestChangesInThreads(t *testing.T) {
 	r, m, room := alwaysThreads(t)
 	r.s.Account("stranger", "a long password")
@@ -62,6 +63,7 @@ func TestChangesInThreads(t *testing.T) {
 
 // An answer of several messages is one: what is done to any of them, or to the file with all
 // of it, is done to the answer; and all of them go with the question.
+// Holds M6, M11, M12.
 func TestPartsOfAnAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	config, err := os.ReadFile(r.args[2])
@@ -119,6 +121,7 @@ func TestPartsOfAnAnswer(t *testing.T) {
 
 // What is written beside a file is edited: that is answered anew, and the file is still
 // there; so it is while the first answer is made, and what was written goes with its words.
+// Holds M3.
 func TestCaptionEdited(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -204,6 +207,7 @@ func TestCaptionEdited(t *testing.T) {
 
 // A file that was sent for an answer goes with the question, and stays where that is edited;
 // who takes the file alone out of the room leaves the answer.
+// Holds M6.
 func TestSentFileGoesWithItsQuestion(t *testing.T) {
 	r, m := withEditing(t)
 	if err := os.WriteFile(r.args[2], []byte(strings.Replace(readFile(t, r.args[2]), "window: 16000", "window: 32000", 1)), 0o600); err != nil {
@@ -248,6 +252,7 @@ func readFile(t *testing.T, path string) string {
 
 // An answer is stopped, something else is asked, and that is taken back: what was stopped is
 // not answered in its place, but when somebody asks for it.
+// Holds M9.
 func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
@@ -275,6 +280,7 @@ func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 
 // Messages that were stopped together and are then answered after all are its questions again:
 // one of them is taken back, and the answer is given anew without it.
+// Holds M9.
 func TestStoppedTogether(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
@@ -302,6 +308,7 @@ func TestStoppedTogether(t *testing.T) {
 
 // The bot is put out of a room, or banned, while it answers there: the request ends at once,
 // nothing more is said there, and others are answered.
+// Holds M55.
 func TestKickedWhileAnswering(t *testing.T) {
 	r, m := withEditing(t)
 	other := r.direct()

@@ -15,6 +15,7 @@ import (
 
 // TestTakenBackIsNotRecalled: a message that its sender takes back is not found
 // again, and no request quotes it any more.
+// Holds M7.
 func TestTakenBackIsNotRecalled(t *testing.T) {
 	dir := t.TempDir()
 	cfg, err := parse(t, dir, small+"memory: {backend: fts5}\n")

@@ -31,6 +31,7 @@ func (r *running) ask(room, text string) string {
 }
 
 // Ids of rooms have no server in them since version 12. Nothing looks into them.
+// Holds M57.
 func TestRoomWithoutAServerInItsID(t *testing.T) {
 	const room = "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"
 	r := withHomeserver(t)
@@ -93,6 +94,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 }
 
 // In a real room: settings and the language of it, and a mistyped command.
+// Holds M60, M67.
 func TestRoomSettings(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()

@@ -57,6 +57,7 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 // Lines that somebody writes one after the other are one conversation in one thread,
 // rooted at the first, and those that come while it is answered are answered together; what
 // comes later begins another thread, and so do somebody else's words.
+// Holds M25.
 func TestLinesInOneThread(t *testing.T) {
 	r, m, room := alwaysThreads(t)
 	first := r.s.Say(you, room, "slow #one")
@@ -86,6 +87,7 @@ func TestLinesInOneThread(t *testing.T) {
 
 // Who says !retry outside of threads, where all answers stand in them, gets the newest
 // answer anew, in its thread.
+// Holds M10.
 func TestRetryFindsTheThread(t *testing.T) {
 	r, m, room := alwaysThreads(t)
 	r.s.Say(you, room, "#old")

@@ -15,6 +15,7 @@ func (r *running) moves(by, room, to string) string {
 
 // TestTombstoneMakesNoRoomDirect: a tombstone in a guest's own direct chat that names your
 // group does not make that group a direct chat.
+// Holds M36.
 func TestTombstoneMakesNoRoomDirect(t *testing.T) {
 	r, _, _ := attacked(t)
 	group := r.s.Room(you, matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
@@ -37,6 +38,7 @@ func TestTombstoneMakesNoRoomDirect(t *testing.T) {
 
 // TestTombstoneHoldsNoOtherRoomBack: a tombstone in a guest's busy room that names your
 // direct chat does not keep you waiting.
+// Holds F31.
 func TestTombstoneHoldsNoOtherRoomBack(t *testing.T) {
 	r, m, dm := attacked(t)
 	own := r.enters(friend, matrixtest.NewRoom{Direct: true})
@@ -64,6 +66,7 @@ func TestTombstoneHoldsNoOtherRoomBack(t *testing.T) {
 
 // TestTombstonesOfStrangers: who may not talk to the bot cannot make it join rooms, also
 // with the power to replace a room that it is in.
+// Holds M53.
 func TestTombstonesOfStrangers(t *testing.T) {
 	r, _, _ := attacked(t)
 	group := r.s.Room(eveOfTest, matrixtest.NewRoom{Join: []string{you}})
@@ -84,6 +87,7 @@ func TestTombstonesOfStrangers(t *testing.T) {
 
 // TestOneTombstoneOfARoomIsFollowed: an allowed person's room is replaced once. The bot
 // leaves a room again that does not name the old one as its predecessor.
+// Holds F31.
 func TestOneTombstoneOfARoomIsFollowed(t *testing.T) {
 	r, _, _ := attacked(t)
 	own := r.enters(friend, matrixtest.NewRoom{Direct: true})

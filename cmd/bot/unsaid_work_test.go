@@ -7,6 +7,7 @@ import (
 // A question is taken back whose answer made a task and set a sub-session to work: both
 // end, their words go, and one notice says so without them. What others asked for stays, and
 // so does what is done.
+// Holds F33, M8.
 func TestTakenBackWorkEnds(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
@@ -51,6 +52,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 
 // Of two messages that were answered together one is taken back: what came of both stays
 // until the other is taken back too. An answer that is given anew by !retry counts, too.
+// Holds M8.
 func TestTakenBackWorkOfTwo(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()

@@ -42,6 +42,7 @@ func sitters() []fact {
 
 // TestCorrections: what contradicts by its meaning only is replaced where a model and the
 // structure say so; whatever a model says, nothing else is.
+// Holds P5.
 func TestCorrections(t *testing.T) {
 	dir := prepare(t, sitters())
 	for name, c := range map[string]struct {

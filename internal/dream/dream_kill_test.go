@@ -32,6 +32,7 @@ const (
 // TestKilledWhileDreaming: a process that dreams is killed at any moment, and memory is
 // as it was before or as it is after, nothing between. What it was reading then is read by the next
 // dream, and nothing twice. REVERIE_DREAM_KILLS = how often; else a few times.
+// Holds L11.
 func TestKilledWhileDreaming(t *testing.T) {
 	if dir := os.Getenv(dreamKilled); dir != "" {
 		dreamUntilKilled(t, dir)

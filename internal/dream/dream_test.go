@@ -115,6 +115,7 @@ func TestReportAndForget(t *testing.T) {
 }
 
 // TestQuestions: what dates and origin cannot decide is asked, once, and nothing is done.
+// Holds L5.
 func TestQuestions(t *testing.T) {
 	same := home("")
 	same[1].at = same[0].at
@@ -189,6 +190,7 @@ func TestScopesStayApart(t *testing.T) {
 
 // TestStale: only what happened or was concluded, long ago and of no use, is put away,
 // a little each night.
+// Holds L1.
 func TestStale(t *testing.T) {
 	w := newWorld(t, nil, nil)
 	w.now = time.Now().AddDate(1, 0, 0)
@@ -306,6 +308,7 @@ func TestCopiesAreFew(t *testing.T) {
 	}
 }
 
+// Holds L7.
 func TestReadVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		answer string

@@ -15,6 +15,7 @@ const harvestKilled = "REVERIE_TEST_HARVEST_IN"
 
 // TestKilledWhileHarvesting: a process that harvests is killed again and again, while it asks, and while it
 // stores what it learned. In the end each fact is there once, and each message is read.
+// Holds L11.
 func TestKilledWhileHarvesting(t *testing.T) {
 	if dir := os.Getenv(harvestKilled); dir != "" {
 		harvestUntilKilled(t, dir)

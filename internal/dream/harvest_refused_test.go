@@ -124,6 +124,7 @@ func TestNotRead(t *testing.T) {
 }
 
 // TestKnownAlready: what is remembered is not remembered again, however it came there.
+// Holds W15.
 func TestKnownAlready(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, nil)

@@ -258,6 +258,7 @@ func parrot(prompt string) (string, error) {
 
 // TestNothingIsSkipped: two hundred messages, many requests in a small window, of models that
 // fail now and then and of a program that dies: each fact is there, once.
+// Holds L11.
 func TestNothingIsSkipped(t *testing.T) {
 	dir := t.TempDir()
 	r := openRig(t, dir, nil)

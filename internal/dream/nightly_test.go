@@ -71,6 +71,7 @@ func TestWhenToDream(t *testing.T) {
 
 // TestNights: a dream each night, one for all that were missed, and none while people
 // talk: it gives way, and goes on when they are silent.
+// Holds P5.
 func TestNights(t *testing.T) {
 	dir := prepare(t, facts())
 	synctest.Test(t, func(t *testing.T) {

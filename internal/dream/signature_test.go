@@ -18,6 +18,7 @@ func signed(texts ...string) []*signature {
 }
 
 // TestCovers: what is merged without a model is said by what takes its place.
+// Holds L6, W14.
 func TestCovers(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

@@ -33,6 +33,7 @@ func compacted(t testing.TB, s *history.Store) (all []history.Message, compact f
 	}
 }
 
+// Holds L10, L12.
 func TestCompactKeepsTheOriginals(t *testing.T) {
 	s, db := open(t)
 	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 || c.Text() != "" {
@@ -98,6 +99,7 @@ func TestMoveTakesTheSummary(t *testing.T) {
 
 // TestKilledWhileCompacting ends the program by force at every step: afterwards the
 // conversation is as it was before, or as it is to be, and never between.
+// Holds L12.
 func TestKilledWhileCompacting(t *testing.T) {
 	if dir := os.Getenv("REVERIE_TEST_KILL_DIR"); dir != "" {
 		killAt(t, dir, os.Getenv("REVERIE_TEST_KILL_AT"))
@@ -181,6 +183,7 @@ func TestDetails(t *testing.T) {
 	}
 }
 
+// Holds L10.
 func TestCheckSummary(t *testing.T) {
 	source := "ada: I like tea, and would like some more of it now.\nassistant: Here you are."
 	for text, ok := range map[string]bool{

@@ -139,6 +139,7 @@ func TestEmbedDimensionStays(t *testing.T) {
 }
 
 // TestEmbedBatches: many and long texts go in several requests, and come back in order.
+// Holds W11.
 func TestEmbedBatches(t *testing.T) {
 	var mu sync.Mutex
 	var counts []int
@@ -180,6 +181,7 @@ func TestEmbedBatches(t *testing.T) {
 
 // TestEmbedTooLong: what does not fit is asked for in parts, and a text that does
 // not fit alone is cut.
+// Holds W11.
 func TestEmbedTooLong(t *testing.T) {
 	refusals := map[string]http.HandlerFunc{
 		"413":       respond(413, `{"error":"batch size 3 > maximum allowed batch size 2","error_type":"Validation"}`),

@@ -17,6 +17,7 @@ import (
 
 // A gap that is larger than what is fetched: the newest of it is answered, and
 // the room is told once that there was more.
+// Holds F14.
 func TestGapIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -58,6 +59,7 @@ func TestGapIsTooLarge(t *testing.T) {
 // In a group only what was addressed to the bot counts, also when it was away:
 // of the old it is told once how much that was, the recent is answered, and about
 // the rest there is no word.
+// Holds F14.
 func TestLongAbsenceFromAGroup(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -116,6 +118,7 @@ func TestLongAbsenceFromAGroup(t *testing.T) {
 
 // On a fresh store the first sync brings the state of the rooms: the first word
 // the new device says is encrypted, for everybody.
+// Holds F16.
 func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -152,6 +155,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 
 // Our clock is wrong, or jumps between two runs, or the homeserver's is wrong:
 // what is said is answered, and the doctor says that the clocks differ.
+// Holds F17.
 func TestClocksApart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -214,6 +218,7 @@ func TestClocksApart(t *testing.T) {
 
 // What an event says of its time decides nothing: neither whether it is answered
 // nor when. What is no time at all hides no other event.
+// Holds F18.
 func TestOddTimes(t *testing.T) {
 	t.Parallel()
 	odd := []string{

@@ -92,6 +92,7 @@ func converse(t *testing.T, you *peer.Peer, b *bot, room, text string) {
 	}
 }
 
+// Holds F26.
 func TestTokenNoLongerValid(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -190,6 +191,7 @@ func check(t *testing.T, b *bot) []matrix.Finding {
 	return matrix.Check(t.Context(), config(b.server, b.dir, db, "@you:"+b.server.Name))
 }
 
+// Holds F25.
 func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -380,6 +382,7 @@ func TestCheckMakesNothing(t *testing.T) {
 }
 
 // A fresh store in an account that was used before: what was said then is old.
+// Holds F16.
 func TestFreshStoreLeavesOldMessagesAlone(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)

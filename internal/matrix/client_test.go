@@ -332,6 +332,7 @@ func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
 	}
 }
 
+// Holds F32, M58.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -385,6 +386,7 @@ func TestStrangers(t *testing.T) {
 }
 
 // Invitation and question come while the bot is not running at all.
+// Holds F24.
 func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -411,6 +413,7 @@ func TestInvitedAndAskedBeforeTheFirstStart(t *testing.T) {
 	}
 }
 
+// Holds M18, M20.
 func TestDraftsBecomeOneMessage(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -459,6 +462,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 
 // What is too large for one event arrives as several, complete and in order, or as its
 // beginning and a file.
+// Holds M21, M46.
 func TestLargeAnswer(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)

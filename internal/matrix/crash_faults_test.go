@@ -18,6 +18,7 @@ import (
 
 // The program dies when it has got a sync with a message and the key to it, and
 // has not stored the message.
+// Holds F8.
 func TestDiedBetweenSyncAndInbox(t *testing.T) {
 	t.Parallel()
 	for _, taken := range []bool{false, true} {
@@ -76,6 +77,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 
 // The program dies when the message is in the inbox, and nobody has thought about
 // it yet: it is answered once, however often that happens.
+// Holds F9.
 func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -109,6 +111,7 @@ func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 // The program dies while it writes, at the worst moment: the homeserver has the
 // beginning of the answer, and the program does not know. It has forgotten the
 // transaction, too.
+// Holds F10.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -161,6 +164,7 @@ func inHand(s *matrixtest.Server, bot string) *matrixtest.Hook {
 
 // The program dies between sending an answer and noting that, and the homeserver
 // restarts as well.
+// Holds F11.
 func TestDiedBetweenSendingAndNoting(t *testing.T) {
 	t.Parallel()
 	for _, forgets := range []bool{false, true} {
@@ -206,6 +210,7 @@ func TestDiedBetweenSendingAndNoting(t *testing.T) {
 
 // The answer to the beginning of an answer is lost, the homeserver restarts, and
 // the whole answer is there before a sync shows the beginning.
+// Holds F12.
 func TestForgottenBeginning(t *testing.T) {
 	t.Parallel()
 	for _, final := range []bool{true, false} {
@@ -258,6 +263,7 @@ func TestForgottenBeginning(t *testing.T) {
 }
 
 // The same message comes more than once.
+// Holds F13.
 func TestDeliveredTwice(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {

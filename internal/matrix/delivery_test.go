@@ -159,6 +159,7 @@ func (b *bot) utd(n int) {
 
 // The key of a message comes late: while the bot runs, while it is down, or
 // when nobody waits for the answer any more.
+// Holds F19.
 func TestLateKey(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -212,6 +213,7 @@ func TestLateKey(t *testing.T) {
 }
 
 // The program died between taking a key and reading what it opens.
+// Holds F19.
 func TestKeyTakenBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -242,6 +244,7 @@ func TestKeyTakenBeforeTheEnd(t *testing.T) {
 }
 
 // What strangers say is not kept, and not commented on.
+// Holds F20.
 func TestUnreadableStranger(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -260,6 +263,7 @@ func TestUnreadableStranger(t *testing.T) {
 }
 
 // A connection on which nothing comes any more is given up.
+// Holds F3.
 func TestHungSync(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -301,6 +305,7 @@ func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
 
 // One event breaks the program: the others of its sync are answered, it is
 // tried again, and in the end given up with a word to its sender.
+// Holds F40.
 func TestPanicOverOneEvent(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -339,6 +344,7 @@ func TestPanicOverOneEvent(t *testing.T) {
 }
 
 // What is no event, or none that makes sense, does not stop the others.
+// Holds F39.
 func TestBrokenEvents(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -378,6 +384,7 @@ func TestBrokenEvents(t *testing.T) {
 }
 
 // The program dies while it writes an answer.
+// Holds F10.
 func TestDraftAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -420,6 +427,7 @@ func TestDraftAfterARestart(t *testing.T) {
 
 // The answer to a send is lost, and the homeserver restarts: it would take the
 // same transaction id for a new message.
+// Holds F12.
 func TestForgottenTransactions(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -445,6 +453,7 @@ func TestForgottenTransactions(t *testing.T) {
 }
 
 // From one message to the next a room changes; everybody in it can read both.
+// Holds F22, F23.
 func TestEncryptionFollowsTheRoom(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -545,6 +554,7 @@ func TestRedactedWhileWaiting(t *testing.T) {
 
 // Many messages wait in one room: they come a few at a time, in order, and do
 // not hold up another room.
+// Holds F15.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -21,6 +21,7 @@ func directList(bot string) matrixtest.Match {
 
 // A chat that is direct is so for a later device, too, whatever happened while
 // the bot came into it.
+// Holds M36.
 func TestDirectChatStaysDirect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -140,6 +141,7 @@ func TestDirectChatsAreAskedFor(t *testing.T) {
 
 // TestNotPrivateWhenDelivered: a message that waits is not private any more when somebody else
 // has come in by the time it is delivered.
+// Holds M37.
 func TestNotPrivateWhenDelivered(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -63,6 +63,7 @@ func fill(t *testing.T, dir string, free int64) (empty func()) {
 
 // The disk is full to the last byte, or to the last few pages, so that the
 // writes of one sync fail at different places. Each message comes with a key.
+// Holds F44.
 func TestDiskFull(t *testing.T) {
 	dir := smallDisk(t)
 	w := newWritable(t, dir, true)

@@ -136,6 +136,7 @@ func (w *writable) whole() {
 
 // Another program holds the database for much longer than a statement waits:
 // nothing is acknowledged meanwhile, nothing lost, nothing answered twice.
+// Holds F45.
 func TestDatabaseLocked(t *testing.T) {
 	for _, encrypted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("encrypted %v", encrypted), func(t *testing.T) {
@@ -171,6 +172,7 @@ func TestDatabaseLocked(t *testing.T) {
 
 // The end does not wait for a database that another program holds, and what
 // came meanwhile is answered after the next start.
+// Holds F45.
 func TestEndWhileDatabaseLocked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -196,6 +198,7 @@ func TestEndWhileDatabaseLocked(t *testing.T) {
 
 // The database must not grow: SQLite says what it says on a full disk. Journal
 // and keys wait until there is room again.
+// Holds F44.
 func TestDatabaseFull(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -240,6 +243,7 @@ func TestDatabaseFull(t *testing.T) {
 
 // A message is sent while the database is held: what became of it can be noted
 // only later. It is there once, and is not sent again and again meanwhile.
+// Holds F45.
 func TestSentButNotNoted(t *testing.T) {
 	dir := t.TempDir()
 	w := newWritable(t, dir, false) // where sending needs no keys, and so nothing else waits

@@ -31,6 +31,7 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 
 // The first event of a message that is still being written may be there,
 // although its answer was lost: the message goes on in it.
+// Holds F7.
 func TestForgottenDraft(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -56,6 +57,7 @@ func TestForgottenDraft(t *testing.T) {
 
 // A homeserver that was restarted together with the bot shows what it had taken
 // only after a while.
+// Holds F11.
 func TestEchoComesLate(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -104,6 +106,7 @@ func TestEchoComesLate(t *testing.T) {
 
 // A homeserver that ends while it takes a message shows it only a moment after it
 // is back: the first sync that succeeds proves nothing.
+// Holds F12.
 func TestEndedWhileSending(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -160,6 +163,7 @@ func TestEndedWhileSending(t *testing.T) {
 // keeps the message, and shows it when it has been sent again: nobody is left
 // with two. The same while the message is still being written, and when the first
 // one shows up in the very moment in which the second is sent.
+// Holds F12.
 func TestShownTooLate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

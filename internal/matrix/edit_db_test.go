@@ -70,6 +70,7 @@ func TestEditsWhileWaiting(t *testing.T) {
 
 // A message of ours is removed while its event is on its way, and said again later: the
 // event that was on its way is taken back, and the new one has a transaction of its own.
+// Holds F33.
 func TestRemovedWhileSending(t *testing.T) {
 	q := newQueue(t)
 	ctx := t.Context()

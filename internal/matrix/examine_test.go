@@ -131,6 +131,7 @@ func TestExamineSync(t *testing.T) {
 }
 
 // Faults 1 and 17: the homeserver is down, a clock is wrong.
+// Holds F1, F17.
 func TestExamineHomeserver(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -103,6 +103,7 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	return room
 }
 
+// Holds F7.
 func TestSendingThroughABadNetwork(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -184,6 +185,7 @@ func TestChangedWhileOnItsWay(t *testing.T) {
 
 // The first thing the bot does in a room is to speak: it has joined, but no
 // sync has shown it the room, and the invitation said little about it. What it says must be encrypted, and readable.
+// Holds F24.
 func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -231,6 +233,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	onServer(t, you, room, "a first word")
 }
 
+// Holds F29.
 func TestForbiddenIsGivenUp(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -266,6 +269,7 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 }
 
 // The program dies after the server took the message and before that is noted.
+// Holds F11.
 func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -323,6 +327,7 @@ func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	}
 }
 
+// Holds F1.
 func TestHomeserverDownAtStart(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -341,6 +346,7 @@ func TestHomeserverDownAtStart(t *testing.T) {
 }
 
 // The server hides that a room is encrypted. It must not be believed.
+// Holds F23.
 func TestEncryptionIsNeverForgotten(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -393,6 +399,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 }
 
 // A message whose key never comes: one notice, however many there are.
+// Holds F20.
 func TestUnreadableMessage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits half a minute for a key that does not come")

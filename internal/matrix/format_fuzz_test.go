@@ -115,6 +115,7 @@ var difficult = []string{
 	"**@room** `@room` @ROOM", "![![a](b)](c)", "<img src=a><img src=b alt=>", "||a *b|| c*", "|||a|| ||b||||", "> ||a\n||", "|a|||b||\n|-|-|\n||a||", "a\n===\n- b\n\n      c",
 }
 
+// Holds F42, M51.
 func FuzzHTML(f *testing.F) {
 	for _, s := range difficult {
 		f.Add(s)
@@ -123,6 +124,7 @@ func FuzzHTML(f *testing.F) {
 }
 
 // FuzzSplit repeats a text until it needs several parts.
+// Holds F41.
 func FuzzSplit(f *testing.F) {
 	for i, s := range difficult {
 		f.Add(s, uint16(i*20))
@@ -134,6 +136,7 @@ func FuzzSplit(f *testing.F) {
 }
 
 // TestHostileHTML: what is slow or becomes large elsewhere stays within bounds.
+// Holds F42, M52.
 func TestHostileHTML(t *testing.T) {
 	for name, md := range hostile(partSize - 10) {
 		t.Run(name, func(t *testing.T) { checkHTML(t, md, toHTML(md)) })

@@ -9,6 +9,7 @@ import (
 
 // What is read of a message is its plain text: not its HTML, not the copy of what
 // it replies to, and nothing that nobody sees.
+// Holds M30.
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
 	g, err := newGate(self, []string{me}, nil)

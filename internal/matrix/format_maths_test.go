@@ -14,6 +14,7 @@ func block(tex string) string {
 	return `<div data-mx-maths="` + tex + `"><code>` + tex + `</code></div>`
 }
 
+// Holds M49.
 func TestMaths(t *testing.T) {
 	for _, c := range []struct{ name, md, want string }{
 		{"inline", "so $x^2$ it is", "so " + inline("x^2") + " it is"},

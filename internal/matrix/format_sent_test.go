@@ -46,6 +46,7 @@ func lastSent(t *testing.T, events []json.RawMessage, sender string) (last sentC
 
 // TestLooks: an answer leaves with its looks, and a text that a model was talked
 // into does no harm: it notifies nobody, runs nothing, and passes for nobody's words.
+// Holds F42, M48, M49, M50, M51.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -85,6 +86,7 @@ func TestLooks(t *testing.T) {
 
 // TestLastEditSaysAll: clients without edits show each as a message; the ones on
 // the way are short, the last one is the whole answer.
+// Holds M20.
 func TestLastEditSaysAll(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -64,6 +64,7 @@ func checkSplit(t *testing.T, md string, limit int) []string {
 	return parts
 }
 
+// Holds F41, M46.
 func TestSplitKeepsWhatItCuts(t *testing.T) {
 	code := strings.Repeat("if a < b { return \"x\" }\n", 200)
 	var rows, items, nested strings.Builder
@@ -140,6 +141,7 @@ func TestSplitKeepsWhatItCuts(t *testing.T) {
 	}
 }
 
+// Holds M52.
 func TestShallow(t *testing.T) {
 	deep := strings.Repeat(">", 10_000)
 	for _, c := range []struct{ name, md, want string }{
@@ -187,6 +189,7 @@ func TestFallbackOfEdits(t *testing.T) {
 
 // An event may have 65,536 bytes, as the server stores it and others send it on:
 // encrypted, as an edit, with what servers add to it.
+// Holds F41, M46.
 func TestPartsFitIntoEvents(t *testing.T) {
 	const (
 		servers = 3000 // previous events, authorisation, hashes and signatures
@@ -286,6 +289,7 @@ func hostile(n int) map[string]string {
 
 // TestHostileTexts: whatever a model says is divided, and parts that fit are
 // made of it; also of a megabyte.
+// Holds F42, M52.
 func TestHostileTexts(t *testing.T) {
 	texts, megabytes := hostile(70_000), hostile(1<<20)
 	for _, large := range []string{"short paragraphs", "a word", "fences in lists", "uses"} {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 )
 
+// Holds F42, M48, M50, M51.
 func TestToHTML(t *testing.T) {
 	for _, c := range []struct{ name, md, want string }{
 		{"plain text needs none", "just words", ""},
@@ -64,6 +65,7 @@ func TestToHTML(t *testing.T) {
 	}
 }
 
+// Holds F42, M52.
 func TestDeepNestingIsSentAsText(t *testing.T) {
 	for name, md := range map[string]string{
 		"quotes":   strings.Repeat(">", 10_000) + " deep",
@@ -82,6 +84,7 @@ func TestDeepNestingIsSentAsText(t *testing.T) {
 	}
 }
 
+// Holds F41.
 func TestSplit(t *testing.T) {
 	long := strings.Repeat("word & <tag> \"quoted\" ", 400)
 	code := "```go\n" + strings.Repeat("if a < b { return \"x\" }\n", 2000) + "```"

@@ -17,6 +17,7 @@ import (
 )
 
 // A sync that leaves events out: they are fetched, and answered in order.
+// Holds F14.
 func TestGapIsFilled(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -53,6 +54,7 @@ func TestGapIsFilled(t *testing.T) {
 }
 
 // The same with a real homeserver, whose tokens are its own.
+// Holds F14.
 func TestGapIsFilledFromARealServer(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)
@@ -88,6 +90,7 @@ func TestGapIsFilledFromARealServer(t *testing.T) {
 }
 
 // A new store takes nothing that is old, and does not look for more of it.
+// Holds F16.
 func TestFreshStoreAnswersNothingOld(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -113,6 +116,7 @@ func TestFreshStoreAnswersNothingOld(t *testing.T) {
 }
 
 // After a long absence what is recent is answered, and the rest is mentioned.
+// Holds F14.
 func TestLongAbsence(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -160,6 +164,7 @@ func TestLongAbsence(t *testing.T) {
 }
 
 // Nobody's clock decides whether a message is answered while the bot is there.
+// Holds F17.
 func TestWrongClocks(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{2 * time.Hour, -2 * time.Hour} {

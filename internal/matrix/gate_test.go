@@ -42,6 +42,7 @@ func inHTML(formatted string) func(*event.MessageEventContent, *event.Event) {
 
 func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEncrypted = false }
 
+// Holds F35, F36, F38, M32, M33, M35.
 func TestGate(t *testing.T) {
 	const me, friend, stranger = "@me:example.org", "@friend:else.where", "@x:evil.example"
 	g, err := newGate(self, []string{me}, []string{friend, "*:Team.example:8448"})
@@ -224,6 +225,7 @@ func TestGateFiles(t *testing.T) {
 
 // TestPrivate: a room is private with the person whose direct chat it is, and with nobody
 // else; it is a pair with one other person in it; and one that others could read is no more than that.
+// Holds M36.
 func TestPrivate(t *testing.T) {
 	const me, friend = "@me:example.org", "@friend:else.where"
 	for _, c := range []struct {
@@ -249,6 +251,7 @@ func TestPrivate(t *testing.T) {
 }
 
 // TestGateBots: programs are answered if they are named, and by no pattern.
+// Holds F37, M38.
 func TestGateBots(t *testing.T) {
 	g, err := newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a")
 	if err != nil {

@@ -89,6 +89,7 @@ func TestHeardWithALateKey(t *testing.T) {
 
 // TestHeardInAGroup: what was said before comes along with a question, once, with who
 // said it; what was taken back, changed, or was none of the room's talk does not.
+// Holds M34, M65.
 func TestHeardInAGroup(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -194,6 +195,7 @@ func TestHeardIsBounded(t *testing.T) {
 
 // TestReplyChain: a message brings what it replies to, as far back as six messages, and
 // nothing of another room.
+// Holds F39, M29.
 func TestReplyChain(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -322,6 +324,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 
 // TestReplyChainEncrypted: what was said encrypted is quoted, and what somebody put there
 // in plain text is not.
+// Holds M29.
 func TestReplyChainEncrypted(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -345,6 +348,7 @@ func TestReplyChainEncrypted(t *testing.T) {
 
 // TestOpenGroup: where it is set so, everything that an allowed person says is for the
 // bot; and a person may say that a room is a direct chat, or none.
+// Holds M64.
 func TestOpenGroup(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -9,6 +9,7 @@ import (
 
 // TestHeardBesideAFile: of a file that is not for us its caption is heard, as it reads after
 // an edit; the file's name is no caption.
+// Holds M65.
 func TestHeardBesideAFile(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

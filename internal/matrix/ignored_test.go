@@ -51,6 +51,7 @@ func spoken(room, user string) func(peer.Event) bool {
 
 // Edits that nobody may make, or that make no sense, are no questions, and do
 // not change one that waits.
+// Holds F35.
 func TestInvalidEdits(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -106,6 +107,7 @@ func TestInvalidEdits(t *testing.T) {
 }
 
 // The same for what no client sends.
+// Holds F35.
 func TestMalformedEdits(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -144,6 +146,7 @@ func TestMalformedEdits(t *testing.T) {
 
 // What the bot's account says itself is never a question, from whichever device
 // and however it is worded; also when the configuration names it an owner.
+// Holds F36.
 func TestOwnOtherDevice(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -186,6 +189,7 @@ func TestOwnOtherDevice(t *testing.T) {
 }
 
 // Kinds of messages that are no question in words are left alone.
+// Holds F38.
 func TestOddMessages(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -261,6 +265,7 @@ func TestOddMessages(t *testing.T) {
 
 // Relations that lead nowhere, or in a circle, do not keep a message from being
 // answered.
+// Holds F39.
 func TestOddRelations(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -318,6 +323,7 @@ func TestOddRelations(t *testing.T) {
 
 // What an event says about itself in the room's state or the account's data may
 // make no sense either.
+// Holds F39.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

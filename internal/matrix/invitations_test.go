@@ -11,6 +11,7 @@ import (
 // A thousand invitations of strangers, of this homeserver and of one nobody
 // knows: all are refused, a few at a time, nothing is delivered, and the one
 // that is welcome does not wait for them.
+// Holds F32, M58.
 func TestManyInvitations(t *testing.T) {
 	n := 1000
 	if testing.Short() {
@@ -57,6 +58,7 @@ func TestManyInvitations(t *testing.T) {
 
 // The homeserver has had enough of refusals: the bot waits as it is told, and
 // what is welcome is joined meanwhile.
+// Holds F32, M58.
 func TestInvitationsUnderALimit(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

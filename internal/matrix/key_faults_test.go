@@ -47,6 +47,7 @@ func keyRequests(s *matrixtest.Server, user string) *matrixtest.Hook {
 // The key comes after the message, sooner or later. By the clock of both: within
 // half a minute nobody is told, afterwards there is one notice; within an hour the
 // message is answered, afterwards it is not, and its sender hears that.
+// Holds F19.
 func TestKeyComesLate(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -133,6 +134,7 @@ func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *th
 
 // The key of a session never comes, or is withheld: the key is asked for, and each
 // room is told once, however many messages there are and however long it takes.
+// Holds F20.
 func TestKeyNeverComes(t *testing.T) {
 	t.Parallel()
 	for _, withheld := range []bool{false, true} {

@@ -52,6 +52,7 @@ func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 
 // After 100 messages the key changes, on both sides, with nothing set in the
 // room: what comes next is read both ways, also after a restart in between.
+// Holds F22.
 func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -78,6 +79,7 @@ func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 
 // People come and go: who is there reads the next message, and who has left gets
 // no key for it.
+// Holds F22.
 func TestKeyFollowsTheMembers(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -136,6 +138,7 @@ func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 
 // Encryption is switched on while the bot is in the room, at the worst moments:
 // not one word of it leaves unencrypted from then on, and all can read it.
+// Holds F23.
 func TestSwitchedToEncrypted(t *testing.T) {
 	t.Parallel()
 	encrypt := func(s *matrixtest.Server, you *peer.Peer, room string) {
@@ -211,6 +214,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 // An invitation and a question at once: the bot is not even in the room when the
 // question is asked, and its first sync of the room comes after that. The
 // question is answered, encrypted where the room is, and readable by all.
+// Holds F24.
 func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -100,6 +100,7 @@ var largeTexts = map[string]string{
 
 // A large answer arrives whole, in parts or as a file, and no event is ever refused for
 // its size: as one message, and at the end of a draft.
+// Holds F41, M21.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -138,6 +139,7 @@ func TestLargeAnswers(t *testing.T) {
 
 // Homeservers and what stands in front of them may take less than the specification says.
 // Then a message is its beginning and one file, in its place.
+// Holds F41, M21.
 func TestServerTakesLess(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -211,6 +213,7 @@ func TestServerTakesLess(t *testing.T) {
 
 // A part may be refused when others are in the room already. Then they are taken out, and
 // the first one becomes the beginning.
+// Holds F41.
 func TestLaterPartTooLarge(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -254,6 +257,7 @@ func TestLaterPartTooLarge(t *testing.T) {
 
 // A server that finds everything too large does not hold up what comes then, nor is it
 // asked for ever: the beginning, the file and the sentence about it are tried once.
+// Holds F41.
 func TestAlwaysTooLarge(t *testing.T) {
 	t.Parallel()
 	for name, upload := range map[string]bool{"events": false, "files too": true} {

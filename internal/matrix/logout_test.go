@@ -13,6 +13,7 @@ import (
 
 // The ways in which a login ends while the bot runs: it logs in again, once, as
 // the same device, and nothing is lost.
+// Holds F26.
 func TestLoggedOut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -59,6 +60,7 @@ func TestLoggedOut(t *testing.T) {
 
 // A login that does not help ends the bot with a reason, at once, and leaves all
 // it has: with the account back, it goes on where it was.
+// Holds F26.
 func TestLoggedOutForGood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

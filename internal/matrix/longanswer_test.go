@@ -50,6 +50,7 @@ func takenBack(t *testing.T, s *matrixtest.Server, room, id string) bool {
 // TestLongAnswerIsAFile: of an answer that would take many messages the room gets the
 // beginning and all of it as a file, once, also when we die over it: while it is uploaded
 // and while it is sent.
+// Holds F41, M47.
 func TestLongAnswerIsAFile(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -108,6 +109,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 
 // TestLongAnswerNotUploaded: where a file cannot be uploaded, the room is told so once, and
 // the next answer comes. Nothing is uploaded again when the same is said again.
+// Holds F41, M47.
 func TestLongAnswerNotUploaded(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]matrixtest.Fault{
@@ -164,6 +166,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 
 // TestTooLargeAndKilled: an answer that the homeserver finds too large comes once, also
 // when the program dies between its beginning and its file.
+// Holds F41.
 func TestTooLargeAndKilled(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -209,6 +212,7 @@ func TestTooLargeAndKilled(t *testing.T) {
 
 // TestLongAnswerChanges: the file follows the answer: given anew it is another file, and
 // the old one is taken back; short, there is none; and what was taken back may come again.
+// Holds F41.
 func TestLongAnswerChanges(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -31,6 +31,7 @@ func notices(t *testing.T, s *matrixtest.Server, b *bot, room string) (all []str
 
 // More was written than is fetched: what is near is answered, and a direct chat
 // is told once that there was more. A group is not bothered with it.
+// Holds F14.
 func TestGapBeyondTheBounds(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -27,6 +27,7 @@ func leftOut(t *testing.T, s *matrixtest.Server, bot string, do func()) {
 
 // A homeserver that is being stopped answers a sync with a token that is past a
 // message which it does not show. The bot finds the message when it is back.
+// Holds F14.
 func TestLeftOutByASync(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
@@ -58,6 +59,7 @@ func TestLeftOutByASync(t *testing.T) {
 
 // What is left out is the bot's own message, of which it does not know whether
 // it was taken.
+// Holds F14.
 func TestEchoLeftOutByASync(t *testing.T) {
 	t.Parallel()
 	for c, poll := range map[string]matrixtest.Fault{

@@ -73,6 +73,7 @@ func (b *bot) says(room string, m session.Outgoing) {
 }
 
 // The notice that an answer takes long becomes the answer: the same event, as text.
+// Holds M68.
 func TestProgressBecomesTheAnswer(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -118,6 +119,7 @@ func TestProgressBecomesTheAnswer(t *testing.T) {
 // Nobody is told of an edit: an answer that took longer than a minute is a new message,
 // and the notice is taken back. So it is too when the bot was stopped in between, when the
 // answer is shown while it is written, and when the notice is just on its way.
+// Holds F46, M68.
 func TestLateAnswerIsANewMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -222,6 +224,7 @@ func TestProgressAfterARestart(t *testing.T) {
 
 // An answer is edited at most forty times, each time a while after the last, slower where
 // it is encrypted; nobody is mentioned by an edit, and the last one says all.
+// Holds F5, M19, M20, M23.
 func TestStreamingManners(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -282,6 +285,7 @@ func TestStreamingManners(t *testing.T) {
 	}
 }
 
+// Holds F5, M18.
 func TestPaceOfEdits(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -41,6 +41,7 @@ func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(
 }
 
 // TestFilesIn: files come in as what they are, encrypted and plain, with their captions.
+// Holds F43, M39.
 func TestFilesIn(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -75,6 +76,7 @@ func TestFilesIn(t *testing.T) {
 
 // TestFilesThatCannotBeHad: whatever is wrong with a file, its message is delivered and
 // says why.
+// Holds F43, M45.
 func TestFilesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -121,6 +123,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 }
 
 // TestFileAfterTrouble: a download that fails is tried again.
+// Holds F43.
 func TestFileAfterTrouble(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -166,6 +169,7 @@ func TestFileAfterTooManyDownloads(t *testing.T) {
 
 // TestSlowFile: a file that drips in holds up its own room only, and the messages
 // there keep their order; the time it may take has an end.
+// Holds F43, M45.
 func TestSlowFile(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -224,6 +228,7 @@ func TestKilledWhileFetching(t *testing.T) {
 
 // TestFilesInGroups: a file in a group is for us when its caption mentions us, or when a
 // message that is for us replies to it.
+// Holds M31.
 func TestFilesInGroups(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -254,6 +259,7 @@ func TestFilesInGroups(t *testing.T) {
 
 // TestFileOut: a file is uploaded encrypted where the room is, once, and sent once, also
 // when we die between the two.
+// Holds M44.
 func TestFileOut(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {

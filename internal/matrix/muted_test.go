@@ -12,6 +12,7 @@ import (
 // Where the bot may not speak, no model is asked: nothing is delivered. Who
 // asked is told in their direct chat, once a day; and with the right to speak
 // the bot answers again.
+// Holds F30, M56.
 func TestMuted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -89,6 +90,7 @@ func TestMuted(t *testing.T) {
 }
 
 // Without a direct chat there is nobody to tell; the others go on.
+// Holds F30, M56.
 func TestMutedWithoutADirectChat(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -157,6 +157,7 @@ func hears(t *testing.T, you *peer.Peer, room string, texts ...string) {
 }
 
 // The homeserver is away, or not well, when the bot starts.
+// Holds F1.
 func TestHomeserverIsNotThereAtStart(t *testing.T) {
 	t.Parallel()
 	const again = "matrix: the homeserver does not answer; trying again"
@@ -237,6 +238,7 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 }
 
 // The homeserver restarts while the bot waits for news, or sends.
+// Holds F2.
 func TestHomeserverRestarts(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -298,6 +300,7 @@ func TestHomeserverRestarts(t *testing.T) {
 }
 
 // The connection stays and brings nothing any more.
+// Holds F3.
 func TestHungPoll(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]matrixtest.Fault{
@@ -328,6 +331,7 @@ func TestHungPoll(t *testing.T) {
 }
 
 // The homeserver asks to wait, in one place or in two: the longer time counts.
+// Holds F4.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -377,6 +381,7 @@ func TestTooManyRequests(t *testing.T) {
 
 // While an answer is being written the homeserver wants less: what lies between
 // its beginning and its end is left out, and the end arrives.
+// Holds F5, M18.
 func TestTooManyRequestsWhileWriting(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -424,6 +429,7 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 // Every answer a homeserver or a proxy can give instead of the right one: the
 // message is sent again under the same transaction, it arrives once and in
 // order, and nobody sees what the answer said.
+// Holds F6, F7.
 func TestSendingThroughTrouble(t *testing.T) {
 	t.Parallel()
 	for _, c := range trouble {
@@ -463,6 +469,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 
 // The same for what the bot asks: nothing that was said gets lost or is
 // answered twice.
+// Holds F6.
 func TestSyncingThroughTrouble(t *testing.T) {
 	t.Parallel()
 	for _, c := range trouble {
@@ -493,6 +500,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 // Something goes wrong on the way to an encrypted message: while the room is
 // looked at, keys are claimed, or the room's key is handed out. The message is
 // for everybody, or it is not sent yet.
+// Holds F6.
 func TestSharingKeysThroughTrouble(t *testing.T) {
 	t.Parallel()
 	faults := append(some(t, "500", "200 with a web page", "the answer is lost"), mishap{"429", matrixtest.Limit(time.Second, 0)})
@@ -527,6 +535,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 
 // Somebody gets a new device while lists of devices cannot be fetched. The new
 // device can read what is said from then on.
+// Holds F6.
 func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 	t.Parallel()
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {

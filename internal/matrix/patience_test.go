@@ -12,6 +12,7 @@ import (
 
 // What mautrix could not store makes the whole batch fail, whether or not
 // mautrix passes the error on: a statement of its own, or a transaction.
+// Holds F44.
 func TestBatchFailsWithItsWrites(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	c := &Client{cfg: Config{DB: q.db}, log: slog.New(slog.DiscardHandler), ending: make(chan struct{}), pace: normalPace}

@@ -73,6 +73,7 @@ func eventsOf(t *testing.T, s *matrixtest.Server, room, kind string) (list []map
 }
 
 // A poll is one event; a vote on it is delivered; it closes once, and then no vote counts.
+// Holds M13.
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
@@ -119,6 +120,7 @@ func TestPoll(t *testing.T) {
 }
 
 // The start and the end read as Element's do, with all of it as text for other clients.
+// Holds M13.
 func TestPollContent(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -165,6 +167,7 @@ func TestPollContent(t *testing.T) {
 }
 
 // Votes count under the stable names, too.
+// Holds M13.
 func TestStableVote(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -185,6 +188,7 @@ func TestStableVote(t *testing.T) {
 }
 
 // What is no vote of somebody who may, for one option of this very poll, is nothing.
+// Holds M14.
 func TestVotesThatDoNotCount(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
@@ -275,6 +279,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 }
 
 // A vote that is cast while the program is down counts, once; it is delivered until it is handled.
+// Holds M13.
 func TestVoteAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
@@ -313,6 +318,7 @@ func TestVoteAfterARestart(t *testing.T) {
 }
 
 // A poll whose sending was cut off is one event, also when it was closed meanwhile.
+// Holds M13.
 func TestPollIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {
@@ -352,6 +358,7 @@ func TestPollIsSentOnce(t *testing.T) {
 }
 
 // A vote whose key comes late counts when it has come.
+// Holds M13.
 func TestVoteWaitsForItsKey(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -375,6 +382,7 @@ func TestVoteWaitsForItsKey(t *testing.T) {
 
 // A poll that is taken back is told of as of a message, and no vote on it counts; a vote that
 // is taken back in time does not count either.
+// Holds M15.
 func TestPollTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
@@ -410,6 +418,7 @@ func TestPollTakenBack(t *testing.T) {
 }
 
 // Nobody but us edits our polls: who tries is not answered, and the poll goes on.
+// Holds M14.
 func TestPollEditedByOthers(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
@@ -450,6 +459,7 @@ func TestPollEditedByOthers(t *testing.T) {
 }
 
 // Where a poll cannot be sent, its text is: too long for one event, or refused by the homeserver.
+// Holds M16.
 func TestPollInWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -515,6 +525,7 @@ func TestOptions(t *testing.T) {
 
 // On a real homeserver, encrypted: a person sees the question and its options, chooses one, and
 // sees that the poll has closed.
+// Holds M13, M14.
 func TestPollOnTheHomeserver(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)

@@ -59,6 +59,7 @@ type historyWorld struct {
 // TestPrivateHistories: whatever happens in a room, a message there is private if and only if
 // the room is the direct chat of its sender, nobody else was ever in it, and it never was world
 // readable.
+// Holds M37.
 func TestPrivateHistories(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -38,6 +38,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Holds F8.
 func TestInboxAndTokenGoTogether(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1"), inbound("$2")}}))
@@ -70,6 +71,7 @@ func TestInboxAndTokenGoTogether(t *testing.T) {
 	}
 }
 
+// Holds F13.
 func TestMessageIsTakenOnce(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1")}}))
@@ -167,6 +169,7 @@ func TestSayingAgain(t *testing.T) {
 	}
 }
 
+// Holds F36.
 func TestEcho(t *testing.T) {
 	q, ctx := newQueue(t), t.Context()
 	state := func(id string) string {
@@ -206,6 +209,7 @@ func TestLeavingARoomClearsItsQueues(t *testing.T) {
 	}
 }
 
+// Holds F4.
 func TestJudge(t *testing.T) {
 	failed := func(code int, header string, body map[string]any, kind string) error {
 		h := http.Header{}
@@ -264,6 +268,7 @@ func member(who, membership, before string) *event.Event {
 	return e
 }
 
+// Holds F13.
 func TestDropOld(t *testing.T) {
 	text := func(id string) *event.Event {
 		return &event.Event{ID: "$1", Type: event.EventMessage, Sender: "@me:b", RoomID: "!r", Content: event.Content{Raw: map[string]any{"body": id}}}

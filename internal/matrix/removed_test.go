@@ -15,6 +15,7 @@ import (
 // The bot is thrown out of a room while it answers there: what is asked there
 // needs no answer any more, what was to be said is given up without trying, the
 // other rooms do not notice, and it comes back when it is invited, not before.
+// Holds F29, M55.
 func TestRemovedWhileAnswering(t *testing.T) {
 	t.Parallel()
 	for _, membership := range []string{"leave", "ban"} {
@@ -101,6 +102,7 @@ func TestRemovedWhileAnswering(t *testing.T) {
 
 // The homeserver refuses what the bot says, without a reason that the bot could
 // have seen: one try for each message, and the next room is not held up.
+// Holds F29.
 func TestRefusedMessages(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

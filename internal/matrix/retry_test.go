@@ -11,6 +11,7 @@ import (
 )
 
 // Waiting grows and is not the same for everybody.
+// Holds F1.
 func TestBackoffGrowsWithJitter(t *testing.T) {
 	for attempt := range 12 {
 		longest := min(time.Second<<attempt, maxWait)
@@ -33,6 +34,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // No poll may hang for three minutes, whatever came before it.
+// Holds F3.
 func TestEveryPollIsWatched(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -19,6 +19,7 @@ import (
 
 // Twenty rooms ask at once, and the homeserver does not take what the bot says
 // in one of them: the others get their answers, and that one in the end.
+// Holds F47.
 func TestOneRoomStuck(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -60,6 +61,7 @@ func TestOneRoomStuck(t *testing.T) {
 // The bot is put out of a room and comes back, which may have been forgotten
 // meanwhile: what was asked before and between stays unanswered, and what is
 // asked then is answered, in the same conversation.
+// Holds F48, M55.
 func TestLeaveAndComeBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -101,6 +103,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 }
 
 // Names and addresses say nothing about who somebody is or which room this is.
+// Holds F48.
 func TestNamesMeanNothing(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -162,6 +165,7 @@ func text2(body, of string) content {
 // A homeserver that can do little: the bot answers all the same, encrypted where
 // that is possible, and asks for nothing that is newer than the specification's
 // version 1.2.
+// Holds F49.
 func TestPlainHomeserver(t *testing.T) {
 	t.Parallel()
 	unknown := matrixtest.Status(http.StatusNotFound, "M_UNRECOGNIZED")

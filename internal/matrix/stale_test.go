@@ -90,6 +90,7 @@ func rows(t *testing.T, dir, table string) (n int) {
 // homeserver knows already with other contents. The bot notices, stops with a
 // reason after a few requests, deletes nothing, and the next start is a new,
 // verified device that can be talked to.
+// Holds F27.
 func TestOldCopyOfTheKeys(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -160,6 +161,7 @@ func (l login) token(t *testing.T) string {
 
 // bot.db and the homeserver have different keys of the same device. The advice,
 // to move account.json away, leads to a new device.
+// Holds F25.
 func TestKeysOfAnotherDevice(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -200,6 +202,7 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 }
 
 // The answer to the very first upload of keys is lost.
+// Holds F25.
 func TestFirstUploadUnanswered(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -217,6 +220,7 @@ func TestFirstUploadUnanswered(t *testing.T) {
 
 // What is damaged is said, and nothing is touched: with the right file in its
 // place again, the bot goes on as the same device.
+// Holds F25.
 func TestDamagedKeys(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

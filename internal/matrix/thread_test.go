@@ -68,6 +68,7 @@ func (b *bot) quiet(s *matrixtest.Server) {
 
 // TestAnswersGoWhereTheyWereAsked: all that is said about a message stands in one place:
 // drafts, edits, parts and notices.
+// Holds M24, M28, M62.
 func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("Water every plant of the house. ", 3000) + "Then rest."
@@ -212,6 +213,7 @@ func TestNoThread(t *testing.T) {
 
 // TestRootIsQuoted: the first message of a thread brings what the thread is about, whoever
 // wrote it, and says so when that cannot be had.
+// Holds M27.
 func TestRootIsQuoted(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{false, true} {
@@ -326,6 +328,7 @@ func TestRootIsSlow(t *testing.T) {
 
 // TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
 // allowed people need not mention us, for a day.
+// Holds M33.
 func TestActiveThread(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -63,6 +63,7 @@ func lastLine(text, word string) (last string) {
 
 // A friend loses their identity and makes another one, twice: talking goes on
 // both ways, the trust is gone, and the owner hears of each change once.
+// Holds F21.
 func TestIdentityReset(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -118,6 +119,7 @@ func TestIdentityReset(t *testing.T) {
 
 // The homeserver puts other keys in the place of those of a device: what is said
 // goes on being encrypted for the old ones, and the owner is told, once.
+// Holds F21.
 func TestSwappedDeviceKeys(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -161,6 +163,7 @@ func swapKeys(t *testing.T, user string) func(a *httptest.ResponseRecorder, r *h
 
 // A person comes back with a new client, and the old one is gone for good: both
 // read each other at once.
+// Holds F21.
 func TestNewClientOfAPerson(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

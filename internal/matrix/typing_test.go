@@ -13,6 +13,7 @@ import (
 
 // An answer takes minutes: the notice, which runs out after half a minute, is
 // renewed before that, and taken away once at the end.
+// Holds F46.
 func TestTypingIsRenewed(t *testing.T) {
 	var got []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@ import (
 
 // The database fails in the moment in which a key arrives: the message that
 // waits for it is not forgotten.
+// Holds F19.
 func TestKeyArrivesAtABadMoment(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)
@@ -76,6 +77,7 @@ func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 }
 
 // The database fails at the start, when all that waits is looked at.
+// Holds F19.
 func TestStartAtABadMoment(t *testing.T) {
 	t.Parallel()
 	s, server := pretend(t)

@@ -125,6 +125,7 @@ const brought = "takes the place of our old one"
 
 // A room is replaced while the bot answers in it: the answer comes in the old
 // room, and then the bot goes on in the new one, with what belonged to the old.
+// Holds F31.
 func TestUpgradedWhileAnswering(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
@@ -196,6 +197,7 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 }
 
 // The other ways in which a room is replaced.
+// Holds F31, M53.
 func TestUpgrades(t *testing.T) {
 	t.Parallel()
 	follows := func(t *testing.T, u *upgrading, to string) {
@@ -343,6 +345,7 @@ func TestUpgrades(t *testing.T) {
 
 // Who may not replace a room, and a room that does not say it replaces another
 // one, get nothing.
+// Holds F31, M53.
 func TestUpgradesThatAreNone(t *testing.T) {
 	t.Run("by somebody who may not", func(t *testing.T) {
 		u := newUpgrading(t, echo)
@@ -410,6 +413,7 @@ func TestUpgradesThatAreNone(t *testing.T) {
 }
 
 // The real homeserver replaces a room in its own way.
+// Holds F31, M53.
 func TestUpgradedByARealServer(t *testing.T) {
 	t.Parallel()
 	server := homeservertest.Start(t)

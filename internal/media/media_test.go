@@ -103,6 +103,7 @@ type forged struct{ io.Reader }
 
 func (forged) Close() error { return errForged }
 
+// Holds M40.
 func TestPicture(t *testing.T) {
 	clear := image.NewNRGBA(image.Rect(0, 0, 300, 100)) // transparent
 	for _, tt := range []struct {
@@ -155,6 +156,7 @@ func rotated(jpg []byte, turn uint16) []byte {
 
 // TestHostilePictures: what is too large to unpack is not unpacked, and what is broken
 // is an error.
+// Holds F43, M40.
 func TestHostilePictures(t *testing.T) {
 	s := Open(t.TempDir(), 0)
 	bomb := encode(t, "png", image.NewGray(image.Rect(0, 0, 10, 10)))
@@ -188,6 +190,7 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Holds M42.
 func TestCap(t *testing.T) {
 	text := strings.Repeat("one line\n", 100)
 	got := Cap(text, 200)

@@ -67,6 +67,7 @@ func pdfInStream(page string, objects ...string) []byte {
 	return b.Bytes()
 }
 
+// Holds M42.
 func TestPDF(t *testing.T) {
 	needReader(t)
 	flate := "/Filter /FlateDecode"
@@ -124,6 +125,7 @@ func TestNoPDFReader(t *testing.T) {
 }
 
 // TestHostilePDF: no file hangs or kills us, and each has a reason.
+// Holds F43.
 func TestHostilePDF(t *testing.T) {
 	needReader(t)
 	key := strings.Repeat("4f", 32)

@@ -12,6 +12,7 @@ import (
 
 // TestCanaryIsNeverFound tries every way to get what one person said in private
 // to a room with others, or to another person, by looking for it.
+// Holds S1, S4.
 func TestCanaryIsNeverFound(t *testing.T) {
 	t.Parallel()
 	const canary, near, guest, room = "zanzibarium", "heron", "@guest:x", "!group:x"

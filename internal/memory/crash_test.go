@@ -17,6 +17,7 @@ const dieAt = "REVERIE_TEST_DIE_AT"
 // TestKilled runs the same work in a process of its own, which is killed at each
 // of its steps in turn. Whatever it said was done is done after a restart, what
 // it did not come to is done wholly or not at all, and nothing is there twice.
+// Holds L3, L8.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if at := os.Getenv(dieAt); at != "" {

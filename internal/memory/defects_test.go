@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Tests of what has been seen to go wrong elsewhere; ARCHITECTURE.md lists them.
+// Tests of what has been seen to go wrong elsewhere; docs/faults.md lists them.
 
 // The index is made of the entries, not of the file that shows some of them, and
 // changes nothing about them.
+// Holds L2.
 func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
@@ -43,6 +44,7 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 
 // What says a wording anew that was corrected makes an entry of its own: the
 // correction stays as it is.
+// Holds L14.
 func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the code is 4711", owner)
@@ -60,6 +62,7 @@ func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 }
 
 // The same fact, told and imported again and again, is one row of the index.
+// Holds L9.
 func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	for range 3 {
@@ -83,6 +86,7 @@ func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
 
 // A fact may be short, in any script; and the last word of a long question counts
 // as much as the first.
+// Holds W3, W4.
 func TestShortFactsAndLongQuestions(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, f *FTS, x index) {
@@ -103,6 +107,7 @@ func TestShortFactsAndLongQuestions(t *testing.T) {
 }
 
 // Nothing relevant is nothing, not the oldest; nor is a syntax error.
+// Holds W1, W2.
 func TestNothingRelevantIsNothing(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f, `{"text":"the heron is grey","ref":"1"}`, `{"text":"the door is green","ref":"2"}`)
@@ -113,6 +118,7 @@ func TestNothingRelevantIsNothing(t *testing.T) {
 }
 
 // To search writes nothing, waits for no writer and counts nothing as used.
+// Holds P1.
 func TestSearchOnlyReads(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the heron is grey", owner)

@@ -12,6 +12,7 @@ import (
 
 // TestDiskFull: when there is no room, what was said to be stored is, what was
 // not is refused with an error, and it goes on when there is room again.
+// Holds L8.
 func TestDiskFull(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")

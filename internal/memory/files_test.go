@@ -29,6 +29,7 @@ func states(t testing.TB, s *Store, scope Scope) string {
 }
 
 // TestHandEditsBecomeOperations: what a person does to the lines is done to the entries.
+// Holds L5, L23, W6.
 func TestHandEditsBecomeOperations(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ before, after, states string }{
@@ -90,6 +91,7 @@ func TestCutAndPasted(t *testing.T) {
 
 // TestRenderedInPlace: what changes in the entries changes in the file, and
 // nothing else in it does.
+// Holds L23.
 func TestRenderedInPlace(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "\ufeff# mine\r\n  Jana lives in Bonn \r\n\r\n# more\r\ntea\r\n\\# hash\r\nlast")
@@ -156,6 +158,7 @@ func TestUpgrade(t *testing.T) {
 
 // TestAnotherProcess: what one process does, the other knows at its next look,
 // hand edits that it took in included.
+// Holds L13.
 func TestAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	a, b := openAt(t, dir), openAt(t, dir)

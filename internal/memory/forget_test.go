@@ -34,6 +34,7 @@ func traces(t testing.TB, dir, text string) []string {
 }
 
 // TestForgetLeavesNothing greps the data folder.
+// Holds W8.
 func TestForgetLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const canary = `the code is "CANARY-4711" <&> ü`
@@ -103,6 +104,7 @@ func TestForgetLeavesNothing(t *testing.T) {
 
 // TestForgottenIsNotLearnedAgain, however it is spelled and wherever it comes
 // from, until the person asks for it.
+// Holds W8.
 func TestForgottenIsNotLearnedAgain(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := openAt(t, dir)

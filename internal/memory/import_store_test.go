@@ -77,6 +77,7 @@ func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
 	}
 }
 
+// Holds W8.
 func TestImportLeavesOutWhatWasForgotten(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the safe is behind the mirror", owner)
@@ -105,6 +106,7 @@ func TestImportLeavesOutWhatWasForgotten(t *testing.T) {
 }
 
 // A whole import is one step back, whatever it was stored in.
+// Holds W9.
 func TestImportIsUndone(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	add(t, s, Private(owner), "tea is green")

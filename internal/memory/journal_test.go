@@ -41,6 +41,7 @@ func kinds(all []Op) string {
 }
 
 // TestUndo takes every kind of change back, and that back as well.
+// Holds W9.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -113,6 +114,7 @@ func TestUndoStepsBack(t *testing.T) {
 }
 
 // TestUndoRefuses what was changed since, what is not visible and what was forgotten.
+// Holds L4.
 func TestUndoRefuses(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(guest), "tea", guest)
@@ -230,6 +232,7 @@ func TestIndexHook(t *testing.T) {
 }
 
 // TestStaleChange: what is decided on an entry as it was is not done to it as it is.
+// Holds L4.
 func TestStaleChange(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Shared, "tea", owner)

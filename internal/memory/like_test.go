@@ -35,6 +35,7 @@ func TestLike(t *testing.T) {
 }
 
 // What says nearly the same is kept beside the other, word for word, and says so.
+// Holds L14, W15.
 func TestNearDuplicatesAreLinked(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	first := noted(t, s, Private(owner), "Anna likes green tea in the morning", owner)

@@ -138,6 +138,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// Holds W4.
 func TestAppend(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	me := Private(owner)
@@ -223,6 +224,7 @@ func TestHandWritten(t *testing.T) {
 	}
 }
 
+// Holds W6.
 func TestEntriesFollowEdits(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
@@ -253,6 +255,7 @@ func TestEntriesFollowEdits(t *testing.T) {
 
 // TestSettledFilesAreNotReadAgain moves the clock on, so that the stamp alone
 // tells, and then looks that a change is still seen.
+// Holds P2.
 func TestSettledFilesAreNotReadAgain(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\n")
@@ -302,6 +305,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 	}
 }
 
+// Holds P2.
 func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\ntwo\n")
@@ -332,6 +336,7 @@ func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
 
 // TestVanishedFileIsWrittenAgain: neither a file that is gone nor an empty one
 // is an order to forget.
+// Holds L7.
 func TestVanishedFileIsWrittenAgain(t *testing.T) {
 	for name, vanish := range map[string]func(path string) error{
 		"gone":        os.Remove,
@@ -384,6 +389,7 @@ func TestUnreadableFileIsAnErrorAndSparesTheOthers(t *testing.T) {
 
 // TestEditsAtTheSameMomentAreKept makes a hand edit at each of the two moments
 // at which a careless writer would lose it, in both ways editors save.
+// Holds L13.
 func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 	t.Parallel()
 	inPlace := func(t *testing.T, path string) {
@@ -485,6 +491,7 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 }
 
 // TestManyWriters: two stores stand for two processes.
+// Holds L13.
 func TestManyWriters(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 // TestCorrectedTalkStaysAway: a message that repeats what was corrected or put away is
 // not found by itself, neither beside another one; it is for whoever asks for the past,
 // and once the change is taken back.
+// Holds W13.
 func TestCorrectedTalkStaysAway(t *testing.T) {
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 	me := Private(owner)

@@ -67,6 +67,7 @@ func FuzzAppend(f *testing.F) {
 	})
 }
 
+// Holds W7.
 func TestAppendProperties(t *testing.T) {
 	t.Parallel()
 	outer := t

@@ -74,6 +74,7 @@ func planOf(t testing.TB, s *Store) []Step {
 
 // TestApplyAndUndo: a plan is done as a whole, what took a place knows what the other
 // knew, and taking it back leaves every row as it was, to the byte.
+// Holds L5.
 func TestApplyAndUndo(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
@@ -146,6 +147,7 @@ func TestUndoKeepsWhatCameLater(t *testing.T) {
 
 // TestApplyLeavesOut: a step that does not fit the entries any more, or would lose
 // something, is left out, and the others are done.
+// Holds L4.
 func TestApplyLeavesOut(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
@@ -201,6 +203,7 @@ func TestApplyLeavesOut(t *testing.T) {
 
 // TestApplyIsOne: whatever fails on the way, also what its caller writes with it,
 // nothing is done.
+// Holds L3.
 func TestApplyIsOne(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
@@ -215,6 +218,7 @@ const planDiesAt = "REVERIE_TEST_PLAN_DIES_AT"
 
 // TestPlanKilled kills a process at each moment of doing and of taking back a plan:
 // afterwards all of it is done or nothing.
+// Holds L3.
 func TestPlanKilled(t *testing.T) {
 	t.Parallel()
 	if at := os.Getenv(planDiesAt); at != "" {

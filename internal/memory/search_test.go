@@ -152,6 +152,7 @@ func TestScopesOfSearch(t *testing.T) {
 
 // A neighbour in another scope is none: nothing of it, not even that it fits,
 // may be seen in a search.
+// Holds S1.
 func TestNeighboursKeepToTheirScope(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f,
@@ -231,6 +232,7 @@ func TestHowMuchIsFound(t *testing.T) {
 }
 
 // Small talk must not bring up memories.
+// Holds W1, W5.
 func TestFloor(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f, `{"text":"Anna keeps bees on the roof","ref":"bees"}`, `{"text":"good coffee is at the station","ref":"coffee"}`, `{"text":"the roof leaks","ref":"roof"}`)
@@ -296,6 +298,7 @@ func TestTurns(t *testing.T) {
 }
 
 // What is forgotten is nowhere in the file, not as a term of a neighbour either.
+// Holds W8.
 func TestForgottenLeavesNoTrace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "bot.db")
@@ -351,6 +354,7 @@ func TestForgottenLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// Holds L2.
 func TestVerifyAndRebuild(t *testing.T) {
 	t.Parallel()
 	f := openIndex(t)
@@ -413,6 +417,7 @@ var hostile = []string{
 	"the", "of the and", strings.Repeat("apple ", 5000), strings.Repeat("x", 100_000), "SELECT * FROM memory; DROP TABLE memory", "柏林", "e\u0301", "%s%d", "\u202e", "rowid", "index_fts",
 }
 
+// Holds W2.
 func TestAnyTextIsAQuestion(t *testing.T) {
 	each(t, func(t *testing.T, f *FTS, x index) {
 		remember(t, f, `{"text":"apple body near secret select","ref":"1"}`, `{"text":"who's at 17:30","ref":"2"}`)
@@ -424,6 +429,7 @@ func TestAnyTextIsAQuestion(t *testing.T) {
 	})
 }
 
+// Holds W2.
 func FuzzSearch(f *testing.F) {
 	for _, text := range hostile {
 		f.Add(text)

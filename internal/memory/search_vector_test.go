@@ -125,6 +125,7 @@ func TestFoundByMeaning(t *testing.T) {
 
 // TestWithoutVectors: where there is no vector of the question, what is found is to
 // the point what words find.
+// Holds L15.
 func TestWithoutVectors(t *testing.T) {
 	t.Parallel()
 	f, set := labelled(t)
@@ -167,6 +168,7 @@ func TestWithoutVectors(t *testing.T) {
 }
 
 // TestUnreadIsFound: what has no vector yet stands where its words put it.
+// Holds L15.
 func TestUnreadIsFound(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"old"}`, `{"text":"dogs bark","ref":"dogs"}`)

@@ -17,6 +17,7 @@ import (
 // TestAlwaysSound: whatever is done, in whatever order, the index is what the
 // entries ask for, the journal played from its beginning gives the entries, and
 // of what was forgotten not one word is left in the data folder.
+// Holds L9, W8.
 func TestAlwaysSound(t *testing.T) {
 	t.Parallel()
 	dir, runs := t.TempDir(), 0

@@ -96,6 +96,7 @@ func collected(t testing.TB, all ...*vectorEntry) (*collection, map[int64]*vecto
 
 // TestCollection: after any order of adding and removing, every cosine and window is
 // what its definition says, and the nearest are the nearest.
+// Holds P3.
 func TestCollection(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
@@ -297,6 +298,7 @@ func FuzzDecodeVector(f *testing.F) {
 	})
 }
 
+// Holds L22.
 func TestEncodeVectorRefuses(t *testing.T) {
 	for _, v := range [][]float32{{0, 0}, {float32(math.NaN()), 1}, {1, float32(math.Inf(-1))}} {
 		if blob, err := encodeVector(v); err == nil {

@@ -52,6 +52,7 @@ func many(n int) []Entry {
 }
 
 // TestRunRepairs: an outage is seen, delays no question, loses nothing, and ends by itself.
+// Holds L15.
 func TestRunRepairs(t *testing.T) {
 	db := vectorDB(t, t.TempDir())
 	n := entered(t, db, many(20)...)
@@ -136,6 +137,7 @@ func TestNewestFirst(t *testing.T) {
 }
 
 // TestRefusedText: a text the model does not take holds up no other.
+// Holds W11.
 func TestRefusedText(t *testing.T) {
 	db := vectorDB(t, t.TempDir())
 	all := many(40)
@@ -174,6 +176,7 @@ func TestRefusedText(t *testing.T) {
 // TestModelChanges: another model, or another length of vectors under the same
 // name, has all entries embedded anew; old vectors are compared with nothing, and go
 // when the new ones are there.
+// Holds L22.
 func TestModelChanges(t *testing.T) {
 	db := vectorDB(t, t.TempDir())
 	n := entered(t, db, many(50)...)
@@ -222,6 +225,7 @@ func TestModelChanges(t *testing.T) {
 	isClean(t, v)
 }
 
+// Holds W10, P3.
 func TestQuestion(t *testing.T) {
 	db := vectorDB(t, t.TempDir())
 	started, release := make(chan struct{}, 10), make(chan struct{})

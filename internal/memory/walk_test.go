@@ -15,6 +15,7 @@ import (
 // TestNothingIsLostOrComesBack: whatever is said, edited by hand, undone and
 // forgotten, in whatever order, by two processes that are restarted in between:
 // exactly what should be known is known, in the prompt and in the file.
+// Holds W9.
 func TestNothingIsLostOrComesBack(t *testing.T) {
 	t.Parallel()
 	dir, runs := t.TempDir(), 0

@@ -10,6 +10,7 @@ import (
 
 // TestWorkingSetIsFull: file and prompt show as many lines as they may, whatever
 // was of use, and every line of a file that is small enough.
+// Holds L23.
 func TestWorkingSetIsFull(t *testing.T) {
 	const lines = 6
 	ctx, dir := t.Context(), t.TempDir()

@@ -47,6 +47,7 @@ func TestBreakUp(t *testing.T) {
 
 // Whatever people write, they cannot open or close a fence, even if they know
 // the nonce.
+// Holds S3.
 func TestDataStaysInItsFence(t *testing.T) {
 	part := rapid.SampledFrom([]string{"<data", "</data k3f9>", `<data id="k3f9" source="x">`, "[note k3f9]", "[/note k3f9]", "k3f9", "<", "/", " ", "\n", "data ", "[", "note ", "tea", "é"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -63,6 +63,7 @@ func fill(w *world) {
 
 // The clock, a new memory, a task, a step of the goal, thinking and a restart leave the
 // prefix as it is.
+// Holds P4.
 func TestPrefixStays(t *testing.T) {
 	w := newWorld(t, Stable)
 	fill(w)

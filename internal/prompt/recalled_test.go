@@ -286,6 +286,7 @@ func TestRecallKeepsScopes(t *testing.T) {
 }
 
 // A search that fails costs its section and nothing else.
+// Holds W10.
 func TestRecallThatFails(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")
@@ -348,6 +349,7 @@ func TestRecallInOtherLayouts(t *testing.T) {
 }
 
 // A memory that leaves the working set ends no epoch, and the prefix stays.
+// Holds P4.
 func TestReuseWithRecall(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Jana, Ada's sister, lives in Brno.")

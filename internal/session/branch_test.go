@@ -15,6 +15,7 @@ import (
 )
 
 // TestBranch: where a message is answered follows from the room's setting alone.
+// Holds M24.
 func TestBranch(t *testing.T) {
 	for _, c := range []struct{ setting, thread, text, want string }{
 		{"auto", "", "hello", ""},
@@ -67,6 +68,7 @@ func holds(t *testing.T, what, request string, has []string, lacks ...string) {
 // TestThreadsKeepApart: a thread begins with what had been said in the room, and from
 // then on nothing that is said in one conversation is read in another. What belongs to the
 // room is the same everywhere, and none of it belongs to a thread.
+// Holds M26.
 func TestThreadsKeepApart(t *testing.T) {
 	for _, room := range []string{"!group:example.org", "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"} { // with a server's name, and without
 		t.Run(room, func(t *testing.T) {
@@ -111,6 +113,7 @@ func TestThreadsKeepApart(t *testing.T) {
 
 // TestThreadRoot: what a thread is about is quoted to the model, as data, whoever wrote it,
 // and what could not be read is named.
+// Holds M27.
 func TestThreadRoot(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "the fence will be azure")
 	w.deliver(t, in("$1", "!g", "", "which colour?"))
@@ -149,6 +152,7 @@ func TestThreadRoot(t *testing.T) {
 }
 
 // TestThreadOfALongRoom: what a thread begins with is bounded, and the newest of it stays.
+// Holds M26.
 func TestThreadOfALongRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	for i := range 60 {
@@ -218,6 +222,7 @@ func TestCommandsInThreads(t *testing.T) {
 
 // TestStopInThreads: !stop ends what is answered where it is said. In the room, where nothing
 // is answered, it ends what is answered for that person in threads.
+// Holds M9.
 func TestStopInThreads(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.hold = func(body string) <-chan struct{} { return make(chan struct{}) }
@@ -328,6 +333,7 @@ func TestMoveWithThreads(t *testing.T) {
 }
 
 // TestRedactedBesideAThread: what is taken back leaves the threads that began with it too.
+// Holds M4.
 func TestRedactedBesideAThread(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.asks(t, in("$1", "!g", "", "the password of the gate is Orinoco"))

@@ -22,6 +22,7 @@ func (w *world) hears(t *testing.T, who, room, id, text string) string {
 
 // Everybody may look at the settings of a room, owners change them, and what is not
 // understood is told with what may have been meant.
+// Holds M59.
 func TestConfigCommand(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -89,6 +90,7 @@ func TestNearest(t *testing.T) {
 
 // A room's own model is asked first, and the configured ones after it; the prompt is made
 // for its window, and says its name.
+// Holds M61.
 func TestModelChoice(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)

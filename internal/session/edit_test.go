@@ -80,6 +80,7 @@ func TestOldQuestionEdited(t *testing.T) {
 
 // The program dies at some point of giving an answer anew, and the edit is delivered
 // again: in the end the answer is there once, and it is the new one.
+// Holds F34.
 func TestEditIsTakenUpAgain(t *testing.T) {
 	for point, prepare := range map[string]func(t *testing.T, w *world){
 		"nothing is done": func(*testing.T, *world) {},
@@ -184,6 +185,7 @@ func TestAskAgainAndStopEarly(t *testing.T) {
 }
 
 // A burst is answered; one of it is edited: the answer, that of the newest, changes.
+// Holds M2.
 func TestEditedInABurst(t *testing.T) {
 	w, _ := edits(t, t.TempDir())
 	w.script.block = make(chan struct{})
@@ -225,6 +227,7 @@ func TestActed(t *testing.T) {
 
 // While an edit waits to be answered anew, somebody stops it: the words change, and the
 // old answer stands.
+// Holds M2.
 func TestStoppedBeforeItIsAnsweredAnew(t *testing.T) {
 	w, _ := edits(t, t.TempDir(), "one", "two")
 	w.say(t, "$1", "first")

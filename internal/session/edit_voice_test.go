@@ -9,6 +9,7 @@ import (
 // TestEditedBesideAVoiceMessage: what is written beside a voice message is edited: it is
 // answered anew, and what was said in it is still what the person said, also when the edit
 // is delivered again.
+// Holds M3.
 func TestEditedBesideAVoiceMessage(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true, "one", "two", "three")
 	w.cfg.Settle = time.Millisecond

@@ -112,6 +112,7 @@ func TestSystemEvent(t *testing.T) {
 
 // TestSystemEventKeepsSilent: nothing is said of an event that is silent, unwanted or
 // failed, or where the model says so by its tool; the word in a text hides nothing.
+// Holds L19.
 func TestSystemEventKeepsSilent(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "hello", "done", "stay_silent is a tool", "500")
 	s := newSource(w)
@@ -232,6 +233,7 @@ func TestSystemEventMentions(t *testing.T) {
 
 // TestSilenceThatWasRefused: a flag that the tool did not take keeps nothing silent; one
 // that it took does, whatever is written besides it and by a model that goes on.
+// Holds L19.
 func TestSilenceThatWasRefused(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := newSource(w)

@@ -119,6 +119,7 @@ func TestPicturesAreAppended(t *testing.T) {
 }
 
 // TestBlindModel: a model that cannot see is told so, and gets no pixels.
+// Holds M41.
 func TestBlindModel(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, false)
 	w.bring(t, "$1", "what is this?", files, ImageFile, "cat.png", picture(t, 1))
@@ -146,6 +147,7 @@ func TestPicturesTeachNothing(t *testing.T) {
 
 // TestFileText: what stands in a file is given as data, cut to what the window has room
 // for; no file is too large for a small window, and it is nobody's own words.
+// Holds M42.
 func TestFileText(t *testing.T) {
 	long := []byte("The beginning.\n" + strings.Repeat("A line of words that goes on and on.\n", 3000) + "The end.\n")
 	for _, window := range []int{4096, 8192, 128_000} {
@@ -176,6 +178,7 @@ func TestFileForgesNothing(t *testing.T) {
 	}
 }
 
+// Holds M43.
 func TestVoice(t *testing.T) {
 	w, files := newFiles(t, 16_000, false, true)
 	w.bring(t, "$1", "", files, VoiceFile, "v.ogg", []byte("OggS"))
@@ -192,6 +195,7 @@ func TestVoice(t *testing.T) {
 }
 
 // TestFileThatCannotBeHad: alone, we say why; with words, the model is told.
+// Holds M45.
 func TestFileThatCannotBeHad(t *testing.T) {
 	w, _ := newFiles(t, 16_000, false, false)
 	file := []File{{Name: "a.pdf", Kind: OtherFile, Note: i18n.New("why.file_gone")}}

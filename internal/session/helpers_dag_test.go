@@ -62,6 +62,7 @@ func (d *dag) hangs(t *testing.T, body string) <-chan struct{} {
 // TestAnyWorkflow: of random workflows of up to 30 nodes in two rooms, some of which
 // fail, hang, take long or are cancelled, and whatever the program is stopped in, each
 // node ends as it must, is told exactly once, and had the results of all that it needed.
+// Holds L17, L18, T7, T8.
 func TestAnyWorkflow(t *testing.T) {
 	runs := 6
 	if testing.Short() {

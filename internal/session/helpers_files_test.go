@@ -14,6 +14,7 @@ import (
 // TestSharedFiles: what a sub-session keeps is there for those that come after it in the
 // same work, also after a restart, marked as another's words; the conversation is not
 // offered the tool; and when all is told, nothing is left.
+// Holds L20.
 func TestSharedFiles(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var mu sync.Mutex

@@ -21,6 +21,7 @@ const helpersKilled = "REVERIE_TEST_HELPERS_IN" // "seed,folder"
 // TestKilledWorkflows: a process that works on random workflows is killed at any
 // moment, and yet each node ends as it must, is told exactly once, and had the results
 // of all that it needed. REVERIE_SUB_KILLS = how often; else a few times.
+// Holds L18, L20.
 func TestKilledWorkflows(t *testing.T) {
 	if in := os.Getenv(helpersKilled); in != "" {
 		workUntilKilled(t, in)

@@ -30,6 +30,7 @@ func (w *world) results(t *testing.T) {
 
 // TestEveryResultIsTold: of many that end while the room is busy, each result reaches
 // the model, and it is asked about all of them together.
+// Holds L17.
 func TestEveryResultIsTold(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -75,6 +76,7 @@ func TestEveryResultIsTold(t *testing.T) {
 
 // TestTimedOutIsNotDone: one that goes on after its time was up releases nobody; its
 // dependents get what it found in the end.
+// Holds L18.
 func TestTimedOutIsNotDone(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -114,6 +116,7 @@ func TestTimedOutIsNotDone(t *testing.T) {
 }
 
 // TestWordsHideNothing: no word in a result keeps it from being told; only the tool does.
+// Holds L19.
 func TestWordsHideNothing(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.reply = func(body string) (string, bool) {
@@ -135,6 +138,7 @@ func TestWordsHideNothing(t *testing.T) {
 
 // TestRestartKeepsSubSessions: what waits for its time, what waits for another and
 // what runs is there after a restart, and ends; nothing begins before its time.
+// Holds L20.
 func TestRestartKeepsSubSessions(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)
@@ -172,6 +176,7 @@ func TestRestartKeepsSubSessions(t *testing.T) {
 // TestSubSessionsKeepToTheirRoom: one that was asked for in a group sees nothing of
 // anybody's private memory, by no mode and no tool; one of a direct chat does, and
 // stops to when others come in, who are not told what it found either.
+// Holds S1.
 func TestSubSessionsKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	const canary = "the safe opens with 4711"
@@ -310,6 +315,7 @@ func TestStopEndsSubSessions(t *testing.T) {
 
 // TestSpawnRefuses: unknown ids, those of other rooms, circles, what is too deep, and
 // tools that whoever asks has not; nothing is stored then.
+// Holds T7.
 func TestSpawnRefuses(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.hold = func(string) <-chan struct{} { return make(chan struct{}) }
@@ -474,6 +480,7 @@ func TestSubSessionsForget(t *testing.T) {
 
 // TestPlacesAreFair: no more run at a time than may, and a room with one piece of
 // work does not wait for all of another room's. They go with their room when it moves.
+// Holds T8.
 func TestPlacesAreFair(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.results(t)

@@ -59,6 +59,7 @@ func slowly(t *testing.T, answers ...string) (w *world, r *shownDrafts, release 
 
 // Who waits alone with us is told what is done, and again when that is something else:
 // under the id of the answer, as a notice, and no more once there are words.
+// Holds F46, M68.
 func TestToldWhatIsDone(t *testing.T) {
 	w, r, release := slowly(t, "the answer")
 	if err := w.Deliver(t.Context(), Inbound{ID: "$1", Room: "!dm", Sender: owner, Text: "slow", Private: true, At: time.Now()}); err != nil {
@@ -118,6 +119,7 @@ func TestToldOnceInAGroup(t *testing.T) {
 
 // Whether an answer is shown while it is written is for the room to say; where nobody has,
 // it is where we are two.
+// Holds M22, M63.
 func TestStreamingSetting(t *testing.T) {
 	for _, c := range []struct {
 		set     string
@@ -149,6 +151,7 @@ func TestStreamingSetting(t *testing.T) {
 
 // We are put out of a room while we answer there: the model is not asked on, nothing is
 // said, what works in the background for it ends, and the others do not notice.
+// Holds F29, M55.
 func TestLeftWhileAnswering(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)

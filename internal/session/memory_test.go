@@ -115,6 +115,7 @@ func TestSharedMemoryIsNotEverybodysToChange(t *testing.T) {
 
 // TestPrivateMemoryStaysPrivate tries every way known to get a private fact into
 // a room with others, or to another person.
+// Holds S1, S4.
 func TestPrivateMemoryStaysPrivate(t *testing.T) {
 	const canary = "CANARY-7431"
 	for _, isolation := range []memory.Isolation{memory.Strict, memory.Common} {

@@ -57,6 +57,7 @@ func escaped(language, text string) (found []string) {
 }
 
 // TestNothingEscapes: whatever is said in a room without a model is said in its language.
+// Holds M69.
 func TestNothingEscapes(t *testing.T) {
 	if got := escaped("ja", "作業 No open tasks in this room. です"); len(got) < 2 {
 		t.Fatalf("found %q", got)

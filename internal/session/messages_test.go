@@ -13,6 +13,7 @@ import (
 )
 
 // Every language has every sentence, with the same places in it, and nothing else.
+// Holds M69.
 func TestMessageFiles(t *testing.T) {
 	languages := Languages()
 	if !slices.Equal(languages, []string{"de", "en", "es", "fr", "it", "ja", "zh"}) {
@@ -50,6 +51,7 @@ func TestMessageFiles(t *testing.T) {
 
 // A room is spoken to in its language: what its owner put into other words, else what
 // comes with the program, else English; and what is wrong in a file is told.
+// Holds M69.
 func TestMessages(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -109,6 +111,7 @@ func TestMessages(t *testing.T) {
 }
 
 // !config language changes what is said by the program from then on, in that room.
+// Holds M67.
 func TestLanguageOfARoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.cfg.Messages = OpenMessages(w.dir, w.cfg.DB, "en")

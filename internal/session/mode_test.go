@@ -96,6 +96,7 @@ func TestSmallestWindow(t *testing.T) {
 
 // TestModeCommand: the mode is the room's and survives a restart; what !mode says;
 // what cannot be understood changes nothing.
+// Holds M60.
 func TestModeCommand(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)

@@ -13,6 +13,7 @@ import (
 
 // A room takes the place of another one: the next answer there knows what was
 // said, remembered and planned in the old one, and nobody else does.
+// Holds F31, M54.
 func TestMove(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)
@@ -61,6 +62,7 @@ func TestMove(t *testing.T) {
 
 // The bot is thrown out of a room, or a message is taken back, while its answer
 // is being made: no further request to the model, no reply, no complaint.
+// Holds F29.
 func TestWithdrawnWhileAnswering(t *testing.T) {
 	w := newWorld(t, t.TempDir(), `{"content":"something"}`, "never asked for")
 	w.script.block = make(chan struct{})

@@ -10,6 +10,7 @@ import (
 )
 
 // TestPace: who writes as a program does is found out, and people are not.
+// Holds F37, M38.
 func TestPace(t *testing.T) {
 	const work = 3 * time.Second // an answer takes so long
 	say := func(gap time.Duration, text string) func(i int) (time.Duration, string) {
@@ -115,6 +116,7 @@ func TestPaceHolds(t *testing.T) {
 
 // TestLoopIsBroken: another program is answered no more, the room is told once, commands
 // work all along, a restart changes nothing, and somebody else, or !retry, ends it.
+// Holds F37, M38.
 func TestLoopIsBroken(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorldOf(t, dir, memory.FlatFile, 16_000)
@@ -173,6 +175,7 @@ func TestLoopIsBroken(t *testing.T) {
 }
 
 // TestTwoPrograms: programs do not have each other answered.
+// Holds F37, M38.
 func TestTwoPrograms(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FlatFile, 16_000)
 	w.inGroup()

@@ -32,6 +32,7 @@ func request(t *testing.T, body string) (all []struct{ Role, Content string }) {
 
 // TestQuotesReachTheModel: as data in a fence, with who said what, before the message; in
 // the same bytes in each later request, and nowhere but there.
+// Holds M29, M34.
 func TestQuotesReachTheModel(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "One.", "Two.")
 	w.inGroup()

@@ -101,6 +101,7 @@ func TestHeardAfterInterruption(t *testing.T) {
 
 // TestUseIsCounted: a memory counts as used when the answer has something of it
 // that the question did not, not when it was only shown.
+// Holds W12.
 func TestUseIsCounted(t *testing.T) {
 	w := newWorldOf(t, t.TempDir(), memory.FTS5, 16_000, "She lives in Brno.", "I do not know where Jana lives.", "The number is 4711.", "It costs 900 crowns.")
 	for _, text := range []string{"Ada's sister Jana lives in Brno.", "The tram pass has the number 4711.", "The piano cost 900 crowns."} {

@@ -8,6 +8,7 @@ import (
 
 // TestRoomContext: owners say what a room is about, everybody can look at it, and the model
 // gets it with every message of that room and of no other.
+// Holds M66.
 func TestRoomContext(t *testing.T) {
 	dir := t.TempDir()
 	w := newWorld(t, dir)

@@ -221,6 +221,7 @@ func TestInterruptedInTool(t *testing.T) {
 
 // TestBurst: what one person wrote while the room was busy is answered once;
 // what another wrote, and commands, by themselves.
+// Holds F15.
 func TestBurst(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
@@ -328,6 +329,7 @@ func TestRetryRedelivered(t *testing.T) {
 
 // TestParallel: many rooms ask at once; only so many turns run, and all are
 // answered in the end.
+// Holds F15.
 func TestParallel(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.block = make(chan struct{})
@@ -351,6 +353,7 @@ func TestParallel(t *testing.T) {
 	}
 }
 
+// Holds F46.
 func TestRoundLimit(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.script.forever = `{"entry":"again"}`
@@ -388,6 +391,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
+// Holds M10.
 func TestModelDownAndRetry(t *testing.T) {
 	w := newWorld(t, t.TempDir(), "500", "back again")
 	got := w.say(t, "$1", "are you there?")
@@ -404,6 +408,7 @@ func TestModelDownAndRetry(t *testing.T) {
 }
 
 // TestPanic: what panics costs one message, not the room.
+// Holds F40.
 func TestPanic(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	var once sync.Once

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// Holds M59.
 func TestSettings(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := Settings{DB: w.cfg.DB}
@@ -36,6 +37,7 @@ func TestSettings(t *testing.T) {
 	get("!a", "auto")
 }
 
+// Holds M54.
 func TestSettingsMove(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	s := Settings{DB: w.cfg.DB}
@@ -59,6 +61,7 @@ func TestSettingsMove(t *testing.T) {
 
 // TestPatience: unless somebody says otherwise, a person is told after 8 s what an answer
 // waits for, and 1.5 s without another edit are enough.
+// Holds M2, M68.
 func TestPatience(t *testing.T) {
 	cfg := newWorld(t, t.TempDir()).cfg
 	cfg.Patience, cfg.Settle = 0, 0

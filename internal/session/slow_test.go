@@ -102,6 +102,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 
 // A slow model: the room sees that the bot is typing, the person is told that it
 // takes long, and both end with the answer.
+// Holds F46.
 func TestSlowModel(t *testing.T) {
 	release := make(chan struct{})
 	w, r := modelled(t, stuckOn("slow", nil, release), 0)
@@ -123,6 +124,7 @@ func TestSlowModel(t *testing.T) {
 }
 
 // !stop ends the turn that runs at once, and does not wait behind what waits.
+// Holds F46, M9.
 func TestStopCommand(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	w, r := modelled(t, stuckOn("for ever", asked, nil), 0)
@@ -162,6 +164,7 @@ func TestStopCommand(t *testing.T) {
 
 // However the model fails, the person reads one calm sentence, and the next
 // message is answered.
+// Holds F46.
 func TestModelFails(t *testing.T) {
 	events := func(body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -212,6 +215,7 @@ func TestModelFails(t *testing.T) {
 
 // Twenty rooms ask at once and the model is stuck on one of them: the others get
 // their answers.
+// Holds F47.
 func TestOneRoomStuck(t *testing.T) {
 	asked, release := make(chan struct{}, 1), make(chan struct{})
 	w, _ := modelled(t, stuckOn("stuck", asked, release), 0)
@@ -263,6 +267,7 @@ func impatient(t *testing.T, db *sql.DB) {
 // Another program holds the database for longer than a statement waits: the
 // message is answered when it is free again, not refused, and not forgotten.
 // That is so before the model is asked, and when its answer is to be stored.
+// Holds F45.
 func TestDatabaseHeld(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		t.Run(fmt.Sprintf("early %v", early), func(t *testing.T) {
@@ -313,6 +318,7 @@ func TestDatabaseHeld(t *testing.T) {
 }
 
 // A transport that cannot store what it is told is told again.
+// Holds F45.
 func TestTransportInsisted(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	f := &forgetful{room: w.room, fail: 3}

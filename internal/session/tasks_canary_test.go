@@ -15,6 +15,7 @@ import (
 // TestTasksKeepToTheirRoom: from another room, by the tool, in a sub-session or by a
 // command, nobody reads, changes, completes or works on a task; nothing at all is
 // written, and each refusal is that for a task that never was.
+// Holds L16, T6.
 func TestTasksKeepToTheirRoom(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	w.withHelpers(t)

@@ -92,6 +92,7 @@ func TestWriteFileFollowsLinks(t *testing.T) {
 	}
 }
 
+// Holds L8.
 func TestWriteFileKeepsTheOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f.txt")

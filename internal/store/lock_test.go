@@ -15,6 +15,7 @@ import (
 	"reverie/internal/store"
 )
 
+// Holds F28.
 func TestLockRefusesASecondHolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	l, err := store.AcquireLock(dir)
@@ -54,6 +55,7 @@ func TestLockChild(t *testing.T) {
 	select {} // until killed
 }
 
+// Holds F28.
 func TestLockEndsWithItsProcess(t *testing.T) {
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestLockChild$")

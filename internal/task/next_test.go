@@ -152,6 +152,7 @@ func cronTimes(expr string) []string {
 
 // TestNextOverTwoYears: each kind of schedule, in each zone, is due exactly when
 // the clock on the wall says so: no time left out, none twice, none besides.
+// Holds T2.
 func TestNextOverTwoYears(t *testing.T) {
 	schedules := []Schedule{
 		{Type: once, At: "2027-03-28T12:34:00Z"},

@@ -54,6 +54,7 @@ func brief(s Schedule) string {
 
 // TestPhrasesRefuse: what is not understood as a whole, or only with a guess, is an
 // error.
+// Holds T3.
 func TestPhrasesRefuse(t *testing.T) {
 	for _, text := range []string{
 		"", "soon", "tomorrow", "tomorrow at", "tomorrow at 25", "tomorrow at 7:75", "tomorrow at 13 am", "at noonish", "next Monday at 9", "every other day at 9", "every second Monday at 9",

@@ -74,6 +74,7 @@ func TestScheduleFinalForms(t *testing.T) {
 
 // TestScheduleRefuses: an error must teach, so each says what is wrong and shows
 // how it is right.
+// Holds T3.
 func TestScheduleRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		in   Schedule

@@ -146,6 +146,7 @@ func (p *post) task(id string) Task {
 
 // TestFires: what is due is said, once, and the task moves on; one that is due only
 // once is completed.
+// Holds T5.
 func TestFires(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
@@ -172,6 +173,7 @@ func TestFires(t *testing.T) {
 }
 
 // TestCatchUp: what was missed is made up for once, by the policy of the task.
+// Holds T1.
 func TestCatchUp(t *testing.T) {
 	p := newPost(t)
 	p.add("late", "", Schedule{Type: daily, At: "09:00"})
@@ -259,6 +261,7 @@ func errorOf(_ Task, err error) error { return err }
 
 // TestFails: a failure is tried again after 1, 5, 30 and 30 minutes under a new ID;
 // the fifth in a row pauses the task, and the room hears of it once.
+// Holds T4.
 func TestFails(t *testing.T) {
 	p := newPost(t)
 	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
@@ -363,6 +366,7 @@ func TestRoomsOfAnother(t *testing.T) {
 
 // TestReplan: times that the clock or the zone made wrong are worked out anew, and
 // what has run does not run again.
+// Holds T2.
 func TestReplan(t *testing.T) {
 	p := newPost(t)
 	berlin := inZone(t, "Europe/Berlin")

@@ -112,6 +112,7 @@ func TestAddRefuses(t *testing.T) {
 	add(t, s, Task{Room: here, Content: strings.Repeat("茶", 1000)})
 }
 
+// Holds T6.
 func TestListOrderAndStates(t *testing.T) {
 	s := newStore(t)
 	add(t, s, Task{Room: here, Content: "later", Priority: 7})
@@ -218,6 +219,7 @@ func TestUpdate(t *testing.T) {
 
 // TestOtherRoomsDoNotExist: every way to change a task fails from another room
 // just as for a task that never was, and changes nothing.
+// Holds L16.
 func TestOtherRoomsDoNotExist(t *testing.T) {
 	s := newStore(t)
 	task := add(t, s, Task{Room: here, Content: "mine"})

@@ -29,6 +29,7 @@ var dies = []string{
 var errDied = errors.New("died")
 
 // TestStorm dies 300 times around due times. Every one of them is said, once.
+// Holds T1.
 func TestStorm(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -147,6 +148,7 @@ const (
 // TestStormOfProcesses kills a process of its own again and again around the times at
 // which something is due, on a clock on which three seconds are an hour. It says things
 // into a table, as the outbox does. REVERIE_JOB_KILLS = how often; else a few times.
+// Holds T1.
 func TestStormOfProcesses(t *testing.T) {
 	if os.Getenv(stormClock) != "" {
 		fireUntilKilled(t)

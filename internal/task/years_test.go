@@ -136,6 +136,7 @@ func (y *years) die() {
 // TestTwoYears lets each kind of schedule run for two years in each zone, through
 // all that there is from the clock to what is said: it is said exactly when an
 // oracle that knows only the clock on the wall lists it.
+// Holds T2.
 func TestTwoYears(t *testing.T) {
 	for _, zone := range zones {
 		t.Run(strings.ReplaceAll(zone, "/", "_"), func(t *testing.T) {
@@ -179,6 +180,7 @@ func (y *years) compare(want map[string][]time.Time) {
 // when something is due, sleeps for a day, and has its clock set by two hours either
 // way: what is missed is made up for by the policy of the task and nothing else,
 // nothing is said twice, and what is due beside all that is said at its time.
+// Holds T1.
 func TestTwoYearsOfTrouble(t *testing.T) {
 	for n, zone := range zones {
 		t.Run(strings.ReplaceAll(zone, "/", "_"), func(t *testing.T) {

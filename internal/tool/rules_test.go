@@ -47,6 +47,7 @@ func TestEveryToolHasARule(t *testing.T) {
 }
 
 // TestActsOfForeignText: below the line each act is asked about, and does not run unasked.
+// Holds S2.
 func TestActsOfForeignText(t *testing.T) {
 	w := newWorkshop(t)
 	for _, call := range acts {

@@ -51,6 +51,7 @@ func TestSearchMemory(t *testing.T) {
 
 // TestSearchMemoryKeepsScopes: what somebody said in private is not found from a
 // room, nor the other way round, however it is asked for.
+// Holds S4.
 func TestSearchMemoryKeepsScopes(t *testing.T) {
 	w := newWorkshop(t)
 	w.ok(t, direct(), "append_memory", `{"entry": "The boat is canary4711."}`)

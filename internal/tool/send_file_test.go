@@ -18,6 +18,7 @@ func (w *workshop) sending(scope Scope, to *[]Outgoing) Scope {
 	return scope
 }
 
+// Holds M44.
 func TestSendFile(t *testing.T) {
 	w := newWorkshop(t)
 	put(t, w.dir, "skills/tea.md", "steep for four minutes")

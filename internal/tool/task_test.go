@@ -76,6 +76,7 @@ func TestTaskStaysInItsRoom(t *testing.T) {
 }
 
 // TestTaskSchedules: what the arguments say is when it is due, and an edit moves it.
+// Holds T4.
 func TestTaskSchedules(t *testing.T) {
 	w := newWorkshop(t)
 	here := direct()
@@ -100,6 +101,7 @@ func TestTaskSchedules(t *testing.T) {
 
 // TestCompleteNeedsEvidence: a reason that only says that it is done changes nothing,
 // and neither does one from another room.
+// Holds L16.
 func TestCompleteNeedsEvidence(t *testing.T) {
 	w := newWorkshop(t)
 	id := taskID.FindString(w.ok(t, direct(), "task", `{"action": "add", "content": "Water the plants", "at": "every day at 9"}`))

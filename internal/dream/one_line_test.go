@@ -84,7 +84,8 @@ func TestOneLineAfterTheNight(t *testing.T) {
 }
 
 // TestWhoIsShown: the fuller text is shown; what a person wrote is not hidden behind what was
-// only heard, nor what is sure behind a guess, nor a name or number behind a text without it.
+// only heard, nor what is sure behind a guess, nor a name or number behind a text without it, nor
+// one of two short answers behind the other.
 func TestWhoIsShown(t *testing.T) {
 	entry := func(text string, by memory.Source) memory.Entry {
 		return memory.Entry{ID: text + string(by), Scope: memory.Private(owner), Text: text, Source: by, State: memory.Active}
@@ -99,6 +100,8 @@ func TestWhoIsShown(t *testing.T) {
 		{full, entry("she likes green tea", memory.UserExplicit), false}, {entry("she enjoys green tea in the evening", memory.FromFile), short, true},
 		{entry("perhaps she enjoys green tea in the evening", memory.Harvest), short, false},
 		{full, entry("she likes 3 green teas", memory.Harvest), false},
+		{entry("Quentin likes goulash.", memory.Harvest), entry("Quentin likes sushi.", memory.Harvest), false},
+		{entry("Quentin adores sushi.", memory.Harvest), entry("Quentin likes sushi.", memory.Harvest), true}, {entry("the", memory.Harvest), entry("a", memory.Harvest), true},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			a, b := names.sign(c.head), names.sign(c.member)

@@ -476,7 +476,22 @@ func (n *night) member(s *signature) bool {
 // mayStand reports whether head may be shown for s, if a model says that both mean the same:
 // it is as full and as sure, lacks no name or number, and nobody's word counts more.
 func mayStand(head, s *signature) bool {
-	return s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
+	return !otherEnd(head, s) && s.Integrity <= head.Integrity && rank(s.Entry) <= rank(head.Entry) && len(s.stems) <= len(head.stems) && s.hedged == head.hedged && len(memory.Missing(s.Text, head.Text)) == 0
+}
+
+// otherEnd reports whether two short texts differ in their last word alone. They are rather two
+// answers to one question than one in other words: likes sushi, likes goulash.
+func otherEnd(a, b *signature) bool {
+	if n := len(a.content); n == 0 || n > 3 || n != len(b.content) {
+		return false
+	}
+	other := 0
+	for _, x := range a.content {
+		if !has(b.content, x) {
+			other++
+		}
+	}
+	return other == 1 && b.index(a.tokens[len(a.tokens)-1]) < 0 && a.index(b.tokens[len(b.tokens)-1]) < 0
 }
 
 // stale puts away what happened or was concluded long ago and was of no use since.

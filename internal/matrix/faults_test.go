@@ -100,6 +100,7 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	t.Helper()
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
+	b.knows(room)
 	return room
 }
 

@@ -68,7 +68,7 @@ func newUpgrading(t *testing.T, answer func(*bot, session.Inbound)) *upgrading {
 	return u
 }
 
-// knows waits until a sync has shown the bot something of a room: one of which it
+// knows waits until the bot is in a room and a sync has shown it something of that: one of which it
 // has seen nothing has nothing to bring along when it is replaced.
 func (b *bot) knows(room string) {
 	b.t.Helper()
@@ -77,7 +77,7 @@ func (b *bot) knows(room string) {
 	defer db.Close()
 	for deadline := time.Now().Add(peertest.Patience); ; time.Sleep(5 * time.Millisecond) {
 		var seen bool
-		err := db.QueryRowContext(b.t.Context(), `SELECT last_event <> '' FROM matrix_room WHERE id = ?`, room).Scan(&seen)
+		err := db.QueryRowContext(b.t.Context(), `SELECT last_event <> '' AND membership = 'joined' FROM matrix_room WHERE id = ?`, room).Scan(&seen)
 		if seen {
 			return
 		}

@@ -95,7 +95,7 @@ func times(n int, match func(*http.Request) bool, f func(w http.ResponseWriter, 
 
 func hangUp(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
-// directChat lets you and a running bot meet in an encrypted direct chat.
+// directChat lets you and a running bot meet in an encrypted direct chat, of which the bot knows then.
 func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	t.Helper()
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
@@ -224,7 +224,8 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 		return true
 	})
 	b := start(t, through, t.TempDir(), nil, you.UserID())
-	room := directChat(t, you, b)
+	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
+	joined(t, you, room, b.UserID())
 	if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello", Text: "a first word"}); err != nil {
 		t.Fatal(err)
 	}

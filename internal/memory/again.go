@@ -29,12 +29,7 @@ func (c *change) again(known *Entry, said Entry) error {
 // quote of the message is gone. Entries that only said the same as it lose nothing. keep,
 // if not nil, says which entries the message still stands for; those are left alone.
 func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
-	unlock, err := s.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	_, err = s.commit(ctx, "redaction", func(c *change) error {
+	_, err := s.commitLocked(ctx, "redaction", func(c *change) error {
 		if keep == nil {
 			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = ?`, event); err != nil {
 				return err
@@ -122,12 +117,8 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 		return err
 	}
 	_, err = s.commitLocked(ctx, a.Actor, func(c *change) error {
-		salt, err := readSalt(ctx, c.tx)
-		if err != nil {
-			return err
-		}
 		for _, e := range learned {
-			if err := unforget(ctx, c.tx, salt, e.Scope, e.Text); err != nil {
+			if err := c.unforget(e.Scope, e.Text); err != nil {
 				return err
 			}
 			if _, err := c.tx.ExecContext(ctx, `UPDATE memory SET event = '' WHERE id = ? AND state = 'forgotten'`, e.ID); err != nil {

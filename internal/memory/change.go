@@ -53,15 +53,11 @@ func (s *Store) Add(ctx context.Context, e Entry, actor string) (entry Entry, ad
 			entry = *known
 			return c.bump(&entry, e)
 		}
-		salt, err := readSalt(ctx, c.tx)
-		if err != nil {
-			return err
-		}
 		if e.Source == UserExplicit {
-			if err := unforget(ctx, c.tx, salt, e.Scope, e.Text); err != nil {
+			if err := c.unforget(e.Scope, e.Text); err != nil {
 				return err
 			}
-		} else if forgotten, err := isForgotten(ctx, c.tx, salt, e.Scope, e.Text); err != nil || forgotten {
+		} else if forgotten, err := c.isForgotten(e.Scope, e.Text); err != nil || forgotten {
 			return errors.Join(err, ErrForgotten)
 		}
 		added = true
@@ -277,25 +273,11 @@ type Filter struct {
 
 // List lists what a may see, the oldest first.
 func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
-	where, args := []string{}, []any{}
-	in := func(column string, values []any) {
-		where = append(where, column+` IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(values)), ", ")+`)`)
-		args = append(args, values...)
-	}
-	if !a.All {
-		if len(a.Scopes) == 0 {
-			return nil, nil
-		}
-		in("scope", anys(a.Scopes))
-	}
 	if q.States == nil {
 		q.States = []State{Active}
 	}
-	in("state", anys(q.States))
-	if !q.Members {
-		where = append(where, `(state <> 'active' OR NOT `+hidden+`)`)
-	}
-	all, err := entries(ctx, s.db, `WHERE `+strings.Join(where, ` AND `)+` ORDER BY n`, args...)
+	all, err := entries(ctx, s.db, `WHERE (?1 OR scope IN (SELECT value FROM json_each(?2))) AND state IN (SELECT value FROM json_each(?3))
+		AND (?4 OR state <> 'active' OR NOT `+hidden+`) ORDER BY n`, a.All, inJSON(a.Scopes), inJSON(q.States), q.Members)
 	if err != nil {
 		return nil, err
 	}
@@ -309,14 +291,6 @@ func (s *Store) List(ctx context.Context, a Access, q Filter) ([]Entry, error) {
 		all = all[len(all)-q.Last:]
 	}
 	return all, nil
-}
-
-func anys[T any](values []T) []any {
-	out := make([]any, len(values))
-	for i, v := range values {
-		out[i] = v
-	}
-	return out
 }
 
 // History lists what was done to the entry id, the oldest first, with what was
@@ -334,7 +308,7 @@ func (s *Store) History(ctx context.Context, a Access, id string) ([]Op, error) 
 		return nil, fmt.Errorf("read memory: %w", err)
 	}
 	ids = append(ids, likes...)
-	all, err := ops(ctx, s.db, `WHERE entry IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(ids)), ", ")+`) ORDER BY seq`, anys(ids)...)
+	all, err := ops(ctx, s.db, `WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY seq`, inJSON(ids))
 	if err != nil {
 		return nil, err
 	}

@@ -154,7 +154,7 @@ type view struct {
 	want      []listed          // in the order in which new ones are added
 	again     map[string]bool   // of want: what was changed since it was added, and so may have stood here before
 	places    []string          // of want, by the age of the oldest that each took the place of; nil = none is to be put back
-	successor map[string]string // of entries that are no more: who took their place
+	successor map[string]string // of entries that are no more: who took their place in the end; it may be none of want
 	forgotten map[string]bool   // textHash of what comments may not hold either
 }
 
@@ -187,7 +187,7 @@ func render(data []byte, ids []string, v view) (out []byte, now []string) {
 			p.add(id, l.body, l.end)
 			continue
 		}
-		if next := successor(v.successor, id); next != "" && !there[next] && text[next] != "" {
+		if next := v.successor[id]; !there[next] && text[next] != "" {
 			there[next] = true
 			p.add(next, replaceText(l.body, toLine(text[next])), l.end)
 			continue
@@ -267,20 +267,6 @@ func (p page) join() (out []byte, ids []string) {
 		}
 	}
 	return out, ids
-}
-
-// successor follows corrections of corrections to the last.
-func successor(next map[string]string, id string) string {
-	for range 1000 {
-		to := next[id]
-		if to == "" {
-			break
-		}
-		if id = to; next[id] == "" {
-			return id
-		}
-	}
-	return ""
 }
 
 // replaceText puts line in the place of what body says, and leaves the white

@@ -53,10 +53,6 @@ type file struct {
 	name  string // for people
 	path  string
 
-	// meddle is called at the two moments when somebody else's edit could get
-	// lost. It does nothing but in tests, which make that edit.
-	meddle func(moment)
-
 	mu      sync.Mutex
 	stamp   store.Stamp
 	settled bool   // stamp alone tells whether the file is as it was
@@ -67,13 +63,6 @@ type file struct {
 	changes int64
 	entries []Entry // never changed once made
 }
-
-type moment int
-
-const (
-	beforeLook moment = iota
-	afterLook
-)
 
 // current reports whether the file is as it was when it was last written or read.
 func (s *Store) current(f *file) (bool, error) {
@@ -143,8 +132,7 @@ func (s *Store) replace(f *file, old *os.File, stamp store.Stamp, data []byte) e
 	}
 	err := store.ReplaceFile(f.path, data, func() error {
 		s.fault("rename")
-		f.meddle(beforeLook)
-		defer f.meddle(afterLook)
+		defer s.fault("looked")
 		now, err := store.Stat(f.path)
 		if err == nil && now != stamp {
 			return errChanged

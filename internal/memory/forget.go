@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"reverie/internal/store"
@@ -248,42 +246,48 @@ func (c *change) empty(e Entry) error {
 	if err := forgetVectors(c.ctx, c.tx, textHash(e.Text)); err != nil {
 		return err
 	}
-	salt, err := readSalt(c.ctx, c.tx)
-	if err != nil {
-		return err
+	hash, err := c.tombstone(e.Scope, e.Text)
+	if err == nil {
+		_, err = c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`, hash, c.now.UnixMilli())
 	}
-	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_forgotten (hash, at) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET at = excluded.at, purged = 0`,
-		tombstone(salt, e.Scope, e.Text), c.now.UnixMilli()); err != nil {
+	if err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
 	return nil
 }
 
-func tombstone(salt []byte, scope Scope, text string) string {
+// tombstone is what is left of text in scope when it is forgotten: a hash with the salt of
+// this database.
+func (c *change) tombstone(scope Scope, text string) (string, error) {
+	var salt []byte
+	if err := c.p.QueryRowContext(c.ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
+		return "", err
+	}
 	h := sha256.New()
 	h.Write(salt)
 	io.WriteString(h, string(scope)+"\x00"+textHash(text))
-	return hex.EncodeToString(h.Sum(nil))
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func readSalt(ctx context.Context, db store.DBTX) ([]byte, error) {
-	var salt []byte
-	if err := db.QueryRowContext(ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
-		return nil, fmt.Errorf("read memory: %w", err)
+// isForgotten reports whether text was to be forgotten in scope.
+func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
+	hash, err := c.tombstone(scope, text)
+	if err == nil {
+		err = c.p.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM memory_forgotten WHERE hash = ?)`, hash).Scan(&is)
 	}
-	return salt, nil
-}
-
-func isForgotten(ctx context.Context, db store.DBTX, salt []byte, scope Scope, text string) (bool, error) {
-	var n int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM memory_forgotten WHERE hash = ?`, tombstone(salt, scope, text)).Scan(&n); err != nil {
+	if err != nil {
 		return false, fmt.Errorf("read memory: %w", err)
 	}
-	return n > 0, nil
+	return is, nil
 }
 
-func unforget(ctx context.Context, tx *sql.Tx, salt []byte, scope Scope, text string) error {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, tombstone(salt, scope, text)); err != nil {
+// unforget lets text be learned again in scope.
+func (c *change) unforget(scope Scope, text string) error {
+	hash, err := c.tombstone(scope, text)
+	if err == nil {
+		_, err = c.p.ExecContext(c.ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, hash)
+	}
+	if err != nil {
 		return fmt.Errorf("remember again: %w", err)
 	}
 	return nil
@@ -323,7 +327,7 @@ func (s *Store) scrub(ctx context.Context, texts []string) error {
 	if err := s.checkpoint(ctx); err != nil {
 		return err
 	}
-	found, err := holds(strings.TrimSuffix(s.wal, "-wal"), texts)
+	found, err := holds(s.path, texts)
 	if err != nil || !found {
 		return err
 	}

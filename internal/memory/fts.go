@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,10 +82,6 @@ const maxPostings = 400
 
 // scopes leads from names to numbers, and says what is known of their texts.
 func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known corpus, err error) {
-	list, err := json.Marshal(names)
-	if err != nil {
-		return nil, known, fmt.Errorf("search: %w", err)
-	}
 	words := 0
 	err = store.Each(ctx, f.db, func(row store.Row) error {
 		var no int64
@@ -98,7 +93,7 @@ func (f *FTS) scopes(ctx context.Context, names []Scope) (numbers []int64, known
 			numbers, known.docs, words = append(numbers, no), known.docs+docs, words+n
 		}
 		return nil
-	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, string(list))
+	}, `SELECT no, docs, words FROM index_scope WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY no`, inJSON(names))
 	if err != nil {
 		return nil, known, fmt.Errorf("search: %w", err)
 	}
@@ -136,14 +131,6 @@ func (f *FTS) frequencies(ctx context.Context, scopes []int64, terms []term) err
 }
 
 func (f *FTS) lookUp(ctx context.Context, scopes []int64, forms []string) (map[string]int, error) {
-	numbers, err := json.Marshal(scopes)
-	if err != nil {
-		return nil, err
-	}
-	list, err := json.Marshal(forms)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string]int{}
 	return out, store.Each(ctx, f.db, func(row store.Row) error {
 		var form string
@@ -152,7 +139,7 @@ func (f *FTS) lookUp(ctx context.Context, scopes []int64, forms []string) (map[s
 		out[form] = n
 		return err
 	}, `SELECT t.value, sum(i.df) FROM json_each(?) AS t CROSS JOIN json_each(?) AS s
-		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, string(list), string(numbers))
+		CROSS JOIN index_term AS i ON i.scope = s.value AND i.term = t.value GROUP BY t.value`, inJSON(forms), inJSON(scopes))
 }
 
 // match is the expression that finds documents with any of terms. User text
@@ -245,17 +232,13 @@ func (f *FTS) best(ctx context.Context, q Query, expression string, class, scope
 // FTS5 keeps them (c0 to c2 are the columns in order): that costs half as much
 // as to open the index for each row.
 func (f *FTS) load(ctx context.Context, numbers []int64) ([]candidate, error) {
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
 	out, err := store.List(ctx, f.db, func(row store.Row) (c candidate, err error) {
 		var marks int
 		err = row.Scan(&c.row, &c.doc, &c.at, &c.session, &c.chars, &c.words, &marks, &c.body, &c.day, &c.subject)
 		c.asks, c.tells, c.past = marks&markAsks != 0, marks&markTells != 0, classOf(c.row) == classPast
 		return c, err
 	}, `SELECT d.row, d.doc, d.at, d.session, d.chars, d.words, d.marks, t.c0, t.c1, t.c2
-		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, string(list))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.row = j.value CROSS JOIN index_fts_content AS t ON t.id = d.row`, inJSON(numbers))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}
@@ -315,17 +298,10 @@ func entriesOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]Entr
 		}
 	}
 	out := make(map[int64]Entry, len(numbers))
-	if len(numbers) == 0 {
-		return out, nil
-	}
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, err
-	}
 	return out, store.Each(ctx, db, func(row store.Row) error {
 		var n int64
 		e, err := scanEntry(withMore{row, []any{&n}})
 		out[n] = e
 		return err
-	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, string(list))
+	}, `SELECT `+entryColumns+`, n FROM memory WHERE n IN (SELECT value FROM json_each(?)) AND state <> 'forgotten'`, inJSON(numbers))
 }

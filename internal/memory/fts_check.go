@@ -41,11 +41,7 @@ func eachSource(ctx context.Context, db store.DBTX, do func(all []source, done, 
 	done := 0
 	for i, query := range queries {
 		for part := range slices.Chunk(left[i], indexedAtOnce) {
-			var in strings.Builder
-			for _, n := range part {
-				fmt.Fprintf(&in, ",%d", n)
-			}
-			all, err := sources(ctx, db, query+` AND n IN (`+in.String()[1:]+`)`+sourceOrder)
+			all, err := sources(ctx, db, query+` AND n IN (SELECT value FROM json_each(?))`+sourceOrder, inJSON(part))
 			if err != nil {
 				return err
 			}

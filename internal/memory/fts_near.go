@@ -98,16 +98,12 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 	for _, c := range some {
 		numbers = append(numbers, c.row)
 	}
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, fmt.Errorf("search: %w", err)
-	}
 	one := func(compare, order string) string {
 		return `SELECT row FROM (SELECT row FROM index_doc WHERE place = h.place AND place <> 0 AND (seq, doc) ` + compare + ` (h.seq, h.doc)
 			ORDER BY seq ` + order + `, doc ` + order + fmt.Sprintf(` LIMIT %d)`, nearby)
 	}
 	out := make(map[int64][]int64, len(some))
-	err = store.Each(ctx, f.db, func(row store.Row) error {
+	err := store.Each(ctx, f.db, func(row store.Row) error {
 		var at int64
 		var beside string
 		if err := row.Scan(&at, &beside); err != nil {
@@ -118,7 +114,7 @@ func (f *FTS) sides(ctx context.Context, some []candidate) (map[int64][]int64, e
 		out[at] = all
 		return err
 	}, `SELECT h.row, (SELECT json_group_array(row) FROM (`+one("<", "DESC")+` UNION ALL `+one(">", "ASC")+`))
-		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, string(list))
+		FROM json_each(?) AS j CROSS JOIN index_doc AS h ON h.row = j.value WHERE h.place <> 0`, inJSON(numbers))
 	if err != nil {
 		return nil, fmt.Errorf("search: %w", err)
 	}

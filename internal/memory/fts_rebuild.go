@@ -4,31 +4,27 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"reverie/internal/store"
 )
 
 // Rebuild implements index. It makes the index anew in one transaction: until that is
 // committed, and if it fails, the old index stays.
 func (f *FTS) Rebuild(ctx context.Context, progress func(done, total int)) error {
-	tx, err := f.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	defer tx.Rollback() // nothing after Commit
-	if err := clearIndex(ctx, tx); err != nil {
-		return fmt.Errorf("reindex: %w", err)
-	}
-	err = eachSource(ctx, tx, func(all []source, done, total int) error {
-		if err := f.index(ctx, tx, nil, all); err != nil {
+	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		if err := clearIndex(ctx, tx); err != nil {
 			return err
 		}
-		if progress != nil {
-			progress(done, total)
-		}
-		return nil
+		return eachSource(ctx, tx, func(all []source, done, total int) error {
+			if err := f.index(ctx, tx, nil, all); err != nil {
+				return err
+			}
+			if progress != nil {
+				progress(done, total)
+			}
+			return nil
+		})
 	})
-	if err == nil {
-		err = tx.Commit()
-	}
 	if err != nil {
 		return fmt.Errorf("reindex: %w", err)
 	}

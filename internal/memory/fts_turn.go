@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -29,15 +28,7 @@ func (f *FTS) Hear(ctx context.Context, t Turn) error {
 	if t.Text == "" || t.Scope == "" {
 		return errors.New("hear: a message without text or scope")
 	}
-	tx, err := f.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("hear: %w", err)
-	}
-	defer tx.Rollback()
-	if err := f.hear(ctx, tx, t); err != nil {
-		return fmt.Errorf("hear: %w", err)
-	}
-	if err := tx.Commit(); err != nil {
+	if err := store.InTx(ctx, f.db, func(tx *sql.Tx) error { return f.hear(ctx, tx, t) }); err != nil {
 		return fmt.Errorf("hear: %w", err)
 	}
 	return nil
@@ -48,7 +39,7 @@ func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
 	err := tx.QueryRowContext(ctx, `INSERT INTO memory_turn (`+turnColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (scope, event) WHERE event <> '' DO UPDATE SET text = excluded.text, integrity = excluded.integrity WHERE text <> '' RETURNING n`,
 		t.Scope, t.Event, t.Sender, t.At.UnixMilli(), t.Conversation, t.Seq, t.Text, t.Integrity).Scan(&n)
-	if heardAlready(err) {
+	if errors.Is(err, sql.ErrNoRows) { // it is known, and was taken back
 		return nil
 	}
 	if err != nil {
@@ -60,22 +51,18 @@ func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
 // Unhear takes a message back: it was redacted, or is to be forgotten. One that
 // is not there is no error.
 func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
-	tx, err := f.db.BeginTx(ctx, nil)
+	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
+		var n int64
+		err := tx.QueryRowContext(ctx, `DELETE FROM memory_turn WHERE scope = ? AND event = ? AND event <> '' RETURNING n`, scope, event).Scan(&n)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx))
+	})
 	if err != nil {
-		return fmt.Errorf("take a message back: %w", err)
-	}
-	defer tx.Rollback()
-	var n int64
-	switch err := tx.QueryRowContext(ctx, `DELETE FROM memory_turn WHERE scope = ? AND event = ? AND event <> '' RETURNING n`, scope, event).Scan(&n); {
-	case errors.Is(err, sql.ErrNoRows):
-		return nil
-	case err != nil:
-		return fmt.Errorf("take a message back: %w", err)
-	}
-	if err := errors.Join(f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx)); err != nil {
-		return fmt.Errorf("take a message back: %w", err)
-	}
-	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("take a message back: %w", err)
 	}
 	return nil
@@ -83,15 +70,13 @@ func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
 
 // updateTurns is update for messages, by their numbers.
 func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
-	var all []source
 	docs := make([]int64, len(n))
 	for i, x := range n {
 		docs[i] = -x
-		some, err := sources(ctx, tx, turnSource+` AND n = ?`, x)
-		if err != nil {
-			return fmt.Errorf("index messages: %w", err)
-		}
-		all = append(all, some...)
+	}
+	all, err := sources(ctx, tx, turnSource+` AND n IN (SELECT value FROM json_each(?))`, inJSON(n))
+	if err != nil {
+		return fmt.Errorf("index messages: %w", err)
 	}
 	return f.index(ctx, tx, docs, all)
 }
@@ -124,22 +109,15 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 			numbers = append(numbers, -s.doc)
 		}
 	}
-	if len(numbers) == 0 {
-		return nil, nil
-	}
 	turns, sides := map[int64]Turn{}, map[int64][2]sql.NullInt64{}
 	read := func(numbers []int64) error {
-		list, err := json.Marshal(numbers)
-		if err != nil {
-			return err
-		}
 		return store.Each(ctx, db, func(row store.Row) error {
 			var n int64
 			var side [2]sql.NullInt64
 			t, err := scanTurn(withMore{row, []any{&n, &side[0], &side[1]}})
 			turns[n], sides[n] = t, side
 			return err
-		}, turnsQuery, string(list))
+		}, turnsQuery, inJSON(numbers))
 	}
 	if err := read(numbers); err != nil {
 		return nil, err
@@ -152,10 +130,8 @@ func turnsOf(ctx context.Context, db *sql.DB, ranked []scored) (map[int64]heardT
 			}
 		}
 	}
-	if len(others) > 0 {
-		if err := read(others); err != nil {
-			return nil, err
-		}
+	if err := read(others); err != nil {
+		return nil, err
 	}
 	out := make(map[int64]heardTurn, len(numbers))
 	for _, n := range numbers {

@@ -47,20 +47,11 @@ func sources(ctx context.Context, db store.DBTX, query string, args ...any) ([]s
 // update brings the index up to date with the entries whose numbers are given:
 // new, changed, moved, retired and forgotten ones alike. It belongs into the transaction that changed them.
 func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
-	var all []source
-	for part := range slices.Chunk(n, 500) {
-		some, err := sources(ctx, tx, entrySource+` AND n IN (`+strings.Repeat("?,", len(part)-1)+`?)`, anys(part)...)
-		if err != nil {
-			return fmt.Errorf("index memories: %w", err)
-		}
-		all = append(all, some...)
-	}
-	var last int64 // what has a higher number is new, and need not be taken out first
-	if err := tx.QueryRowContext(ctx, `SELECT coalesce(max(doc), 0) FROM index_doc`).Scan(&last); err != nil {
+	all, err := sources(ctx, tx, entrySource+` AND n IN (SELECT value FROM json_each(?))`, inJSON(n))
+	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
 	}
-	old := slices.DeleteFunc(slices.Clone(n), func(doc int64) bool { return doc > last })
-	return f.index(ctx, tx, old, all)
+	return f.index(ctx, tx, slices.Clone(n), all)
 }
 
 // made is a text as it is indexed.

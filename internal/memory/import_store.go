@@ -151,18 +151,9 @@ func (i *importing) flush() error {
 }
 
 func (i *importing) store() error {
-	unlock, err := i.Store.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	var added, known, forgotten int
-	_, err = i.Store.commit(i.ctx, "import", func(c *change) error {
+	_, err := i.Store.commitLocked(i.ctx, "import", func(c *change) error {
 		c.batch = i.batch
-		salt, err := readSalt(c.ctx, c.p)
-		if err != nil {
-			return err
-		}
 		for _, e := range i.part {
 			there, err := isStored(c.ctx, c.p, e)
 			if err != nil {
@@ -172,7 +163,7 @@ func (i *importing) store() error {
 				known++
 				continue
 			}
-			gone, err := isForgotten(c.ctx, c.p, salt, e.Scope, e.Text)
+			gone, err := c.isForgotten(e.Scope, e.Text)
 			if err != nil {
 				return err
 			}

@@ -91,11 +91,7 @@ func (c *change) learn(l *Learned, likely []string) error {
 		}
 		return c.bump(&l.Entry, e)
 	}
-	salt, err := readSalt(c.ctx, c.tx)
-	if err != nil {
-		return err
-	}
-	forgotten, err := isForgotten(c.ctx, c.tx, salt, e.Scope, e.Text)
+	forgotten, err := c.isForgotten(e.Scope, e.Text)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,7 +51,7 @@ type Store struct {
 	purge      func(context.Context, *sql.Tx, []string) (int, error)
 	prepare    func(context.Context) error // before something is forgotten
 	log        *slog.Logger
-	wal        string // the database's log: when it did not change, no entry did
+	path       string // of the database
 	index      *FTS
 	finder     index                                         // what Search asks
 	vectors    *Vectors                                      // woken by changes; nil = the finder has none
@@ -58,32 +59,13 @@ type Store struct {
 	recalls    bool                                          // prompts show the working set only
 	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
 	now        func() time.Time
-	fault      func(point string) // for tests, which die there
+	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
 
 	writing    sync.Mutex      // one change at a time
 	forgetting map[string]bool // textHash of what is being forgotten
 
-	mu     sync.Mutex
-	files  map[Scope]*file
-	joined map[set]*joint
-	seen   store.Stamp // of wal, when counts were read
-	still  bool        // seen alone tells whether counts hold
-	counts map[Scope]int64
-}
-
-// maxScopes is how many scopes a set can have and still be kept ready; a
-// conversation sees two.
-const maxScopes = 4
-
-// maxSets bounds the kept sets; beyond it they are made anew.
-const maxSets = 64
-
-type set [maxScopes]Scope
-
-// joint is several scopes' entries in one slice, and what it was made of.
-type joint struct {
-	of      [maxScopes][]Entry
-	entries []Entry
+	mu    sync.Mutex
+	files map[Scope]*file
 }
 
 // Open returns the store of the entries in c.DB and of the files in c.Dir. What
@@ -100,7 +82,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: c.Log, now: time.Now, fault: func(string) {},
-		files: map[Scope]*file{}, joined: map[set]*joint{}, counts: map[Scope]int64{}}
+		files: map[Scope]*file{}}
 	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -108,7 +90,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := s.choose(c.Backend, c.Vectors, c.Points); err != nil {
 		return nil, err
 	}
-	if err := c.DB.QueryRowContext(ctx, `SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'`).Scan(&s.wal); err != nil {
+	if err := c.DB.QueryRowContext(ctx, `SELECT file FROM pragma_database_list WHERE name = 'main'`).Scan(&s.path); err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	if err := s.index.ensure(ctx); err != nil {
@@ -246,117 +228,31 @@ func (s *Store) File(scope Scope) string {
 const shown = `state = 'active' AND conversation = '' AND NOT ` + hidden
 
 // Entries lists the active entries of scopes that are no part of a conversation,
-// scope by scope, each in the order of its file; hand edits are taken in first. While nothing changes this costs a
-// stat for each file and one for the database, and the very same slice is
-// returned again: it is shared, so it must not be changed. When a file cannot be
-// read or written the error names it, and the entries come along all the same.
+// scope by scope, each in the order of its file; hand edits are taken in first. While nothing
+// changes the entries and files are not read again. What it returns is shared and must not be
+// changed. When a file cannot be read or written the error names it, and the entries come
+// along all the same.
 func (s *Store) Entries(ctx context.Context, scopes ...Scope) ([]Entry, error) {
-	var key set
-	var parts [maxScopes][]Entry
+	var parts [][]Entry
 	var failed []error
-	counts, err := s.changes(ctx, scopes)
-	if err != nil {
-		return nil, err
-	}
-	if len(scopes) > maxScopes {
-		return s.gather(ctx, scopes, counts)
-	}
-	filled, last := 0, 0
-	for i, scope := range scopes {
-		entries, err := s.read(ctx, scope, counts[i])
-		if err != nil {
-			failed = append(failed, err)
-		}
-		key[i], parts[i] = scope, entries
+	for _, scope := range scopes {
+		entries, err := s.read(ctx, scope)
+		failed = append(failed, err)
 		if len(entries) > 0 {
-			filled, last = filled+1, i
+			parts = append(parts, entries)
 		}
 	}
-	switch filled {
-	case 0:
-		return nil, errors.Join(failed...)
-	case 1:
-		return parts[last], errors.Join(failed...)
+	if len(parts) == 1 {
+		return parts[0], errors.Join(failed...)
 	}
-	return s.join(key, parts), errors.Join(failed...)
-}
-
-// gather is Entries without any keeping, for unusually many scopes.
-func (s *Store) gather(ctx context.Context, scopes []Scope, counts []int64) ([]Entry, error) {
-	var all []Entry
-	var failed []error
-	for i, scope := range scopes {
-		entries, err := s.read(ctx, scope, counts[i])
-		all, failed = append(all, entries...), append(failed, err)
-	}
-	return all, errors.Join(failed...)
-}
-
-// join makes one slice of parts, or returns the one made of the same parts before.
-func (s *Store) join(key set, parts [maxScopes][]Entry) []Entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v := s.joined[key]; v != nil && v.madeOf(parts) {
-		return v.entries
-	}
-	n := 0
-	for _, p := range parts {
-		n += len(p)
-	}
-	all := make([]Entry, 0, n)
-	for _, p := range parts {
-		all = append(all, p...)
-	}
-	if len(s.joined) >= maxSets {
-		clear(s.joined)
-	}
-	s.joined[key] = &joint{of: parts, entries: all}
-	return all
-}
-
-// madeOf reports whether v consists of parts: the very same slices, which are
-// never changed once made.
-func (v *joint) madeOf(parts [maxScopes][]Entry) bool {
-	for i, p := range parts {
-		if len(p) != len(v.of[i]) || len(p) > 0 && &p[0] != &v.of[i][0] {
-			return false
-		}
-	}
-	return true
+	return slices.Concat(parts...), errors.Join(failed...)
 }
 
 // changesOf is how often what is shown of scope ?1 was changed, or its order.
 const changesOf = `coalesce((SELECT changes FROM memory_file WHERE scope = ?1), 0) + coalesce((SELECT n FROM memory_changes WHERE scope = ?1), 0)`
 
-// changes says how often the entries of each scope were changed so far, by
-// anybody. It asks the database only if something was written to it.
-func (s *Store) changes(ctx context.Context, scopes []Scope) ([]int64, error) {
-	stamp, err := store.Stat(s.wal)
-	if err != nil {
-		return nil, fmt.Errorf("memory: %w", err)
-	}
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.still || stamp != s.seen || !stamp.Exists() {
-		clear(s.counts)
-	}
-	s.seen, s.still = stamp, stamp.Exists() && stamp.Settled(now)
-	counts := make([]int64, len(scopes))
-	for i, scope := range scopes {
-		n, known := s.counts[scope]
-		if !known {
-			if err := s.db.QueryRowContext(ctx, `SELECT `+changesOf, scope).Scan(&n); err != nil {
-				return nil, fmt.Errorf("memory: %w", err)
-			}
-			s.counts[scope] = n
-		}
-		counts[i] = n
-	}
-	return counts, nil
-}
-
-func (s *Store) read(ctx context.Context, scope Scope, changes int64) ([]Entry, error) {
+// read is Entries of one scope.
+func (s *Store) read(ctx context.Context, scope Scope) ([]Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -366,7 +262,7 @@ func (s *Store) read(ctx context.Context, scope Scope, changes int64) ([]Entry, 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := s.load(ctx, f, changes); err != nil {
+	if err := s.load(ctx, f); err != nil {
 		return nil, err
 	}
 	same, err := s.current(f)
@@ -382,7 +278,7 @@ func (s *Store) read(ctx context.Context, scope Scope, changes int64) ([]Entry, 
 	if err != nil {
 		return f.entries, err
 	}
-	err = s.load(ctx, f, -1)
+	err = s.load(ctx, f)
 	return f.entries, err
 }
 
@@ -397,14 +293,10 @@ func (s *Store) mend(ctx context.Context, scope Scope) error {
 	return s.sync(context.WithoutCancel(ctx), scope)
 }
 
-// load reads the entries of f anew if they were changed since they were read
-// last; changes is how often that was so far, -1 = unknown. f is locked.
-func (s *Store) load(ctx context.Context, f *file, changes int64) error {
-	if f.loaded && changes == f.changes {
-		return nil
-	}
-	var lines string
-	hash := ""
+// load reads the entries of f anew if they were changed since they were read last. f is locked.
+func (s *Store) load(ctx context.Context, f *file) error {
+	var changes int64
+	var hash, lines string
 	err := s.db.QueryRowContext(ctx, `SELECT `+changesOf+`, coalesce(max(hash), ''), coalesce(max(lines), '') FROM memory_file WHERE scope = ?1`, f.scope).Scan(&changes, &hash, &lines)
 	if err != nil {
 		return fmt.Errorf("memory: %w", err)
@@ -473,5 +365,5 @@ func (s *Store) file(scope Scope) (*file, error) {
 
 func (s *Store) newFile(scope Scope) *file {
 	name := s.File(scope)
-	return &file{scope: scope, name: name, path: filepath.Join(s.dir, filepath.FromSlash(name)), meddle: func(moment) {}}
+	return &file{scope: scope, name: name, path: filepath.Join(s.dir, filepath.FromSlash(name))}
 }

@@ -266,8 +266,8 @@ func TestSettledFilesAreNotReadAgain(t *testing.T) {
 	s.now = func() time.Time { return time.Now().Add(time.Hour) }
 	texts(t, s, Shared) // takes the file in
 	texts(t, s, Shared) // finds it taken in
-	if !f.settled || !s.still {
-		t.Error("a file or a database that is long unchanged is read every time")
+	if !f.settled {
+		t.Error("a file that is long unchanged is read every time")
 	}
 	f.hash = "of something else"
 	if same, err := s.current(f); !same || err != nil {
@@ -292,7 +292,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 	s.now = func() time.Time { return before }
 	put(t, s, Shared, "one\n")
 	texts(t, s, Shared)
-	if f.settled || s.still {
+	if f.settled {
 		t.Error("a stamp of this very moment is taken for good")
 	}
 	f.hash = "of something else"
@@ -306,31 +306,21 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 }
 
 // Holds P2.
-func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
+func TestUnchangedEntriesAreNotReadAgain(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\ntwo\n")
-	put(t, s, Private(owner), "mine\n")
-	scopes := Visible("", owner, true)
-	first, err := s.Entries(t.Context(), scopes...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := s.Entries(t.Context(), scopes...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(first) != 3 || &first[0] != &second[0] {
-		t.Error("unchanged files were put together again")
+	first := must[[]Entry](t)(s.Entries(t.Context(), Shared))
+	second := must[[]Entry](t)(s.Entries(t.Context(), Shared))
+	if len(first) != 2 || &first[0] != &second[0] {
+		t.Error("unchanged entries were read again")
 	}
 	add(t, s, Shared, "three")
-	if len(first) != 3 || first[2].Text != "two" {
+	if len(first) != 2 || first[1].Text != "two" {
 		t.Error("a slice that was handed out changed")
 	}
-	if got := texts(t, s, scopes...); got != "mine|one|two|three" {
+	put(t, s, Private(owner), "mine\n")
+	if got := texts(t, s, Private(owner), Shared, Room("!a")); got != "mine|one|two|three" {
 		t.Errorf("got %q", got)
-	}
-	if got := texts(t, s, Shared, Private(owner), Room("!a"), Room("!b"), Room("!c")); got != "one|two|three|mine" {
-		t.Errorf("many scopes: %q", got)
 	}
 }
 
@@ -421,16 +411,16 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 		}
 	}
 	tests := map[string]struct {
-		at   moment
+		at   string
 		edit func(*testing.T, string)
 		want string
 	}{
-		"rewritten before the look": {beforeLook, inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
-		"appended before the look":  {beforeLook, appended, "one\nby hand\nnew\n"},
-		"replaced before the look":  {beforeLook, replaced, "one\nby hand\nnew\n"},
-		"removed before the look":   {beforeLook, func(t *testing.T, path string) { _ = os.Remove(path) }, ""},
-		"rewritten after the look":  {afterLook, inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
-		"appended after the look":   {afterLook, appended, "one\nby hand\nnew\n"},
+		"rewritten before the look": {"rename", inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
+		"appended before the look":  {"rename", appended, "one\nby hand\nnew\n"},
+		"replaced before the look":  {"rename", replaced, "one\nby hand\nnew\n"},
+		"removed before the look":   {"rename", func(t *testing.T, path string) { _ = os.Remove(path) }, ""},
+		"rewritten after the look":  {"looked", inPlace, "# rewritten\nby hand\nzwei\nnew\n"},
+		"appended after the look":   {"looked", appended, "one\nby hand\nnew\n"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -441,8 +431,8 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			edited := false
-			f.meddle = func(m moment) {
-				if m == tt.at && !edited {
+			s.fault = func(point string) {
+				if point == tt.at && !edited {
 					edited = true
 					tt.edit(t, path)
 				}
@@ -460,12 +450,8 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 	t.Run("all the time", func(t *testing.T) {
 		s := openAt(t, t.TempDir())
 		path := put(t, s, Shared, "one\n")
-		f, err := s.file(Shared)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.meddle = func(m moment) {
-			if m == beforeLook {
+		s.fault = func(point string) {
+			if point == "rename" {
 				appended(t, path)
 			}
 		}
@@ -479,7 +465,7 @@ func TestEditsAtTheSameMomentAreKept(t *testing.T) {
 		if len(entries) < 3 || entries[0].Text != "one" || !slices.ContainsFunc(entries, func(e Entry) bool { return e.Text == "new" }) {
 			t.Errorf("entries %v", entries)
 		}
-		f.meddle = func(moment) {}
+		s.fault = func(string) {}
 		if got := onDisk(t, s, Shared); strings.Contains(got, "new") {
 			t.Errorf("file reads %q", got)
 		}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"reverie/internal/store"
@@ -92,18 +91,14 @@ func (s *Store) Apply(ctx context.Context, batch string, steps []Step, also func
 }
 
 func (s *Store) scopesOfSteps(ctx context.Context, steps []Step) ([]Scope, error) {
-	var scopes []Scope
-	for _, step := range steps {
-		var scope Scope
-		err := s.db.QueryRowContext(ctx, `SELECT scope FROM memory WHERE id = ?`, step.ID).Scan(&scope)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return nil, fmt.Errorf("read memory: %w", err)
-		}
-		if err == nil && !slices.Contains(scopes, scope) {
-			scopes = append(scopes, scope)
-		}
+	ids := make([]string, len(steps))
+	for i, step := range steps {
+		ids[i] = step.ID
 	}
-	slices.Sort(scopes)
+	scopes, err := store.Column[Scope](ctx, s.db, `SELECT DISTINCT scope FROM memory WHERE id IN (SELECT value FROM json_each(?)) ORDER BY scope`, inJSON(ids))
+	if err != nil {
+		return nil, fmt.Errorf("read memory: %w", err)
+	}
 	return scopes, nil
 }
 
@@ -122,7 +117,7 @@ func (c *change) step(s Step) (why string, err error) {
 			return "the two do not belong together", nil
 		}
 	}
-	if lessTrusted(s.Kind, e, by) {
+	if s.Kind != ArchiveStep && by.Integrity < e.Integrity {
 		return "the other is trusted less", nil
 	}
 	switch s.Kind {
@@ -174,12 +169,6 @@ func ownWords(ctx context.Context, db store.DBTX, e Entry) ([]string, error) {
 		all = append(all, own...)
 	}
 	return all, nil
-}
-
-// lessTrusted reports whether by must not stand for e, or take its place, because of its
-// integrity.
-func lessTrusted(kind StepKind, e, by Entry) bool {
-	return kind != ArchiveStep && by.Integrity < e.Integrity
 }
 
 // planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.

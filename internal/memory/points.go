@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -184,7 +183,7 @@ func (p *Points) known(ctx context.Context, found []held, w wanted) ([]int64, er
 			ids = append(ids, f.Payload.Entry)
 		}
 	}
-	return p.numbers(ctx, `SELECT m.n FROM json_each(?) AS j JOIN memory AS m ON m.id = j.value`, ids)
+	return p.numbers(ctx, `SELECT m.n FROM json_each(?) AS j JOIN memory AS m ON m.id = j.value`, inJSON(ids))
 }
 
 // beside are the entries that stand before and after entries in their
@@ -196,16 +195,12 @@ func (p *Points) beside(ctx context.Context, space int64, entries []int64) ([]in
 			ORDER BY m.seq ` + order + `, m.n ` + order + ` LIMIT 1) AS n FROM here AS h`
 	}
 	return p.numbers(ctx, `WITH here AS MATERIALIZED (SELECT m.n, m.scope, m.conversation, m.seq FROM json_each(?) AS j CROSS JOIN memory AS m ON m.n = j.value WHERE m.conversation <> '')
-		SELECT n FROM (`+next("<", "DESC")+` UNION `+next(">", "ASC")+`) WHERE n IS NOT NULL`, entries)
+		SELECT n FROM (`+next("<", "DESC")+` UNION `+next(">", "ASC")+`) WHERE n IS NOT NULL`, inJSON(entries))
 }
 
-// numbers reads a column of numbers. The query gets given as a list in JSON.
-func (p *Points) numbers(ctx context.Context, query string, given any) ([]int64, error) {
-	in, err := json.Marshal(given)
-	if err != nil {
-		return nil, err
-	}
-	out, err := store.Column[int64](ctx, p.db, query, string(in))
+// numbers reads a column of numbers. The query gets given, a list in JSON.
+func (p *Points) numbers(ctx context.Context, query, given string) ([]int64, error) {
+	out, err := store.Column[int64](ctx, p.db, query, given)
 	if err != nil {
 		return nil, fmt.Errorf("read vectors: %w", err)
 	}
@@ -255,12 +250,8 @@ func (p *Points) likeness(ctx context.Context, q []float32, entries []int64, w *
 
 // stored are entries with their vectors, as the database has them.
 func (p *Points) stored(ctx context.Context, dim int, entries []int64) (map[Scope]conversations, error) {
-	in, err := json.Marshal(entries)
-	if err != nil {
-		return nil, err
-	}
 	all, err := p.vectors.read(ctx, `WHERE m.n IN (SELECT value FROM json_each(?)) AND `+indexed+`
-		ORDER BY m.conversation, m.seq, m.n`, string(in))
+		ORDER BY m.conversation, m.seq, m.n`, inJSON(entries))
 	if err != nil {
 		return nil, err
 	}

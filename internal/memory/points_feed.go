@@ -240,12 +240,8 @@ func (p *Points) repair(ctx context.Context, space int64, dim int, d differences
 		}
 		return nil
 	}
-	list, err := json.Marshal(d.changed[:min(len(d.changed), sendAtOnce)])
-	if err != nil {
-		return err
-	}
 	var points []point
-	err = store.Each(ctx, p.db, func(row store.Row) error {
+	err := store.Each(ctx, p.db, func(row store.Row) error {
 		var pay pointPayload
 		var vec []byte
 		if err := row.Scan(&pay.Entry, &pay.Rev, &pay.Scope, &pay.State, &pay.At, &vec); err != nil {
@@ -263,7 +259,7 @@ func (p *Points) repair(ctx context.Context, space int64, dim int, d differences
 		points = append(points, point{pointID(pay.Entry), vector, pay})
 		return nil
 	}, `SELECT m.id, m.rev, m.scope, m.state, m.observed_at, v.vec FROM json_each(?) AS j CROSS JOIN memory AS m ON m.id = j.value
-		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, string(list), space)
+		JOIN memory_vector AS v ON v.space = ? AND v.hash = m.hash WHERE `+indexed, inJSON(d.changed[:min(len(d.changed), sendAtOnce)]), space)
 	if err != nil {
 		return fmt.Errorf("read vectors: %w", err)
 	}

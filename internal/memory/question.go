@@ -185,17 +185,7 @@ func until(kept, other Entry) time.Time {
 
 // Put notes that the questions ids are asked by the notice event in room.
 func (s *Store) Put(ctx context.Context, event, room string, ids []int64) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("ask a question: %w", err)
-	}
-	defer tx.Rollback() // nothing after Commit
-	for _, id := range ids {
-		if _, err := tx.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id = ? AND event = ''`, event, room, id); err != nil {
-			return fmt.Errorf("ask a question: %w", err)
-		}
-	}
-	if err := tx.Commit(); err != nil {
+	if _, err := s.db.ExecContext(ctx, `UPDATE memory_question SET event = ?, room = ? WHERE id IN (SELECT value FROM json_each(?)) AND event = ''`, event, room, inJSON(ids)); err != nil {
 		return fmt.Errorf("ask a question: %w", err)
 	}
 	return nil

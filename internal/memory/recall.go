@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,12 +138,7 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 	if event == "" {
 		return nil, nil
 	}
-	unlock, err := s.lock()
-	if err != nil {
-		return nil, err
-	}
-	defer unlock()
-	_, err = s.commit(ctx, "redaction", func(c *change) error {
+	_, err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		texts, err := s.silence(c, `event = ?`, event)
 		for _, text := range texts {
 			quotes = append(quotes, Turn{Text: text}.Quotes()...)
@@ -213,16 +206,10 @@ func (s *Store) silenceFacts(c *change, gone []Entry) (texts []string, reworded 
 		if err != nil {
 			return nil, 0, err
 		}
-		for part := range slices.Chunk(others, 500) {
-			in, args := list64(part)
-			if err := silence(`n IN `+in, args...); err != nil {
-				return nil, 0, err
-			}
+		if err := silence(`n IN (SELECT value FROM json_each(?))`, inJSON(others)); err != nil {
+			return nil, 0, err
 		}
 		reworded += len(others)
 	}
 	return texts, reworded, nil
 }
-
-// heardAlready is the error of a message that is known and was taken back.
-func heardAlready(err error) bool { return errors.Is(err, sql.ErrNoRows) }

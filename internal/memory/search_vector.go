@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,11 +141,7 @@ func (h *Hybrid) added(ctx context.Context, q Query, m matches, docs []int64) ([
 // rows are the rows of docs, but of none that the question does not ask for: the
 // full-text index is never behind, and decides.
 func (h *Hybrid) rows(ctx context.Context, q Query, scopes, docs []int64) ([]int64, error) {
-	list, err := json.Marshal(docs)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, string(list))
+	rows, err := store.Column[int64](ctx, h.db, `SELECT d.row FROM json_each(?) AS j CROSS JOIN index_doc AS d ON d.doc = j.value`, inJSON(docs))
 	return slices.DeleteFunc(rows, func(row int64) bool {
 		class := classOf(row)
 		return !slices.Contains(scopes, scopeOf(row)) || class == classPast && !q.Past || class == classTurn && !q.Turns

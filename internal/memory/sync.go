@@ -216,21 +216,21 @@ func (s *Store) view(ctx context.Context, scope Scope, ids []string) (view, erro
 		}
 		slices.SortFunc(v.want, func(a, b listed) int { return cmp.Compare(place[a.id], place[b.id]) })
 	}
-	for _, id := range ids { // lines that are there no more: what took their place?
+	for _, id := range ids { // lines that are there no more: what took their place in the end?
+		next := id
 		for range 100 {
-			if wanted[id] || id == notKept || v.successor[id] != "" {
+			if wanted[next] || next == "" || next == notKept {
 				break
 			}
-			var next string
-			err := s.db.QueryRowContext(ctx, `SELECT by_id FROM memory WHERE id = ?`, id).Scan(&next)
-			if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			err := s.db.QueryRowContext(ctx, `SELECT by_id FROM memory WHERE id = ?`, next).Scan(&next)
+			if errors.Is(err, sql.ErrNoRows) {
+				break
+			}
+			if err != nil {
 				return view{}, fmt.Errorf("read memory: %w", err)
 			}
-			if next == "" {
-				break
-			}
-			v.successor[id], id = next, next
 		}
+		v.successor[id] = next
 	}
 	v.forgotten = s.forgetting
 	return v, nil
@@ -258,11 +258,7 @@ func (s *Store) takeIn(ctx context.Context, f *file, was base, hash string, data
 			return err
 		}
 		e := compare(before, lineTexts(data))
-		salt, err := readSalt(ctx, c.tx)
-		if err != nil {
-			return err
-		}
-		if ids, err = i.lines(e, salt); err != nil {
+		if ids, err = i.lines(e); err != nil {
 			return err
 		}
 		if err := i.remove(e.gone); err != nil {
@@ -302,7 +298,7 @@ func (i *importer) before(ids []string) ([]listed, error) {
 	return all, nil
 }
 
-func (i *importer) lines(e edit, salt []byte) ([]string, error) {
+func (i *importer) lines(e edit) ([]string, error) {
 	ids := make([]string, len(e.lines))
 	fresh := map[string]string{}
 	for n, l := range e.lines {
@@ -313,7 +309,7 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 		case fresh[l.text] != "":
 			ids[n] = fresh[l.text]
 		default:
-			if ids[n], err = i.line(l, salt); err != nil {
+			if ids[n], err = i.line(l); err != nil {
 				return nil, err
 			}
 			fresh[l.text] = ids[n]
@@ -323,7 +319,7 @@ func (i *importer) lines(e edit, salt []byte) ([]string, error) {
 }
 
 // line finds or makes the entry of a line that was not there before.
-func (i *importer) line(l editedLine, salt []byte) (string, error) {
+func (i *importer) line(l editedLine) (string, error) {
 	hash := textHash(l.text)
 	// Without the names of indexes all that is shown is read, in its order, for each line.
 	known, err := entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'active' AND conversation = ''
@@ -337,7 +333,7 @@ func (i *importer) line(l editedLine, salt []byte) (string, error) {
 	if known, err = entries(i.ctx, i.tx, `INDEXED BY memory_by_hash WHERE scope = ? AND hash = ? AND state = 'archived' AND conversation = '' AND text = ? ORDER BY n DESC LIMIT 1`, i.scope, hash, l.text); err != nil {
 		return "", err
 	}
-	if forgotten, err := isForgotten(i.ctx, i.tx, salt, i.scope, l.text); err != nil {
+	if forgotten, err := i.isForgotten(i.scope, l.text); err != nil {
 		return "", err
 	} else if forgotten {
 		i.refused++

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"reverie/internal/store"
@@ -86,14 +85,11 @@ func (s *Store) Undo(ctx context.Context, a Access, batch string) (Undone, error
 // lastBatch is the newest change of the actor that still holds. What was done in
 // a person's own file was done by that person.
 func lastBatch(c *change, a Access) (string, error) {
-	query, args := `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
-		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0)`, []any{}
-	if !a.All {
-		query += ` AND (o.actor = ? OR o.actor = '` + byFile + `' AND m.scope = ?) AND m.scope IN (` + strings.TrimSuffix(strings.Repeat("?, ", len(a.Scopes)), ", ") + `)`
-		args = append([]any{a.Actor, Private(a.Actor)}, anys(a.Scopes)...)
-	}
 	var batch string
-	err := c.tx.QueryRowContext(c.ctx, query+` ORDER BY o.seq DESC LIMIT 1`, args...).Scan(&batch)
+	err := c.tx.QueryRowContext(c.ctx, `SELECT o.batch FROM memory_op o JOIN memory m ON m.id = o.entry
+		WHERE o.undoes = 0 AND NOT EXISTS (SELECT 1 FROM memory_op u WHERE u.undoes = o.seq AND u.undoes <> 0)
+		AND (?1 OR (o.actor = ?2 OR o.actor = '`+byFile+`' AND m.scope = ?3) AND m.scope IN (SELECT value FROM json_each(?4)))
+		ORDER BY o.seq DESC LIMIT 1`, a.All, a.Actor, Private(a.Actor), inJSON(a.Scopes)).Scan(&batch)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", ErrNothing
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -369,22 +368,14 @@ func (v *Vectors) background(q []float32, scopes []Scope) (n int, mean, deviatio
 	return n, mean, math.Sqrt(max(0, squares/float64(n)-mean*mean))
 }
 
-// forgetVectors takes the vectors of texts out of every space, unless an entry
-// still says the same. hashes are those the entries had (memory.hash). It belongs into the
-// transaction that empties them, after that; memory follows the journal.
-func forgetVectors(ctx context.Context, tx *sql.Tx, hashes ...string) error {
-	for part := range slices.Chunk(hashes, 500) {
-		args := make([]any, len(part))
-		for i, h := range part {
-			args[i] = h
-		}
-		gone := ` WHERE hash IN (?` + strings.Repeat(", ?", len(part)-1) + `)
-			AND hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`
-		// Overwritten in place first: what is deleted stays readable in the file.
-		for _, statement := range []string{`UPDATE memory_vector SET vec = zeroblob(length(vec))`, `DELETE FROM memory_vector`} {
-			if _, err := tx.ExecContext(ctx, statement+gone, args...); err != nil {
-				return fmt.Errorf("forget vectors: %w", err)
-			}
+// forgetVectors takes the vectors of a text out of every space, unless an entry
+// still says the same. hash is the one the entry had (memory.hash). It belongs into the
+// transaction that empties it, after that; memory follows the journal.
+func forgetVectors(ctx context.Context, tx *sql.Tx, hash string) error {
+	// Overwritten in place first: what is deleted stays readable in the file.
+	for _, statement := range []string{`UPDATE memory_vector SET vec = zeroblob(length(vec))`, `DELETE FROM memory_vector`} {
+		if _, err := tx.ExecContext(ctx, statement+` WHERE hash = ? AND hash NOT IN (SELECT hash FROM memory WHERE state <> 'forgotten')`, hash); err != nil {
+			return fmt.Errorf("forget vectors: %w", err)
 		}
 	}
 	return nil

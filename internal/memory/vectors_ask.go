@@ -176,12 +176,9 @@ func (v *Vectors) Status(ctx context.Context) VectorStatus {
 	var space int64
 	var left int
 	space, s.Dimension = v.current()
-	refused, err := v.refusedTexts()
-	if err == nil {
-		err = v.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(`+unmade+`), 0),
-			coalesce(sum(`+unmade+` AND m.hash IN (SELECT value FROM json_each(?3))), 0)`+withVector,
-			space, s.Dimension, refused).Scan(&s.Total, &left, &s.Refused)
-	}
+	err := v.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(`+unmade+`), 0),
+		coalesce(sum(`+unmade+` AND m.hash IN (SELECT value FROM json_each(?3))), 0)`+withVector,
+		space, s.Dimension, v.refusedTexts()).Scan(&s.Total, &left, &s.Refused)
 	if err != nil && ctx.Err() == nil {
 		v.log.LogAttrs(ctx, slog.LevelWarn, "how many memories have a vector cannot be counted", slog.String("err", err.Error()))
 	}

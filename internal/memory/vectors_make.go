@@ -2,12 +2,11 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"reverie/internal/store"
@@ -169,15 +168,11 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 	if v.made == v.seen {
 		return nil, nil
 	}
-	refused, err := v.refusedTexts()
-	if err != nil {
-		return nil, err
-	}
 	todo, err := store.List(ctx, v.db, func(row store.Row) (u unread, err error) {
 		err = row.Scan(&u.n, &u.hash, &u.text)
 		return u, err
 	}, `SELECT min(m.n) AS first, m.hash, m.text`+withVector+` AND `+unmade+`
-		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, refused, n)
+		AND m.hash NOT IN (SELECT value FROM json_each(?3)) GROUP BY m.hash ORDER BY first DESC LIMIT ?4`, v.index.space, v.index.dim, v.refusedTexts(), n)
 	if err != nil {
 		return nil, fmt.Errorf("embed memories: %w", err)
 	}
@@ -188,11 +183,10 @@ func (v *Vectors) next(ctx context.Context, n int) ([]unread, error) {
 }
 
 // refusedTexts are the hashes of texts that the model does not take, as JSON.
-func (v *Vectors) refusedTexts() (string, error) {
+func (v *Vectors) refusedTexts() string {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	list, err := json.Marshal(slices.AppendSeq([]string{}, maps.Keys(v.refused))) // not null, which json_each takes for a value
-	return string(list), err
+	return inJSON(slices.Collect(maps.Keys(v.refused)))
 }
 
 // reloadWaiting takes in the vectors that were made of entries in memory.
@@ -200,19 +194,7 @@ func (v *Vectors) reloadWaiting(ctx context.Context) error {
 	if len(v.index.waiting) == 0 {
 		return nil
 	}
-	list, err := json.Marshal(slices.Collect(maps.Keys(v.index.waiting)))
-	if err != nil {
-		return err
-	}
-	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, string(list))
-}
-
-func list64(numbers []int64) (in string, args []any) {
-	args = make([]any, len(numbers))
-	for i, n := range numbers {
-		args[i] = n
-	}
-	return "(?" + strings.Repeat(", ?", len(numbers)-1) + ")", args
+	return v.reload(ctx, `WHERE m.n IN (SELECT value FROM json_each(?))`, inJSON(slices.Collect(maps.Keys(v.index.waiting))))
 }
 
 // harmless is a text that every model takes.
@@ -336,25 +318,22 @@ func (v *Vectors) keep(ctx context.Context, todo []unread, vectors [][]float32, 
 }
 
 func (v *Vectors) write(ctx context.Context, todo []unread, vectors [][]float32, refused []bool) error {
-	tx, err := v.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	for i, u := range todo {
-		if refused[i] {
-			continue
+	return store.InTx(ctx, v.db, func(tx *sql.Tx) error {
+		for i, u := range todo {
+			if refused[i] {
+				continue
+			}
+			code, err := encodeVector(vectors[i])
+			if err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
+				ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
+				return err
+			}
 		}
-		code, err := encodeVector(vectors[i])
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO memory_vector (space, hash, vec) SELECT ?, hash, ? FROM memory m WHERE n = ? AND hash = ? AND `+indexed+`
-			ON CONFLICT (space, hash) DO UPDATE SET vec = excluded.vec`, v.index.space, code, u.n, u.hash); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+		return nil
+	})
 }
 
 // other reports whether there are vectors of other spaces.

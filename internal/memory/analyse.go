@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,41 +162,14 @@ func bareNumber(s string) string {
 
 // foldWord is s in the letters that are compared: no case, one apostrophe.
 func foldWord(s string) string {
-	plain := true
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' || c == '\'' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return bareNumber(s)
-	}
-	s = folded.String(s)
-	return bareNumber(strings.Map(func(r rune) rune {
-		switch r {
-		case '’', 'ʼ':
-			return '\''
-		case 'ё':
-			return 'е'
-		}
-		return r
-	}, s))
+	return bareNumber(plainLetters.Replace(folded.String(s)))
 }
+
+var plainLetters = strings.NewReplacer("’", "'", "ʼ", "'", "ё", "е")
 
 // unaccented takes the accents from Latin and Greek letters; elsewhere a mark
 // makes another letter.
 func unaccented(s string) string {
-	ascii := true
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
-	}
-	if ascii {
-		return s
-	}
 	var b strings.Builder
 	base := false
 	for _, r := range norm.NFD.String(s) {
@@ -217,12 +191,7 @@ func unaccented(s string) string {
 }
 
 // bare is what of s can be a term.
-func bare(s string) string {
-	if !strings.Contains(s, "'") {
-		return s
-	}
-	return strings.ReplaceAll(s, "'", "")
-}
+func bare(s string) string { return strings.ReplaceAll(s, "'", "") }
 
 // analyser remembers the stems of words it met. It is safe for concurrent use.
 type analyser struct {
@@ -272,19 +241,10 @@ func (a *analyser) terms(ws []word) []string {
 		}
 		for _, lang := range langs {
 			s := a.stem(w.text, lang)
-			if s != "" && !contains(terms[at:], s) {
+			if s != "" && !slices.Contains(terms[at:], s) {
 				terms = append(terms, s)
 			}
 		}
 	}
 	return append(terms, datesIn(ws)...)
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -260,7 +260,7 @@ func (c *change) empty(e Entry) error {
 // this database.
 func (c *change) tombstone(scope Scope, text string) (string, error) {
 	var salt []byte
-	if err := c.p.QueryRowContext(c.ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
+	if err := c.tx.QueryRowContext(c.ctx, `SELECT salt FROM memory_salt`).Scan(&salt); err != nil {
 		return "", err
 	}
 	h := sha256.New()
@@ -273,7 +273,7 @@ func (c *change) tombstone(scope Scope, text string) (string, error) {
 func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 	hash, err := c.tombstone(scope, text)
 	if err == nil {
-		err = c.p.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM memory_forgotten WHERE hash = ?)`, hash).Scan(&is)
+		err = c.tx.QueryRowContext(c.ctx, `SELECT EXISTS (SELECT 1 FROM memory_forgotten WHERE hash = ?)`, hash).Scan(&is)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read memory: %w", err)
@@ -285,7 +285,7 @@ func (c *change) isForgotten(scope Scope, text string) (is bool, err error) {
 func (c *change) unforget(scope Scope, text string) error {
 	hash, err := c.tombstone(scope, text)
 	if err == nil {
-		_, err = c.p.ExecContext(c.ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, hash)
+		_, err = c.tx.ExecContext(c.ctx, `DELETE FROM memory_forgotten WHERE hash = ?`, hash)
 	}
 	if err != nil {
 		return fmt.Errorf("remember again: %w", err)

@@ -5,14 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -57,10 +56,9 @@ func (f *FTS) update(ctx context.Context, tx *sql.Tx, n ...int64) error {
 // made is a text as it is indexed.
 type made struct {
 	source
-	row, place, session int64
+	place, session      int64
 	body, day, names    string
 	chars, words, marks int
-	terms               []string // that count as being in it, each once
 }
 
 const (
@@ -77,7 +75,7 @@ func (a *analyser) make(s source) made {
 		m.day = strings.Join(dateTerms(at), " ")
 	}
 	if s.conversation != "" && s.class != classPast {
-		m.place = hash64(string(s.scope), s.conversation, flagText(s.class == classTurn))
+		m.place = hash64(string(s.scope), s.conversation, map[bool]string{true: "turn"}[s.class == classTurn])
 		m.session = hash64(s.conversation, at.Format(time.DateOnly))
 	}
 	if asks(s.text) {
@@ -87,38 +85,6 @@ func (a *analyser) make(s source) made {
 		m.marks |= markTells
 	}
 	return m
-}
-
-// prepare is make, with all that the index wants to know.
-func (a *analyser) prepare(s source) *made {
-	m := a.make(s)
-	m.terms = distinct(m.body, m.day, m.names)
-	return &m
-}
-
-// makeAll is prepare of all, of many on every processor there is: the database waits
-// for it.
-func (a *analyser) makeAll(all []source) []*made {
-	out := make([]*made, len(all))
-	some := max(500, (len(all)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	var wait sync.WaitGroup
-	for first := 0; first < len(all); first += some {
-		// go: ends when its texts are done, which is waited for
-		wait.Go(func() {
-			for i := first; i < min(first+some, len(all)); i++ {
-				out[i] = a.prepare(all[i])
-			}
-		})
-	}
-	wait.Wait()
-	return out
-}
-
-func flagText(b bool) string {
-	if b {
-		return "turn"
-	}
-	return ""
 }
 
 // width is how long text is in letters; a character of a script that needs few
@@ -149,7 +115,7 @@ func nameTerms(subject string) string {
 	}
 	var out []string
 	for _, w := range words(subject) {
-		if t := bare(unaccented(w.text)); t != "" && !contains(out, t) {
+		if t := bare(unaccented(w.text)); t != "" && !slices.Contains(out, t) {
 			out = append(out, t)
 		}
 	}
@@ -189,12 +155,10 @@ type indexWriter struct {
 // index takes the documents gone out and puts all in. gone may hold those of
 // all: they are changed.
 func (f *FTS) index(ctx context.Context, tx *sql.Tx, gone []int64, all []source) error {
-	p := prepare(tx)
-	defer p.close()
-	w := f.writer(p)
+	w := f.writer(tx)
 	err := w.removeAll(ctx, gone)
 	if err == nil {
-		err = w.insertAll(ctx, w.f.words.makeAll(all))
+		err = w.insertAll(ctx, all)
 	}
 	if err != nil {
 		return fmt.Errorf("index memories: %w", err)
@@ -218,28 +182,28 @@ func (w *indexWriter) removeAll(ctx context.Context, gone []int64) error {
 }
 
 // insertAll puts all in, and writes what came of it and of what was removed.
-func (w *indexWriter) insertAll(ctx context.Context, all []*made) error {
-	docs := bulk{tx: w.tx, insert: `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks)`, width: 10}
-	for _, m := range all {
-		if err := w.insert(ctx, &docs, m); err != nil {
+func (w *indexWriter) insertAll(ctx context.Context, all []source) error {
+	made := make([]made, len(all))
+	rows := make([]int64, len(all))
+	for i, s := range all {
+		scope, err := w.scope(ctx, s.scope)
+		if err != nil {
+			return err
+		}
+		m := w.f.words.make(s)
+		made[i], rows[i] = m, rowOf(m.class, scope, m.doc)
+		w.count(scope, 1, m.words, distinct(m.body, m.day, m.names))
+		if err := w.exec(ctx, `INSERT OR FAIL INTO index_doc (row, doc, rev, place, seq, at, session, chars, words, marks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			rows[i], m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
 			return err
 		}
 	}
-	if err := docs.flush(ctx); err != nil {
-		return err
-	}
-	// What was written to the full-text table so far is put away before a statement of
-	// several rows, so they come first; and for that reason it is written row by row.
-	if err := w.statistics(ctx); err != nil {
-		return err
-	}
-	slices.SortFunc(all, func(a, b *made) int { return cmp.Compare(a.row, b.row) })
-	for _, m := range all {
-		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`, m.row, m.body, m.day, m.names); err != nil {
+	for i, m := range made { // by themselves, because SQLite puts what was written to a full-text table away before it writes to another
+		if err := w.exec(ctx, `INSERT INTO index_fts (rowid, body, day, subject) VALUES (?, ?, ?, ?)`, rows[i], m.body, m.day, m.names); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.statistics(ctx)
 }
 
 // mergeIndex takes out of the index what was deleted from it: its pages keep that until they
@@ -293,19 +257,6 @@ func (w *indexWriter) count(scope int64, by, words int, terms []string) {
 	}
 }
 
-func (w *indexWriter) insert(ctx context.Context, docs *bulk, m *made) error {
-	scope, err := w.scope(ctx, m.scope)
-	if err != nil {
-		return err
-	}
-	m.row = rowOf(m.class, scope, m.doc)
-	if err := docs.add(ctx, m.row, m.doc, m.rev, m.place, m.seq, m.at, m.session, m.chars, m.words, m.marks); err != nil {
-		return err
-	}
-	w.count(scope, 1, m.words, m.terms)
-	return nil
-}
-
 func (w *indexWriter) scope(ctx context.Context, name Scope) (int64, error) {
 	if no := w.scopes[name]; no != 0 {
 		return no, nil
@@ -326,26 +277,17 @@ func (w *indexWriter) statistics(ctx context.Context) error {
 		if err := w.exec(ctx, `UPDATE index_scope SET docs = docs + ?, words = words + ? WHERE no = ?`, d[0], d[1], scope); err != nil {
 			return err
 		}
-		df := w.df[scope]
-		more := bulk{tx: w.tx, insert: `INSERT OR FAIL INTO index_term (scope, term, df)`, after: ` ON CONFLICT DO UPDATE SET df = df + excluded.df`, width: 3}
-		for _, term := range slices.Sorted(maps.Keys(df)) {
-			by := df[term]
-			var err error
-			switch {
-			case by > 0:
-				err = more.add(ctx, scope, term, by)
-			case by < 0:
-				err = w.exec(ctx, `UPDATE index_term SET df = df + ?3 WHERE scope = ?1 AND term = ?2`, scope, term, by)
-				if err == nil {
-					err = w.exec(ctx, `DELETE FROM index_term WHERE scope = ? AND term = ? AND df <= 0`, scope, term)
-				}
-			}
-			if err != nil {
+		changed, err := json.Marshal(w.df[scope])
+		if err != nil {
+			return err
+		}
+		for _, query := range []string{
+			`INSERT INTO index_term (scope, term, df) SELECT ?1, key, value FROM json_each(?2) WHERE true ON CONFLICT DO UPDATE SET df = df + excluded.df`,
+			`DELETE FROM index_term WHERE scope = ?1 AND term IN (SELECT key FROM json_each(?2)) AND df <= 0`,
+		} {
+			if err := w.exec(ctx, query, scope, string(changed)); err != nil {
 				return err
 			}
-		}
-		if err := more.flush(ctx); err != nil {
-			return err
 		}
 	}
 	return nil

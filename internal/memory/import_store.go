@@ -155,7 +155,7 @@ func (i *importing) store() error {
 	_, err := i.Store.commitLocked(i.ctx, "import", func(c *change) error {
 		c.batch = i.batch
 		for _, e := range i.part {
-			there, err := isStored(c.ctx, c.p, e)
+			there, err := isStored(c.ctx, c.tx, e)
 			if err != nil {
 				return err
 			}

@@ -31,7 +31,6 @@ type Op struct {
 type change struct {
 	ctx   context.Context
 	tx    *sql.Tx
-	p     *prepared // tx, for what is done many times
 	now   time.Time
 	actor string
 	batch string
@@ -90,8 +89,8 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	defer tx.Rollback() // nothing after Commit
-	c := &change{ctx: ctx, tx: tx, p: prepare(tx), now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}, revs: map[string]int{}}
-	defer c.p.close()
+	c := &change{ctx: ctx, tx: tx, now: s.now().UTC().Truncate(time.Millisecond), actor: actor, batch: newBatch(), touched: map[int64]bool{}, revs: map[string]int{}}
+
 	if err := f(c); err != nil {
 		return nil, err
 	}
@@ -131,7 +130,7 @@ func (c *change) add(e Entry) (Entry, error) {
 	if e.Kind == "" {
 		e.Kind = Fact
 	}
-	n, err := insertEntry(c.ctx, c.p, e, c.actor, c.batch)
+	n, err := insertEntry(c.ctx, c.tx, e, c.actor, c.batch)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -150,7 +149,7 @@ func (c *change) set(before, after Entry, op string, undoes int64) error {
 // read in this transaction: what is counted without a revision is written, too.
 func (c *change) put(before, after Entry, op string, undoes int64) error {
 	var n int64
-	err := c.p.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, integrity = ?, hits = ?, last_hit = ?,
+	err := c.tx.QueryRowContext(c.ctx, `UPDATE memory SET scope = ?, source = ?, state = ?, by_id = ?, pinned = ?, observed_at = ?, valid_to = ?, integrity = ?, hits = ?, last_hit = ?,
 		updated_at = ?, rev = ? WHERE id = ? AND rev = ? RETURNING n`, after.Scope, after.Source, after.State, after.By, after.Pinned, after.ObservedAt.UnixMilli(),
 		milli(after.ValidTo), after.Integrity, after.Hits, milli(after.LastHit), after.UpdatedAt.UnixMilli(), after.Rev, before.ID, before.Rev).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -169,7 +168,7 @@ func (c *change) put(before, after Entry, op string, undoes int64) error {
 	if err != nil {
 		return fmt.Errorf("change a memory: %w", err)
 	}
-	if _, err := c.p.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	if _, err := c.tx.ExecContext(c.ctx, `INSERT INTO memory_op (batch, at, actor, op, entry, before, after, undoes) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.batch, c.now.UnixMilli(), c.actor, op, before.ID, string(b), string(a), undoes); err != nil {
 		return fmt.Errorf("change a memory: %w", err)
 	}

@@ -32,7 +32,7 @@ func membersOf(ctx context.Context, db store.DBTX, id string) ([]Entry, error) {
 // setAll is set for e and its members: what a person says of a line holds for all that it
 // stands for. Members of an entry that is merged into another become members of that one.
 func (c *change) setAll(e, after Entry, op string) error {
-	members, err := membersOf(c.ctx, c.p, e.ID)
+	members, err := membersOf(c.ctx, c.tx, e.ID)
 	if err != nil {
 		return err
 	}

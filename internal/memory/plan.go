@@ -134,7 +134,7 @@ func (c *change) step(s Step) (why string, err error) {
 		}
 		return "", c.set(e, after, "supersede", 0)
 	case ArchiveStep:
-		own, err := ownWords(c.ctx, c.p, e)
+		own, err := ownWords(c.ctx, c.tx, e)
 		if err != nil || e.Pinned || len(own) > 0 {
 			return "a person wanted it to be known", err
 		}
@@ -173,7 +173,7 @@ func ownWords(ctx context.Context, db store.DBTX, e Entry) ([]string, error) {
 
 // planned reads an active entry that is as the plan has it, or as earlier steps of the plan made it.
 func (c *change) planned(id string, rev int) (Entry, string, error) {
-	e, err := entryByID(c.ctx, c.p, id)
+	e, err := entryByID(c.ctx, c.tx, id)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return Entry{}, "it is not there", nil
@@ -199,7 +199,7 @@ func (c *change) mergeInto(e, by Entry) (string, error) {
 	if err := c.setAll(e, after, "merge"); err != nil {
 		return "", err
 	}
-	by, err := entryByID(c.ctx, c.p, by.ID) // e may have stood for it
+	by, err := entryByID(c.ctx, c.tx, by.ID) // e may have stood for it
 	if err != nil {
 		return "", err
 	}
@@ -226,7 +226,7 @@ func (c *change) group(e, by Entry) (string, error) {
 	if len(Missing(e.Text, by.Text)) > 0 {
 		return "the other does not say all of it", nil
 	}
-	hidden, err := isMember(c.ctx, c.p, by.ID)
+	hidden, err := isMember(c.ctx, c.tx, by.ID)
 	if err != nil || hidden {
 		return "the other does not stand for itself", err
 	}
@@ -296,7 +296,7 @@ func (s *Store) UndoRun(ctx context.Context, batch string, also func(context.Con
 
 // giveBack makes the entry of o what it was before o, or says why not.
 func (c *change) giveBack(o Op, u *Undone) (why string, err error) {
-	now, err := entryByID(c.ctx, c.p, o.Entry)
+	now, err := entryByID(c.ctx, c.tx, o.Entry)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return "it is not there", nil

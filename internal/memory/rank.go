@@ -217,7 +217,7 @@ func (a *analyser) forms(w word, langs []language) []string {
 	}
 	var out []string
 	add := func(s string) {
-		if s != "" && !contains(out, s) {
+		if s != "" && !slices.Contains(out, s) {
 			out = append(out, s)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *Store) scopesOf(ctx context.Context, batch string) ([]Scope, error) {
 
 // takeBack does the contrary of o.
 func (c *change) takeBack(a Access, o Op, u *Undone) error {
-	now, err := entryByID(c.ctx, c.p, o.Entry)
+	now, err := entryByID(c.ctx, c.tx, o.Entry)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (c *change) takeBack(a Access, o Op, u *Undone) error {
 		return ErrGone
 	}
 	var undone int
-	if err := c.p.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq).Scan(&undone); err != nil {
+	if err := c.tx.QueryRowContext(c.ctx, `SELECT count(*) FROM memory_op WHERE undoes = ? AND undoes <> 0`, o.Seq).Scan(&undone); err != nil {
 		return fmt.Errorf("read the journal of memory: %w", err)
 	}
 	if undone > 0 || now.State != o.After.State || now.By != o.After.By || now.Scope != o.After.Scope || now.Pinned != o.After.Pinned {

@@ -68,7 +68,7 @@ func (r *request) look(ctx context.Context) *looked {
 	if r.room != nil && r.room.epoch != nil && r.room.epoch.conversation == r.conversation {
 		l.first = r.room.epoch.first
 	}
-	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.Open(ctx, r.turn.Place()) })
+	l.tasks = sync.OnceValues(func() ([]task.Task, error) { return r.a.cfg.Tasks.List(ctx, r.turn.Place(), "") })
 	q := &question{a: r.a, turn: r.turn, looked: l}
 	l.inUse = sync.OnceValues(q.findInUse)
 	return l

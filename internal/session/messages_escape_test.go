@@ -152,7 +152,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.cfg.Tasks.Goals()
-	if _, err := goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
+	if _, err := goals.Apply(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {

@@ -24,11 +24,3 @@ const readable = `room = ? AND readers IN (?, 'shared')`
 
 // readableAt are the arguments of readable.
 func readableAt(p trust.Place) []any { return []any{p.Room, p.Readers()} }
-
-// placeKey names the rows that are readable at a place.
-type placeKey struct {
-	room    string
-	readers trust.Readers
-}
-
-func keyOf(p trust.Place) placeKey { return placeKey{p.Room, p.Readers()} }

@@ -94,7 +94,7 @@ func (s *Store) Resume(ctx context.Context, at trust.Place, id string) (Task, er
 				return err
 			}
 		}
-		t, err = s.change(ctx, tx, now, at, id, "resumed", []Status{Paused}, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
+		t, err = s.change(ctx, tx, now, at, id, "resumed", isPaused, `status = 'active', failures = 0, reason = '', next_due = ?`, due)
 		return err
 	})
 	if err != nil {

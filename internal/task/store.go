@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,20 +34,7 @@ type Store struct {
 	wake chan struct{} // holds a token when something has changed that may be due
 
 	bounding sync.Mutex // from counting tasks until one more is stored
-
-	mu   sync.Mutex
-	kept map[placeKey]list // the open tasks
-	seen seen
 }
-
-// list is what List returned, and the Version it holds for.
-type list struct {
-	version int64
-	tasks   []Task
-}
-
-// maxKept bounds the kept lists; beyond it they are read anew.
-const maxKept = 256
 
 // NewStore returns the tasks in db, which has this package's tables. now tells
 // the time; nil means the clock.
@@ -58,7 +43,7 @@ func NewStore(db *sql.DB, now func() time.Time) *Store {
 		now = time.Now
 	}
 	return &Store{PerRoom: DefaultPerRoom, PerPerson: DefaultPerPerson,
-		db: db, now: now, wake: make(chan struct{}, 1), kept: map[placeKey]list{}}
+		db: db, now: now, wake: make(chan struct{}, 1)}
 }
 
 const columns = `id, room, user, content, priority, status, schedule, prompt, background, reason, created, updated, completed,
@@ -187,7 +172,7 @@ func (s *Store) Update(ctx context.Context, at trust.Place, id string, p Patch) 
 		return Task{}, err
 	}
 	// A new schedule begins anew, with no failures of the old one.
-	return s.change(ctx, s.db, now, at, id, "updated", []Status{Active, Paused}, `
+	return s.change(ctx, s.db, now, at, id, "updated", isOpen, `
 		content = coalesce(?1, content), priority = coalesce(?2, priority), prompt = coalesce(?3, prompt),
 		background = coalesce(?4, background), catch_up = coalesce(?5, catch_up), schedule = coalesce(?6, schedule),
 		scheduled = CASE WHEN ?6 IS NULL THEN scheduled ELSE ?7 END, failures = CASE WHEN ?6 IS NULL THEN failures ELSE 0 END,
@@ -207,35 +192,35 @@ func (s *Store) Complete(ctx context.Context, c Caller, id, reason string) (Task
 		return Task{}, fmt.Errorf(`a task is completed with a reason: say in a sentence what was done, for example "The user says the plants are watered"`)
 	}
 	now := s.now()
-	return s.change(ctx, s.db, now, c.Place, id, "completed", []Status{Active, Paused},
+	return s.change(ctx, s.db, now, c.Place, id, "completed", isOpen,
 		`status = 'completed', reason = ?, completed = ?, next_due = NULL, integrity = min(integrity, ?)`, reason, now.UnixMilli(), c.Integrity)
 }
 
 // Pause keeps an active task from falling due.
 func (s *Store) Pause(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), at, id, "paused", []Status{Active}, `status = 'paused', reason = '', next_due = NULL`)
+	return s.change(ctx, s.db, s.now(), at, id, "paused", isActive, `status = 'paused', reason = '', next_due = NULL`)
 }
 
 // Delete takes a task away. Its row stays, for those who look into the database.
 func (s *Store) Delete(ctx context.Context, at trust.Place, id string) (Task, error) {
-	return s.change(ctx, s.db, s.now(), at, id, "deleted", []Status{Active, Paused, Completed}, `status = 'deleted', next_due = NULL`)
+	return s.change(ctx, s.db, s.now(), at, id, "deleted", isOpen+`, 'completed'`, `status = 'deleted', next_due = NULL`)
 }
+
+// Whose status may be changed.
+const (
+	isActive = `'active'`
+	isPaused = `'paused'`
+	isOpen   = `'active', 'paused'`
+)
 
 // change applies set to the task id if it may be read at the place and its status is one of
 // from. These are conditions of the one statement that changes it, so no race and no
 // forgotten check can touch what is not to be read there.
-func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done string, from []Status,
-	set string, args ...any,
+func (s *Store) change(ctx context.Context, db store.DBTX, now time.Time, at trust.Place, id, done, from, set string, args ...any,
 ) (Task, error) {
 	id = bareID(id)
-	allowed := make([]string, len(from))
 	args = append(append(args, now.UnixMilli(), id), readableAt(at)...)
-	for i, status := range from {
-		allowed[i] = "?"
-		args = append(args, status)
-	}
-	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+
-		strings.Join(allowed, ", ")+`) RETURNING `+columns, args...))
+	t, err := scan(db.QueryRowContext(ctx, `UPDATE task SET `+set+`, updated = ? WHERE id = ? AND `+readable+` AND status IN (`+from+`) RETURNING `+columns, args...))
 	switch {
 	case err == nil:
 		s.poke()
@@ -258,35 +243,9 @@ func (s *Store) refusal(ctx context.Context, db store.DBTX, at trust.Place, id, 
 	return fmt.Errorf("task #%s cannot be %s, it is %s already", id, done, t.Status)
 }
 
-// Version is a number that grows with every change of any task, made by whatever
-// program. As long as it is the same, so is every List.
-//
-// It is a row kept by triggers rather than PRAGMA data_version: that one changes
-// with every commit to the whole database, so each message stored would look
-// like a change of the tasks. The row is read only if something was written to
-// the database since it was read last.
-func (s *Store) Version(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	last := s.seen
-	s.mu.Unlock()
-	now, err := last.next(ctx, s.db)
-	if err != nil {
-		return 0, fmt.Errorf("read task version: %w", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen = now
-	return now.version, nil
-}
-
 // List returns the tasks that may be read at a place in one state, or with status "" the
-// open ones (active and paused), ordered by priority, then age, then ID. The caller may
-// change the slice, but not a Schedule in it.
+// open ones (active and paused), ordered by priority, then age, then ID.
 func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task, error) {
-	if status == "" {
-		tasks, err := s.Open(ctx, at)
-		return slices.Clone(tasks), err
-	}
 	where, args, err := inState(status)
 	if err != nil {
 		return nil, err
@@ -298,41 +257,13 @@ func (s *Store) List(ctx context.Context, at trust.Place, status Status) ([]Task
 func inState(status Status) (where string, args []any, err error) {
 	switch status {
 	case "":
-		return ` AND status IN ('active', 'paused')`, nil, nil
+		return ` AND status IN ('active', 'paused')`, nil, nil // as in the index task_open
 	case All:
 		return ` AND status <> 'deleted'`, nil, nil
 	case Active, Paused, Completed, Deleted:
 		return ` AND status = ?`, []any{status}, nil
 	}
 	return "", nil, fmt.Errorf("status %q is not known: use active, paused, completed or all", status)
-}
-
-// Open returns the open tasks that may be read at a place, as List does. As long as nothing changed it is
-// the same slice, which must not be changed, and asking costs next to nothing.
-func (s *Store) Open(ctx context.Context, at trust.Place) ([]Task, error) {
-	// Read before the tasks: a change in between makes the list look older than
-	// it is, which costs a reading; the other way round it would stay wrong.
-	version, err := s.Version(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	kept, ok := s.kept[keyOf(at)]
-	s.mu.Unlock()
-	if ok && kept.version == version {
-		return kept.tasks, nil
-	}
-	tasks, err := s.query(ctx, readable+` AND status IN ('active', 'paused')`, readableAt(at)...) // as in the index task_open
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.kept) >= maxKept {
-		clear(s.kept)
-	}
-	s.kept[keyOf(at)] = list{version, tasks}
-	return tasks, nil
 }
 
 func (s *Store) query(ctx context.Context, where string, args ...any) ([]Task, error) {

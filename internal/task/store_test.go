@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -272,28 +271,6 @@ func TestListSeesForeignWriters(t *testing.T) {
 	if got := contents(t, ours, here, ""); got != "" {
 		t.Errorf("after their delete: %q", got)
 	}
-	before, err := ours.Version(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := theirs.db.Exec(`INSERT INTO room (id) VALUES ('!r')`); err != nil {
-		t.Fatal(err)
-	}
-	if after, err := ours.Version(t.Context()); err != nil || after != before {
-		t.Errorf("a write that is no task changed the version: %d, %d, %v", before, after, err)
-	}
-}
-
-func TestListIsTheCallers(t *testing.T) {
-	s := newStore(t)
-	add(t, s, Task{Room: here, Content: "one"})
-	for range 3 {
-		tasks, err := s.List(t.Context(), in(here), "")
-		if err != nil || tasks[0].Content != "one" {
-			t.Fatalf("%+v, %v", tasks, err)
-		}
-		tasks[0].Content = "scribbled"
-	}
 }
 
 // TestListUsesItsIndex looks at SQLite's plan: a sort or a scan would grow with
@@ -319,26 +296,4 @@ func TestListUsesItsIndex(t *testing.T) {
 			t.Errorf("%s: %s", where, plan.String())
 		}
 	}
-}
-
-func BenchmarkList50(b *testing.B) {
-	s := newStore(b)
-	for i := range 50 {
-		add(b, s, Task{Room: here, Content: fmt.Sprintf("task number %d", i), Schedule: &Schedule{Type: "daily", At: "09:00"}})
-	}
-	b.Run("unchanged", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := s.List(b.Context(), in(here), ""); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("changed", func(b *testing.B) {
-		for b.Loop() {
-			clear(s.kept)
-			if _, err := s.List(b.Context(), in(here), ""); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

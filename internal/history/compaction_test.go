@@ -41,10 +41,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	}
 	say(t, s, there, "other")
 	all, compact := compacted(t, s)
-	made, err := compact()
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := must(compact())(t)
 	if got := texts(t, s, here) + " " + texts(t, s, there); got != "five|six other" {
 		t.Errorf("loaded: %s", got)
 	}
@@ -58,9 +55,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 		t.Errorf("text: %q", got.Text())
 	}
 	var originals string
-	if err := db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRow(`SELECT group_concat(text || compaction, ' ' ORDER BY id) FROM message WHERE room = ?`, here).Scan(&originals))
 	if id := string(rune('0' + made.ID)); originals != strings.ReplaceAll("one# two# three# four# five is long0 six0", "#", id) {
 		t.Errorf("kept: %s", originals)
 	}
@@ -70,9 +65,7 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 	if again, err := s.Compacted(t.Context(), here); err != nil || !cmp.Equal(again, want) {
 		t.Errorf("after a failure: %+v, %v", again, err)
 	}
-	if _, err := s.StartNew(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
+	must(s.StartNew(t.Context(), here))(t)
 	if c, err := s.Compacted(t.Context(), here); err != nil || c.ID != 0 {
 		t.Errorf("in a new conversation: %+v, %v", c, err)
 	}
@@ -82,12 +75,8 @@ func TestCompactKeepsTheOriginals(t *testing.T) {
 func TestMoveTakesTheSummary(t *testing.T) {
 	s, _ := open(t)
 	_, compact := compacted(t, s)
-	if _, err := compact(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Move(t.Context(), here, there); err != nil {
-		t.Fatal(err)
-	}
+	must(compact())(t)
+	noError(t, s.Move(t.Context(), here, there))
 	if c, err := s.Compacted(t.Context(), there); err != nil || c.Summary != "They counted." {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -114,15 +103,9 @@ func TestKilledWhileCompacting(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
 		}
-		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		c, err := s.Compacted(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(s.Compacted(t.Context(), here))(t)
 		got, want := texts(t, s, here)+" / "+c.Summary, "one|two|three|four|five is long|six / "
 		if step == "committed" {
 			want = "five|six / They counted."
@@ -136,10 +119,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 
 // killAt is the program that is killed.
 func killAt(t *testing.T, dir, step string) {
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	s := history.NewStore(db)
 	_, compact := compacted(t, s)
 	s.Reached = func(now string) {
@@ -148,7 +128,7 @@ func killAt(t *testing.T, dir, step string) {
 			select {}
 		}
 	}
-	_, err = compact()
+	_, err := compact()
 	t.Fatalf("not killed: %v", err)
 }
 

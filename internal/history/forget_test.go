@@ -31,18 +31,10 @@ func TestForget(t *testing.T) {
 	}
 	forget := func() int {
 		t.Helper()
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(db.BeginTx(t.Context(), nil))(t)
 		defer tx.Rollback()
-		kept, err := s.Forget(t.Context(), tx, []string{text, ""})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
+		kept := must(s.Forget(t.Context(), tx, []string{text, ""}))(t)
+		noError(t, tx.Commit())
 		return kept
 	}
 	if kept := forget(); kept != 1 {
@@ -65,13 +57,9 @@ func TestForget(t *testing.T) {
 		t.Errorf("answer: %s", got)
 	}
 	for range 2 {
-		if err := s.Redact(t.Context(), "$1"); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Redact(t.Context(), "$1"))
 	}
-	if err := s.Redact(t.Context(), ""); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Redact(t.Context(), ""))
 	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
 		t.Errorf("%+v, %v", all, err)
 	}

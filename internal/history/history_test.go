@@ -25,29 +25,44 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 123_000_000, time.UTC)
 
 func open(t testing.TB) (*history.Store, *sql.DB) {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
+	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return history.NewStore(db), db
+}
+
+// must is a value that comes without an error.
+func must[T any](v T, err error) func(failer) T {
+	return func(t failer) T {
+		t.Helper()
+		noError(t, err)
+		return v
+	}
+}
+
+// failer is a test, or a part of one that rapid makes.
+type failer interface {
+	Helper()
+	Fatal(...any)
+}
+
+// noError ends the test after an error.
+func noError(t failer, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	return history.NewStore(db), db
 }
 
 func say(t testing.TB, s *history.Store, room, text string) history.Message {
 	t.Helper()
 	m := history.Message{Room: history.Talk(room), Role: llm.User, Text: text, At: noon}
-	if err := s.Append(t.Context(), &m); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Append(t.Context(), &m))
 	return m
 }
 
 func texts(t testing.TB, s *history.Store, room string) string {
 	t.Helper()
-	all, err := s.Load(t.Context(), history.Talk(room))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(s.Load(t.Context(), history.Talk(room)))(t)
 	n, err := s.Count(t.Context(), history.Talk(room))
 	if err != nil || n != len(all) {
 		t.Errorf("Count = %d, %v; loaded %d", n, err, len(all))
@@ -88,17 +103,12 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 		{Room: here, Role: llm.System, Text: "no time"},
 	}
 	for i := range want {
-		if err := s.Append(t.Context(), &want[i]); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &want[i]))
 		if want[i].ID == 0 || want[i].Conversation != 1 {
 			t.Errorf("message %d got ID %d, conversation %d", i, want[i].ID, want[i].Conversation)
 		}
 	}
-	got, err := s.Load(t.Context(), here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must(s.Load(t.Context(), here))(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -118,9 +128,7 @@ func TestAppendTextProperty(t *testing.T) {
 		room := fmt.Sprintf("!%d", n)
 		want := history.Message{Room: history.Talk(room), Role: llm.User, Text: rapid.String().Draw(t, "text"), Header: rapid.String().Draw(t, "header"),
 			Sender: rapid.String().Draw(t, "sender"), At: noon}
-		if err := s.Append(t.Context(), &want); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &want))
 		got, err := s.Load(t.Context(), history.Talk(room))
 		if err != nil || !cmp.Equal(got, []history.Message{want}) {
 			t.Fatalf("%+v became %+v, %v", want, got, err)
@@ -146,9 +154,7 @@ func TestAppendRefuses(t *testing.T) {
 func TestKnownEvents(t *testing.T) {
 	s, _ := open(t)
 	first := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "once", Sender: "@me:x", At: noon}
-	if err := s.Append(t.Context(), &first); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Append(t.Context(), &first))
 	check := func(when string) {
 		t.Helper()
 		again := history.Message{Room: here, Role: llm.User, EventID: "$e", Text: "twice", At: noon.Add(time.Hour)}
@@ -160,13 +166,9 @@ func TestKnownEvents(t *testing.T) {
 		}
 	}
 	check("at once")
-	if err := s.Retire(t.Context(), here, 0); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(t.Context(), here, 0))
 	check("retired")
-	if _, err := s.StartNew(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
+	must(s.StartNew(t.Context(), here))(t)
 	check("in a new conversation")
 	elsewhere := history.Message{Room: there, Role: llm.User, EventID: "$e", Text: "other", At: noon}
 	if err := s.Append(t.Context(), &elsewhere); err != nil {
@@ -222,9 +224,7 @@ func TestRetire(t *testing.T) {
 	say(t, s, there, "other")
 	say(t, s, here, "call")
 	say(t, s, here, "answer")
-	if err := s.Retire(t.Context(), here, question.ID); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(t.Context(), here, question.ID))
 	say(t, s, here, "better answer")
 	if got := texts(t, s, here) + " " + texts(t, s, there); got != "question|better answer other" {
 		t.Errorf("got %q", got)
@@ -240,10 +240,7 @@ func TestSetTail(t *testing.T) {
 	m := say(t, s, here, "text")
 	set := func(id int64, tail string, commit bool) error {
 		t.Helper()
-		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(db.BeginTx(t.Context(), nil))(t)
 		defer tx.Rollback()
 		if err := s.SetTail(t.Context(), tx, id, tail, trust.Owner); err != nil {
 			return err
@@ -253,12 +250,8 @@ func TestSetTail(t *testing.T) {
 		}
 		return nil
 	}
-	if err := set(m.ID, "kept", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := set(m.ID, "rolled back", false); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, set(m.ID, "kept", true))
+	noError(t, set(m.ID, "rolled back", false))
 	if err := set(m.ID+1, "x", true); err == nil {
 		t.Error("set the tail of no message")
 	}
@@ -311,31 +304,10 @@ func TestLoadUsesItsIndex(t *testing.T) {
 	for rows.Next() {
 		var a, b, c int
 		var detail string
-		if err := rows.Scan(&a, &b, &c, &detail); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&a, &b, &c, &detail))
 		plan.WriteString(detail + "\n")
 	}
 	if !strings.Contains(plan.String(), "message_by_conversation") || strings.Contains(plan.String(), "TEMP B-TREE") {
 		t.Error(plan.String())
-	}
-}
-
-func BenchmarkLoad1000(b *testing.B) {
-	s, _ := open(b)
-	for i := range 1000 {
-		say(b, s, here, fmt.Sprintf("message %d %s", i, strings.Repeat("words ", 30)))
-	}
-	for b.Loop() {
-		if all, err := s.Load(b.Context(), here); err != nil || len(all) != 1000 {
-			b.Fatal(len(all), err)
-		}
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	s, _ := open(b)
-	for b.Loop() {
-		say(b, s, here, "message")
 	}
 }

@@ -11,10 +11,7 @@ func TestMove(t *testing.T) {
 	s, db := open(t)
 	texts := func(room string) string {
 		t.Helper()
-		all, err := s.Load(t.Context(), history.Talk(room))
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must(s.Load(t.Context(), history.Talk(room)))(t)
 		var list []string
 		for _, m := range all {
 			list = append(list, m.Text)
@@ -22,16 +19,12 @@ func TestMove(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	say(t, s, here, "earlier")
-	if _, err := s.StartNew(t.Context(), here); err != nil {
-		t.Fatal(err)
-	}
+	must(s.StartNew(t.Context(), here))(t)
 	say(t, s, here, "one")
 	say(t, s, there, "three") // said before the rest was brought along
 	say(t, s, here, "two")
 	for range 2 {
-		if err := s.Move(t.Context(), here, there); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Move(t.Context(), here, there))
 	}
 	say(t, s, there, "four")
 	if got := texts(there); got != "one three two four" { // in the order it was said

@@ -15,9 +15,7 @@ func quoting(t *testing.T, s *history.Store, event, text string, quotes ...histo
 	t.Helper()
 	m := history.Message{Room: here, Role: llm.User, EventID: event, Sender: "@ada:example.org", Header: "[now]", Text: text, At: noon, Quoted: quotes,
 		Label: trust.Label{Integrity: trust.Guest, Readers: trust.Room(string(here))}}
-	if err := s.Append(t.Context(), &m); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Append(t.Context(), &m))
 	return m
 }
 
@@ -38,28 +36,17 @@ func TestQuoted(t *testing.T) {
 	if got, want := load(), "[now]\neve:\n> the \"code\" is 4711\nfred:\n> hm\nand?"; got != want || m.Content() != want {
 		t.Errorf("it reads %q", got)
 	}
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Forget(t.Context(), tx, []string{`the "code" is 4711`}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.BeginTx(t.Context(), nil))(t)
+	must(s.Forget(t.Context(), tx, []string{`the "code" is 4711`}))(t)
+	noError(t, tx.Commit())
 	if got := load(); got != "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?" {
 		t.Errorf("forgotten, it reads %q", got)
 	}
-	if err := s.Redact(t.Context(), "$b"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Redact(t.Context(), "$b"))
 	if got := load(); got != "[now]\neve:\n> [forgotten]\n[taken back]\nand?" {
 		t.Errorf("taken back, it reads %q", got)
 	}
-	if err := s.Redact(t.Context(), "$1"); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Redact(t.Context(), "$1"))
 	if got := load(); got != "[now]\n[taken back]" {
 		t.Errorf("with its quotes it reads %q", got)
 	}
@@ -72,30 +59,20 @@ func TestQuotesGoFirst(t *testing.T) {
 	long := strings.Repeat("word ", 400)
 	for _, event := range []string{"$1", "$2"} {
 		quoting(t, s, event, "and?", history.Quoted{Text: "eve:\n> " + long})
-		if err := s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &history.Message{Room: here, Role: llm.Assistant, EventID: "re:" + event, Text: "Well.", At: noon}))
 	}
 	quoting(t, s, "$3", "and?", history.Quoted{Text: "eve:\n> " + long})
-	past, err := s.Load(t.Context(), here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := must(s.Load(t.Context(), here))(t)
 	plan := history.Compact(past, history.Limits{Room: 1_000, Summary: 100})
 	shorter := plan.Shortened(past)
 	if len(plan.Gone) != 0 || len(shorter) != 2 || plan.After >= plan.Before/2 || !slices.ContainsFunc(plan.Steps, func(s history.Step) bool { return s.Name == history.QuoteStep && s.Messages == 2 }) {
 		t.Fatalf("%+v", plan)
 	}
 	c := history.Compaction{Room: here, Level: history.Micro, Reason: "full", At: noon}
-	if err := s.Compact(t.Context(), &c, plan.Gone, shorter); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Compact(t.Context(), &c, plan.Gone, shorter))
 	quotes := func() (n []int) {
 		t.Helper()
-		now, err := s.Load(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		now := must(s.Load(t.Context(), here))(t)
 		for _, m := range now {
 			if m.Role == llm.User {
 				n = append(n, len(m.Quoted))
@@ -106,9 +83,7 @@ func TestQuotesGoFirst(t *testing.T) {
 	if got := quotes(); !slices.Equal(got, []int{0, 0, 1}) {
 		t.Errorf("left: %v", got)
 	}
-	if _, err := s.Uncompact(t.Context(), here, noon); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Uncompact(t.Context(), here, noon))(t)
 	if got := quotes(); !slices.Equal(got, []int{1, 1, 1}) {
 		t.Errorf("given back: %v", got)
 	}

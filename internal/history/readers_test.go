@@ -15,9 +15,7 @@ func TestReadersOfAnEvent(t *testing.T) {
 	s, _ := open(t)
 	for room, readers := range map[history.Talk]trust.Readers{"!direct": trust.Person("@a:x"), "!group": trust.Room("!group")} {
 		m := history.Message{Room: room, Role: llm.User, EventID: "event", Text: "what was found", At: time.Now(), Label: trust.Label{Integrity: trust.User, Readers: readers}}
-		if err := s.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &m))
 		want := readers
 		if readers.Person() == "" {
 			want = trust.Nobody

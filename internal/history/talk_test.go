@@ -47,19 +47,13 @@ func TestUnsayLeavesThreads(t *testing.T) {
 		{Room: room, Role: llm.User, EventID: "$q", Sender: "@me:x", Text: "where is the key?", At: noon},
 		{Room: room, Role: llm.Assistant, EventID: "re:$q", Text: "The key of the cellar lies under the third pot.", At: noon},
 	} {
-		if err := s.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &m))
 	}
 	thread := history.TalkOf("!room", "$q")
 	c := history.Compaction{Room: thread, Level: history.Extracted, Reason: "thread", At: noon,
 		Summary: "- @me:x: where is the key?\n- you: The key of the cellar lies under the third pot."}
-	if _, err := s.Begin(t.Context(), &c); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Unsay(t.Context(), "re:$q"); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Begin(t.Context(), &c))(t)
+	noError(t, s.Unsay(t.Context(), "re:$q"))
 	left, err := s.Compacted(t.Context(), thread)
 	if err != nil || strings.Contains(left.Summary, "third pot") || !strings.Contains(left.Summary, "where is the key?") {
 		t.Errorf("the thread begins with %q, %v", left.Summary, err)

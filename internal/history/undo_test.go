@@ -37,19 +37,12 @@ func TestUncompact(t *testing.T) {
 	}
 	all, compact := compacted(t, s)
 	first := rows(t, db, all[5].ID)
-	if _, err := compact(); err != nil {
-		t.Fatal(err)
-	}
+	must(compact())(t)
 	second := rows(t, db, all[5].ID)
-	past, err := s.Load(t.Context(), here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := must(s.Load(t.Context(), here))(t)
 	past[0].Text = "5" // what was shortened is shortened again
 	again := history.Compaction{Room: here, Level: history.Trimmed, Reason: "full", Summary: "They counted on.", At: noon}
-	if err := s.Compact(t.Context(), &again, past[1:], past[:1]); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Compact(t.Context(), &again, past[1:], past[:1]))
 	since := say(t, s, here, "since")
 	if got := texts(t, s, here); got != "5|since" {
 		t.Fatalf("loaded: %s", got)
@@ -124,22 +117,17 @@ func TestUncompactAny(t *testing.T) {
 // TestKilledWhileUndoing ends the program by force at every step of taking a compaction back.
 func TestKilledWhileUndoing(t *testing.T) {
 	if dir := os.Getenv("REVERIE_TEST_KILL_DIR"); dir != "" {
-		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
 		_, compact := compacted(t, s)
-		if _, err := compact(); err != nil {
-			t.Fatal(err)
-		}
+		must(compact())(t)
 		s.Reached = func(now string) {
 			if now == os.Getenv("REVERIE_TEST_KILL_AT") {
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 				select {}
 			}
 		}
-		_, err = s.Uncompact(t.Context(), here, noon)
+		_, err := s.Uncompact(t.Context(), here, noon)
 		t.Fatalf("not killed: %v", err)
 	}
 	for _, step := range []string{"undone", "unmarked", "restored", "taken back"} {
@@ -151,15 +139,9 @@ func TestKilledWhileUndoing(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
 		}
-		db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		c, err := s.Compacted(t.Context(), here)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(s.Compacted(t.Context(), here))(t)
 		got, want := texts(t, s, here)+" / "+c.Summary, "five|six / They counted."
 		if step == "taken back" {
 			want = "one|two|three|four|five is long|six / "
@@ -183,33 +165,18 @@ func TestForgetLeavesSummaries(t *testing.T) {
 		{Role: llm.User, Sender: "@ada:x", EventID: "$3", Text: "well"},
 	} {
 		m.Room = here
-		if err := s.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Append(t.Context(), &m))
 		all = append(all, m)
 	}
 	all[1].Text, all[2].Text = "the code is 9999", "A secret: my password is swordfish"
 	c := history.Compaction{Room: here, Level: history.Extracted, Reason: "full", At: noon, Summary: "Said since, in short:\n- ada: My locker has the number 4711.\n- ada: hello",
 		Details: []string{"ada: The dog is called Bruno.", "ada: My locker has the number 4711.", "tool: the code is 9999"}}
-	if err := s.Compact(t.Context(), &c, all[:1], all[1:3]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Redact(t.Context(), "$1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Redact(t.Context(), "$2"); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := db.Begin()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Forget(t.Context(), tx, []string{"the code is 9999"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
+	noError(t, s.Redact(t.Context(), "$1"))
+	noError(t, s.Redact(t.Context(), "$2"))
+	tx := must(db.Begin())(t)
+	must(s.Forget(t.Context(), tx, []string{"the code is 9999"}))(t)
+	noError(t, tx.Commit())
 	now, err := s.Compacted(t.Context(), here)
 	if err != nil || now.Text() != "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]" {
 		t.Errorf("%q, %v", now.Text(), err)

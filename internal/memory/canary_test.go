@@ -32,13 +32,9 @@ func TestCanaryIsNeverFound(t *testing.T) {
 {"text":"what did it do?","scope":"room:!group:x","ref":"r3","conversation":"c","seq":3,"observed_at":"2026-03-01"}
 {"text":"a heron is a bird","scope":"shared","ref":"s","observed_at":"2026-03-02"}
 {"text":"my heron","scope":"private:@guest:x","ref":"g","conversation":"c","seq":2,"observed_at":"2026-03-01"}`
-			if _, err := newImporter(s).Import(ctx, "open", strings.NewReader(open)); err != nil {
-				t.Fatal(err)
-			}
+			must(newImporter(s).Import(ctx, "open", strings.NewReader(open)))(t)
 			for _, scope := range []Scope{Room(room), Private(guest)} {
-				if err := s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, s.index.Hear(ctx, Turn{Scope: scope, Event: "$o", Text: "the heron again", At: today, Conversation: "c", Seq: 4}))
 			}
 			ways := canaryQueries(canary, near)
 			ask := func() map[string]string {
@@ -94,21 +90,15 @@ func hide(t *testing.T, s *Store, canary, near string) Entry {
 	ctx, me := t.Context(), Private(owner)
 	secret := noted(t, s, me, "my word is "+canary, owner)
 	old := noted(t, s, me, "my old word is "+canary+" too", owner)
-	must[Entry](t)(s.Supersede(ctx, as(owner), old.ID, "no other word than "+canary+" and "+near))
+	must(s.Supersede(ctx, as(owner), old.ID, "no other word than "+canary+" and "+near))(t)
 	retired := noted(t, s, me, canary+" was put away", owner)
-	if err := s.Retire(ctx, as(owner), retired.ID); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(ctx, as(owner), retired.ID))
 	put(t, s, me, onDisk(t, s, me)+"by hand: "+canary+"\n")
 	texts(t, s, me)
 	lines := fmt.Sprintf(`{"text":"the %s said %s","scope":%q,"ref":"p2","conversation":"c","seq":2,"subject":"Anna","observed_at":"2026-03-01"}
 {"text":"%s","scope":%q,"ref":"p3","conversation":"c","seq":3,"subject":"%s","observed_at":"2026-03-01"}`, near, canary, me, canary, me, canary)
-	if _, err := newImporter(s).Import(ctx, "private", strings.NewReader(lines)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must(newImporter(s).Import(ctx, "private", strings.NewReader(lines)))(t)
+	noError(t, s.index.Hear(ctx, Turn{Scope: me, Event: "$o", Sender: owner, Text: "remember " + canary + " and the " + near, At: today, Conversation: "c", Seq: 3}))
 	return secret
 }
 
@@ -135,7 +125,7 @@ func canaryQueries(canary, near string) map[string]Query {
 func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret Entry, canary string) {
 	t.Helper()
 	ctx := t.Context()
-	journal := must[[]Op](t)(s.History(ctx, everything, secret.ID))
+	journal := must(s.History(ctx, everything, secret.ID))(t)
 	search := func(a Access) any {
 		hits, err := s.index.Search(ctx, Query{Text: canary, Scopes: a.Scopes, K: 50, Turns: true, Past: true})
 		return []any{hits, err}
@@ -168,24 +158,24 @@ func canaryElsewhere(t *testing.T, s *Store, places map[string]Access, secret En
 			}
 		}
 	}
-	if e := must[Entry](t)(s.Get(ctx, everything, secret.ID)); e.State != Active || e.Pinned || e.Scope != Private(owner) {
+	if e := must(s.Get(ctx, everything, secret.ID))(t); e.State != Active || e.Pinned || e.Scope != Private(owner) {
 		t.Errorf("it was changed from elsewhere: %+v", e)
 	}
 	// Shared on purpose it is found by all, and no longer once it is taken back.
-	must[Entry](t)(s.Share(ctx, as(owner), secret.ID))
+	must(s.Share(ctx, as(owner), secret.ID))(t)
 	for place, a := range places {
 		if b, _ := json.Marshal(search(a)); strings.Count(string(b), `"text":"my word is `+canary) != 1 || strings.Count(string(b), canary) != 1 {
 			t.Errorf("%s, shared: %s", place, b)
 		}
 	}
-	must[Entry](t)(s.Withdraw(ctx, as(owner), secret.ID))
-	must[Entry](t)(s.Share(ctx, as(owner), secret.ID))
-	must[Undone](t)(s.Undo(ctx, as(owner), ""))
+	must(s.Withdraw(ctx, as(owner), secret.ID))(t)
+	must(s.Share(ctx, as(owner), secret.ID))(t)
+	must(s.Undo(ctx, as(owner), ""))(t)
 	for place, a := range places {
 		if b, _ := json.Marshal(search(a)); strings.Contains(string(b), canary) {
 			t.Errorf("%s, taken back: %s", place, b)
 		}
-		if b, _ := json.Marshal(must[[]Op](t)(s.History(ctx, everything, secret.ID))); !strings.Contains(string(b), `"move"`) {
+		if b, _ := json.Marshal(must(s.History(ctx, everything, secret.ID))(t)); !strings.Contains(string(b), `"move"`) {
 			t.Errorf("the journal: %s", b)
 		}
 		if _, err := s.History(ctx, a, secret.ID); err == nil {

@@ -31,9 +31,7 @@ func TestKilled(t *testing.T) {
 		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, "MEMORIES.txt")
-		if err := os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600))
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$", "-test.v")
 		cmd.Dir = dir
 		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(at))
@@ -93,14 +91,8 @@ func TestKilled(t *testing.T) {
 }
 
 func workUntilKilled(t *testing.T, at string) {
-	n, err := strconv.Atoi(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must(strconv.Atoi(at))(t)
+	dir := must(os.Getwd())(t)
 	s := openAt(t, dir)
 	s.fault = func(string) {
 		if n--; n <= 0 {
@@ -136,9 +128,7 @@ func workUntilKilled(t *testing.T, at string) {
 		{"forget", func() error { _, err := s.Forget(ctx, everything, find("by hand")); return err }},
 	} {
 		fmt.Println("done: begun " + step.name)
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, step.do())
 		fmt.Println("done: " + step.name)
 	}
 }

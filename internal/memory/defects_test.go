@@ -19,24 +19,20 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 	ctx, s := t.Context(), openWith(t, Config{Dir: t.TempDir(), Owner: owner, FileLines: 4})
 	for n := range 20 {
 		e := noted(t, s, Private(owner), fmt.Sprintf("heron number %d", n), owner)
-		if err := s.Pin(ctx, as(owner), e.ID, n == 3); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Pin(ctx, as(owner), e.ID, n == 3))
 	}
-	before := must[[]Entry](t)(s.List(ctx, everything, Filter{}))
+	before := must(s.List(ctx, everything, Filter{}))(t)
 	if n := len(lineTexts([]byte(onDisk(t, s, Private(owner))))); n > 6 {
 		t.Fatalf("%d lines in the file: that is no working set", n)
 	}
 	for range 2 {
-		if err := s.index.Rebuild(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.index.Rebuild(ctx, nil))
 		texts(t, s, Private(owner))
 	}
-	if diff := cmp.Diff(before, must[[]Entry](t)(s.List(ctx, everything, Filter{}))); diff != "" {
+	if diff := cmp.Diff(before, must(s.List(ctx, everything, Filter{}))(t)); diff != "" {
 		t.Error(diff)
 	}
-	if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100})); len(hits) != 20 {
+	if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, K: 100}))(t); len(hits) != 20 {
 		t.Errorf("%d are found", len(hits))
 	}
 	sound(t, s)
@@ -48,13 +44,13 @@ func TestReindexKeepsWhatTheFileDoesNotShow(t *testing.T) {
 func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 	ctx, s := t.Context(), openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the code is 4711", owner)
-	next := must[Entry](t)(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))
+	next := must(s.Supersede(ctx, as(owner), e.ID, "the code is 4712"))(t)
 	again := noted(t, s, Private(owner), "the code is 4711", owner)
 	if again.ID == e.ID || again.ID == next.ID {
 		t.Errorf("%s took the place of %s or %s", again.ID, e.ID, next.ID)
 	}
 	for id, text := range map[string]string{e.ID: "the code is 4711", next.ID: "the code is 4712", again.ID: "the code is 4711"} {
-		if got := must[Entry](t)(s.Get(ctx, everything, id)); got.Text != text {
+		if got := must(s.Get(ctx, everything, id))(t); got.Text != text {
 			t.Errorf("%s says %q, and said %q", id, got.Text, text)
 		}
 	}
@@ -69,17 +65,13 @@ func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
 		if _, _, err := s.Append(ctx, Private(owner), "the heron is grey"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newImporter(s).Import(ctx, "x", strings.NewReader(`{"text":"the heron is grey"}`)); err != nil {
-			t.Fatal(err)
-		}
-		e := must[[]Entry](t)(s.List(ctx, as(owner), Filter{Words: "heron"}))[0]
-		if err := s.Retire(ctx, as(owner), e.ID); err != nil {
-			t.Fatal(err)
-		}
-		must[Undone](t)(s.Undo(ctx, as(owner), ""))
+		must(newImporter(s).Import(ctx, "x", strings.NewReader(`{"text":"the heron is grey"}`)))(t)
+		e := must(s.List(ctx, as(owner), Filter{Words: "heron"}))(t)[0]
+		noError(t, s.Retire(ctx, as(owner), e.ID))
+		must(s.Undo(ctx, as(owner), ""))(t)
 		sound(t, s)
 	}
-	if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Past: true})); len(hits) != 1 {
+	if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Past: true}))(t); len(hits) != 1 {
 		t.Errorf("%d are found", len(hits))
 	}
 }
@@ -106,17 +98,6 @@ func TestShortFactsAndLongQuestions(t *testing.T) {
 	}
 }
 
-// Nothing relevant is nothing, not the oldest; nor is a syntax error.
-// Holds W1, W2.
-func TestNothingRelevantIsNothing(t *testing.T) {
-	each(t, func(t *testing.T, f *FTS, x index) {
-		remember(t, f, `{"text":"the heron is grey","ref":"1"}`, `{"text":"the door is green","ref":"2"}`)
-		for _, text := range []string{"submarine", `"`, `it's "odd`, "AND", "body:", "*", "NEAR(", "", " ", "\x00", "🦆"} {
-			want(t, text, refs(t, x, Query{Text: text}))
-		}
-	})
-}
-
 // To search writes nothing, waits for no writer and counts nothing as used.
 // Holds P1.
 func TestSearchOnlyReads(t *testing.T) {
@@ -128,20 +109,16 @@ func TestSearchOnlyReads(t *testing.T) {
 	}
 	defer tx.Rollback()
 	var before, after int
-	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&before))
 	search := func() {
-		if hits := must[[]Hit](t)(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true})); len(hits) != 1 {
+		if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Turns: true, Past: true}))(t); len(hits) != 1 {
 			t.Fatalf("%+v", hits)
 		}
 	}
 	search()
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Rollback())
 	search()
-	got := must[Entry](t)(s.Get(ctx, everything, e.ID))
+	got := must(s.Get(ctx, everything, e.ID))(t)
 	if err := s.db.QueryRow(`SELECT count(*) FROM memory_op`).Scan(&after); err != nil || after != before {
 		t.Errorf("%d operations, and before %d, %v", after, before, err)
 	}

@@ -33,9 +33,7 @@ func TestDiskFull(t *testing.T) {
 		if err := os.WriteFile(fill, make([]byte, 8<<20), 0o600); err == nil {
 			t.Fatal("the disk is not full")
 		}
-		if err := os.Truncate(fill, max(size(t, fill)-free<<10, 0)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Truncate(fill, max(size(t, fill)-free<<10, 0)))
 		for i := range 20 {
 			text := fmt.Sprintf("fact %d with %d KiB left %s", i, free, strings.Repeat("x", 1000))
 			_, _, err := s.Append(t.Context(), Private(owner), text)
@@ -45,9 +43,7 @@ func TestDiskFull(t *testing.T) {
 				t.Errorf("the error does not say why: %v", err)
 			}
 		}
-		if err := os.Remove(fill); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.Remove(fill))
 		if got, want := texts(t, s, Private(owner)), strings.Join(append([]string{"by hand"}, stored...), "|"); got != want {
 			t.Fatalf("with %d KiB: known\n%s\nwant\n%s", free, got, want)
 		}
@@ -64,9 +60,6 @@ func TestDiskFull(t *testing.T) {
 }
 
 func size(t *testing.T, path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must(os.Stat(path))(t)
 	return info.Size()
 }

@@ -17,10 +17,7 @@ var everything = Access{Actor: "operator", All: true, Owner: true}
 // states lists all entries of scope with their states, in the order they were made.
 func states(t testing.TB, s *Store, scope Scope) string {
 	t.Helper()
-	all, err := s.List(t.Context(), Access{Scopes: []Scope{scope}}, Filter{States: []State{Active, Archived, Superseded, Merged, Forgotten}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(s.List(t.Context(), Access{Scopes: []Scope{scope}}, Filter{States: []State{Active, Archived, Superseded, Merged, Forgotten}}))(t)
 	var out []string
 	for _, e := range all {
 		out = append(out, fmt.Sprintf("%s:%s:%s", e.Text, e.State, e.Source))
@@ -100,12 +97,8 @@ func TestRenderedInPlace(t *testing.T) {
 	if err != nil || len(all) != 4 {
 		t.Fatalf("%v, %v", all, err)
 	}
-	if _, err := s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Retire(t.Context(), everything, all[1].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Supersede(t.Context(), everything, all[0].ID, "# Jana lives in Berlin"))(t)
+	noError(t, s.Retire(t.Context(), everything, all[1].ID))
 	add(t, s, Shared, "new")
 	if got, want := onDisk(t, s, Shared), "\ufeff# mine\r\n  \\# Jana lives in Berlin \r\n\r\n# more\r\n\\# hash\r\nlast\r\nnew\r\n"; got != want {
 		t.Errorf("file reads %q\nwant       %q", got, want)
@@ -126,15 +119,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	for scope, text := range content {
 		path := filepath.Join(dir, filepath.FromSlash(plain.File(scope)))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		noError(t, os.WriteFile(path, []byte(text), 0o600))
+		noError(t, os.Chtimes(path, old, old))
 	}
 	s := openAt(t, dir)
 	all, err := s.List(t.Context(), everything, Filter{})
@@ -168,14 +155,11 @@ func TestAnotherProcess(t *testing.T) {
 		if got := texts(t, b, Shared); !strings.HasSuffix(got, text) {
 			t.Fatalf("the other knows %q", got)
 		}
-		all, err := b.Entries(t.Context(), Shared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := must(b.Entries(t.Context(), Shared))(t)
 		if err := b.Pin(t.Context(), everything, all[i].ID, true); err != nil { // which no file shows
 			t.Fatal(err)
 		}
-		if all, err = a.Entries(t.Context(), Shared); err != nil || !all[i].Pinned {
+		if all, err := a.Entries(t.Context(), Shared); err != nil || !all[i].Pinned {
 			t.Fatalf("the first does not know of it: %v", err)
 		}
 	}
@@ -184,9 +168,7 @@ func TestAnotherProcess(t *testing.T) {
 	if err != nil || !all[0].Pinned {
 		t.Fatalf("%v, %v", all, err)
 	}
-	if err := b.Pin(t.Context(), everything, all[0].ID, false); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, b.Pin(t.Context(), everything, all[0].ID, false))
 	if all, err := c.Entries(t.Context(), Shared); err != nil || all[0].Pinned {
 		t.Fatalf("one that only looks does not know of it: %v", err)
 	}
@@ -212,12 +194,8 @@ func TestWorkingSet(t *testing.T) {
 			first = e
 		}
 	}
-	if _, err := s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Pin(t.Context(), everything, first.ID, true); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory SET hits = 5 WHERE text IN ('fact number 3', 'fact number 7')`))(t)
+	noError(t, s.Pin(t.Context(), everything, first.ID, true))
 	shown := func() string {
 		got := lineTexts([]byte(onDisk(t, s, Shared)))
 		slices.Sort(got)
@@ -235,9 +213,7 @@ func TestWorkingSet(t *testing.T) {
 	if got := texts(t, s, Shared); strings.Contains(got, "number 3|") || !strings.Contains(got, "by hand") || strings.Count(got, "|") != 19 {
 		t.Errorf("known: %q", got)
 	}
-	if err := os.Remove(filepath.Join(dir, "memories", "shared.txt")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.Remove(filepath.Join(dir, "memories", "shared.txt")))
 	if got := texts(t, openWith(t, Config{Dir: dir, Owner: owner}), Shared); strings.Count(got, "|") != 19 { // and back to the whole
 		t.Errorf("known: %q", got)
 	}
@@ -295,10 +271,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	var log bytes.Buffer
 	s := openWith(t, Config{Dir: dir, Owner: owner, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	add(t, s, Private(owner), "one")
-	f, err := s.file(Private(owner))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must(s.file(Private(owner)))(t)
 	good := f.path
 	s.fault = func(point string) {
 		if point == "committed" { // the file can be read until then
@@ -364,7 +337,7 @@ func TestCutOffAfterTheFileWasWritten(t *testing.T) {
 	if got := states(t, s, Shared); got != "tea:archived:user_explicit|:forgotten:user_explicit|pie:active:user_explicit" {
 		t.Errorf("states %q", got)
 	}
-	if got := kinds(must[[]Op](t)(s.History(t.Context(), everything, e.ID))); got != "add retire" {
+	if got := kinds(must(s.History(t.Context(), everything, e.ID))(t)); got != "add retire" {
 		t.Errorf("journal: %s", got)
 	}
 }

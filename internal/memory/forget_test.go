@@ -46,45 +46,32 @@ func TestForgetLeavesNothing(t *testing.T) {
 		noted(t, s, me, fmt.Sprintf("fact %d %s", i, strings.Repeat("x", i%200)), owner)
 	}
 	wrong := noted(t, s, me, "CANARY-4711 is the code, or so", owner)
-	e := must[Entry](t)(s.Supersede(ctx, as(owner), wrong.ID, canary))
+	e := must(s.Supersede(ctx, as(owner), wrong.ID, canary))(t)
 	for i := range 300 {
 		noted(t, s, me, fmt.Sprintf("more %d %s", i, strings.Repeat("y", i%300)), owner)
 	}
-	if err := s.Pin(ctx, as(owner), e.ID, true); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(ctx, as(owner), e.ID, true))
 	put(t, s, me, "# "+canary+"\n"+onDisk(t, s, me))
 	texts(t, s, me)
 	other := noted(t, s, me, "learned elsewhere", owner)
-	if _, err := s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory SET quote = 'I told you CANARY-4711', subject = 'CANARY-4711', event = '$1' WHERE id = ?`, other.ID))(t)
+	conn := must(s.db.Conn(ctx))(t)
 	cutOff := filepath.Join(dir, ".MEMORIES.txt12345678")
-	if err := os.WriteFile(cutOff, []byte(canary), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(cutOff, []byte(canary), 0o600))
 	// A copy in the free space, as an earlier release may have left one.
 	for _, query := range []string{`PRAGMA secure_delete = 0`, `CREATE TABLE junk (a TEXT)`, `INSERT INTO junk VALUES ('` + canary + `')`, `DELETE FROM junk`} {
-		if _, err := conn.ExecContext(ctx, query); err != nil {
-			t.Fatal(err)
-		}
+		must(conn.ExecContext(ctx, query))(t)
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, conn.Close())
 	before := texts(t, s, me)
-	done := must[Erased](t)(s.Forget(ctx, as(owner), e.ID))
+	done := must(s.Forget(ctx, as(owner), e.ID))(t)
 	if done.Entries != 2 {
 		t.Errorf("forgot %d entries", done.Entries)
 	}
 	if found := traces(t, dir, "I told you"); len(found) == 0 {
 		t.Error("the search for traces finds nothing at all")
 	}
-	must[Erased](t)(s.ForgetEvent(ctx, as(owner), "$1"))
+	must(s.ForgetEvent(ctx, as(owner), "$1"))(t)
 	if found := traces(t, dir, "CANARY-4711"); len(found) > 0 {
 		t.Errorf("traces in %v", found)
 	}
@@ -92,12 +79,12 @@ func TestForgetLeavesNothing(t *testing.T) {
 		t.Error("something else is gone too")
 	}
 	for _, id := range []string{wrong.ID, e.ID, other.ID} {
-		got := must[Entry](t)(s.Get(ctx, everything, id))
+		got := must(s.Get(ctx, everything, id))(t)
 		if got.State != Forgotten || got.Text+got.Quote+got.Subject != "" {
 			t.Errorf("%+v", got)
 		}
 	}
-	if all := must[[]Op](t)(s.History(ctx, everything, e.ID)); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
+	if all := must(s.History(ctx, everything, e.ID))(t); !strings.HasSuffix(kinds(all), "forget") || all[0].After != nil {
 		t.Errorf("journal: %+v", all)
 	}
 }
@@ -112,7 +99,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 	e := noted(t, s, me, "I was born in Ulm.", owner)
 	noted(t, s, me, "tea", owner)
 	old := onDisk(t, s, me)
-	must[Erased](t)(s.Forget(ctx, as(owner), e.ID))
+	must(s.Forget(ctx, as(owner), e.ID))(t)
 	for range 2 {
 		for _, source := range []Source{Assistant, Harvest, DreamingMerge, Imported} {
 			if _, added, err := s.Add(ctx, Entry{Scope: me, Text: "i was  born in ULM", Source: source}, owner); added || !errors.Is(err, ErrForgotten) {
@@ -138,9 +125,7 @@ func TestForgottenIsNotLearnedAgain(t *testing.T) {
 	if _, added, err := s.Append(ctx, me, "I was born in Ulm"); added || err != nil {
 		t.Errorf("said once more: %v, %v", added, err)
 	}
-	if _, err := s.Undo(ctx, as(owner), ""); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Undo(ctx, as(owner), ""))(t)
 	if !add(t, s, me, "I was born in Ulm") {
 		t.Error("asked for once, and still not to be learned")
 	}
@@ -220,19 +205,14 @@ func TestForgetTakesTheVector(t *testing.T) {
 	noted(t, s, Private("@other:x"), "we keep bees", "@other:x")
 	both := noted(t, s, Private(owner), "We keep bees!", owner)
 	complete(t, openVectors(t, s.db, &wordEmbedder{name: "words", dim: 300}))
-	code, err := encodeVector(wordVector("The code is 4711.", 300))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.checkpoint(ctx); err != nil {
-		t.Fatal(err)
-	}
+	code := must(encodeVector(wordVector("The code is 4711.", 300)))(t)
+	noError(t, s.checkpoint(ctx))
 	part := string(code[:64])
 	if len(traces(t, dir, part)) == 0 {
 		t.Fatal("the vector is not found to begin with")
 	}
-	must[Erased](t)(s.Forget(ctx, as(owner), gone.ID))
-	must[Erased](t)(s.Forget(ctx, as(owner), both.ID))
+	must(s.Forget(ctx, as(owner), gone.ID))(t)
+	must(s.Forget(ctx, as(owner), both.ID))(t)
 	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")); got != 0 {
 		t.Errorf("%d vectors of what was forgotten", got)
 	}
@@ -252,10 +232,10 @@ func TestForgetAfterAnUndo(t *testing.T) {
 	mine := Private(guest)
 	secret, tea := notedBy(t, s, Assistant, mine, "Jana lives in Xyloburg"), notedBy(t, s, Assistant, mine, "Jana has 2 cats")
 	putTogether(t, s, []string{secret.ID, tea.ID}, "Jana in Xyloburg has 2 cats")
-	must[Undone](t)(s.Undo(ctx, as(guest), ""))
-	must[Entry](t)(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))
-	must[Undone](t)(s.Undo(ctx, as(guest), ""))
-	if done := must[Erased](t)(s.Forget(ctx, as(guest), secret.ID)); done.Entries != 3 {
+	must(s.Undo(ctx, as(guest), ""))(t)
+	must(s.Supersede(ctx, as(guest), secret.ID, "Jana does not live in Xyloburg"))(t)
+	must(s.Undo(ctx, as(guest), ""))(t)
+	if done := must(s.Forget(ctx, as(guest), secret.ID))(t); done.Entries != 3 {
 		t.Errorf("forgot %d entries", done.Entries)
 	}
 	if found := traces(t, dir, "Xyloburg"); len(found) > 0 {
@@ -280,13 +260,13 @@ func notedBy(t testing.TB, s *Store, source Source, scope Scope, text string) En
 // earlier releases: what they left is in people's databases.
 func putTogether(t testing.TB, s *Store, ids []string, text string) (merged Entry) {
 	t.Helper()
-	first := must[Entry](t)(s.Get(t.Context(), everything, ids[0]))
-	must[*change](t)(s.write(t.Context(), guest, []Scope{first.Scope}, func(c *change) (err error) {
+	first := must(s.Get(t.Context(), everything, ids[0]))(t)
+	must(s.write(t.Context(), guest, []Scope{first.Scope}, func(c *change) (err error) {
 		if merged, err = c.add(Entry{Scope: first.Scope, Text: text, Source: DreamingMerge}); err != nil {
 			return err
 		}
 		for _, id := range ids {
-			old := must[Entry](t)(s.Get(t.Context(), everything, id))
+			old := must(s.Get(t.Context(), everything, id))(t)
 			after := old
 			after.State, after.By = Merged, merged.ID
 			if err := c.setAll(old, after, "merge"); err != nil {
@@ -294,7 +274,7 @@ func putTogether(t testing.TB, s *Store, ids []string, text string) (merged Entr
 			}
 		}
 		return nil
-	}))
+	}))(t)
 	return merged
 }
 
@@ -317,7 +297,7 @@ func TestForgetPart(t *testing.T) {
 	}
 	t.Run("a message is taken back", func(t *testing.T) {
 		s, dir, _, _ := setup(t)
-		if done := must[Erased](t)(s.ForgetEvent(t.Context(), as(guest), "$0")); done.Entries != 2 {
+		if done := must(s.ForgetEvent(t.Context(), as(guest), "$0"))(t); done.Entries != 2 {
 			t.Errorf("%+v", done)
 		}
 		if got := texts(t, s, mine); got != "the otter sleeps by the weir" {
@@ -330,7 +310,7 @@ func TestForgetPart(t *testing.T) {
 	})
 	t.Run("the whole", func(t *testing.T) {
 		s, dir, _, m := setup(t)
-		if done := must[Erased](t)(s.Forget(t.Context(), as(guest), m.ID)); done.Entries != 3 {
+		if done := must(s.Forget(t.Context(), as(guest), m.ID))(t); done.Entries != 3 {
 			t.Errorf("%+v", done)
 		}
 		if got := texts(t, s, mine); got != "" {

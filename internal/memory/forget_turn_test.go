@@ -39,7 +39,7 @@ func TestForgottenInOtherWords(t *testing.T) {
 			t.Fatalf("%s: before, %q is found", tt.fact, got)
 		}
 		fact := noted(t, s, me, tt.fact, owner)
-		done := must[Erased](t)(s.Forget(t.Context(), as(owner), fact.ID))
+		done := must(s.Forget(t.Context(), as(owner), fact.ID))(t)
 		if done.Unfound != len(tt.same) {
 			t.Errorf("%s: %d messages said to be found no more, want %d", tt.fact, done.Unfound, len(tt.same))
 		}
@@ -66,17 +66,12 @@ func TestForgottenInOtherWords(t *testing.T) {
 func heardFrom(t *testing.T, s *Store, scope Scope, talk string, seq int, text string) {
 	t.Helper()
 	turn := Turn{Scope: scope, Event: fmt.Sprint("$", talk, seq), Sender: "@x:example.org", At: today.Add(time.Duration(seq) * time.Minute), Conversation: talk, Seq: seq + 1, Text: text}
-	if err := s.Hear(t.Context(), turn); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Hear(t.Context(), turn))
 }
 
 func turnTexts(t *testing.T, s *Store, q Query) []string {
 	t.Helper()
-	hits, err := s.Search(context.Background(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	hits := must(s.Search(context.Background(), q))(t)
 	var out []string
 	for _, h := range hits {
 		if h.Turn != nil {

@@ -11,9 +11,7 @@ func filled(t *testing.T) *Store {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 	for n := range 6 {
 		add(t, s, Private(owner), fmt.Sprintf("the heron number %d is grey", n))
-		if err := s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Hear(t.Context(), Turn{Scope: Private(owner), Event: fmt.Sprint("$", n), Sender: owner, Text: fmt.Sprintf("the boat number %d", n), At: today, Conversation: "c", Seq: n}))
 	}
 	return s
 }
@@ -50,12 +48,7 @@ func TestRebuildThatIsCutOff(t *testing.T) {
 // An index that an upgrade left empty is made at the start.
 func TestEmptyIndexIsMadeAtTheStart(t *testing.T) {
 	s := filled(t)
-	if _, err := s.db.Exec(`DELETE FROM index_doc`); err != nil {
-		t.Fatal(err)
-	}
-	again, err := Open(t.Context(), Config{DB: s.db, Dir: s.dir, Owner: owner})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`DELETE FROM index_doc`))(t)
+	again := must(Open(t.Context(), Config{DB: s.db, Dir: s.dir, Owner: owner}))(t)
 	sound(t, again)
 }

@@ -25,10 +25,7 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	}
 	undo := func(batch string) string {
 		t.Helper()
-		u, err := s.Undo(t.Context(), everything, batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		u := must(s.Undo(t.Context(), everything, batch))(t)
 		return u.Batch
 	}
 	one := func(words string) string {
@@ -50,19 +47,13 @@ func TestImportOfWhatWasUndone(t *testing.T) {
 	if got := texts(t, s, Private(owner)); got != "the boat is blue|the heron is grey|the tea is cold" {
 		t.Errorf("known: %q", got)
 	}
-	if err := s.Retire(t.Context(), everything, one("heron")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(t.Context(), everything, one("heron")))
 	again(0, 4, 0)
-	if _, err := s.Forget(t.Context(), everything, one("tea")); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Forget(t.Context(), everything, one("tea")))(t)
 	again(0, 3, 1)
 	// What was put away, fetched back and put away again by undoing that, was
 	// put away by a person all the same.
-	if err := s.Retire(t.Context(), everything, one("boat")); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(t.Context(), everything, one("boat")))
 	undo(undo(""))
 	again(0, 3, 1)
 	if got := texts(t, s, Private(owner)); got != "" {

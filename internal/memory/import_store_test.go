@@ -69,9 +69,7 @@ func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
 	for n := range 20 {
 		lines += fmt.Sprintf("{\"text\":\"line %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n)
 	}
-	if _, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(lines)); err != nil {
-		t.Fatal(err)
-	}
+	must(newImporter(s).Import(t.Context(), "x", strings.NewReader(lines)))(t)
 	if got := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); got != "tea is green" {
 		t.Errorf("in the file: %q", got)
 	}
@@ -81,9 +79,7 @@ func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
 func TestImportLeavesOutWhatWasForgotten(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	e := noted(t, s, Private(owner), "the safe is behind the mirror", owner)
-	if _, err := s.Forget(t.Context(), everything, e.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Forget(t.Context(), everything, e.ID))(t)
 	const lines = `{"text":"The safe is behind the mirror!","ref":"1"}
 {"text":"the safe is behind the mirror","conversation":"c","seq":1}
 {"text":"the safe is behind the mirror","scope":"shared"}
@@ -131,9 +127,7 @@ func TestImportIsUndone(t *testing.T) {
 		t.Error("the file still shows it")
 	}
 	sound(t, s)
-	if _, err := s.Undo(t.Context(), everything, u.Batch); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Undo(t.Context(), everything, u.Batch))(t)
 	if all, err := s.List(t.Context(), everything, Filter{}); err != nil || len(all) != 21 {
 		t.Errorf("%d entries after the undoing was undone, %v", len(all), err)
 	}
@@ -194,10 +188,7 @@ func TestImportKilled(t *testing.T) {
 		lines += fmt.Sprintf("{\"text\":\"fact %d\"}\n{\"text\":\"said %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n, n)
 	}
 	if at := os.Getenv(dieAt); at != "" {
-		n, err := strconv.Atoi(at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(strconv.Atoi(at))(t)
 		s := openAt(t, os.Getenv("REVERIE_TEST_DIR"))
 		s.fault = func(string) {
 			if n--; n <= 0 {
@@ -207,9 +198,7 @@ func TestImportKilled(t *testing.T) {
 		}
 		m := newImporter(s)
 		m.atOnce = 4
-		if _, err := m.Import(t.Context(), "x", strings.NewReader(lines)); err != nil {
-			t.Fatal(err)
-		}
+		must(m.Import(t.Context(), "x", strings.NewReader(lines)))(t)
 		return
 	}
 	finished, partly := false, 0
@@ -225,10 +214,7 @@ func TestImportKilled(t *testing.T) {
 			t.Fatalf("step %d: %v\n%s", at, err, out)
 		}
 		s := openAt(t, dir)
-		before, err := s.List(t.Context(), everything, Filter{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must(s.List(t.Context(), everything, Filter{}))(t)
 		if len(before) > 0 && len(before) < 2*facts {
 			partly++
 		}

@@ -3,25 +3,11 @@ package memory
 import (
 	"bytes"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
-
-func occurrences(t testing.TB, path, word string) int {
-	t.Helper()
-	n := 0
-	for _, suffix := range []string{"", "-wal"} {
-		data, err := os.ReadFile(path + suffix)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			t.Fatal(err)
-		}
-		n += bytes.Count(data, []byte(word))
-	}
-	return n
-}
 
 func TestImport(t *testing.T) {
 	f := openIndex(t)
@@ -33,10 +19,7 @@ func TestImport(t *testing.T) {
 		`{"text":"twice"}`, `{"text":"Twice!"}`, `{"text":"twice","seq":2}`,
 	}, "\n")
 	for run, wantAdded := range []int{7, 0} {
-		got, err := importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(lines))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must(importInto(f).Import(t.Context(), "x.jsonl", strings.NewReader(lines)))(t)
 		if got.Lines != 8 || got.Added != wantAdded || got.Known != 8-wantAdded || !slices.Equal(got.Ignored, []string{"extra"}) {
 			t.Errorf("run %d: %+v", run, got)
 		}

@@ -28,7 +28,7 @@ func nothingElse(context.Context, *sql.Tx) error { return nil }
 // integrityOf is what is stored of the entry id.
 func integrityOf(t testing.TB, s *Store, id string) trust.Integrity {
 	t.Helper()
-	return must[Entry](t)(s.Get(t.Context(), Access{All: true}, id)).Integrity
+	return must(s.Get(t.Context(), Access{All: true}, id))(t).Integrity
 }
 
 // TestIntegrityIsStored: every reader of entries gets the integrity that was stored, and
@@ -51,12 +51,12 @@ func TestIntegrityIsStored(t *testing.T) {
 			}
 		}
 	}
-	listed := must[[]Entry](t)(s.List(ctx, as(guest), Filter{}))
+	listed := must(s.List(ctx, as(guest), Filter{}))(t)
 	check("list", listed)
-	check("entries", must[[]Entry](t)(s.Entries(ctx, mine)))
+	check("entries", must(s.Entries(ctx, mine))(t))
 	check("working set", s.WorkingSet(listed))
 	for text, i := range want {
-		hits := must[[]Hit](t)(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))
+		hits := must(s.Search(ctx, Query{Text: text, Scopes: []Scope{mine}}))(t)
 		if len(hits) != 1 || hits[0].Integrity() != i {
 			t.Errorf("search for %s: %+v", text, hits)
 		}
@@ -100,7 +100,7 @@ func TestSaidAgainIntegrity(t *testing.T) {
 				if err != nil || got.ID != first.ID {
 					t.Fatalf("%s: %+v, %v", way, got, err)
 				}
-				stored := must[Entry](t)(s.Get(ctx, as(guest), first.ID))
+				stored := must(s.Get(ctx, as(guest), first.ID))(t)
 				if got.Integrity != c.want || stored.Integrity != c.want || stored.ObservedAt.After(day) != c.dated {
 					t.Errorf("%s: %v, stored %v of %v", way, got.Integrity, stored.Integrity, stored.ObservedAt)
 				}
@@ -120,7 +120,7 @@ func TestSharedForeignEntry(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	storeAs(t, s, Shared, "tea", trust.Foreign)
 	said := Entry{Scope: Private(guest), Text: "tea", Source: Harvest, Integrity: trust.User}
-	l := must[[]Learned](t)(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))
+	l := must(s.Learn(t.Context(), "harvest", []Entry{said}, nothingElse))(t)
 	if !l[0].Added || l[0].Entry.Integrity != trust.User {
 		t.Errorf("%+v", l)
 	}
@@ -132,29 +132,25 @@ func TestUndoIntegrity(t *testing.T) {
 	t.Parallel()
 	s, ctx, mine := openAt(t, t.TempDir()), t.Context(), Private(guest)
 	e := storeAs(t, s, mine, "tea", trust.Foreign)
-	if err := s.Retire(ctx, as(guest), e.ID); err != nil {
-		t.Fatal(err)
-	}
-	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	noError(t, s.Retire(ctx, as(guest), e.ID))
+	must(s.Undo(ctx, as(guest), ""))(t)
 	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
 		t.Errorf("retired and taken back: %v", got)
 	}
 	again := func() { storeAs(t, s, mine, "tea", trust.User) }
 	again()
-	must[Undone](t)(s.Undo(ctx, as(guest), ""))
+	must(s.Undo(ctx, as(guest), ""))(t)
 	if got := integrityOf(t, s, e.ID); got != trust.Foreign {
 		t.Errorf("said again by a person, and that taken back: %v", got)
 	}
-	if err := s.Pin(ctx, as(guest), e.ID, true); err != nil {
-		t.Fatal(err)
-	}
-	pinned := must[[]Op](t)(s.History(ctx, as(guest), e.ID))
+	noError(t, s.Pin(ctx, as(guest), e.ID, true))
+	pinned := must(s.History(ctx, as(guest), e.ID))(t)
 	again()
-	must[Undone](t)(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))
+	must(s.Undo(ctx, as(guest), pinned[len(pinned)-1].Batch))(t)
 	if got := integrityOf(t, s, e.ID); got != trust.User {
 		t.Errorf("said again, then an older change taken back: %v", got)
 	}
-	for _, o := range must[[]Op](t)(s.History(ctx, as(guest), e.ID))[:1] {
+	for _, o := range must(s.History(ctx, as(guest), e.ID))(t)[:1] {
 		if o.After.Integrity != trust.Foreign {
 			t.Errorf("the journal says %v", o.After.Integrity)
 		}
@@ -166,10 +162,8 @@ func TestJournalBeforeLabels(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	e := storeAs(t, s, Private(guest), "tea", trust.Foreign)
-	if _, err := s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`); err != nil {
-		t.Fatal(err)
-	}
-	if all := must[[]Op](t)(s.History(t.Context(), as(guest), e.ID)); all[0].After.Integrity != trust.User {
+	must(s.db.Exec(`UPDATE memory_op SET after = json_remove(after, '$.integrity')`))(t)
+	if all := must(s.History(t.Context(), as(guest), e.ID))(t); all[0].After.Integrity != trust.User {
 		t.Errorf("%v", all[0].After.Integrity)
 	}
 }
@@ -207,7 +201,7 @@ func TestStepsByIntegrity(t *testing.T) {
 		if err != nil || (len(done.Done) == 1) != c.done {
 			t.Errorf("%+v: %+v, %v", c, done, err)
 		}
-		after := must[Entry](t)(s.Get(t.Context(), Access{All: true}, by.ID))
+		after := must(s.Get(t.Context(), Access{All: true}, by.ID))(t)
 		if after.Integrity != c.by || c.kind == MergeStep && c.e < c.by && after.ObservedAt.After(by.ObservedAt) {
 			t.Errorf("%+v: it is %v of %v now", c, after.Integrity, after.ObservedAt)
 		}
@@ -219,19 +213,17 @@ func TestAnswerRaisesIntegrity(t *testing.T) {
 	t.Parallel()
 	s, mine, ctx := openAt(t, t.TempDir()), Private(guest), t.Context()
 	first, second := storeAs(t, s, mine, "lives in Berlin", trust.User), storeAs(t, s, mine, "lives in Hamburg", trust.Foreign)
-	if err := s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Wonder(ctx, []Question{{Run: "dream_1", Scope: mine, First: first, Second: second}}))
 	a := as(guest)
 	a.Integrity = trust.User
-	q := must[[]Question](t)(s.Questions(ctx, a))
+	q := must(s.Questions(ctx, a))(t)
 	if _, _, err := s.Answer(ctx, a, q[0].ID, KeepSecond); err != nil {
 		t.Fatal(err)
 	}
 	if got := integrityOf(t, s, second.ID); got != trust.User {
 		t.Errorf("%v", got)
 	}
-	must[Undone](t)(s.Undo(ctx, a, ""))
+	must(s.Undo(ctx, a, ""))(t)
 	if got := integrityOf(t, s, second.ID); got != trust.Foreign {
 		t.Errorf("taken back: %v", got)
 	}
@@ -243,12 +235,10 @@ func TestFileIntegrity(t *testing.T) {
 	t.Parallel()
 	s, mine := openAt(t, t.TempDir()), Private(guest)
 	foreign, user := storeAs(t, s, mine, "rum", trust.Foreign), storeAs(t, s, mine, "cake", trust.User)
-	if _, err := s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory_file SET hash = '', lines = ''`))(t)
 	put(t, s, mine, strings.Replace(onDisk(t, s, mine), "cake", "cake with cream", 1)+"tea\n")
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "cake with cream": trust.Owner, "tea": trust.Owner}
-	for _, e := range must[[]Entry](t)(s.Entries(t.Context(), mine)) {
+	for _, e := range must(s.Entries(t.Context(), mine))(t) {
 		if e.Integrity != want[e.Text] {
 			t.Errorf("%s is %v", e.Text, e.Integrity)
 		}
@@ -265,10 +255,8 @@ func TestImportIntegrity(t *testing.T) {
 	storeAs(t, s, mine, "rum", trust.Foreign)
 	storeAs(t, s, mine, "cake", trust.User)
 	var lines bytes.Buffer
-	for _, e := range must[[]Entry](t)(s.List(t.Context(), as(guest), Filter{})) {
-		if err := json.NewEncoder(&lines).Encode(&e); err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range must(s.List(t.Context(), as(guest), Filter{}))(t) {
+		noError(t, json.NewEncoder(&lines).Encode(&e))
 	}
 	lines.WriteString(`{"text": "tea", "scope": "shared"}` + "\n")
 	other := openAt(t, t.TempDir())
@@ -278,8 +266,8 @@ func TestImportIntegrity(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	want := map[string]trust.Integrity{"rum": trust.Foreign, "cake": trust.User, "tea": trust.Owner}
-	for _, e := range must[[]Entry](t)(other.List(t.Context(), Access{All: true}, Filter{})) {
-		journal := must[[]Op](t)(other.History(t.Context(), Access{All: true}, e.ID))
+	for _, e := range must(other.List(t.Context(), Access{All: true}, Filter{}))(t) {
+		journal := must(other.History(t.Context(), Access{All: true}, e.ID))(t)
 		if e.Integrity != want[e.Text] || journal[0].After.Integrity != want[e.Text] {
 			t.Errorf("%s is %v, in the journal %v", e.Text, e.Integrity, journal[0].After.Integrity)
 		}
@@ -298,13 +286,11 @@ func TestTurnIntegrity(t *testing.T) {
 	say := func(event string, seq int, i trust.Integrity, text string) {
 		t.Helper()
 		said := Turn{Scope: mine, Event: event, Sender: guest, At: today, Conversation: "x", Seq: seq, Text: text, Integrity: i}
-		if err := s.Hear(ctx, said); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Hear(ctx, said))
 	}
 	find := func() trust.Integrity {
 		t.Helper()
-		hits := must[[]Hit](t)(s.Search(ctx, Query{Text: "harbour", Scopes: []Scope{mine}, Turns: true}))
+		hits := must(s.Search(ctx, Query{Text: "harbour", Scopes: []Scope{mine}, Turns: true}))(t)
 		if len(hits) == 0 || hits[0].Turn == nil || hits[0].Turn.Event != "$1" {
 			t.Fatalf("%+v", hits)
 		}

@@ -113,7 +113,7 @@ func (s *Store) commit(ctx context.Context, actor string, f func(*change) error)
 
 // indexChange tells the index what c changed.
 func (s *Store) indexChange(c *change) error {
-	if err := s.indexer(c.ctx, c.tx, c.rows); err != nil || !c.purges {
+	if err := s.index.update(c.ctx, c.tx, c.rows...); err != nil || !c.purges {
 		return err
 	}
 	return mergeIndex(c.ctx, c.tx)

@@ -49,16 +49,16 @@ func TestNearDuplicatesAreLinked(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, id := range []string{first.ID, next.ID} {
-		all := must[[]Op](t)(s.History(ctx, as(owner), id))
+		all := must(s.History(ctx, as(owner), id))(t)
 		if kinds(all) != "add add" || all[0].Entry != first.ID || all[1].After.Like != first.ID {
 			t.Errorf("history of %s: %+v", id, all)
 		}
 	}
 	// It is another entry: taken back or forgotten alone.
-	if u := must[Undone](t)(s.Undo(ctx, as(owner), must[[]Op](t)(s.History(ctx, as(owner), next.ID))[1].Batch)); len(u.Away) != 1 || u.Away[0].ID != next.ID {
+	if u := must(s.Undo(ctx, as(owner), must(s.History(ctx, as(owner), next.ID))(t)[1].Batch))(t); len(u.Away) != 1 || u.Away[0].ID != next.ID {
 		t.Errorf("%+v", u)
 	}
-	if done := must[Erased](t)(s.Forget(ctx, as(owner), first.ID)); done.Entries != 1 {
+	if done := must(s.Forget(ctx, as(owner), first.ID))(t); done.Entries != 1 {
 		t.Errorf("%+v", done)
 	}
 	if again := noted(t, s, Private(owner), "Anna likes her tea green, in the morning", owner); again.Like != "" {

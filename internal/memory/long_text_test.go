@@ -12,25 +12,18 @@ import (
 // TestLongTextsLeaveTheIndexWhole: a long message, and the texts beside it, leave the index
 // without damage. SQLite's secure-delete did not manage that.
 func TestLongTextsLeaveTheIndexWhole(t *testing.T) {
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	f := OpenFTS(db)
 	for i := range 4 {
 		long := fmt.Sprintf("hear heron%d", i) + strings.Repeat("\nI go on about the weather, which is fine today.", 400)
 		for j, text := range []string{long, fmt.Sprintf("I know of heron%d", i)} {
 			turn := Turn{Scope: Shared, Event: fmt.Sprintf("$%d.%d", i, j), Sender: []string{"@a:x", ""}[j], Conversation: "c", Seq: 2*i + j + 1, Text: text}
-			if err := f.Hear(t.Context(), turn); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, f.Hear(t.Context(), turn))
 		}
 	}
 	for _, event := range []string{"$2.0", "$2.1", "$0.0"} {
-		if err := f.Unhear(t.Context(), Shared, event); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, f.Unhear(t.Context(), Shared, event))
 		if faults, err := f.Verify(t.Context()); err != nil || len(faults) > 0 {
 			t.Fatalf("after %s is taken out: %q, %v", event, faults, err)
 		}

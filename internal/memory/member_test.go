@@ -14,9 +14,9 @@ func twice(t *testing.T, b Backend) (s *Store, dir string, head, member Entry) {
 	dir = t.TempDir()
 	s = openWith(t, Config{Dir: dir, Owner: owner, Backend: b})
 	put(t, s, Private(owner), "Anna is fond of green tea\nAnna enjoys drinking tea that is green\nBen plays chess\n")
-	all := must[[]Entry](t)(s.Entries(t.Context(), Private(owner)))
+	all := must(s.Entries(t.Context(), Private(owner)))(t)
 	member, head = all[0], all[1]
-	done := must[Applied](t)(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))
+	done := must(s.Apply(t.Context(), "night", []Step{{GroupStep, member.ID, member.Rev, head.ID, head.Rev}}, nil))(t)
 	if len(done.Left) > 0 {
 		t.Fatalf("%+v", done)
 	}
@@ -46,19 +46,19 @@ func TestOneLine(t *testing.T) {
 	for _, b := range []Backend{FlatFile, FTS5, LocalVector} {
 		t.Run(string(b), func(t *testing.T) {
 			s, _, head, member := twice(t, b)
-			before := must[[]Op](t)(s.History(t.Context(), as(owner), head.ID))
+			before := must(s.History(t.Context(), as(owner), head.ID))(t)
 			shows(t, s, teaHead, chess)
-			if e := must[Entry](t)(s.Get(t.Context(), as(owner), head.ID)); e.Source != DreamingMerge {
+			if e := must(s.Get(t.Context(), as(owner), head.ID))(t); e.Source != DreamingMerge {
 				t.Errorf("%+v", e)
 			}
 			if !slices.ContainsFunc(before, func(o Op) bool { return o.Entry == member.ID && o.After.Text == teaMember }) {
 				t.Errorf("the journal does not tell of the other: %+v", before)
 			}
-			if list := must[[]Entry](t)(s.List(t.Context(), as(owner), Filter{})); len(list) != 2 {
+			if list := must(s.List(t.Context(), as(owner), Filter{}))(t); len(list) != 2 {
 				t.Errorf("listed: %+v", list)
 			}
 			for _, query := range []string{"what green tea is Anna fond of?", "what tea does Anna enjoy drinking?"} {
-				hits := must[[]Hit](t)(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))
+				hits := must(s.Search(t.Context(), Query{Text: query, Scopes: []Scope{Private(owner)}}))(t)
 				if len(hits) != 1 {
 					t.Errorf("%q finds %+v", query, hits)
 				} else if hits[0].Entry.ID == member.ID && hits[0].Shown != teaHead {
@@ -70,7 +70,7 @@ func TestOneLine(t *testing.T) {
 				t.Fatalf("%+v, %+v, %v", undone, left, err)
 			}
 			shows(t, s, teaHead, chess, teaMember)
-			if e := must[Entry](t)(s.Get(t.Context(), as(owner), head.ID)); e.Source != FromFile {
+			if e := must(s.Get(t.Context(), as(owner), head.ID))(t); e.Source != FromFile {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -88,7 +88,7 @@ func TestForgetOneLine(t *testing.T) {
 			if err != nil || !exact {
 				t.Fatalf("%+v, %v, %v", found, exact, err)
 			}
-			done := must[Erased](t)(s.Forget(t.Context(), as(owner), found[0].ID))
+			done := must(s.Forget(t.Context(), as(owner), found[0].ID))(t)
 			if done.Entries != 2 {
 				t.Errorf("%+v", done)
 			}
@@ -98,7 +98,7 @@ func TestForgetOneLine(t *testing.T) {
 					t.Errorf("%q is left in %q", text, found)
 				}
 			}
-			if hits := must[[]Hit](t)(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true})); len(hits) > 0 {
+			if hits := must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}, Past: true}))(t); len(hits) > 0 {
 				t.Errorf("%+v", hits)
 			}
 			texts(t, openAt(t, dir), Private(owner)) // and nothing comes back
@@ -114,11 +114,9 @@ func TestRedactOneOfTwo(t *testing.T) {
 	for _, event := range []string{"$head", "$member"} {
 		s, _, head, member := twice(t, FTS5)
 		for id, of := range map[string]string{head.ID: "$head", member.ID: "$member"} {
-			if _, err := s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id); err != nil {
-				t.Fatal(err)
-			}
+			must(s.db.Exec(`UPDATE memory SET event = ? WHERE id = ?`, of, id))(t)
 		}
-		must[Erased](t)(s.ForgetEvent(t.Context(), as(owner), event))
+		must(s.ForgetEvent(t.Context(), as(owner), event))(t)
 		if event == "$head" {
 			shows(t, s, teaMember, chess)
 		} else {
@@ -145,10 +143,10 @@ func TestEditOneLine(t *testing.T) {
 			if name == "the other written" {
 				return
 			}
-			if hits := must[[]Hit](t)(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}})); len(hits) > 0 {
+			if hits := must(s.Search(t.Context(), Query{Text: "green tea", Scopes: []Scope{Private(owner)}}))(t); len(hits) > 0 {
 				t.Errorf("found: %+v", hits)
 			}
-			must[Undone](t)(s.Undo(t.Context(), as(owner), ""))
+			must(s.Undo(t.Context(), as(owner), ""))(t)
 			shows(t, s, teaHead, chess)
 			if _, left, err := s.UndoRun(t.Context(), "night", nil); err != nil || len(left) > 0 {
 				t.Errorf("%+v, %v", left, err)
@@ -177,10 +175,8 @@ func TestMembersAreShownAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _, head, _ := twice(t, FlatFile)
-			all := must[[]Entry](t)(s.Entries(t.Context(), Private(owner)))
-			if err := do(s, must[Entry](t)(s.Get(t.Context(), as(owner), head.ID)), all[1]); err != nil {
-				t.Fatal(err)
-			}
+			all := must(s.Entries(t.Context(), Private(owner)))(t)
+			noError(t, do(s, must(s.Get(t.Context(), as(owner), head.ID))(t), all[1]))
 			shows(t, s, teaMember, chess)
 		})
 	}
@@ -193,10 +189,10 @@ func TestMergeOneLine(t *testing.T) {
 	text := "Anna enjoys drinking tea (green)"
 	merged := putTogether(t, s, []string{head.ID}, text)
 	shows(t, s, text, chess)
-	if e := must[Entry](t)(s.Get(t.Context(), as(owner), member.ID)); e.By != merged.ID || e.State != Active {
+	if e := must(s.Get(t.Context(), as(owner), member.ID))(t); e.By != merged.ID || e.State != Active {
 		t.Errorf("%+v", e)
 	}
-	must[Undone](t)(s.Undo(t.Context(), everything, ""))
+	must(s.Undo(t.Context(), everything, ""))(t)
 	shows(t, s, teaHead, chess)
 }
 
@@ -206,15 +202,13 @@ func TestGroupRefuses(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, t.TempDir())
 	put(t, s, Private(owner), "the shed has 2 doors\nthe shed has doors\nbikes stand in it\n")
-	all := must[[]Entry](t)(s.Entries(t.Context(), Private(owner)))
-	if err := s.Pin(t.Context(), as(owner), all[2].ID, true); err != nil {
-		t.Fatal(err)
-	}
-	pinned := must[Entry](t)(s.Get(t.Context(), as(owner), all[2].ID))
-	done := must[Applied](t)(s.Apply(t.Context(), "night", []Step{
+	all := must(s.Entries(t.Context(), Private(owner)))(t)
+	noError(t, s.Pin(t.Context(), as(owner), all[2].ID, true))
+	pinned := must(s.Get(t.Context(), as(owner), all[2].ID))(t)
+	done := must(s.Apply(t.Context(), "night", []Step{
 		{GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev}, {GroupStep, pinned.ID, pinned.Rev, all[1].ID, all[1].Rev},
 		{GroupStep, all[1].ID, all[1].Rev, all[0].ID, all[0].Rev}, {GroupStep, all[0].ID, all[0].Rev, all[1].ID, all[1].Rev},
-	}, nil))
+	}, nil))(t)
 	if diff := cmp.Diff([]string{"the other does not say all of it", "it is pinned", "the other does not say all of it"}, whys(done.Left)); diff != "" {
 		t.Error(diff)
 	}

@@ -53,11 +53,10 @@ type Store struct {
 	log        *slog.Logger
 	path       string // of the database
 	index      *FTS
-	finder     index                                         // what Search asks
-	vectors    *Vectors                                      // woken by changes; nil = the finder has none
-	points     *Points                                       // where else vectors are; nil = nowhere
-	recalls    bool                                          // prompts show the working set only
-	indexer    func(context.Context, *sql.Tx, []int64) error // told the numbers of changed entries, in their transaction
+	finder     index    // what Search asks
+	vectors    *Vectors // woken by changes; nil = the finder has none
+	points     *Points  // where else vectors are; nil = nowhere
+	recalls    bool     // prompts show the working set only
 	now        func() time.Time
 	fault      func(point string) // for tests, which die there, or edit a file at the worst moment
 
@@ -83,7 +82,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
 		log: c.Log, now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}}
-	s.indexer = func(ctx context.Context, tx *sql.Tx, rows []int64) error { return s.index.update(ctx, tx, rows...) }
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -20,12 +20,10 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 		if i == 2 {
 			turn.Sender = ""
 		}
-		if err := s.Hear(ctx, turn); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Hear(ctx, turn))
 	}
 	found := func(past bool) (said []string) {
-		for _, h := range must[[]Hit](t)(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past})) {
+		for _, h := range must(s.Search(ctx, Query{Text: "sister Jana paints green cups", Scopes: []Scope{me}, Now: today, K: 20, Turns: true, Past: past}))(t) {
 			if h.Turn == nil {
 				continue
 			}
@@ -45,15 +43,13 @@ func TestCorrectedTalkStaysAway(t *testing.T) {
 		}
 	}
 	check("at first", false, true)
-	next := must[Entry](t)(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))
+	next := must(s.Supersede(ctx, as(owner), e.ID, "My sister's name is Mira."))(t)
 	if err := s.Retire(ctx, as(owner), tea.ID); err != nil { // too short to silence what holds it
 		t.Fatal(err)
 	}
 	check("corrected", false, false)
 	check("the past", true, true)
-	if err := s.Retire(ctx, as(owner), next.ID); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Retire(ctx, as(owner), next.ID))
 	check("put away", false, false)
 	noted(t, s, me, "my sister's name is Jana", owner)
 	check("true after all", false, true)

@@ -5,12 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,32 +16,22 @@ import (
 // rowsOf is everything that the database holds of entries, to the byte.
 func rowsOf(t testing.TB, s *Store) string {
 	t.Helper()
-	rows, err := s.db.Query(`SELECT * FROM memory ORDER BY n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(s.db.Query(`SELECT * FROM memory ORDER BY n`))(t)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
+	columns := must(rows.Columns())(t)
 	var out strings.Builder
 	for rows.Next() {
 		values := make([]any, len(columns))
 		for i := range values {
 			values[i] = new(any)
 		}
-		if err := rows.Scan(values...); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(values...))
 		for i, v := range values {
 			fmt.Fprintf(&out, "%s=%v ", columns[i], *v.(*any))
 		}
 		out.WriteByte('\n')
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, rows.Err())
 	return out.String()
 }
 
@@ -64,9 +50,7 @@ func planOf(t testing.TB, s *Store) []Step {
 	c, d := add("the code is 4711", Fact, 1), add("the code is now 4713", Fact, 5)
 	e, f := add("Ben likes tea", Fact, 1), add("tea is what Ben likes", Fact, 2)
 	g := add("a party took place", Happening, 1)
-	if _, err := s.db.Exec(`UPDATE memory SET hits = 3, last_hit = 1700000000000 WHERE id = ?`, a.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory SET hits = 3, last_hit = 1700000000000 WHERE id = ?`, a.ID))(t)
 	return []Step{
 		{MergeStep, a.ID, a.Rev, b.ID, b.Rev}, {SupersedeStep, c.ID, c.Rev, d.ID, d.Rev}, {GroupStep, f.ID, f.Rev, e.ID, e.Rev}, {Kind: ArchiveStep, ID: g.ID, Rev: g.Rev},
 	}
@@ -84,10 +68,7 @@ func TestApplyAndUndo(t *testing.T) {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	get := func(id string) Entry {
-		e, err := s.Get(t.Context(), everything, id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must(s.Get(t.Context(), everything, id))(t)
 		return e
 	}
 	a, b, c, f, g := get(steps[0].ID), get(steps[0].By), get(steps[1].ID), get(steps[2].ID), get(steps[3].ID)
@@ -123,18 +104,10 @@ func TestApplyAndUndo(t *testing.T) {
 func TestUndoKeepsWhatCameLater(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	steps := planOf(t, s)
-	if _, err := s.Apply(t.Context(), "night", steps, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Pin(t.Context(), everything, steps[0].By, true); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.db.Exec(`UPDATE memory SET hits = hits + 2, last_hit = 1800000000000 WHERE id = ?`, steps[0].By); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Forget(t.Context(), everything, steps[3].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Apply(t.Context(), "night", steps, nil))(t)
+	noError(t, s.Pin(t.Context(), everything, steps[0].By, true))
+	must(s.db.Exec(`UPDATE memory SET hits = hits + 2, last_hit = 1800000000000 WHERE id = ?`, steps[0].By))(t)
+	must(s.Forget(t.Context(), everything, steps[3].ID))(t)
 	_, left, err := s.UndoRun(t.Context(), "night", nil)
 	if err != nil || len(left) != 1 || left[0].ID != steps[3].ID {
 		t.Fatalf("%+v, %v", left, err)
@@ -167,14 +140,10 @@ func TestApplyLeavesOut(t *testing.T) {
 	other := add(Entry{Scope: Room(room), Text: "Anna lives in Berlin, of all places"})
 	said := add(Entry{Scope: scope, Text: "we met in May", Source: UserExplicit, Kind: Happening})
 	pinned := add(Entry{Scope: scope, Text: "never forget", ObservedAt: late})
-	if err := s.Pin(t.Context(), everything, pinned.ID, true); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.Pin(t.Context(), everything, pinned.ID, true))
 	pinned.Rev++
 	for _, pinned := range []bool{true, false} { // changed since it was planned
-		if err := s.Pin(t.Context(), everything, steps[1].ID, pinned); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Pin(t.Context(), everything, steps[1].ID, pinned))
 	}
 	wrong := []Step{
 		{MergeStep, x.ID, x.Rev, y.ID, y.Rev},
@@ -185,10 +154,7 @@ func TestApplyLeavesOut(t *testing.T) {
 		{MergeStep, "mem_none", 1, y.ID, y.Rev},
 		{MergeStep, y.ID, y.Rev, y.ID, y.Rev},
 	}
-	done, err := s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	done := must(s.Apply(t.Context(), "night", slices.Concat(wrong, steps), nil))(t)
 	var left []Step
 	for _, l := range done.Left {
 		left = append(left, l.Step)
@@ -211,89 +177,6 @@ func TestApplyIsOne(t *testing.T) {
 	_, err := s.Apply(t.Context(), "night", steps, func(context.Context, *sql.Tx, Applied) error { return errors.New("disk full") })
 	if err == nil || rowsOf(t, s) != before {
 		t.Errorf("%v; %s", err, rowsOf(t, s))
-	}
-}
-
-const planDiesAt = "REVERIE_TEST_PLAN_DIES_AT"
-
-// TestPlanKilled kills a process at each moment of doing and of taking back a plan:
-// afterwards all of it is done or nothing.
-// Holds L3.
-func TestPlanKilled(t *testing.T) {
-	t.Parallel()
-	if at := os.Getenv(planDiesAt); at != "" {
-		dieWhilePlanning(t, at)
-		return
-	}
-	states := map[string]int{}
-	finished := false
-	for at := 1; !finished; at++ {
-		if at > 100 {
-			t.Fatal("it never ends")
-		}
-		dir := t.TempDir()
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPlanKilled$", "-test.v")
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), planDiesAt+"="+strconv.Itoa(at))
-		out, err := cmd.CombinedOutput()
-		if finished = err == nil; err != nil && !strings.Contains(err.Error(), "killed") {
-			t.Fatalf("moment %d: %v\n%s", at, err, out)
-		}
-		s := openAt(t, dir)
-		all, err := s.List(t.Context(), everything, Filter{States: []State{Active, Merged, Superseded, Archived}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var digest []string
-		for _, e := range all {
-			digest = append(digest, fmt.Sprint(e.State, e.By != "", e.Rev, e.Hits))
-		}
-		states[strings.Join(digest, "|")]++
-		entries := texts(t, s, Private(owner)) // the file is made up for when somebody looks
-		if file := strings.Join(lineTexts([]byte(onDisk(t, s, Private(owner)))), "|"); file != entries {
-			t.Errorf("moment %d: the file shows %q, the entries are %q", at, file, entries)
-		}
-		_ = s.db.Close()
-	}
-	if len(states) != 2 {
-		t.Errorf("there are %d states, before and after would be 2: %v", len(states), states)
-	}
-}
-
-func dieWhilePlanning(t *testing.T, at string) {
-	n, err := strconv.Atoi(at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := openAt(t, dir)
-	steps := planOf(t, s)
-	s.fault = func(string) {
-		if n--; n <= 0 {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			select {}
-		}
-	}
-	if _, err := s.Apply(t.Context(), "night", steps, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.UndoRun(t.Context(), "night", nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestEachOnce: what means the same as a better hit is none.
-func TestEachOnce(t *testing.T) {
-	hit := func(id, head string) Hit { return Hit{Entry: Entry{ID: id, By: head}, Shown: head} }
-	var got []string
-	for _, h := range eachOnce([]Hit{hit("b", "a"), hit("a", ""), hit("c", ""), hit("d", "a"), {Turn: &Turn{}}, {Turn: &Turn{}}}) {
-		got = append(got, h.Entry.ID)
-	}
-	if diff := cmp.Diff([]string{"b", "c", "", ""}, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -21,9 +21,7 @@ func TestLyingServer(t *testing.T) {
 		`{"text":"apple juice","ref":"past","scope":"private:@a:x"}`, `{"text":"apple tart","ref":"gone","scope":"private:@a:x"}`, `{"text":"apple jam","ref":"early","scope":"private:@a:x","observed_at":"2020-01-01"}`)
 	alter(t, f, `state = 'superseded'`, "past")
 	var gone string
-	if err := f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.db.QueryRow(`SELECT id FROM memory WHERE ref = 'gone'`).Scan(&gone))
 	s, url := stand(t)
 	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
 	fed(t, p)
@@ -65,16 +63,11 @@ func TestLyingServer(t *testing.T) {
 			slices.Sort(got)
 			want(t, fmt.Sprint(scope, ", ", name), got, tt.want...)
 			// Nor do they get as far as the full-text index, which would decide.
-			near, err := p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			near := must(p.nearest(t.Context(), p.vectors.Question(t.Context(), "apple"), tt.w, 100))(t)
 			var there []string
 			for _, l := range near {
 				var ref string
-				if err := f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, f.db.QueryRow(`SELECT ref FROM memory WHERE n = ?`, l.N).Scan(&ref))
 				there = append(there, ref)
 			}
 			slices.Sort(there)
@@ -100,7 +93,7 @@ func TestForgottenWhileDown(t *testing.T) {
 		t.Fatalf("the server holds %q", got)
 	}
 	s.Break(standin.Refuse(503))
-	must[Erased](t)(store.Forget(ctx, me, gone.ID))
+	must(store.Forget(ctx, me, gone.ID))(t)
 	noted(t, store, Private(owner), "and cats", owner)
 	complete(t, p.vectors)
 	s.Break(nil)
@@ -115,12 +108,9 @@ func TestForgottenWhileDown(t *testing.T) {
 		t.Errorf("the server holds %q", got)
 	}
 	verified(t, p)
-	away, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	away := must(OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"}))(t)
 	store.points = away
-	must[Erased](t)(store.Forget(ctx, me, kept.ID))
+	must(store.Forget(ctx, me, kept.ID))(t)
 	if got := onServer(t, s, p.db); !slices.Equal(got, []string{"and cats"}) {
 		t.Errorf("the server holds %q", got)
 	}
@@ -137,14 +127,11 @@ func TestForgottenWhileSent(t *testing.T) {
 	fed(t, p)
 	gone := noted(t, store, Shared, "the code is 4711", owner)
 	complete(t, p.vectors)
-	other, err := OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must(OpenPoints(PointsConfig{DB: vectorDB(t, dir), URL: url, Key: "hunter9", Collection: "mem"}))(t)
 	s.Break(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/points") {
 			s.Break(nil)
-			must[Erased](t)(store.Forget(context.Background(), everything, gone.ID))
+			must(store.Forget(context.Background(), everything, gone.ID))(t)
 			other.leave(context.Background(), []string{gone.ID})
 		}
 		return false

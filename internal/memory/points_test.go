@@ -33,18 +33,12 @@ func openPoints(t testing.TB, db *sql.DB, e Embedder, url string) *Points {
 
 func openPointsWith(t testing.TB, db *sql.DB, e Embedder, c PointsConfig) *Points {
 	t.Helper()
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	c.DB, c.Vectors, c.Collection = db, v, "mem"
 	if c.Patience == 0 {
 		c.Patience = time.Minute
 	}
-	p, err := OpenPoints(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must(OpenPoints(c))(t)
 	return p
 }
 
@@ -58,9 +52,7 @@ func served(t testing.TB, f *FTS) index {
 func fed(t testing.TB, p *Points) {
 	t.Helper()
 	complete(t, p.vectors)
-	if err := p.Complete(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.Complete(t.Context()))
 }
 
 func verified(t testing.TB, p *Points, want ...string) {
@@ -93,10 +85,7 @@ func onServer(t testing.TB, s *standin.Server, db *sql.DB) []string {
 func differ(t testing.TB, p *Points) int {
 	t.Helper()
 	space, _ := p.vectors.current()
-	d, err := p.compareAll(t.Context(), space, p.there)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must(p.compareAll(t.Context(), space, p.there))(t)
 	return len(d.gone) + len(d.changed)
 }
 
@@ -136,7 +125,7 @@ func TestPointsAreFed(t *testing.T) {
 	}
 	noted(t, store, Shared, "...", owner) // has no vector
 	room := noted(t, store, Room(room), "dogs bark", owner)
-	new := must[Entry](t)(store.Supersede(ctx, me, old.ID, "cats bite"))
+	new := must(store.Supersede(ctx, me, old.ID, "cats bite"))(t)
 	complete(t, p.vectors)
 	if n := differ(t, p); n != 3 {
 		t.Errorf("%d entries are to be sent", n)
@@ -160,9 +149,9 @@ func TestPointsAreFed(t *testing.T) {
 	if err := store.Retire(ctx, me, room.ID); err == nil {
 		t.Error("another's") // not visible in a direct chat
 	}
-	must[Entry](t)(store.Share(ctx, me, new.ID))
-	must[Undone](t)(store.Undo(ctx, me, ""))
-	must[Erased](t)(store.Forget(ctx, me, new.ID))
+	must(store.Share(ctx, me, new.ID))(t)
+	must(store.Undo(ctx, me, ""))(t)
+	must(store.Forget(ctx, me, new.ID))(t)
 	fed(t, p)
 	verified(t, p)
 	if got := onServer(t, s, db); !slices.Equal(got, []string{"dogs bark"}) {
@@ -182,9 +171,7 @@ func TestQdrantFindsAsMuch(t *testing.T) {
 	f, set := labelled(t)
 	here, there := joined(t, f).(read), served(t, f).(read)
 	for _, x := range []read{here, there} {
-		if err := x.Complete(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, x.Complete(t.Context(), nil))
 	}
 	differ := 0
 	for i, q := range set.Questions {
@@ -237,10 +224,7 @@ func TestQdrantOutage(t *testing.T) {
 			s.Break(fault)
 			q := Query{Text: "do cats purr?", Scopes: []Scope{Shared}}
 			for range 2 {
-				got, err := h.Search(t.Context(), q)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := must(h.Search(t.Context(), q))(t)
 				words, err := f.Search(t.Context(), q)
 				if err != nil || fmt.Sprint(got) != fmt.Sprint(words) {
 					t.Errorf("found %v, words alone find %v, %v", got, words, err)
@@ -311,9 +295,7 @@ func TestQdrantLoses(t *testing.T) {
 		"collection": func(_ *testing.T, s *standin.Server, _ string) { s.Drop("mem_words_300") },
 		"points": func(t *testing.T, s *standin.Server, url string) {
 			for id := range s.Points("mem_words_300") {
-				if err := newQdrant(url, "hunter9").remove(t.Context(), "mem_words_300", []string{id}); err != nil {
-					t.Fatal(err)
-				}
+				noError(t, newQdrant(url, "hunter9").remove(t.Context(), "mem_words_300", []string{id}))
 			}
 		},
 	} {
@@ -348,9 +330,7 @@ func TestStrangersCollection(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"cats purr","ref":"a"}`)
 	s, url := stand(t)
-	if err := newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 4); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, newQdrant(url, "hunter9").create(t.Context(), "mem_words_300", 4))
 	p := openPoints(t, f.db, &wordEmbedder{name: "words", dim: 300}, url)
 	complete(t, p.vectors)
 	if err := p.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), "memory.qdrant.collection") {
@@ -386,9 +366,7 @@ func TestComparing(t *testing.T) {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
-	if err := p.server.remove(t.Context(), "mem_words_8", ids[len(ids)-3:]); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, p.server.remove(t.Context(), "mem_words_8", ids[len(ids)-3:]))
 	one := s.Points("mem_words_8")[ids[0]].Payload
 	one["rev"], one["state"] = 7., "archived"
 	s.Put("mem_words_8", ids[0], make([]float64, 8), one)
@@ -423,9 +401,7 @@ func TestQdrantModelChanges(t *testing.T) {
 	}
 	others := []string{"mem", "mem_old_100_x", "mem_x_old_100", "memory_old_100"}
 	for _, name := range others {
-		if err := newQdrant(url, "hunter9").create(ctx, name, 3); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, newQdrant(url, "hunter9").create(ctx, name, 3))
 	}
 	old := openPoints(t, store.db, &wordEmbedder{name: "old", dim: 100}, url)
 	fed(t, old)
@@ -434,12 +410,8 @@ func TestQdrantModelChanges(t *testing.T) {
 	}
 	p := openPoints(t, store.db, &wordEmbedder{name: "new/model", dim: 200}, url)
 	name := collectionName("mem", "new/model", 200)
-	if _, err := p.vectors.step(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Complete(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(p.vectors.step(ctx, 2))(t)
+	noError(t, p.Complete(ctx))
 	if got, want := s.Collections(), slices.Sorted(slices.Values(append(others, name))); !slices.Equal(got, want) || len(s.Points(name)) != 2 {
 		t.Errorf("collections %v, want %v; %d points", got, want, len(s.Points(name)))
 	}

@@ -26,17 +26,12 @@ func TestQuestions(t *testing.T) {
 	}
 	for range 2 { // the second time they are known
 		for _, p := range pairs {
-			if err := s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, s.Wonder(t.Context(), []Question{{Run: "dream_1", Scope: p[0].Scope, First: p[0], Second: p[1], Why: "both are of the same time"}}))
 		}
 	}
 	numbers := func(a Access) (all []int64) {
 		t.Helper()
-		list, err := s.Questions(t.Context(), a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		list := must(s.Questions(t.Context(), a))(t)
 		for _, q := range list {
 			if q.First.Text != "lives in Berlin" || q.Second.Text != "lives in Hamburg" || !a.sees(q.Scope) {
 				t.Errorf("%+v", q)
@@ -94,9 +89,7 @@ func TestQuestions(t *testing.T) {
 	if gone, err := s.Get(t.Context(), they, pairs[1][0].ID); err != nil || gone.State != Superseded || !gone.ValidTo.Equal(day.AddDate(0, 1, 0)) {
 		t.Errorf("%+v, %v", gone, err)
 	}
-	if _, err := s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Withdraw(t.Context(), Access{Actor: owner, Scopes: me.Scopes, Owner: true}, pairs[2][0].ID))(t)
 	if got := numbers(Access{All: true}); len(got) != 1 || got[0] != mine[0] {
 		t.Errorf("the two belong to different people, and yet open: %v", got)
 	}
@@ -132,21 +125,15 @@ func TestAskedOnce(t *testing.T) {
 	}
 	check("e1", 2, true)
 	check("e2", 0, true)
-	if err := s.PutAt(t.Context(), "e1", time.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.PutAt(t.Context(), "e1", time.Time{}))
 	check("e1", 0, true)
-	if err := errors.Join(s.Put(t.Context(), "e2", "!other", []int64{1, 2}), s.Retire(t.Context(), Access{All: true}, list[0].First.ID)); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(s.Put(t.Context(), "e2", "!other", []int64{1, 2}), s.Retire(t.Context(), Access{All: true}, list[0].First.ID)))
 	first, err := s.Questions(t.Context(), Access{All: true})
 	if err != nil || len(first) != 1 || first[0].ID != 2 || first[0].Room != "!other" {
 		t.Errorf("%+v, %v", first, err)
 	}
 	check("e2", 1, false)
-	if err := errors.Join(s.PutAt(t.Context(), "e2", now), s.PutAt(t.Context(), "e2", time.Time{}), s.PutAt(t.Context(), "e2", now.Add(time.Hour))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, errors.Join(s.PutAt(t.Context(), "e2", now), s.PutAt(t.Context(), "e2", time.Time{}), s.PutAt(t.Context(), "e2", now.Add(time.Hour))))
 	for at, want := range map[time.Duration]int{-time.Minute: 2, time.Minute: 0} {
 		if n, err := s.PutSince(t.Context(), "!other", now.Add(at)); err != nil || n != want {
 			t.Errorf("%s: %d, %v", at, n, err)

@@ -21,18 +21,13 @@ func hear(t testing.TB, s *Store, scope Scope, conversation string, said ...stri
 		}
 		turn := Turn{Scope: scope, Event: fmt.Sprintf("$%s%d", conversation, i+1), Sender: sender, At: time.Unix(1_790_000_000+int64(i)*60, 0),
 			Conversation: conversation, Seq: i + 1, Text: text}
-		if err := s.Hear(t.Context(), turn); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.Hear(t.Context(), turn))
 	}
 }
 
 func search(t testing.TB, s *Store, text string, scopes ...Scope) (lines []string) {
 	t.Helper()
-	hits, err := s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hits := must(s.Search(t.Context(), Query{Text: text, Scopes: scopes, Turns: true, K: 10}))(t)
 	for _, h := range hits {
 		lines = append(lines, h.Text())
 	}
@@ -43,25 +38,6 @@ func TestBackendUnknown(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	if _, err := Open(t.Context(), Config{DB: s.db, Dir: t.TempDir(), Backend: "fts4"}); err == nil || !strings.Contains(err.Error(), "flat_file, fts5") {
 		t.Errorf("opened: %v", err)
-	}
-}
-
-// TestSearchKeepsScopes: whatever is asked, only the scopes named are searched; none finds nothing.
-func TestSearchKeepsScopes(t *testing.T) {
-	for _, b := range backends {
-		s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: b})
-		room := Room("!r:example.org")
-		noted(t, s, Private(owner), "the heron nests by the weir", owner)
-		hear(t, s, Private(owner), "dm", "I saw the heron today")
-		hear(t, s, room, "room", "a heron, they say")
-		for _, tt := range []struct {
-			scopes []Scope
-			want   int
-		}{{nil, 0}, {[]Scope{Shared}, 0}, {[]Scope{room, Shared}, 1}, {[]Scope{Private(owner), Shared}, 2}, {[]Scope{Private("@eve:example.org")}, 0}} {
-			if got := search(t, s, "heron", tt.scopes...); len(got) != tt.want {
-				t.Errorf("%s, %v: %q, want %d", b, tt.scopes, got, tt.want)
-			}
-		}
 	}
 }
 
@@ -132,9 +108,7 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Forget(t.Context(), as(owner), e.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Forget(t.Context(), as(owner), e.ID))(t)
 	if got := search(t, s, "locker HERON-99 opens", me); len(got) != 0 {
 		t.Errorf("found %q", got)
 	}
@@ -146,32 +120,11 @@ func TestForgottenIsNotHeardOf(t *testing.T) {
 	}
 }
 
-// TestWorkingSetShown: what is pinned, new or of use is shown; with a flat file, all.
-func TestWorkingSetShown(t *testing.T) {
-	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5, FileLines: 6})
-	var all []Entry
-	for i := range 20 {
-		all = append(all, Entry{ID: fmt.Sprint(i), Scope: Private(owner), CreatedAt: time.Unix(int64(i), 0), Pinned: i == 1, Hits: map[int]int{2: 5, 3: 4, 4: 3, 5: 2}[i]})
-	}
-	var got []string
-	for _, e := range s.WorkingSet(all) {
-		got = append(got, e.ID)
-	}
-	if strings.Join(got, " ") != "1 2 3 4 17 18 19" {
-		t.Errorf("shown: %v", got)
-	}
-	if s := openAt(t, t.TempDir()); len(s.WorkingSet(all)) != len(all) || s.Recalls() {
-		t.Error("a flat file shows all")
-	}
-}
-
 // TestSearchReportsFaults: a fault of the database is an error, not nothing found.
 func TestSearchReportsFaults(t *testing.T) {
 	s := openWith(t, Config{Dir: t.TempDir(), Owner: owner, Backend: FTS5})
 	noted(t, s, Private(owner), "the heron nests by the weir", owner)
-	if _, err := s.db.Exec(`DROP TABLE index_term`); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`DROP TABLE index_term`))(t)
 	if _, err := s.Search(t.Context(), Query{Text: "heron", Scopes: []Scope{Private(owner)}}); err == nil || errors.Is(err, sql.ErrNoRows) {
 		t.Errorf("error = %v", err)
 	}

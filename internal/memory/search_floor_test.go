@@ -36,10 +36,7 @@ const (
 func quiet(t *testing.T, x index, set testset.Set) {
 	t.Helper()
 	ask := func(q testset.Question, floor float64) []Hit {
-		hits, err := x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hits := must(x.Search(t.Context(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, Tokens: 1_500, Floor: floor}))(t)
 		return hits
 	}
 	share := func(q testset.Question, hits []Hit) float64 {
@@ -97,10 +94,7 @@ func passes(t *testing.T, f *FTS, h *Hybrid) {
 		if slices.Contains(refs(t, f, q), ref) {
 			byWords++
 		}
-		hits, err := h.Search(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hits := must(h.Search(t.Context(), q))(t)
 		// A prompt leaves out what has nothing of the question, and is not near.
 		if slices.ContainsFunc(hits, func(h Hit) bool { return h.Entry.Ref == ref && (h.Near || h.Covered >= DefaultFloor/2) }) {
 			byMeaning++

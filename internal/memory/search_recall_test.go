@@ -29,13 +29,9 @@ func labelled(t testing.TB) (*FTS, testset.Set) {
 	var lines bytes.Buffer
 	encoder := json.NewEncoder(&lines)
 	for _, l := range set.Lines {
-		if err := encoder.Encode(l); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, encoder.Encode(l))
 	}
-	if _, err := importInto(f).Import(t.Context(), "set", bytes.NewReader(lines.Bytes())); err != nil {
-		t.Fatal(err)
-	}
+	must(importInto(f).Import(t.Context(), "set", bytes.NewReader(lines.Bytes())))(t)
 	return f, set
 }
 
@@ -45,10 +41,7 @@ func recall(t testing.TB, x index, questions []testset.Question, group func(test
 	t.Helper()
 	sum, n := map[string]float64{}, map[string]float64{}
 	for _, q := range questions {
-		hits, err := x.Search(context.Background(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
+		hits := must(x.Search(context.Background(), Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10}))(t)
 		found := 0.0
 		for _, h := range hits {
 			if slices.Contains(q.Evidence, h.Entry.Ref) {
@@ -117,9 +110,7 @@ func TestEveryPartHelps(t *testing.T) {
 	}
 	run := func(t *testing.T, statements ...string) {
 		for _, s := range statements {
-			if _, err := f.db.Exec(s); err != nil {
-				t.Fatal(err)
-			}
+			must(f.db.Exec(s))(t)
 		}
 	}
 	t.Run("dates", func(t *testing.T) {

@@ -37,10 +37,7 @@ func trained(t testing.TB, f *FTS) *Hybrid {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: encoding{e}, Neutral: encoder.Neutral, Patience: time.Minute}))(t)
 	complete(t, v)
 	return OpenHybrid(f, v)
 }
@@ -137,14 +134,8 @@ func TestWithoutVectors(t *testing.T) {
 	differ := func() (n int) {
 		for _, q := range questions {
 			query := Query{Text: q.Query, Scopes: []Scope{Scope(q.Scope)}, K: 10}
-			a, err := f.Search(t.Context(), query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := h.Search(t.Context(), query)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := must(f.Search(t.Context(), query))(t)
+			b := must(h.Search(t.Context(), query))(t)
 			if fmt.Sprint(a) != fmt.Sprint(b) {
 				n++
 			}
@@ -159,9 +150,7 @@ func TestWithoutVectors(t *testing.T) {
 		t.Error("nobody is told that it is out of order")
 	}
 	e.set(func(e *wordEmbedder) { e.err = nil })
-	if err := v.probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.probe(t.Context()))
 	if differ() == 0 {
 		t.Error("with vectors, every answer is as without")
 	}
@@ -175,9 +164,7 @@ func TestUnreadIsFound(t *testing.T) {
 	v := openVectors(t, f.db, &wordEmbedder{name: "words", dim: 300})
 	complete(t, v)
 	remember(t, f, `{"text":"the green kettle whistles","ref":"new"}`, `{"text":"cats in the kettle sleep","ref":"other"}`)
-	if err := f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, f.Hear(t.Context(), Turn{Scope: Shared, Event: "$1", Text: "a green kettle it was", At: today}))
 	h := OpenHybrid(f, v)
 	want(t, "new", refs(t, h, Query{Text: "green kettle cats", K: 2, Turns: true}), "new", "$1")
 }
@@ -187,28 +174,16 @@ func TestUnreadIsFound(t *testing.T) {
 func TestWordsDecide(t *testing.T) {
 	f := openIndex(t)
 	remember(t, f, `{"text":"apple pie","ref":"moved","scope":"private:@a:x"}`, `{"text":"other things","ref":"there","scope":"private:@a:x"}`)
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(OpenVectors(t.Context(), VectorConfig{DB: f.db, Embedder: oneDirection{}, Neutral: .2, Patience: time.Minute}))(t)
 	complete(t, v)
 	h := OpenHybrid(f, v)
 	mine := Query{Text: "pear", Scopes: []Scope{"private:@a:x"}}
 	want(t, "before", refs(t, h, mine), "there", "moved")
-	tx, err := f.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(f.db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
-	if _, err := tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.update(t.Context(), tx, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	must(tx.Exec(`UPDATE memory SET scope = 'private:@b:x', rev = rev + 1 WHERE ref = 'moved'`))(t)
+	noError(t, f.update(t.Context(), tx, 1))
+	noError(t, tx.Commit())
 	want(t, "after", refs(t, h, mine), "there")
 }
 

@@ -32,15 +32,9 @@ func randomVector(r *rand.Rand, dim int) []float32 {
 	return v
 }
 
-func coded(t interface{ Fatal(...any) }, v []float32) []int8 {
-	blob, err := encodeVector(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, err := decodeVector(blob, len(v))
-	if err != nil {
-		t.Fatal(err)
-	}
+func coded(t failer, v []float32) []int8 {
+	blob := must(encodeVector(v))(t)
+	code := must(decodeVector(blob, len(v)))(t)
 	return code
 }
 
@@ -72,7 +66,7 @@ func product(a, b []float64) (sum float64) {
 }
 
 // taken is an entry with a vector as it is kept.
-func taken(t interface{ Fatal(...any) }, e vectorEntry, v []float32) *vectorEntry {
+func taken(t failer, e vectorEntry, v []float32) *vectorEntry {
 	e.vec = unit(coded(t, v))
 	return &e
 }
@@ -80,15 +74,10 @@ func taken(t interface{ Fatal(...any) }, e vectorEntry, v []float32) *vectorEntr
 // collected is a collection of entries, and these by number.
 func collected(t testing.TB, all ...*vectorEntry) (*collection, map[int64]*vectorEntry) {
 	t.Helper()
-	c, err := newCollection()
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must(newCollection())(t)
 	byNumber := map[int64]*vectorEntry{}
 	for _, e := range all {
-		if err := c.add(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, c.add(t.Context(), e))
 		byNumber[e.n] = e
 	}
 	return c, byNumber
@@ -101,10 +90,7 @@ func TestCollection(t *testing.T) {
 	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		const dim = 70
-		c, err := newCollection()
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must(newCollection())(t)
 		there := map[int64]*vectorEntry{}
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -118,9 +104,7 @@ func TestCollection(t *testing.T) {
 			}
 			there[n] = taken(t, vectorEntry{n: n, talk: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "talk"), seq: rapid.Int64Range(0, 5).Draw(t, "seq"),
 				observed: rapid.SampledFrom([]int64{0, windowGap, windowGap + 1}).Draw(t, "at"), past: rapid.Bool().Draw(t, "past")}, randomVector(r, dim))
-			if err := c.add(ctx, there[n]); err != nil {
-				t.Fatal(err)
-			}
+			noError(t, c.add(ctx, there[n]))
 		}
 		if c.active.Count()+c.past.Count() != len(there) || len(c.order) != len(there) || !slices.IsSortedFunc(c.order, (*vectorEntry).compare) {
 			t.Fatalf("%d documents and %d entries of %d", c.active.Count()+c.past.Count(), len(c.order), len(there))
@@ -128,10 +112,7 @@ func TestCollection(t *testing.T) {
 		q := randomVector(r, dim)
 		want := likenesses(there, q)
 		find := func(w wanted, k int) []Likeness {
-			found, err := c.nearest(ctx, unit(q), w, k, there)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := must(c.nearest(ctx, unit(q), w, k, there))(t)
 			return found
 		}
 		found := find(wanted{past: true}, 100)
@@ -212,45 +193,6 @@ func TestNearestOfMany(t *testing.T) {
 	}
 }
 
-// TestFoundByItsWindow: among many, what is near only together with its
-// neighbours is found too.
-func TestFoundByItsWindow(t *testing.T) {
-	const dim = 128
-	c, byNumber := filledCollection(t, 20_000, dim)
-	r := rand.New(rand.NewPCG(3, 3))
-	noise := func() []float32 {
-		v := make([]float32, dim)
-		for i := range v {
-			v[i] = float32(r.NormFloat64())
-		}
-		return v
-	}
-	q := noise()
-	for i := range 40 { // every second one is off the point
-		v := noise()
-		if i%2 == 0 {
-			v = q
-		}
-		e := taken(t, vectorEntry{n: int64(100_000 + i), talk: "new", seq: int64(i)}, v)
-		if byNumber[e.n] = e; c.add(t.Context(), e) != nil {
-			t.Fatal("it cannot be added")
-		}
-	}
-	found := 0
-	near, err := c.nearest(t.Context(), unit(q), wanted{}, 60, byNumber)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, l := range near {
-		if l.N >= 100_000 {
-			found++
-		}
-	}
-	if found < 39 { // the last has one neighbour only
-		t.Errorf("%d of 40 are found", found)
-	}
-}
-
 func filledCollection(t testing.TB, n, dim int) (*collection, map[int64]*vectorEntry) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -260,42 +202,6 @@ func filledCollection(t testing.TB, n, dim int) (*collection, map[int64]*vectorE
 	}
 	slices.SortFunc(all, (*vectorEntry).compare) // as they are read
 	return collected(t, all...)
-}
-
-// FuzzDecodeVector: whatever stands in the database, it is refused or it is a
-// vector that can be compared and is written again as it was.
-func FuzzDecodeVector(f *testing.F) {
-	f.Add([]byte{}, 3)
-	f.Add([]byte{1, 2, 3}, 3)
-	f.Add([]byte{0, 0, 0}, 3)
-	f.Add([]byte{0x80, 0x7f}, 2)
-	f.Add([]byte{1}, -1)
-	f.Fuzz(func(t *testing.T, blob []byte, dim int) {
-		code, err := decodeVector(blob, dim)
-		if err != nil || code == nil {
-			if len(blob) == dim && dim > 0 && slices.Max(blob) > 0 {
-				t.Errorf("a good vector is refused: %v", err)
-			}
-			return
-		}
-		v := make([]float32, dim)
-		for i, c := range code {
-			v[i] = float32(c)
-		}
-		c, byNumber := collected(t, &vectorEntry{n: 1, talk: "t", vec: unit(code)}, &vectorEntry{n: 2, talk: "t", seq: 1, vec: unit(code)})
-		found, err := c.nearest(t.Context(), unit(v), wanted{}, 5, byNumber)
-		if err != nil || len(found) != 2 {
-			t.Errorf("found %v, %v", found, err)
-		}
-		for _, l := range found {
-			if math.Abs(l.Cosine-1) > 1e-4 || math.Abs(l.Window-1) > 1e-4 {
-				t.Errorf("%v is not like itself: %+v", code, l)
-			}
-		}
-		if again, err := encodeVector(v); err != nil || slices.ContainsFunc(v, func(x float32) bool { return x == 127 }) && !slices.Contains(code, -128) && !bytes.Equal(again, blob) {
-			t.Errorf("%v is written as %v, %v", blob, again, err)
-		}
-	})
 }
 
 // Holds L22.

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -115,9 +113,7 @@ func TestPauseGrows(t *testing.T) {
 			stop()
 		}
 	}
-	if err := v.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.Run(ctx))
 	if got := strings.Join(naps, " "); got != "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s 5m0s 5s 5s" {
 		t.Errorf("it waited %s", got)
 	}
@@ -159,9 +155,7 @@ func TestRefusedText(t *testing.T) {
 		t.Errorf("found %v", got)
 	}
 	forgotten(t, db, n[3])
-	if err := v.follow(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.follow(t.Context()))
 	if s := v.Status(t.Context()); s.Refused != 1 || s.Total != 40 {
 		t.Errorf("status %+v after one is forgotten", s)
 	}
@@ -192,9 +186,7 @@ func TestModelChanges(t *testing.T) {
 		t.Errorf("found %v in the vectors of another model", got)
 	}
 	var progress []string
-	if err := v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.Complete(t.Context(), func(done, total int) { progress = append(progress, fmt.Sprint(done, "/", total)) }))
 	if last := progress[len(progress)-1]; last != "50/50" {
 		t.Errorf("progress %v", progress)
 	}
@@ -308,75 +300,6 @@ func TestLateVector(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestVectorsSurviveKill: a process is killed while it embeds, several times; what
-// was made is whole, and the rest is made later.
-func TestVectorsSurviveKill(t *testing.T) {
-	t.Parallel()
-	const dirVariable = "REVERIE_TEST_EMBED_IN"
-	slow := func(ctx context.Context, texts []string) error {
-		return rest(ctx, time.Duration(len(texts))*5*time.Millisecond)
-	}
-	if dir := os.Getenv(dirVariable); dir != "" {
-		e := &slowEmbedder{wordEmbedder{name: "words", dim: 64}, slow}
-		v := openVectors(t, vectorDB(t, dir), e)
-		running(t, v)
-		patient(t, "it is killed", func() bool { s := v.Status(t.Context()); return s.Done == s.Total })
-		return
-	}
-	dir := t.TempDir()
-	db := vectorDB(t, dir)
-	entered(t, db, many(4000)...)
-	last := 0
-	for range 4 {
-		child := exec.Command(os.Args[0], "-test.run=^TestVectorsSurviveKill$")
-		child.Env = append(os.Environ(), dirVariable+"="+dir)
-		var said bytes.Buffer
-		child.Stdout, child.Stderr = &said, &said
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("the process said: %s", &said)
-			}
-		})
-		patient(t, "it has made some", func() bool { return countRows(t, db, `SELECT count(*) FROM memory_vector`) > last+40 })
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = child.Wait()
-		last = countRows(t, db, `SELECT count(*) FROM memory_vector`)
-	}
-	if last == 4000 {
-		t.Fatal("it was never killed in the middle")
-	}
-	e := &wordEmbedder{name: "words", dim: 64}
-	v := openVectors(t, db, e)
-	if s := v.Status(t.Context()); s.Done != last || s.Total != 4000 {
-		t.Errorf("status %+v with %d vectors", s, last)
-	}
-	if said, err := v.Verify(t.Context()); err != nil || len(said) != 1 || !strings.HasSuffix(said[0], "have no vector yet") {
-		t.Errorf("verify says %q, %v", said, err)
-	}
-	complete(t, v)
-	isClean(t, v)
-	if texts, _ := e.asked(); len(texts) != 4000-last {
-		t.Errorf("%d of %d texts were embedded again", len(texts), 4000)
-	}
-}
-
-type slowEmbedder struct {
-	wordEmbedder
-	wait func(context.Context, []string) error
-}
-
-func (e *slowEmbedder) Embed(ctx context.Context, texts []string) ([][]float32, error) {
-	if err := e.wait(ctx, texts); err != nil {
-		return nil, err
-	}
-	return e.wordEmbedder.Embed(ctx, texts)
 }
 
 // TestVectorsTogether: reading, writing, forgetting and embedding at the same time.

@@ -97,20 +97,14 @@ func wordVector(text string, dim int) []float32 {
 
 func vectorDB(t testing.TB, dir string) *sql.DB {
 	t.Helper()
-	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
 
 func openVectors(t testing.TB, db *sql.DB, e Embedder) *Vectors {
 	t.Helper()
-	v, err := OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must(OpenVectors(t.Context(), VectorConfig{DB: db, Embedder: e, Patience: time.Minute}))(t)
 	return v
 }
 
@@ -119,10 +113,7 @@ var firstDay = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // entered stores entries and returns their numbers. What they lack is filled in.
 func entered(t testing.TB, db *sql.DB, all ...Entry) []int64 {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
 	var numbers []int64
 	for _, e := range all {
@@ -133,61 +124,44 @@ func entered(t testing.TB, db *sql.DB, all ...Entry) []int64 {
 			e.ObservedAt = firstDay
 		}
 		e.CreatedAt, e.UpdatedAt = firstDay, firstDay
-		n, err := insertEntry(t.Context(), tx, e, "test", "batch")
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must(insertEntry(t.Context(), tx, e, "test", "batch"))(t)
 		numbers = append(numbers, n)
 	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, tx.Commit())
 	return numbers
 }
 
 // alter changes the row n and says so in the journal.
 func alterRow(t testing.TB, db *sql.DB, n int64, op, set string, then ...func(*sql.Tx) error) {
 	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(db.BeginTx(t.Context(), nil))(t)
 	defer tx.Rollback()
-	_, err = tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', ?, id FROM memory WHERE n = ?`, op, n)
+	_, err := tx.ExecContext(t.Context(), `INSERT INTO memory_op (batch, at, actor, op, entry) SELECT 'b', 0, 'test', ?, id FROM memory WHERE n = ?`, op, n)
 	if err == nil {
 		_, err = tx.ExecContext(t.Context(), `UPDATE memory SET `+set+` WHERE n = ?`, n)
 	}
 	for _, f := range then {
 		err = cmp.Or(err, f(tx))
 	}
-	if err = cmp.Or(err, tx.Commit()); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, cmp.Or(err, tx.Commit()))
 }
 
 func forgotten(t testing.TB, db *sql.DB, n int64) {
 	t.Helper()
 	var hash string
-	if err := db.QueryRowContext(t.Context(), `SELECT hash FROM memory WHERE n = ?`, n).Scan(&hash); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(t.Context(), `SELECT hash FROM memory WHERE n = ?`, n).Scan(&hash))
 	alterRow(t, db, n, "forget", `text = '', hash = '', state = 'forgotten'`, func(tx *sql.Tx) error { return forgetVectors(t.Context(), tx, hash) })
 }
 
 func complete(t testing.TB, v *Vectors) {
 	t.Helper()
-	if err := v.Complete(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.Complete(t.Context(), nil))
 }
 
 // around lists the entries nearest to text.
 func near10(t testing.TB, v *Vectors, text string, w wanted) []int64 {
 	t.Helper()
-	found, err := v.nearest(t.Context(), v.Question(t.Context(), text), w, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must(v.nearest(t.Context(), v.Question(t.Context(), text), w, 10))(t)
 	var numbers []int64
 	for _, l := range found {
 		if l.Cosine > .3 || l.Window > .3 { // unrelated words are about at right angles
@@ -211,9 +185,7 @@ func isClean(t testing.TB, v *Vectors) {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if err := fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, fresh.open(t.Context(), slices.Collect(maps.Keys(v.index.scopes))))
 	entries := 0
 	for scope, c := range v.index.scopes {
 		entries += len(c.order)
@@ -244,9 +216,7 @@ func likeness(t testing.TB, v *Vectors, q []float32, entries []int64, scopes ...
 
 func countRows(t testing.TB, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -365,9 +335,7 @@ func TestForgetVectors(t *testing.T) {
 		t.Fatalf("%d vectors of 2 texts in 2 spaces", got)
 	}
 	var alone []byte
-	if err := db.QueryRowContext(t.Context(), `SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 200`, textHash("alone here")).Scan(&alone); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, db.QueryRowContext(t.Context(), `SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 200`, textHash("alone here")).Scan(&alone))
 	v.Question(t.Context(), "alone here")
 	forgotten(t, db, n[0])
 	forgotten(t, db, n[2])
@@ -383,9 +351,7 @@ func TestForgetVectors(t *testing.T) {
 	if _, kept := v.asked.get("alone here"); kept {
 		t.Error("a question with the forgotten words is still kept")
 	}
-	if _, err := db.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`))(t)
 	for _, file := range []string{"bot.db", "bot.db-wal"} {
 		if at := fileHolds(t, filepath.Join(dir, file), alone[:32]); at {
 			t.Errorf("the vector is still in %s", file)
@@ -457,25 +423,19 @@ func TestVectorsDamaged(t *testing.T) {
 	v := openVectors(t, db, e)
 	complete(t, v)
 	for i, damage := range []string{`vec = x'0102'`, `vec = zeroblob(64)`, `hash = 'nobody'`} {
-		if _, err := db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]); err != nil {
-			t.Fatal(err)
-		}
+		must(db.ExecContext(t.Context(), `UPDATE memory_vector SET `+damage+` WHERE hash = (SELECT hash FROM memory WHERE n = ?)`, n[i]))(t)
 	}
 	said, err := v.Verify(t.Context())
 	want := []string{"2 vectors are damaged", "1 memories have no vector yet", "1 vectors belong to no memory"}
 	if err != nil || !slices.Equal(said, want) {
 		t.Errorf("verify says %q, %v", said, err)
 	}
-	if _, err := db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")); err != nil {
-		t.Fatal(err)
-	}
+	must(db.ExecContext(t.Context(), `UPDATE memory_vector SET vec = ? WHERE hash = ?`, append(make([]byte, 63), 1), textHash("cats eat")))(t)
 	v = openVectors(t, db, e)
 	if got := near10(t, v, "cats", inScope(Shared)); slices.ContainsFunc(n[:3], func(n int64) bool { return slices.Contains(got, n) }) {
 		t.Errorf("found %v", got)
 	}
-	if err := v.Rebuild(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, v.Rebuild(t.Context(), nil))
 	isClean(t, v)
 	if got := near10(t, v, "cats", inScope(Shared)); len(got) != 3 { // the fourth was replaced by a good vector of something else
 		t.Errorf("found %v", got)

@@ -2,26 +2,8 @@ package memory
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 )
-
-// What stands in one table of the index alone is found.
-func TestVerifyFindsWhatStandsAlone(t *testing.T) {
-	f := openIndex(t)
-	var lines []string
-	for i := range 40 {
-		lines = append(lines, fmt.Sprintf(`{"text":"apple %d"}`, i))
-	}
-	remember(t, f, lines...)
-	if _, err := f.db.Exec(`DELETE FROM index_doc WHERE doc = 2; INSERT INTO index_fts (rowid, body) VALUES (7, 'alone')`); err != nil {
-		t.Fatal(err)
-	}
-	faults, err := f.Verify(t.Context())
-	if err != nil || !slices.Contains(faults, "2 texts stand in the full-text table alone") || !slices.Contains(faults, "memory 2 is missing") {
-		t.Errorf("%q, %v", faults, err)
-	}
-}
 
 // Verifying sees one state of the index while others write.
 func TestVerifyBesideAWriter(t *testing.T) {

@@ -86,7 +86,7 @@ func (w *walker) group(s *Store, what int) {
 	if what == 12 {
 		one := w.pick()
 		two := rapid.SampledFrom(without(w.shown(), one)).Draw(w.rt, "the same")
-		e, by := must[Entry](w.t)(s.Get(ctx, everything, w.find(s, one))), must[Entry](w.t)(s.Get(ctx, everything, w.find(s, two)))
+		e, by := must(s.Get(ctx, everything, w.find(s, one)))(w.t), must(s.Get(ctx, everything, w.find(s, two)))(w.t)
 		w.number++
 		batch := fmt.Sprint("night ", w.number)
 		done, err := s.Apply(ctx, batch, []Step{{GroupStep, e.ID, e.Rev, by.ID, by.Rev}}, nil)
@@ -100,10 +100,10 @@ func (w *walker) group(s *Store, what int) {
 	_, left, err := s.UndoRun(ctx, w.night[1].ID, nil)
 	w.no(err)
 	if !slices.ContainsFunc(left, func(l Left) bool { return l.ID == w.night[0].ID }) {
-		e := must[Entry](w.t)(s.Get(ctx, everything, w.night[0].ID))
+		e := must(s.Get(ctx, everything, w.night[0].ID))(w.t)
 		w.by[w.night[1].By] = ""
 		if e.By != "" {
-			w.by[w.night[1].By] = must[Entry](w.t)(s.Get(ctx, everything, e.By)).Text
+			w.by[w.night[1].By] = must(s.Get(ctx, everything, e.By))(w.t).Text
 		}
 	}
 	w.night = nil

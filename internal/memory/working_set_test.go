@@ -19,9 +19,7 @@ func TestWorkingSetIsFull(t *testing.T) {
 		mine = append(mine, fmt.Sprintf("by hand %d", n))
 	}
 	byHand := strings.Join(mine, "\n") + "\n"
-	if err := os.WriteFile(dir+"/MEMORIES.txt", []byte(byHand), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, os.WriteFile(dir+"/MEMORIES.txt", []byte(byHand), 0o600))
 	s := openWith(t, Config{Dir: dir, Owner: owner, Backend: FTS5, FileLines: lines})
 	me := Private(owner)
 	if texts(t, s, me); onDisk(t, s, me) != byHand {
@@ -29,7 +27,7 @@ func TestWorkingSetIsFull(t *testing.T) {
 	}
 	check := func(want ...string) {
 		t.Helper()
-		all := must[[]Entry](t)(s.Entries(ctx, me))
+		all := must(s.Entries(ctx, me))(t)
 		var prompt []string
 		for _, e := range s.WorkingSet(all) {
 			prompt = append(prompt, e.Text)
@@ -46,14 +44,10 @@ func TestWorkingSetIsFull(t *testing.T) {
 		noted(t, s, me, fmt.Sprintf("noted %d", n), owner)
 	}
 	check("noted 0", "noted 1", "noted 2", "noted 3", "by hand 5", "by hand 4")
-	if _, err := s.db.Exec(`UPDATE memory SET hits = 3 WHERE text IN ('by hand 0', 'noted 3')`); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory SET hits = 3 WHERE text IN ('by hand 0', 'noted 3')`))(t)
 	noted(t, s, me, "noted 4", owner)
 	check("by hand 0", "noted 0", "noted 1", "noted 2", "noted 3", "noted 4")
-	if _, err := s.db.Exec(`UPDATE memory SET hits = 1 WHERE text LIKE 'by hand %'`); err != nil {
-		t.Fatal(err)
-	}
+	must(s.db.Exec(`UPDATE memory SET hits = 1 WHERE text LIKE 'by hand %'`))(t)
 	noted(t, s, me, "noted 5", owner) // most used: noted 3, by hand 5, by hand 4
 	if got := lineTexts([]byte(onDisk(t, s, me))); len(got) != lines || !slices.Contains(got, "noted 4") {
 		t.Errorf("the file shows %q", got)

@@ -14,10 +14,7 @@ import (
 // every is a schedule that is due each minute.
 func every(t *testing.T, p *post) *Schedule {
 	t.Helper()
-	s, err := Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must(Schedule{Type: interval, IntervalSeconds: 60}.Validate(p.now, time.UTC))(t)
 	return &s
 }
 
@@ -47,20 +44,12 @@ func TestFloodOfTasks(t *testing.T) {
 	_, err := work(here, "@ann:x", 0)
 	refused("one more in the room", err)
 	for i := range DefaultPerPerson {
-		if _, err := work(fmt.Sprint("!", i), "@ann:x", i); err != nil {
-			t.Fatal(err)
-		}
+		must(work(fmt.Sprint("!", i), "@ann:x", i))(t)
 	}
 	_, err = work("!new", "@ann:x", 0)
 	refused("one more of the person", err)
-	reminder, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely})
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	reminder := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "tea", Schedule: minutely}))(t)
+	plan := must(p.store.Add(ctx, Task{Room: "!new", User: "@ann:x", Label: labelOf("!new"), Content: "plan", Prompt: "think"}))(t)
 	prompt := "think"
 	_, err = p.store.Update(ctx, trust.Place{Room: "!new"}, reminder.ID, Patch{Prompt: &prompt})
 	refused("a reminder that becomes work", err)
@@ -73,9 +62,7 @@ func TestFloodOfTasks(t *testing.T) {
 	if _, err := p.store.Update(ctx, trust.Place{Room: "!0"}, mine[0].ID, Patch{Prompt: &prompt}); err != nil {
 		t.Errorf("a change of what counts already: %v", err)
 	}
-	if _, err := p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	must(p.store.Pause(ctx, trust.Place{Room: "!0"}, mine[0].ID))(t)
 	if _, err := work("!new", "@ann:x", 0); err != nil {
 		t.Errorf("after one was paused: %v", err)
 	}

@@ -25,15 +25,11 @@ func TestEditedInFlight(t *testing.T) {
 			p := newPost(t)
 			call := p.add("call", "", Schedule{Type: once, At: "2026-11-21 09:00"})
 			for range maxFailed - 1 { // as if it had failed before
-				if _, err := p.store.db.Exec(`UPDATE task SET failures = failures + 1 WHERE id = ?`, call.ID); err != nil {
-					t.Fatal(err)
-				}
+				must(p.store.db.Exec(`UPDATE task SET failures = failures + 1 WHERE id = ?`, call.ID))(t)
 			}
 			p.fail = func(r Run) error {
 				p.now = p.now.Add(time.Second)
-				if _, err := p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}); err != nil {
-					t.Fatal(err)
-				}
+				must(p.store.Update(t.Context(), in(here), r.Task.ID, Patch{Schedule: c.to, ClearSchedule: c.to == nil}))(t)
 				p.fail = nil
 				return c.failed
 			}

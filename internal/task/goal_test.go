@@ -32,10 +32,7 @@ func done(t testing.TB) func(Goal, error) Goal {
 // state is the goals of a room: description and status, the latest first.
 func state(t testing.TB, g *Goals, room string) string {
 	t.Helper()
-	goals, err := g.List(t.Context(), in(room), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	goals := must(g.List(t.Context(), in(room), 100))(t)
 	var out []string
 	for _, one := range goals {
 		out = append(out, one.Description+" "+string(one.Status))
@@ -46,10 +43,7 @@ func state(t testing.TB, g *Goals, room string) string {
 // events is what happened to a goal.
 func events(t testing.TB, g *Goals, room, id string) string {
 	t.Helper()
-	all, err := g.Events(t.Context(), in(room), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must(g.Events(t.Context(), in(room), id))(t)
 	var out []string
 	for _, e := range all {
 		out = append(out, strings.TrimSpace(e.Kind+" "+e.Detail.String()))
@@ -377,39 +371,6 @@ func TestGoalPromises(t *testing.T) {
 	})
 }
 
-// Goals of one room do not exist in another one.
-func TestGoalsApart(t *testing.T) {
-	g, ok, ctx := newGoals(t), done(t), t.Context()
-	secret := ok(g.Create(ctx, asks(here, ""), "A secret", ""))
-	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "A secret too"}))
-	ok(g.Create(ctx, asks(there, ""), "Another", ""))
-	for what, err := range map[string]error{
-		"get":        second(g.Get(ctx, in(there), secret.ID)),
-		"update":     second(g.Update(ctx, asks(there, ""), secret.ID, GoalPatch{Priority: "low"})),
-		"pause":      second(g.Pause(ctx, asks(there, ""), secret.ID)),
-		"resume":     second(g.Resume(ctx, asks(there, ""), secret.ID)),
-		"complete":   second(g.Complete(ctx, asks(there, ""), secret.ID, "x")),
-		"abandon":    second(g.Abandon(ctx, asks(there, ""), secret.ID, "x")),
-		"checkpoint": second(g.SetCheckpoint(ctx, asks(there, ""), secret.ID, "x", Done)),
-		"decide":     second(g.Decide(ctx, asks(there, ""), secret.ID, Decision{Description: "x"})),
-		"change":     second(g.ChangeDecision(ctx, asks(there, ""), secret.ID, 1, Decision{Description: "x"})),
-		"artifact":   second(g.RecordArtifact(ctx, asks(there, ""), secret.ID, Artifact{Path: "x", Action: "created"})),
-	} {
-		if !errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	if got := events(t, g, there, secret.ID); got != "" {
-		t.Errorf("events: %s", got)
-	}
-	if got := state(t, g, there); got != "Another active" {
-		t.Error(got)
-	}
-	if got, _, err := g.Active(ctx, in(here)); err != nil || got.Priority != "medium" || len(got.Decisions) != 1 || len(got.Checkpoints)+len(got.Artifacts) != 0 {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func second(_ Goal, err error) error { return err }
 
 // Two processes change a room's goals at the same time: nothing is lost, and no two
@@ -418,10 +379,7 @@ func TestGoalsAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bot.db")
 	var all [2]*Goals
 	for i := range all {
-		db, err := storetest.Open(t, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := must(storetest.Open(t, path))(t)
 		defer db.Close()
 		all[i] = NewStore(db, nil).Goals()
 	}
@@ -525,13 +483,9 @@ func TestGoalMove(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ok(g.Create(ctx, asks(here, ""), "One", ""))
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "So be it", Locked: true}))
-	if _, err := g.Apply(ctx, asks(here, ""), here, 7, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(g.Apply(ctx, asks(here, ""), here, 7, nil))(t)
 	for range 2 {
-		if err := g.Move(ctx, here, there); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, g.Move(ctx, here, there))
 	}
 	if a, b := state(t, g, here), state(t, g, there); a != "" || b != "One active" {
 		t.Errorf("%q, %q", a, b)
@@ -540,12 +494,8 @@ func TestGoalMove(t *testing.T) {
 		t.Errorf("heard up to %d, %v", n, err)
 	}
 	ok(g.Create(ctx, asks(here, ""), "Two", ""))
-	if err := g.Move(ctx, here, there); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Move(ctx, there, there); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, g.Move(ctx, here, there))
+	noError(t, g.Move(ctx, there, there))
 	if got := state(t, g, there); got != "One active, Two paused" {
 		t.Error(got)
 	}

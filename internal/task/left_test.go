@@ -87,17 +87,3 @@ func TestLeftUnknown(t *testing.T) {
 	p.at(21, 9, 1)
 	p.heard("tea 21 09:00")
 }
-
-// TestLeftBefore: what falls due after the room was left is not even handed over.
-func TestLeftBefore(t *testing.T) {
-	p := newPost(t)
-	tea := p.add("tea", "", Schedule{Type: daily, At: "09:00"})
-	p.sched.Left = func(context.Context, string) (bool, error) { return true, nil }
-	p.now = p.now.Add(time.Hour)
-	if p.look(); len(p.inbox) != 0 {
-		t.Errorf("handed over: %+v", p.inbox)
-	}
-	if got := p.task(tea.ID); got.Status != Paused || got.Reason != "I am no longer in this room" {
-		t.Errorf("%+v", got)
-	}
-}

@@ -68,10 +68,7 @@ func TestMergedIntegrity(t *testing.T) {
 	stays := add(t, s, Task{Room: here, Content: "water the plants", Label: asks(here, "@ann:x").Label()})
 	goes := add(t, s, Task{Room: here, Content: "water the plants", Label: foreign})
 	secret := add(t, s, Task{Room: here, Content: "water the plants", Label: with(here, "@ann:x").Label()})
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must(s.db.BeginTx(ctx, nil))(t)
 	defer func() { _ = tx.Rollback() }()
 	done, err := s.Tidy(ctx, tx, s.now(), []Tidying{
 		{Kind: TidyMerge, Room: here, ID: secret.ID, Updated: secret.Updated, Into: stays.ID, IntoAt: stays.Updated, Reason: "the same"},

@@ -18,10 +18,7 @@ var zones = []string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata",
 
 func inZone(t testing.TB, name string) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	loc := must(time.LoadLocation(name))(t)
 	return loc
 }
 
@@ -235,10 +232,7 @@ func TestNextAtChanges(t *testing.T) {
 		{"Pacific/Apia", Schedule{Type: daily, At: "09:00"}, "2011-12-29T12:00:00-10:00", "2011-12-31T00:00:00+14:00"}, // the 30th was left out
 	} {
 		loc := inZone(t, tt.zone)
-		after, err := time.Parse(time.RFC3339, tt.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		after := must(time.Parse(time.RFC3339, tt.after))(t)
 		next, ok := tt.s.Next(after, after.AddDate(-1, 0, 0), loc)
 		if got := next.Format(time.RFC3339); !ok || got != tt.want {
 			t.Errorf("%s in %s after %s: %s, want %s", tt.s, tt.zone, tt.after, got, tt.want)
@@ -250,10 +244,7 @@ func TestNextAtChanges(t *testing.T) {
 // it, there is nothing in between, and it is not due before it was made.
 func TestNextIsNext(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		loc := must(time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone")))(t)
 		clock := rapid.Custom(func(t *rapid.T) string {
 			return fmt.Sprintf("%02d:%02d", rapid.IntRange(0, 23).Draw(t, "hour"), rapid.IntRange(0, 59).Draw(t, "minute"))
 		})

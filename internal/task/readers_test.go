@@ -17,6 +17,7 @@ func with(room, person string) Caller {
 
 // TestReaders: what may not be read at a place is not listed there and cannot be changed, and
 // an error says no more of it than of a task that never was.
+// Holds L16.
 func TestReaders(t *testing.T) {
 	s, ctx := newStore(t), t.Context()
 	readers := []trust.Readers{trust.Person("@ann:x"), trust.Person("@bob:x"), trust.Room(here), trust.Everybody}
@@ -71,10 +72,7 @@ func TestReaders(t *testing.T) {
 // TestRunsOfReaders: runs are listed where their task may be read.
 func TestRunsOfReaders(t *testing.T) {
 	p := newPost(t)
-	mine, err := (&Schedule{Type: daily, At: "09:00"}).Validate(p.now, time.UTC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := must((&Schedule{Type: daily, At: "09:00"}).Validate(p.now, time.UTC))(t)
 	add(t, p.store, Task{Room: here, User: "@ann:x", Content: "see the lawyer", Schedule: &mine, Label: with(here, "@ann:x").Label()})
 	p.at(21, 9, 0)
 	for _, c := range []struct {
@@ -97,12 +95,13 @@ func TestGoalReaders(t *testing.T) {
 	ann, bob, group := with(here, "@ann:x"), with(here, "@bob:x"), asks(here, "@bob:x")
 	secret := ok(g.Create(ctx, ann, "Leave my husband", "high"))
 	ours := ok(g.Create(ctx, group, "Paint the fence", ""))
-	for _, c := range []Caller{bob, group} {
+	for _, c := range []Caller{bob, group, asks(there, "@ann:x")} {
 		for name, err := range map[string]error{
 			"get": second(g.Get(ctx, c.Place, secret.ID)), "update": second(g.Update(ctx, c, secret.ID, GoalPatch{Priority: "low"})),
 			"pause": second(g.Pause(ctx, c, secret.ID)), "resume": second(g.Resume(ctx, c, secret.ID)),
 			"complete": second(g.Complete(ctx, c, secret.ID, "x")), "abandon": second(g.Abandon(ctx, c, secret.ID, "x")),
 			"checkpoint": second(g.SetCheckpoint(ctx, c, secret.ID, "x", Done)), "decide": second(g.Decide(ctx, c, secret.ID, Decision{Description: "x"})),
+			"change":   second(g.ChangeDecision(ctx, c, secret.ID, 1, Decision{Description: "x"})),
 			"artifact": second(g.RecordArtifact(ctx, c, secret.ID, Artifact{Action: "created", Path: "x"})),
 		} {
 			if !errors.Is(err, ErrNotFound) {
@@ -168,9 +167,7 @@ func TestMoveReaders(t *testing.T) {
 		ok(s.Goals().Create(ctx, c, "of "+string(c.Readers()), ""))
 	}
 	for range 2 {
-		if err := errors.Join(s.Move(ctx, here, there), s.Goals().Move(ctx, here, there)); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, errors.Join(s.Move(ctx, here, there), s.Goals().Move(ctx, here, there)))
 	}
 	for _, c := range []Caller{ann, group} {
 		before := c.Place

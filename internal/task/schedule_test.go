@@ -4,16 +4,11 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func berlin(t testing.TB) *time.Location {
 	t.Helper()
-	loc, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	loc := must(time.LoadLocation("Europe/Berlin"))(t)
 	return loc
 }
 
@@ -157,31 +152,6 @@ func FuzzSchedule(f *testing.F) {
 		}
 		if out.String() == "" || strings.ContainsAny(out.String(), "\n%") {
 			t.Errorf("%+v reads %q", out, out)
-		}
-	})
-}
-
-// TestTimesOfDay: every way to write a time of day gives that time, today or
-// tomorrow, whatever the time is now.
-func TestTimesOfDay(t *testing.T) {
-	loc := berlin(t)
-	rapid.Check(t, func(t *rapid.T) {
-		now := time.Unix(rapid.Int64Range(1_700_000_000, 1_900_000_000).Draw(t, "now"), 0).In(loc)
-		h, m := rapid.IntRange(0, 23).Draw(t, "h"), rapid.IntRange(0, 59).Draw(t, "m")
-		text := time.Date(2000, 1, 1, h, m, 0, 0, loc).Format("15:04")
-		s, err := Schedule{Type: once, At: text}.Validate(now, loc)
-		if err != nil {
-			if !strings.Contains(err.Error(), "clocks go forward") {
-				t.Fatal(err)
-			}
-			return
-		}
-		due, err := time.Parse(time.RFC3339, s.At)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if due.In(loc).Format("15:04") != text || !due.After(now) || due.Sub(now) > 25*time.Hour {
-			t.Fatalf("%s at %s is %s", text, now, s.At)
 		}
 	})
 }

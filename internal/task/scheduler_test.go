@@ -33,10 +33,7 @@ type post struct {
 }
 
 func newPost(t testing.TB) *post {
-	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(storetest.Open(t, filepath.Join(t.TempDir(), "bot.db")))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
 	p.restart(db)
@@ -249,9 +246,7 @@ func TestNotWanted(t *testing.T) {
 	}
 	p.fail = nil
 	p.at(22, 8, 0)
-	if _, err := p.store.Resume(ctx, in(here), paused.ID); err != nil {
-		t.Fatal(err)
-	}
+	must(p.store.Resume(ctx, in(here), paused.ID))(t)
 	p.heard() // what it missed is not made up for
 	p.at(22, 9, 0)
 	p.heard("paused 22 09:00")
@@ -309,9 +304,7 @@ func TestFails(t *testing.T) {
 	if got := p.task(tea.ID); got.Failures != 1 {
 		t.Errorf("%+v", got)
 	}
-	if _, err := p.store.Update(t.Context(), in(here), tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(p.store.Update(t.Context(), in(here), tea.ID, Patch{Schedule: &Schedule{Type: daily, At: "10:00"}}))(t)
 	p.at(24, 9, 30)
 	p.at(24, 10, 0)
 	p.heard("tea 24 10:00")
@@ -384,9 +377,7 @@ func TestReplan(t *testing.T) {
 	p.work()
 	p.order = nil
 	p.now = time.Date(2026, 11, 22, 7, 0, 0, 0, time.UTC)
-	if _, err := p.sched.look(t.Context(), p.now, true); err != nil {
-		t.Fatal(err)
-	}
+	must(p.sched.look(t.Context(), p.now, true))(t)
 	p.at(22, 8, 0)
 	p.heard()
 	p.at(23, 3, 30)
@@ -462,47 +453,6 @@ func TestRunBesideTheClock(t *testing.T) {
 		cancel()
 		running.Wait()
 	})
-}
-
-// TestOracle: over seven weeks with a change of the clocks, the scheduler says exactly
-// what the oracle lists.
-func TestOracle(t *testing.T) {
-	loc := inZone(t, "America/New_York")
-	from := time.Date(2027, 2, 20, 12, 0, 0, 0, time.UTC)
-	to := from.AddDate(0, 0, 49)
-	p := newPost(t)
-	p.now, p.store.Location = from, loc
-	var want []string
-	for i, s := range []Schedule{
-		{Type: daily, At: "02:30"}, {Type: weekly, DayOfWeek: "sun", At: "02:15"}, {Type: monthly, DayOfMonth: 31, At: "09:00"},
-		{Type: interval, IntervalSeconds: 5 * 3600}, {Type: interval, IntervalSeconds: 7200, WindowStart: "20:00", WindowEnd: "03:00"},
-		{Type: byCron, Expression: "15 9 * * 1"}, {Type: once, At: "2027-03-14T03:30:00-04:00"},
-	} {
-		name := fmt.Sprint("s", i)
-		p.add(name, "", s)
-		for _, due := range oracle(s, from, to, from, loc) {
-			want = append(want, name+due.UTC().Format(" 02 15:04"))
-		}
-	}
-	for p.now.Before(to) {
-		next, err := p.sched.look(t.Context(), p.now, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.work()
-		var due sql.NullInt64 // what the wait of ten seconds would come to
-		if err := p.store.db.QueryRow(`SELECT min(next_due) FROM task WHERE status = 'active'`).Scan(&due); err != nil {
-			t.Fatal(err)
-		}
-		p.now = next
-		if at := moment64(due); at.After(next) {
-			p.now = at
-		}
-	}
-	p.heard(want...)
-	if len(want) < 200 {
-		t.Errorf("only %d times", len(want))
-	}
 }
 
 // TestModes: the column and the code agree on what happens when a task is due.

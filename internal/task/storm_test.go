@@ -159,14 +159,9 @@ func TestStormOfProcesses(t *testing.T) {
 		kills = n
 	}
 	dir := t.TempDir()
-	db, err := store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(store.Open(t.Context(), filepath.Join(dir, "bot.db"), reverie.Migrations))(t)
 	defer db.Close()
-	if _, err := db.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 1)`); err != nil {
-		t.Fatal(err)
-	}
+	must(db.Exec(`CREATE TABLE said (id TEXT PRIMARY KEY, n INTEGER NOT NULL DEFAULT 1)`))(t)
 	p := &post{t: t, now: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), said: map[string]string{}}
 	p.restart(db)
 	from := p.now
@@ -182,17 +177,12 @@ func TestStormOfProcesses(t *testing.T) {
 	}
 	p.now = stormTime(t, clock)
 	p.look()
-	rows, err := db.Query(`SELECT id, n FROM said`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must(db.Query(`SELECT id, n FROM said`))(t)
 	defer rows.Close()
 	for rows.Next() {
 		var id string
 		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, rows.Scan(&id, &n))
 		p.said[id] = "said"
 	}
 	before := len(p.said)
@@ -209,13 +199,8 @@ func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random 
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestStormOfProcesses$")
 	cmd.Env, cmd.Dir = append(os.Environ(), stormClock+"="+clock), dir
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must(cmd.StdoutPipe())(t)
+	noError(t, cmd.Start())
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if lines.Text() != "begins" {
 			continue
@@ -228,9 +213,7 @@ func killNearDue(t *testing.T, dir, clock string, tasks map[string]Task, random 
 			}
 		}
 		time.Sleep(due.Sub(now)/stormPace + time.Duration(random.IntN(40)-5)*time.Millisecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, cmd.Process.Kill())
 	}
 	_ = cmd.Wait()
 }
@@ -248,10 +231,7 @@ func stormTime(t *testing.T, clock string) time.Time {
 
 // fireUntilKilled is the process.
 func fireUntilKilled(t *testing.T) {
-	db, err := store.Open(t.Context(), "bot.db", reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := must(store.Open(t.Context(), "bot.db", reverie.Migrations))(t)
 	p := &post{t: t, said: map[string]string{}}
 	p.restart(db)
 	p.store.now = func() time.Time { return stormTime(t, os.Getenv(stormClock)) }
@@ -261,12 +241,8 @@ func fireUntilKilled(t *testing.T) {
 	fmt.Println("begins")
 	for r := range work {
 		if p.wanted(r) {
-			if _, err := db.Exec(`INSERT INTO said (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET n = n + 1`, r.ID); err != nil {
-				t.Fatal(err)
-			}
+			must(db.Exec(`INSERT INTO said (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET n = n + 1`, r.ID))(t)
 		}
-		if err := p.sched.Done(t.Context(), r.ID, "said", nil); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, p.sched.Done(t.Context(), r.ID, "said", nil))
 	}
 }

@@ -20,19 +20,13 @@ func TestTakeBack(t *testing.T) {
 	add("!a", "nobody's", "")
 	add("!b", "elsewhere", "$1")
 	own, others := add("!a", "own change", "$1"), add("!a", "others' change", "$1")
-	if _, err := s.Pause(t.Context(), in("!a"), paused.ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"); err != nil {
-		t.Fatal(err)
-	}
+	must(s.Pause(t.Context(), in("!a"), paused.ID))(t)
+	must(s.Complete(t.Context(), asks("!a", ""), done.ID, "it was done"))(t)
 	first := 1
 	for _, p := range []struct {
 		id, asked string
 	}{{own.ID, "$1"}, {others.ID, "$3"}} {
-		if _, err := s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}); err != nil {
-			t.Fatal(err)
-		}
+		must(s.Update(t.Context(), in("!a"), p.id, Patch{Priority: &first, Asked: p.asked}))(t)
 	}
 	if _, err := s.Update(t.Context(), in("!a"), own.ID, Patch{Asked: "$1"}); err == nil {
 		t.Error("a change of nothing is one")
@@ -41,9 +35,7 @@ func TestTakeBack(t *testing.T) {
 		if n, words, err := s.MadeFor(t.Context(), in("!a"), []string{"$0", "$1", ""}); err != nil || n != 3 || len(words) != want {
 			t.Errorf("%d tasks were made for it, %q, %v", n, words, err)
 		}
-		if err := s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}); err != nil {
-			t.Fatal(err)
-		}
+		noError(t, s.TakeBack(t.Context(), "!a", []string{"$0", "$1", ""}))
 	}
 	for _, id := range []string{gone.ID, paused.ID, own.ID} {
 		var status, content string
@@ -73,9 +65,7 @@ func TestTakeBackOfReaders(t *testing.T) {
 			t.Errorf("%+v: %d, %q, %v", at, n, words, err)
 		}
 	}
-	if err := s.TakeBack(ctx, here, events); err != nil {
-		t.Fatal(err)
-	}
+	noError(t, s.TakeBack(ctx, here, events))
 	if _, err := s.Get(ctx, with(here, "@ann:x").Place, secret.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("it is still there: %v", err)
 	}

@@ -15,17 +15,10 @@ func TestTidy(t *testing.T) {
 	add := func(content string, schedule bool) Task {
 		x := Task{Room: "!a", User: "@me", Content: content}
 		if schedule {
-			made, err := Schedule{Type: "daily", At: "09:00"}.Validate(s.now(), time.UTC)
-			if err != nil {
-				t.Fatal(err)
-			}
+			made := must(Schedule{Type: "daily", At: "09:00"}.Validate(s.now(), time.UTC))(t)
 			x.Schedule = &made
 		}
-		x, err := s.Add(ctx, labelled(x))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return x
+		return must(s.Add(ctx, labelled(x)))(t)
 	}
 	plain, twin, daily := add("Water the plants", false), add("water the plants", false), add("Feed the cat", true)
 	run := func(x Task, step Tidying) int {
@@ -37,19 +30,10 @@ func TestTidy(t *testing.T) {
 			step.Updated = x.Updated
 		}
 		step.ID = x.ID
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must(db.BeginTx(ctx, nil))(t)
 		defer func() { _ = tx.Rollback() }()
-		before, err := image(ctx, tx, x.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done, err := s.Tidy(ctx, tx, now, []Tidying{step})
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must(image(ctx, tx, x.ID))(t)
+		done := must(s.Tidy(ctx, tx, now, []Tidying{step}))(t)
 		if len(done) == 0 {
 			return 0
 		}
@@ -85,13 +69,8 @@ func TestTidy(t *testing.T) {
 			t.Errorf("%+v: done", step)
 		}
 	}
-	if _, err := s.Pause(ctx, in("!a"), plain.ID); err != nil {
-		t.Fatal(err)
-	}
-	paused, err := get(ctx, db, in("!a"), plain.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(s.Pause(ctx, in("!a"), plain.ID))(t)
+	paused := must(get(ctx, db, in("!a"), plain.ID))(t)
 	if n := run(paused, steps[0]); n != 0 {
 		t.Error("a paused task was merged")
 	}

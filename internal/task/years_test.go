@@ -81,9 +81,7 @@ func newYears(t *testing.T, zone string, policy func(i int) CatchUp) *years {
 	y := &years{post: newPost(t), want: map[string][]time.Time{}, got: map[string][]time.Time{}, seen: func() {}}
 	// One program on one connection, which no power cut threatens.
 	y.store.db.SetMaxOpenConns(1)
-	if _, err := y.store.db.Exec(`PRAGMA synchronous = OFF`); err != nil {
-		t.Fatal(err)
-	}
+	must(y.store.db.Exec(`PRAGMA synchronous = OFF`))(t)
 	y.loc = inZone(t, zone)
 	y.now, y.store.Location = yearsFrom, y.loc
 	for i, s := range yearKinds(t, y.loc) {
@@ -133,28 +131,6 @@ func (y *years) die() {
 	y.store.Location = y.loc
 }
 
-// TestTwoYears lets each kind of schedule run for two years in each zone, through
-// all that there is from the clock to what is said: it is said exactly when an
-// oracle that knows only the clock on the wall lists it.
-// Holds T2.
-func TestTwoYears(t *testing.T) {
-	for _, zone := range zones {
-		t.Run(strings.ReplaceAll(zone, "/", "_"), func(t *testing.T) {
-			t.Parallel()
-			y := newYears(t, zone, func(int) CatchUp { return CatchOnce })
-			y.fail = func(r Run) error {
-				if !r.Due.Equal(y.now) || r.Late() || r.Attempt != 1 {
-					t.Errorf("%s: what was due %s is said %s", r.Task.Content, r.Due, y.now)
-				}
-				y.got[r.Task.ID] = append(y.got[r.Task.ID], r.Due)
-				return nil
-			}
-			y.pass(yearsTo)
-			y.compare(y.want)
-		})
-	}
-}
-
 // compare looks that what was said is want, to the order, and that it is recorded.
 func (y *years) compare(want map[string][]time.Time) {
 	y.t.Helper()
@@ -180,7 +156,7 @@ func (y *years) compare(want map[string][]time.Time) {
 // when something is due, sleeps for a day, and has its clock set by two hours either
 // way: what is missed is made up for by the policy of the task and nothing else,
 // nothing is said twice, and what is due beside all that is said at its time.
-// Holds T1.
+// Holds T1, T2.
 func TestTwoYearsOfTrouble(t *testing.T) {
 	for n, zone := range zones {
 		t.Run(strings.ReplaceAll(zone, "/", "_"), func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"reverie/internal/store"
 )
@@ -34,10 +33,30 @@ func (s *Store) Begin(ctx context.Context, c *Compaction) (bool, error) {
 
 // carry stores c as what a conversation begins from, and sets its ID.
 func carry(ctx context.Context, tx *sql.Tx, c *Compaction) error {
-	return tx.QueryRowContext(ctx, `INSERT INTO compaction
-		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
-		VALUES (?, ?, 0, 0, 0, 0, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-		c.Room, c.Conversation, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity).Scan(&c.ID)
+	c.From, c.To, c.Messages, c.Shortened = 0, 0, 0, 0
+	return c.insert(ctx, tx)
+}
+
+// StartWith begins a new conversation in the room of c that has the summary of c to go
+// on from, and sets ID and Conversation. Both happen, or nothing does.
+func (s *Store) StartWith(ctx context.Context, c *Compaction) error {
+	err := store.InTx(ctx, s.db, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE room SET conversation = conversation + 1 WHERE id = ? RETURNING conversation`, c.Room).Scan(&c.Conversation)
+		if err != nil {
+			return err
+		}
+		s.reached("begun")
+		if err := carry(ctx, tx, c); err != nil {
+			return err
+		}
+		s.reached("carried")
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("start conversation: %w", err)
+	}
+	s.reached("kept")
+	return nil
 }
 
 // redactRoot takes the words of event, the root of threads, out of what these threads

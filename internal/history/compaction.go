@@ -93,12 +93,7 @@ func (s *Store) Compact(ctx context.Context, c *Compaction, gone, shorter []Mess
 }
 
 func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, shorter []Message) error {
-	err := tx.QueryRowContext(ctx, `INSERT INTO compaction
-		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
-		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
-		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
-		Scan(&c.ID, &c.Conversation)
-	if err != nil {
+	if err := c.insert(ctx, tx); err != nil {
 		return err
 	}
 	s.reached("stored")
@@ -117,6 +112,15 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, c *Compaction, gone, sh
 	}
 	s.reached("shortened")
 	return nil
+}
+
+// insert stores c for the current conversation of its room, and sets ID and Conversation.
+func (c *Compaction) insert(ctx context.Context, tx *sql.Tx) error {
+	return tx.QueryRowContext(ctx, `INSERT INTO compaction
+		(room, conversation, from_message, to_message, messages, shortened, level, reason, summary, details, tokens_before, tokens_after, at, integrity)
+		SELECT id, conversation, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM room WHERE id = ? RETURNING id, conversation`,
+		c.From, c.To, c.Messages, c.Shortened, c.Level, c.Reason, c.Summary, strings.Join(c.Details, "\n"), c.Before, c.After, millis(c.At), c.Integrity, c.Room).
+		Scan(&c.ID, &c.Conversation)
 }
 
 // each runs a statement for every message, and fails if one of them is not there.

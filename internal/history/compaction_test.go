@@ -86,17 +86,21 @@ func TestMoveTakesTheSummary(t *testing.T) {
 	}
 }
 
-// TestKilledWhileCompacting ends the program by force at every step: afterwards the
-// conversation is as it was before, or as it is to be, and never between.
+// TestKilled ends the program by force at every step of a compaction and of taking it back:
+// afterwards the conversation is as it was before, or as it is to be, and never between.
 // Holds L12.
-func TestKilledWhileCompacting(t *testing.T) {
+func TestKilled(t *testing.T) {
 	if dir := os.Getenv("REVERIE_TEST_KILL_DIR"); dir != "" {
 		killAt(t, dir, os.Getenv("REVERIE_TEST_KILL_AT"))
 		return
 	}
-	for _, step := range []string{"stored", "marked", "shortened", "committed"} {
+	const whole, short = "one|two|three|four|five is long|six / ", "five|six / They counted."
+	for step, want := range map[string]string{
+		"stored": whole, "marked": whole, "shortened": whole, "committed": short,
+		"undone": short, "unmarked": short, "restored": short, "taken back": whole,
+	} {
 		dir := t.TempDir()
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledWhileCompacting$")
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilled$")
 		child.Env = append(os.Environ(), "REVERIE_TEST_KILL_DIR="+dir, "REVERIE_TEST_KILL_AT="+step)
 		out, err := child.CombinedOutput()
 		var exit *exec.ExitError
@@ -105,12 +109,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 		}
 		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
 		s := history.NewStore(db)
-		c := must(s.Compacted(t.Context(), here))(t)
-		got, want := texts(t, s, here)+" / "+c.Summary, "one|two|three|four|five is long|six / "
-		if step == "committed" {
-			want = "five|six / They counted."
-		}
-		if got != want {
+		if got := texts(t, s, here) + " / " + must(s.Compacted(t.Context(), here))(t).Summary; got != want {
 			t.Errorf("killed when %s: %s", step, got)
 		}
 		_ = db.Close()
@@ -119,8 +118,7 @@ func TestKilledWhileCompacting(t *testing.T) {
 
 // killAt is the program that is killed.
 func killAt(t *testing.T, dir, step string) {
-	db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
-	s := history.NewStore(db)
+	s := history.NewStore(must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t))
 	_, compact := compacted(t, s)
 	s.Reached = func(now string) {
 		if now == step {
@@ -128,7 +126,8 @@ func killAt(t *testing.T, dir, step string) {
 			select {}
 		}
 	}
-	_, err := compact()
+	must(compact())(t)
+	_, err := s.Uncompact(t.Context(), here, noon)
 	t.Fatalf("not killed: %v", err)
 }
 

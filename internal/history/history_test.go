@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
@@ -118,22 +117,6 @@ func TestAppendAndLoadKeepEveryByte(t *testing.T) {
 	if want[0].Text != "茶 🫖\x00\r\n\u2028 'q\"" || want[1].Calls[1].Arguments != "not json {" {
 		t.Errorf("Append changed %+v", want)
 	}
-}
-
-func TestAppendTextProperty(t *testing.T) {
-	s, _ := open(t)
-	n := 0
-	rapid.Check(t, func(t *rapid.T) {
-		n++
-		room := fmt.Sprintf("!%d", n)
-		want := history.Message{Room: history.Talk(room), Role: llm.User, Text: rapid.String().Draw(t, "text"), Header: rapid.String().Draw(t, "header"),
-			Sender: rapid.String().Draw(t, "sender"), At: noon}
-		noError(t, s.Append(t.Context(), &want))
-		got, err := s.Load(t.Context(), history.Talk(room))
-		if err != nil || !cmp.Equal(got, []history.Message{want}) {
-			t.Fatalf("%+v became %+v, %v", want, got, err)
-		}
-	})
 }
 
 func TestAppendRefuses(t *testing.T) {

@@ -3,18 +3,13 @@ package history_test
 import (
 	"database/sql"
 	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
-	"reverie/internal/store/storetest"
 )
 
 // rows is everything stored of the messages with these ids.
@@ -112,45 +107,6 @@ func TestUncompactAny(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestKilledWhileUndoing ends the program by force at every step of taking a compaction back.
-func TestKilledWhileUndoing(t *testing.T) {
-	if dir := os.Getenv("REVERIE_TEST_KILL_DIR"); dir != "" {
-		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
-		s := history.NewStore(db)
-		_, compact := compacted(t, s)
-		must(compact())(t)
-		s.Reached = func(now string) {
-			if now == os.Getenv("REVERIE_TEST_KILL_AT") {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-		}
-		_, err := s.Uncompact(t.Context(), here, noon)
-		t.Fatalf("not killed: %v", err)
-	}
-	for _, step := range []string{"undone", "unmarked", "restored", "taken back"} {
-		dir := t.TempDir()
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledWhileUndoing$")
-		child.Env = append(os.Environ(), "REVERIE_TEST_KILL_DIR="+dir, "REVERIE_TEST_KILL_AT="+step)
-		out, err := child.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("%s: the child was not killed: %v\n%s", step, err, out)
-		}
-		db := must(storetest.Open(t, filepath.Join(dir, "bot.db")))(t)
-		s := history.NewStore(db)
-		c := must(s.Compacted(t.Context(), here))(t)
-		got, want := texts(t, s, here)+" / "+c.Summary, "five|six / They counted."
-		if step == "taken back" {
-			want = "one|two|three|four|five is long|six / "
-		}
-		if got != want {
-			t.Errorf("killed when %s: %s", step, got)
-		}
-		_ = db.Close()
-	}
 }
 
 // TestForgetLeavesSummaries: what is forgotten, or taken back, leaves the short forms, the

@@ -57,25 +57,6 @@ func TestOldWordsDoNotOverwriteTheirCorrection(t *testing.T) {
 	sound(t, s)
 }
 
-// The same fact, told and imported again and again, is one row of the index.
-// Holds L9.
-func TestSameFactTwiceKeepsTheIndexSound(t *testing.T) {
-	ctx, s := t.Context(), openAt(t, t.TempDir())
-	for range 3 {
-		if _, _, err := s.Append(ctx, Private(owner), "the heron is grey"); err != nil {
-			t.Fatal(err)
-		}
-		must(newImporter(s).Import(ctx, "x", strings.NewReader(`{"text":"the heron is grey"}`)))(t)
-		e := must(s.List(ctx, as(owner), Filter{Words: "heron"}))(t)[0]
-		noError(t, s.Retire(ctx, as(owner), e.ID))
-		must(s.Undo(ctx, as(owner), ""))(t)
-		sound(t, s)
-	}
-	if hits := must(s.index.Search(ctx, Query{Text: "heron", Scopes: []Scope{Private(owner)}, Past: true}))(t); len(hits) != 1 {
-		t.Errorf("%d are found", len(hits))
-	}
-}
-
 // A fact may be short, in any script; and the last word of a long question counts
 // as much as the first.
 // Holds W3, W4.

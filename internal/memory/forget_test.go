@@ -197,7 +197,7 @@ func TestForgettingThatWasCutOff(t *testing.T) {
 }
 
 // TestForgetTakesTheVector, however the text was spelled, and leaves that of a text
-// that somebody else still remembers.
+// that somebody else still remembers. It goes from every space, and with it what was asked.
 func TestForgetTakesTheVector(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s := openAt(t, dir)
@@ -205,6 +205,9 @@ func TestForgetTakesTheVector(t *testing.T) {
 	noted(t, s, Private("@other:x"), "we keep bees", "@other:x")
 	both := noted(t, s, Private(owner), "We keep bees!", owner)
 	complete(t, openVectors(t, s.db, &wordEmbedder{name: "words", dim: 300}))
+	v := openVectors(t, s.db, &wordEmbedder{name: "other", dim: 200})
+	complete(t, v)
+	v.Question(ctx, "the code is 4711")
 	code := must(encodeVector(wordVector("The code is 4711.", 300)))(t)
 	noError(t, s.checkpoint(ctx))
 	part := string(code[:64])
@@ -216,8 +219,18 @@ func TestForgetTakesTheVector(t *testing.T) {
 	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("the code is 4711")); got != 0 {
 		t.Errorf("%d vectors of what was forgotten", got)
 	}
-	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector`); got != 1 {
-		t.Errorf("%d vectors, want that of the bees", got)
+	if got := countRows(t, s.db, `SELECT count(*) FROM memory_vector`); got != 2 {
+		t.Errorf("%d vectors, want those of the bees", got)
+	}
+	noError(t, v.follow(ctx))
+	if _, kept := v.asked.get("the code is 4711"); kept {
+		t.Error("a question with the forgotten words is still kept")
+	}
+	if got := near10(t, v, "the code is 4711", inScope(Private(owner))); got != nil {
+		t.Errorf("forgotten, and found: %v", got)
+	}
+	if got := near10(t, v, "bees", inScope(Private("@other:x"))); len(got) != 1 {
+		t.Errorf("what somebody else remembers: %v", got)
 	}
 	if found := traces(t, dir, part); len(found) > 0 {
 		t.Errorf("the vector is still in %v", found)

@@ -2,8 +2,6 @@ package memory
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,16 +112,18 @@ func (f *FTS) verify(ctx context.Context, db store.DBTX) ([]string, error) {
 const toIndex = `(SELECT n AS doc, iif(state = 'active', 0, 1) AS class, scope, rev FROM memory WHERE state IN ('active', 'superseded', 'archived')
 	UNION ALL SELECT -n, 2, scope, 1 FROM memory_turn WHERE text <> '')`
 
+// docName is what the document t is called.
+const docName = `iif(t.doc < 0, 'message ' || -t.doc, 'memory ' || t.doc)`
+
 // verifyTexts compares which texts are indexed, of what state and which revision.
 func verifyTexts(ctx context.Context, db store.DBTX) ([]string, error) {
 	var faults []string
-	name := `iif(t.doc < 0, 'message ' || -t.doc, 'memory ' || t.doc)`
 	for _, query := range []string{
-		`SELECT ` + name + ` || ' is missing' FROM ` + toIndex + ` AS t WHERE t.doc NOT IN (SELECT doc FROM index_doc)`,
-		`SELECT ` + name + ` || ' is indexed and is not, or no longer, to be found' FROM index_doc AS t WHERE t.doc NOT IN (SELECT doc FROM ` + toIndex + `)`,
-		`SELECT ` + name + ` || ' stands in another scope or state than it has' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc
+		`SELECT ` + docName + ` || ' is missing' FROM ` + toIndex + ` AS t WHERE t.doc NOT IN (SELECT doc FROM index_doc)`,
+		`SELECT ` + docName + ` || ' is indexed and is not, or no longer, to be found' FROM index_doc AS t WHERE t.doc NOT IN (SELECT doc FROM ` + toIndex + `)`,
+		`SELECT ` + docName + ` || ' stands in another scope or state than it has' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc
 			LEFT JOIN index_scope AS s ON s.scope = t.scope WHERE d.row IS NOT ((t.class << 60) | (s.no << 36) | abs(t.doc))`,
-		`SELECT ` + name + ` || ' is indexed as it was before its last change' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc WHERE d.rev <> t.rev`,
+		`SELECT ` + docName + ` || ' is indexed as it was before its last change' FROM ` + toIndex + ` AS t CROSS JOIN index_doc AS d ON d.doc = t.doc WHERE d.rev <> t.rev`,
 		`SELECT count(*) || ' texts stand in the full-text table alone' FROM index_fts_docsize WHERE id NOT IN (SELECT row FROM index_doc) HAVING count(*) > 0`,
 		`SELECT count(*) || ' texts are missing from the full-text table' FROM index_doc WHERE row NOT IN (SELECT id FROM index_fts_docsize) HAVING count(*) > 0`,
 	} {
@@ -143,7 +143,6 @@ func (f *FTS) verifyTerms(ctx context.Context, db store.DBTX) ([]string, error) 
 		return nil, err
 	}
 	var faults []string
-	w := f.writer(db)
 	for _, doc := range some {
 		query := entrySource + ` AND n = ?`
 		if doc < 0 {
@@ -157,38 +156,14 @@ func (f *FTS) verifyTerms(ctx context.Context, db store.DBTX) ([]string, error) 
 			continue // verifyTexts says so
 		}
 		m := f.words.make(all[0])
-		what, err := w.compare(ctx, m)
+		wrong, err := store.Column[string](ctx, db, `SELECT `+docName+` || ' is indexed with other terms than its own' FROM index_doc AS t
+			CROSS JOIN index_fts AS f ON f.rowid = t.row WHERE t.doc = ? AND (f.body, f.day, f.subject) <> (?, ?, ?)`, doc, m.body, m.day, m.names)
 		if err != nil {
 			return nil, err
 		}
-		if what != "" {
-			faults = append(faults, title(doc)+what)
-		}
+		faults = append(faults, wrong...)
 	}
 	return faults, nil
-}
-
-// compare says how the index differs from m.
-func (w *indexWriter) compare(ctx context.Context, m made) (string, error) {
-	var body, day, subject string
-	err := w.tx.QueryRowContext(ctx, `SELECT t.body, t.day, t.subject FROM index_doc AS d CROSS JOIN index_fts AS t ON t.rowid = d.row WHERE d.doc = ?`,
-		m.doc).Scan(&body, &day, &subject)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return "", nil // verifyTexts says so
-	case err != nil:
-		return "", err
-	case body != m.body || day != m.day || subject != m.names:
-		return " is indexed with other terms than its own", nil
-	}
-	return "", nil
-}
-
-func title(doc int64) string {
-	if doc < 0 {
-		return fmt.Sprintf("message %d", -doc)
-	}
-	return fmt.Sprintf("memory %d", doc)
 }
 
 // verifyCounts compares how many texts and words a scope has, and in how many texts some terms stand.

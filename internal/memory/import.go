@@ -97,25 +97,18 @@ var recordFields = []string{"text", "scope", "subject", "source", "observed_at",
 // that do refuses, are in its error, all of them.
 func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do func(e Entry, line int) error) error {
 	var bad BadLines
-	now, in := m.Now(), bufio.NewReaderSize(r, 1<<16)
-	for n := 1; ; n++ {
-		line, err := readLine(in)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil && !errors.Is(err, errLongLine) {
-			return fmt.Errorf("import %s: line %d: %w", name, n, err)
-		}
+	n, now, in := 0, m.Now(), bufio.NewScanner(r)
+	in.Buffer(nil, maxImportLine)
+	for in.Scan() {
+		n++
+		line := in.Bytes()
 		if n == 1 {
 			line = bytes.TrimPrefix(line, bom)
 		}
-		if err == nil && len(bytes.TrimSpace(line)) == 0 {
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var e Entry
-		if err == nil {
-			e, err = m.entry(line, now, ignored)
-		}
+		e, err := m.entry(line, now, ignored)
 		if err == nil {
 			err = do(e, n)
 		}
@@ -126,6 +119,12 @@ func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do fu
 			bad = append(bad, fmt.Errorf("%s:%d: %w", name, n, err))
 		}
 	}
+	switch err := in.Err(); {
+	case errors.Is(err, bufio.ErrTooLong): // what follows it is not looked at
+		bad = append(bad, fmt.Errorf("%s:%d: the line is longer than %d bytes", name, n+1, maxImportLine))
+	case err != nil:
+		return fmt.Errorf("import %s: line %d: %w", name, n+1, err)
+	}
 	if len(bad) > 0 {
 		return bad
 	}
@@ -135,34 +134,6 @@ func (m *Importer) each(name string, r io.Reader, ignored map[string]bool, do fu
 // stop is an error that is not the line's.
 type stop struct{ error }
 
-var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxImportLine)
-
-// readLine reads one line of any length, but keeps only what may be one.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	long, any := false, false
-	for {
-		part, err := in.ReadSlice('\n')
-		any = any || len(part) > 0
-		if len(line)+len(part) <= maxImportLine+1 {
-			line = append(line, part...)
-		} else {
-			long = true
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF) && !any:
-			return nil, io.EOF
-		case err != nil && !errors.Is(err, io.EOF):
-			return nil, err
-		case long:
-			return nil, errLongLine
-		}
-		return line, nil
-	}
-}
-
 // entry makes an entry of one line.
 func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (Entry, error) {
 	if !utf8.Valid(line) {
@@ -170,15 +141,12 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	}
 	var fields map[string]json.RawMessage
 	var r record
-	if ignored == nil || !onlyKnown(line, &r) { // a second look is dear, and seldom needed
-		r = record{}
-		if err := json.Unmarshal(line, &r); err != nil {
+	if err := json.Unmarshal(line, &r); err != nil {
+		return Entry{}, jsonError(err)
+	}
+	if ignored != nil {
+		if err := json.Unmarshal(line, &fields); err != nil {
 			return Entry{}, jsonError(err)
-		}
-		if ignored != nil {
-			if err := json.Unmarshal(line, &fields); err != nil {
-				return Entry{}, jsonError(err)
-			}
 		}
 	}
 	for f := range fields {
@@ -222,13 +190,6 @@ func (m *Importer) entry(line []byte, now time.Time, ignored map[string]bool) (E
 	return Entry{Scope: scope, Text: text, Subject: oneLine(r.Subject), Kind: kind, Source: source, State: Active, Integrity: integrity,
 		ValidFrom: times[1], ValidTo: times[2], Pinned: r.Pinned, Event: oneLine(r.Event), Quote: cut(r.Quote, maxQuote),
 		Ref: oneLine(r.Ref), Conversation: oneLine(r.Conversation), Seq: r.Seq, ObservedAt: times[0], CreatedAt: now, UpdatedAt: now, Rev: 1}, nil
-}
-
-// onlyKnown reads line into r, and reports whether it is a record and nothing else.
-func onlyKnown(line []byte, r *record) bool {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	return d.Decode(r) == nil && len(bytes.TrimSpace(line[d.InputOffset():])) == 0
 }
 
 var allKinds = []Kind{Fact, Preference, Happening, Insight}

@@ -7,6 +7,7 @@ import (
 
 // Who took an import back and imports the file again has it again. What a person put
 // away stays away, and what was to be forgotten stays forgotten.
+// Holds W8.
 func TestImportOfWhatWasUndone(t *testing.T) {
 	t.Parallel()
 	const lines = `{"text":"the boat is blue","ref":"1"}

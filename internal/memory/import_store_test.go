@@ -75,32 +75,6 @@ func TestImportedConversationsLeaveTheWorkingSetAlone(t *testing.T) {
 	}
 }
 
-// Holds W8.
-func TestImportLeavesOutWhatWasForgotten(t *testing.T) {
-	s := openAt(t, t.TempDir())
-	e := noted(t, s, Private(owner), "the safe is behind the mirror", owner)
-	must(s.Forget(t.Context(), everything, e.ID))(t)
-	const lines = `{"text":"The safe is behind the mirror!","ref":"1"}
-{"text":"the safe is behind the mirror","conversation":"c","seq":1}
-{"text":"the safe is behind the mirror","scope":"shared"}
-{"text":"the safe is green"}`
-	for run, added := range []int{2, 0} {
-		got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(lines))
-		if err != nil || got.Lines != 4 || got.Forgotten != 2 || got.Added != added || got.Known != 2-added {
-			t.Errorf("run %d: %+v, %v", run, got, err)
-		}
-	}
-	if got := texts(t, s, Private(owner)); got != "the safe is green" {
-		t.Errorf("known: %q", got)
-	}
-	if got := texts(t, s, Shared); got != "the safe is behind the mirror" { // that is not what was forgotten
-		t.Errorf("shared: %q", got)
-	}
-	if _, _, err := s.Add(t.Context(), Entry{Scope: Private(owner), Text: "the safe is behind the mirror", Source: UserExplicit}, owner); err != nil {
-		t.Errorf("taken up once more: %v", err)
-	}
-}
-
 // A whole import is one step back, whatever it was stored in.
 // Holds W9.
 func TestImportIsUndone(t *testing.T) {

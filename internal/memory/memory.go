@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -72,19 +73,13 @@ type Store struct {
 // database knows nothing of yet. A file that cannot be read is reported in the
 // log and does not keep the others from being opened.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	if c.Dir == "" || c.DB == nil {
-		return nil, errors.New("memory: the data folder and the database are both needed")
-	}
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("memory: %w", err)
 	}
 	s := &Store{db: c.DB, index: OpenFTS(c.DB), dir: dir, owner: c.Owner, lines: c.FileLines, purge: c.Purge, prepare: c.BeforeForget,
-		log: c.Log, now: time.Now, fault: func(string) {},
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: time.Now, fault: func(string) {},
 		files: map[Scope]*file{}}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
 	if err := s.choose(c.Backend, c.Vectors, c.Points); err != nil {
 		return nil, err
 	}

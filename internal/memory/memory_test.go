@@ -90,9 +90,6 @@ func TestFile(t *testing.T) {
 	if _, err := s.Entries(t.Context(), "nonsense"); err == nil {
 		t.Error("read no scope")
 	}
-	if _, err := Open(t.Context(), Config{}); err == nil {
-		t.Error("opened no folder")
-	}
 }
 
 // Holds W4, W7.

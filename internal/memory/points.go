@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"database/sql"
@@ -62,17 +63,9 @@ var errAway = errors.New("the Qdrant server cannot be searched")
 
 // OpenPoints asks the server for nothing yet.
 func OpenPoints(c PointsConfig) (*Points, error) {
-	if c.DB == nil || c.URL == "" || c.Collection == "" {
-		return nil, errors.New("points: the database, a server's address and a collection are needed")
-	}
-	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), prefix: c.Collection, patience: c.Patience, log: c.Log, now: c.Now, wake: make(chan struct{}, 1)}
+	p := &Points{db: c.DB, vectors: c.Vectors, server: newQdrant(c.URL, c.Key), prefix: c.Collection, patience: cmp.Or(c.Patience, 500*time.Millisecond),
+		log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now, wake: make(chan struct{}, 1)}
 	p.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, p.wake) }
-	if p.patience <= 0 {
-		p.patience = 500 * time.Millisecond
-	}
-	if p.log == nil {
-		p.log = slog.New(slog.DiscardHandler)
-	}
 	if p.now == nil {
 		p.now = time.Now
 	}

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +16,6 @@ import (
 const (
 	sendAtOnce   = 256 // points in one request
 	scrollAtOnce = 1000
-	maxPages     = 100_000 // a server that never ends is not followed further
 	readEvery    = time.Hour
 	atOnce       = 5 * time.Second
 )
@@ -170,7 +168,7 @@ func (p *Points) ours(ctx context.Context) (names []string, err error) {
 func (p *Points) scroll(ctx context.Context, name string) (there map[string]int64, strange []json.RawMessage, err error) {
 	there = map[string]int64{}
 	var from json.RawMessage
-	for n := 0; ; n++ {
+	for {
 		page, err := p.server.scroll(ctx, name, from, scrollAtOnce)
 		if err != nil {
 			return nil, nil, err
@@ -184,9 +182,6 @@ func (p *Points) scroll(ctx context.Context, name string) (there map[string]int6
 		}
 		if len(page.Next) == 0 || string(page.Next) == "null" {
 			return there, strange, nil
-		}
-		if n == maxPages || bytes.Equal(page.Next, from) {
-			return nil, nil, errors.New("compare points: the Qdrant server's list never ends")
 		}
 		from = page.Next
 	}

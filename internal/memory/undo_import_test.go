@@ -63,26 +63,3 @@ func TestShownIsReadByItsIndex(t *testing.T) {
 		}
 	}
 }
-
-// What is forgotten of an import that was taken back leaves no trace.
-func TestUndoAndForget(t *testing.T) {
-	dir := t.TempDir()
-	s := openAt(t, dir)
-	got, err := newImporter(s).Import(t.Context(), "x", strings.NewReader(importLines(10)+`{"text":"the safe code is zyzzyva","conversation":"c","seq":100}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	hits, err := s.index.Search(t.Context(), Query{Text: "zyzzyva", Scopes: []Scope{Private(owner)}})
-	if err != nil || len(hits) == 0 || !strings.Contains(hits[0].Entry.Text, "zyzzyva") {
-		t.Fatal(len(hits), err)
-	}
-	must(s.Undo(t.Context(), everything, got.Batch))(t)
-	if len(traces(t, dir, "zyzzyva")) == 0 {
-		t.Fatal("it is nowhere to begin with")
-	}
-	must(s.Forget(t.Context(), everything, hits[0].Entry.ID))(t)
-	if left := traces(t, dir, "zyzzyva"); len(left) > 0 {
-		t.Errorf("traces in %v", left)
-	}
-	sound(t, s)
-}

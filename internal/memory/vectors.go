@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -105,22 +106,13 @@ func (w wanted) takes(r *vectorEntry) bool {
 // OpenVectors reads the vectors that there are. It asks the embedder for nothing:
 // Run and Complete make what is missing.
 func OpenVectors(ctx context.Context, c VectorConfig) (*Vectors, error) {
-	if c.DB == nil || c.Embedder == nil || c.Embedder.Name() == "" {
-		return nil, errors.New("vectors: the database and an embedder with a name are both needed")
-	}
 	v := &Vectors{
-		db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: c.Patience, neutral: c.Neutral, log: c.Log, now: c.Now,
+		db: c.DB, embedder: c.Embedder, builtIn: c.BuiltIn, patience: cmp.Or(c.Patience, 300*time.Millisecond), neutral: c.Neutral, log: cmp.Or(c.Log, slog.New(slog.DiscardHandler)), now: c.Now,
 		sleep: rest, wake: make(chan struct{}, 1), refused: map[string]bool{},
 	}
-	v.nap = v.pause
-	if v.patience <= 0 {
-		v.patience = 300 * time.Millisecond
-	}
+	v.nap = func(ctx context.Context, d time.Duration) { pauseFor(ctx, d, v.wake) }
 	if v.measured = v.neutral != 0; !v.measured {
 		v.neutral = .75 // about right for models that are made to find texts
-	}
-	if v.log == nil {
-		v.log = slog.New(slog.DiscardHandler)
 	}
 	if v.now == nil {
 		v.now = time.Now

@@ -20,7 +20,6 @@ const (
 type questions struct {
 	mu      sync.Mutex
 	vectors map[string][]float32
-	order   []string
 }
 
 func (q *questions) get(text string) ([]float32, bool) {
@@ -33,23 +32,16 @@ func (q *questions) get(text string) ([]float32, bool) {
 func (q *questions) put(text string, vector []float32) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, there := q.vectors[text]; there {
-		return
-	}
-	if q.vectors == nil {
+	if q.vectors == nil || len(q.vectors) == maxQuestions {
 		q.vectors = map[string][]float32{}
 	}
-	if len(q.order) == maxQuestions {
-		delete(q.vectors, q.order[0])
-		q.order = q.order[1:]
-	}
-	q.vectors[text], q.order = vector, append(q.order, text)
+	q.vectors[text] = vector
 }
 
 func (q *questions) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.vectors, q.order = nil, nil
+	q.vectors = nil
 }
 
 // health is how the embedder does.

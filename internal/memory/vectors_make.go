@@ -80,9 +80,7 @@ func (v *Vectors) Run(ctx context.Context) error {
 	return nil
 }
 
-// pause waits for d, or less if there is something to do.
-func (v *Vectors) pause(ctx context.Context, d time.Duration) { pauseFor(ctx, d, v.wake) }
-
+// pauseFor waits for d, or less if there is something to do.
 func pauseFor(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()

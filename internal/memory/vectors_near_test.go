@@ -1,26 +1,15 @@
 package memory
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
-
-func fileHolds(t testing.TB, file string, part []byte) bool {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	return bytes.Contains(data, part)
-}
 
 // randomVector is one of many around few centres, like those of texts.
 func randomVector(r *rand.Rand, dim int) []float32 {

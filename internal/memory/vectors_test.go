@@ -321,45 +321,6 @@ func TestVectorsFollowTheJournal(t *testing.T) {
 	}
 }
 
-// TestForgetVectors: nothing is left of a text that nobody remembers, in any
-// space; what somebody else remembers too stays theirs.
-func TestForgetVectors(t *testing.T) {
-	dir := t.TempDir()
-	db := vectorDB(t, dir)
-	n := entered(t, db, Entry{Text: "the code is 4711"}, Entry{Text: "The code is 4711.", Scope: Room("!r:x")}, Entry{Text: "alone here"})
-	complete(t, openVectors(t, db, &wordEmbedder{name: "old", dim: 100}))
-	e := &wordEmbedder{name: "new", dim: 200}
-	v := openVectors(t, db, e)
-	complete(t, v)
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector`); got != 4 {
-		t.Fatalf("%d vectors of 2 texts in 2 spaces", got)
-	}
-	var alone []byte
-	noError(t, db.QueryRowContext(t.Context(), `SELECT vec FROM memory_vector WHERE hash = ? AND length(vec) = 200`, textHash("alone here")).Scan(&alone))
-	v.Question(t.Context(), "alone here")
-	forgotten(t, db, n[0])
-	forgotten(t, db, n[2])
-	if got := countRows(t, db, `SELECT count(*) FROM memory_vector WHERE hash = ?`, textHash("alone here")); got != 0 {
-		t.Errorf("%d vectors of a forgotten text", got)
-	}
-	if got := near10(t, v, "code 4711", inScope(Room("!r:x"))); !slices.Equal(got, n[1:2]) {
-		t.Errorf("the room's own memory: %v", got)
-	}
-	if got := near10(t, v, "the code is 4711", inScope(Shared)); got != nil {
-		t.Errorf("forgotten, and found: %v", got)
-	}
-	if _, kept := v.asked.get("alone here"); kept {
-		t.Error("a question with the forgotten words is still kept")
-	}
-	must(db.ExecContext(t.Context(), `PRAGMA wal_checkpoint(TRUNCATE)`))(t)
-	for _, file := range []string{"bot.db", "bot.db-wal"} {
-		if at := fileHolds(t, filepath.Join(dir, file), alone[:32]); at {
-			t.Errorf("the vector is still in %s", file)
-		}
-	}
-	isClean(t, v)
-}
-
 // TestForgetWhileEmbedding: a text that is forgotten while its vector is being made
 // gets none.
 func TestForgetWhileEmbedding(t *testing.T) {

@@ -9,18 +9,6 @@ import (
 	"reverie/internal/store"
 )
 
-func (s *Scheduler) first() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.planned
-}
-
-func (s *Scheduler) started() {
-	s.mu.Lock()
-	s.planned = true
-	s.mu.Unlock()
-}
-
 // replan works out anew when each task is due next that waits for its time: the
 // configured zone may be another one, the rules of a zone may have changed, and a
 // clock that was far ahead left times that are far ahead. What is due already stays,

@@ -37,8 +37,9 @@ type Scheduler struct {
 	mu        sync.Mutex
 	delivered map[string]bool // by the id of a run that is not over
 	begun     map[string]bool // those that are worked on
-	planned   bool            // replan has run
-	ran       dailyRuns       // only deliver uses it
+
+	planned bool      // replan has run; only look uses it
+	ran     dailyRuns // only deliver uses it
 }
 
 // NewScheduler returns a scheduler of the tasks in store; nothing happens before
@@ -94,11 +95,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // back tells that the clock was set back since the last look; the first look and
 // that one plan anew.
 func (s *Scheduler) look(ctx context.Context, now time.Time, back bool) (next time.Time, err error) {
-	if s.first() || back {
+	if !s.planned || back {
 		if err := s.replan(ctx, now); err != nil {
 			return next, err
 		}
-		s.started()
+		s.planned = true
 	}
 	for {
 		n, err := s.claim(ctx, now)

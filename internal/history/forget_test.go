@@ -1,13 +1,24 @@
 package history_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
 
 	"reverie/internal/history"
 	"reverie/internal/llm"
+	"reverie/internal/store"
 )
+
+func forget(t *testing.T, s *history.Store, db *sql.DB, texts ...string) (kept int) {
+	t.Helper()
+	noError(t, store.InTx(t.Context(), db, func(tx *sql.Tx) (err error) {
+		kept, err = s.Forget(t.Context(), tx, texts)
+		return err
+	}))
+	return kept
+}
 
 // TestForget: what is to be forgotten leaves everything but what people wrote.
 func TestForget(t *testing.T) {
@@ -29,15 +40,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(i, err)
 		}
 	}
-	forget := func() int {
-		t.Helper()
-		tx := must(db.BeginTx(t.Context(), nil))(t)
-		defer tx.Rollback()
-		kept := must(s.Forget(t.Context(), tx, []string{text, ""}))(t)
-		noError(t, tx.Commit())
-		return kept
-	}
-	if kept := forget(); kept != 1 {
+	if kept := forget(t, s, db, text, ""); kept != 1 {
 		t.Errorf("%d messages of people are said to hold it", kept)
 	}
 	all, err := s.Load(t.Context(), here)
@@ -63,7 +66,7 @@ func TestForget(t *testing.T) {
 	if all, err = s.Load(t.Context(), here); err != nil || all[0].Text != "[taken back]" || all[0].Tail != "" || all[5].Text != "thanks" || all[3].Text == "[taken back]" {
 		t.Errorf("%+v, %v", all, err)
 	}
-	if kept := forget(); kept != 0 {
+	if kept := forget(t, s, db, text, ""); kept != 0 {
 		t.Errorf("%d messages are said to hold it still", kept)
 	}
 }

@@ -1,7 +1,6 @@
 package history_test
 
 import (
-	"strings"
 	"testing"
 
 	"reverie/internal/history"
@@ -9,15 +8,6 @@ import (
 
 func TestMove(t *testing.T) {
 	s, db := open(t)
-	texts := func(room string) string {
-		t.Helper()
-		all := must(s.Load(t.Context(), history.Talk(room)))(t)
-		var list []string
-		for _, m := range all {
-			list = append(list, m.Text)
-		}
-		return strings.Join(list, " ")
-	}
 	say(t, s, here, "earlier")
 	must(s.StartNew(t.Context(), here))(t)
 	say(t, s, here, "one")
@@ -27,14 +17,14 @@ func TestMove(t *testing.T) {
 		noError(t, s.Move(t.Context(), here, there))
 	}
 	say(t, s, there, "four")
-	if got := texts(there); got != "one three two four" { // in the order it was said
+	if got := texts(t, s, there); got != "one|three|two|four" { // in the order it was said
 		t.Errorf("the new room's conversation: %s", got)
 	}
-	if got := texts(here); got != "" {
+	if got := texts(t, s, here); got != "" {
 		t.Errorf("the old room's conversation: %s", got)
 	}
 	say(t, s, here, "afterwards")
-	if got := texts(here); got != "afterwards" {
+	if got := texts(t, s, here); got != "afterwards" {
 		t.Errorf("the old room's conversation: %s", got)
 	}
 	var n int
@@ -46,7 +36,7 @@ func TestMove(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := texts(there); got != "one three two four" {
+	if got := texts(t, s, there); got != "one|three|two|four" {
 		t.Errorf("after moving nothing: %s", got)
 	}
 }

@@ -36,9 +36,7 @@ func TestQuoted(t *testing.T) {
 	if got, want := load(), "[now]\neve:\n> the \"code\" is 4711\nfred:\n> hm\nand?"; got != want || m.Content() != want {
 		t.Errorf("it reads %q", got)
 	}
-	tx := must(db.BeginTx(t.Context(), nil))(t)
-	must(s.Forget(t.Context(), tx, []string{`the "code" is 4711`}))(t)
-	noError(t, tx.Commit())
+	forget(t, s, db, `the "code" is 4711`)
 	if got := load(); got != "[now]\neve:\n> [forgotten]\nfred:\n> hm\nand?" {
 		t.Errorf("forgotten, it reads %q", got)
 	}

@@ -130,9 +130,7 @@ func TestForgetLeavesSummaries(t *testing.T) {
 	noError(t, s.Compact(t.Context(), &c, all[:1], all[1:3]))
 	noError(t, s.Redact(t.Context(), "$1"))
 	noError(t, s.Redact(t.Context(), "$2"))
-	tx := must(db.Begin())(t)
-	must(s.Forget(t.Context(), tx, []string{"the code is 9999"}))(t)
-	noError(t, tx.Commit())
+	forget(t, s, db, "the code is 9999")
 	now, err := s.Compacted(t.Context(), here)
 	if err != nil || now.Text() != "Said since, in short:\n- ada: hello\n\nWord for word:\n- tool: [forgotten]" {
 		t.Errorf("%q, %v", now.Text(), err)

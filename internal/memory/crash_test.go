@@ -26,22 +26,13 @@ func TestKilled(t *testing.T) {
 	}
 	finished := false
 	for at := 1; !finished; at++ {
-		if at > 200 {
-			t.Fatal("the work never ends")
-		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, "MEMORIES.txt")
 		noError(t, os.WriteFile(path, []byte("# mine\nfirst of all\nsecond\n"), 0o600))
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKilled$", "-test.v")
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(at))
-		out, err := cmd.CombinedOutput()
-		finished = err == nil
-		if err != nil && !strings.Contains(err.Error(), "killed") {
-			t.Fatalf("step %d: %v\n%s", at, err, out)
-		}
+		var out string
+		out, finished = live(t, dir, at)
 		said := map[string]bool{}
-		for line := range strings.Lines(string(out)) {
+		for line := range strings.Lines(out) {
 			if what, ok := strings.CutPrefix(strings.TrimSpace(line), "done: "); ok {
 				said[what] = true
 			}
@@ -90,16 +81,37 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func workUntilKilled(t *testing.T, at string) {
+// live runs the test in a process of its own in dir, which is killed at its step at, and
+// reports whether it came to its end before.
+func live(t *testing.T, dir string, at int) (out string, finished bool) {
+	t.Helper()
+	if at > 200 {
+		t.Fatal("it never ends")
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), dieAt+"="+strconv.Itoa(at))
+	said, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("step %d: %v\n%s", at, err, said)
+	}
+	return string(said), err == nil
+}
+
+// mortal is the store of the process in which it is killed.
+func mortal(t *testing.T, at string) *Store {
 	n := must(strconv.Atoi(at))(t)
-	dir := must(os.Getwd())(t)
-	s := openAt(t, dir)
+	s := openAt(t, must(os.Getwd())(t))
 	s.fault = func(string) {
 		if n--; n <= 0 {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}
+	return s
+}
+
+func workUntilKilled(t *testing.T, at string) {
+	s := mortal(t, at)
 	ctx := t.Context()
 	find := func(text string) string {
 		all, err := s.Entries(ctx, Private(owner))

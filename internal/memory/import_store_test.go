@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -162,31 +158,15 @@ func TestImportKilled(t *testing.T) {
 		lines += fmt.Sprintf("{\"text\":\"fact %d\"}\n{\"text\":\"said %d\",\"conversation\":\"c\",\"seq\":%d}\n", n, n, n)
 	}
 	if at := os.Getenv(dieAt); at != "" {
-		n := must(strconv.Atoi(at))(t)
-		s := openAt(t, os.Getenv("REVERIE_TEST_DIR"))
-		s.fault = func(string) {
-			if n--; n <= 0 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-		}
-		m := newImporter(s)
+		m := newImporter(mortal(t, at))
 		m.atOnce = 4
 		must(m.Import(t.Context(), "x", strings.NewReader(lines)))(t)
 		return
 	}
 	finished, partly := false, 0
 	for at := 1; !finished; at++ {
-		if at > 100 {
-			t.Fatal("the import never ends")
-		}
-		dir := filepath.Join(t.TempDir(), "data")
-		cmd := exec.Command(os.Args[0], "-test.run=^TestImportKilled$")
-		cmd.Env = append(os.Environ(), dieAt+"="+strconv.Itoa(at), "REVERIE_TEST_DIR="+dir)
-		out, err := cmd.CombinedOutput()
-		if finished = err == nil; err != nil && !strings.Contains(err.Error(), "killed") {
-			t.Fatalf("step %d: %v\n%s", at, err, out)
-		}
+		dir := t.TempDir()
+		_, finished = live(t, dir, at)
 		s := openAt(t, dir)
 		before := must(s.List(t.Context(), everything, Filter{}))(t)
 		if len(before) > 0 && len(before) < 2*facts {

@@ -99,25 +99,21 @@ func (s *Store) Add(ctx context.Context, t Task) (Task, error) {
 		}
 	}
 	scheduled, due := s.plan(t.Schedule, now)
-	for range 5 { // an ID that is taken is as good as impossible; five are
-		row := s.db.QueryRowContext(ctx, `
-			INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
-				catch_up, scheduled, next_due, asked, integrity, readers)
-			VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-			ON CONFLICT (id) DO NOTHING RETURNING `+columns,
-			cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
-			t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers)
-		added, err := scan(row)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return Task{}, fmt.Errorf("add task: %w", err)
-		}
-		s.poke()
-		return added, nil
+	added, err := scan(s.db.QueryRowContext(ctx, `
+		INSERT INTO task (id, room, user, content, priority, status, schedule, prompt, background, created, updated,
+			catch_up, scheduled, next_due, asked, integrity, readers)
+		VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO NOTHING RETURNING `+columns,
+		cmp.Or(t.ID, newID()), t.Room, t.User, t.Content, t.Priority, schedule, t.Prompt, t.Background, now.UnixMilli(), now.UnixMilli(),
+		t.CatchUp, scheduled, due, t.Asked, t.Label.Integrity, t.Label.Readers))
+	if errors.Is(err, sql.ErrNoRows) { // one that was deleted has it, or by a chance that nobody sees
+		err = errors.New("its id is taken")
 	}
-	return Task{}, errors.New("add task: found no free id")
+	if err != nil {
+		return Task{}, fmt.Errorf("add task: %w", err)
+	}
+	s.poke()
+	return added, nil
 }
 
 // Update changes what p names of an open (active or paused) task and returns the

@@ -1,11 +1,3 @@
-// Package prompt fills the model's window: contributors gather what belongs into
-// a prompt, a layout says where it stands, a budget what stays, and a report
-// what became of it. layout.go is the map.
-//
-// In the stable layout a conversation is cut into epochs. Within one, every
-// request is the request before plus new bytes at its end, so that a server that
-// keeps its last prompt has little to read: the prefix is rendered once, and what
-// is new travels in the tail of the newest message, which stays as it was sent.
 package prompt
 
 import (

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,7 +113,6 @@ func (w *world) contribute(p place, c contributor) {
 	a := w.assembler
 	p.ID = c.Name
 	a.contributors = append(a.contributors, c)
-	a.asked = make([]atomic.Int32, len(a.contributors))
 	w.extra = append(w.extra, p)
 	places := slices.Concat(layouts[w.layout], w.extra)
 	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail

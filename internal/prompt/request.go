@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -102,6 +103,7 @@ type request struct {
 	contents []*content // per row; nil: nothing to say
 	errs     []error    // per row; a content beside it is a part of the whole
 	most     []int      // per row: characters it may have
+	granted  []int      // per row: tokens it may have
 	problems []Problem
 }
 
@@ -120,9 +122,9 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 	r.rebuilt = r.layout != Stable
 	r.course = rm.course.clone()
 	r.course.count(t.History)
-	r.most = make([]int, len(r.rows))
+	r.most, r.granted = make([]int, len(r.rows)), make([]int, len(r.rows))
 	for i := range r.rows {
-		r.most[i] = r.rows[i].Max
+		r.most[i], r.granted[i] = r.rows[i].Max, math.MaxInt
 	}
 	return r, nil
 }

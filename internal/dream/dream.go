@@ -191,8 +191,7 @@ type night struct {
 // planned is a step with what speaks for it.
 type planned struct {
 	memory.Step
-	phase Phase
-	why   string
+	why string
 }
 
 func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.Phases, p) }

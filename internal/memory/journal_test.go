@@ -11,7 +11,7 @@ import (
 )
 
 // as is somebody in a direct chat.
-func as(user string) Access { return Access{Actor: user, Scopes: Visible("!dm", user, true)} }
+func as(user string) Access { return Access{Actor: user, Scopes: Strict.Visible("!dm", user, true)} }
 
 func must[T any](t testing.TB) func(T, error) T {
 	return func(v T, err error) T {

@@ -84,10 +84,10 @@ func add(t testing.TB, s *Store, scope Scope, text string) bool {
 }
 
 func TestVisibleKeepsPrivateMemoryPrivate(t *testing.T) {
-	if got := Visible(room, guest, true); !cmp.Equal(got, []Scope{Private(guest), Shared}) {
+	if got := Strict.Visible(room, guest, true); !cmp.Equal(got, []Scope{Private(guest), Shared}) {
 		t.Errorf("direct chat: %v", got)
 	}
-	for _, s := range Visible(room, owner, false) {
+	for _, s := range Strict.Visible(room, owner, false) {
 		if s == Private(owner) {
 			t.Error("a group sees somebody's private memory")
 		}
@@ -97,13 +97,13 @@ func TestVisibleKeepsPrivateMemoryPrivate(t *testing.T) {
 	add(t, s, Private(guest), "canary of the guest")
 	add(t, s, Room(room), "about the room")
 	add(t, s, Shared, "for all")
-	if got := texts(t, s, Visible(room, owner, false)...); got != "about the room|for all" {
+	if got := texts(t, s, Strict.Visible(room, owner, false)...); got != "about the room|for all" {
 		t.Errorf("group sees %q", got)
 	}
-	if got := texts(t, s, Visible(room, guest, true)...); got != "canary of the guest|for all" {
+	if got := texts(t, s, Strict.Visible(room, guest, true)...); got != "canary of the guest|for all" {
 		t.Errorf("guest sees %q", got)
 	}
-	if got := texts(t, s, Visible("!other:x", owner, false)...); got != "for all" {
+	if got := texts(t, s, Strict.Visible("!other:x", owner, false)...); got != "for all" {
 		t.Errorf("another group sees %q", got)
 	}
 }
@@ -310,7 +310,7 @@ func TestUnchangedFilesGiveTheSameSlice(t *testing.T) {
 	s := openAt(t, t.TempDir())
 	put(t, s, Shared, "one\ntwo\n")
 	put(t, s, Private(owner), "mine\n")
-	scopes := Visible("", owner, true)
+	scopes := Strict.Visible("", owner, true)
 	first, err := s.Entries(t.Context(), scopes...)
 	if err != nil {
 		t.Fatal(err)
@@ -521,7 +521,7 @@ func BenchmarkEntries(b *testing.B) {
 	}
 	put(b, s, Private(owner), lines.String())
 	put(b, s, Shared, "one\n")
-	scopes := Visible("", owner, true)
+	scopes := Strict.Visible("", owner, true)
 	run := func(b *testing.B) {
 		for b.Loop() {
 			if _, err := s.Entries(b.Context(), scopes...); err != nil {

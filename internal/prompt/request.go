@@ -171,7 +171,8 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	came := make(chan reply, len(sources)) // has room for late replies, which are not read
 	for _, at := range sources {
 		replies[at].err = errLate
-		go func() { came <- r.ask(asking, at, look) }() // go: ends with its contributor, which has a deadline
+		// go: ends with its contributor, which has a deadline
+		go func() { came <- r.ask(asking, at, look) }()
 	}
 	for range sources {
 		select {

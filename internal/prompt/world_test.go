@@ -162,7 +162,7 @@ func (w *world) result(text string) {
 
 func (w *world) remembers(text string) {
 	w.t.Helper()
-	_, _, err := w.memory.Append(w.t.Context(), w.scopes()[0], text)
+	_, _, err := w.memory.Add(w.t.Context(), memory.Entry{Scope: w.scopes()[0], Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant")
 	w.must(err)
 }
 
@@ -179,7 +179,7 @@ func (w *world) addTask(priority int, text string) task.Task {
 	return made
 }
 
-func (w *world) scopes() []memory.Scope { return memory.Visible(w.room, testUser, w.private) }
+func (w *world) scopes() []memory.Scope { return memory.Strict.Visible(w.room, testUser, w.private) }
 
 // caller is the person whose message is answered, with words that are trusted.
 func (w *world) caller() task.Caller {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -117,4 +118,9 @@ func TestApplySteps(t *testing.T) {
 	if got := events(t, g, here, active(t, g).ID); strings.Count(got, "conflict 1. Topic: one: ") != 2 {
 		t.Errorf("events:\n%s", got)
 	}
+}
+
+// Apply is ApplyIn for a message of the room itself.
+func (g *Goals) Apply(ctx context.Context, c Caller, message int64, markers []Marker) (refused []string, err error) {
+	return g.ApplyIn(ctx, c, c.Room, message, markers)
 }

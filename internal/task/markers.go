@@ -36,28 +36,6 @@ const (
 	maxMarkers    = 50  // in one text; further ones are dropped
 )
 
-// Render is the marker as ParseMarkers reads it back.
-func (m Marker) Render() string {
-	line := "[" + m.Kind + "] "
-	switch {
-	case m.Kind == "ARTIFACT":
-		return line + strings.ToUpper(m.Action[:1]) + m.Action[1:] + " " + m.Text
-	case m.Kind == "CHECKPOINT" && !m.Implied:
-		return line + m.Text + " - " + map[Step]string{Pending: "PENDING", InProgress: "IN-PROGRESS", Done: "COMPLETED"}[m.Status]
-	case m.Locked:
-		return line + m.Text + " - LOCKED"
-	case m.Unlocked:
-		return line + m.Text + " - UNLOCKED"
-	}
-	if m.Priority != "" {
-		m.Text += " | " + m.Priority
-	}
-	if m.Ended != "" {
-		m.Text += " - " + strings.ToUpper(string(m.Ended))
-	}
-	return line + m.Text
-}
-
 // ParseMarkers returns the markers in text, and text without their lines. All else
 // stays as it is, but that a blank line before a marker and one behind it become
 // one. Lines within code fences are never markers. Of more than 50 markers the

@@ -33,7 +33,7 @@ type heardLine struct {
 }
 
 // notTaken does what there is to do about a message that is not for us.
-func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
+func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, o opinion) {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	line := heardLine{room: evt.RoomID.String(), after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}

@@ -292,7 +292,7 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 	}
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
-		c.notTaken(ctx, b, evt, room, o)
+		c.notTaken(ctx, b, evt, o)
 		return
 	}
 	m, err := c.inbound(ctx, evt, room)

@@ -189,7 +189,7 @@ func (s *Session) message(ctx context.Context, in Inbound) (history.Message, err
 	if err != nil {
 		return m, err
 	}
-	m.Quoted, quotes = s.quoted(in, quotes)
+	m.Quoted, quotes = s.quoted(quotes)
 	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
 	return m, err
 }

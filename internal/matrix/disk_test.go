@@ -170,32 +170,6 @@ func TestDatabaseLocked(t *testing.T) {
 	}
 }
 
-// The end does not wait for a database that another program holds, and what
-// came meanwhile is answered after the next start.
-// Holds F45.
-func TestEndWhileDatabaseLocked(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	w := newWritable(t, dir, true)
-	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
-	other := openDB(t, dir)
-	t.Cleanup(func() { _ = other.Close() })
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := w.failed()
-	say(t, w.you, w.room, "still there?")
-	w.failures(before, 2)
-	w.stop() // would hang
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	w.bot = startWith(t, w.server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
-	w.answers("still there?")
-	w.whole()
-}
-
 // The database must not grow: SQLite says what it says on a full disk. Journal
 // and keys wait until there is room again.
 // Holds F44.

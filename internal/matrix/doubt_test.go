@@ -29,32 +29,6 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 	}
 }
 
-// The first event of a message that is still being written may be there,
-// although its answer was lost: the message goes on in it.
-// Holds F7.
-func TestForgottenDraft(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.DelayAnswer(2*time.Second)) // slower than the next try
-	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
-	say := func(text string, draft bool) {
-		t.Helper()
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: draft}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	say("the beginning of a long answer, which is shown", true)
-	first := peertest.Next(t, you, messageIn(room))
-	say("the whole answer", false)
-	e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-	if e.Kind != peer.Edit || e.ID != first.ID || e.Live || e.Body != "the whole answer" {
-		t.Errorf("got %+v, want an edit of %s", e, first.ID)
-	}
-}
-
 // A homeserver that was restarted together with the bot shows what it had taken
 // only after a while.
 // Holds F11.

@@ -278,45 +278,6 @@ func TestVotesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A vote that is cast while the program is down counts, once; it is delivered until it is handled.
-// Holds M13.
-func TestVoteAfterARestart(t *testing.T) {
-	t.Parallel()
-	for _, encrypted := range []bool{true, false} {
-		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
-			asked := b.asks(you, room, poll("ask:1"))
-			b.stop()
-			id, err := you.Vote(t.Context(), room, asked, "No")
-			ok(t, err)
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
-				t.Errorf("delivered %+v", got)
-			}
-			b.stop()
-			db := openDB(t, dir) // the program ended before the vote was handled
-			defer db.Close()
-			_, err = db.ExecContext(t.Context(), `UPDATE inbox SET state = 'new', text = 'no' WHERE id = ?`, id)
-			ok(t, err)
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
-				t.Errorf("delivered again %+v", got)
-			}
-			b.stop()
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			say(t, you, room, "hello")
-			b.next()
-			if len(b.changes) > 0 {
-				t.Errorf("delivered a third time: %+v", <-b.changes)
-			}
-		})
-	}
-}
-
 // A poll whose sending was cut off is one event, also when it was closed meanwhile.
 // Holds M13.
 func TestPollIsSentOnce(t *testing.T) {

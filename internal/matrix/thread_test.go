@@ -292,40 +292,6 @@ func (b *bot) begin(room, root string) {
 	}
 }
 
-// TestRootIsSlow: while the root of a thread is fetched, its room waits in order, and no
-// other; a restart in the middle fetches it anew, and nothing is delivered twice.
-func TestRootIsSlow(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
-	root := s.Say("@guest:matrix.test", slow, "the fence is azure")
-	hang := s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Hang())
-	asked := s.Post(you.UserID(), slow, "m.room.message", text("why?", thread(root)))
-	behind := s.Say(you.UserID(), slow, "outside of it")
-	await(t, s, "the root is not fetched", func() bool { return hang.Hits() > 0 })
-	free := s.Say(you.UserID(), other, "elsewhere")
-	if in := b.next(); in.ID != free {
-		t.Fatalf("heard %+v", in)
-	}
-	b.stop()
-	hang.Remove()
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
-	var got []string
-	for range 3 {
-		in := b.next()
-		if got = append(got, in.ID); in.ID == asked && (len(in.Quotes) != 1 || in.Quotes[0].Text != "the fence is azure") {
-			t.Errorf("after the restart: %+v", in)
-		}
-	}
-	order := strings.ReplaceAll(strings.Join(got, " "), free, "")
-	if strings.Join(strings.Fields(order), " ") != asked+" "+behind {
-		t.Errorf("delivered %s, want %s before %s", got, asked, behind)
-	}
-}
-
 // TestActiveThread: in a thread in which we spoke, or which begins at a message of ours,
 // allowed people need not mention us, for a day.
 // Holds M33.
@@ -407,52 +373,6 @@ func newestOf(s *matrixtest.Server, room string) string {
 	}
 	_ = json.Unmarshal(all[len(all)-1], &e)
 	return e.ID
-}
-
-// TestThreadAfterARestart: what was to be said in a thread, and what was being written there,
-// is said there by the next start.
-func TestThreadAfterARestart(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
-	root := s.Say(you.UserID(), room, "the root")
-	b.next()
-	asked := s.Post(you.UserID(), room, "m.room.message", text("first", thread(root)))
-	b.next()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun to answer this and go on for quite a while", ReplyTo: asked, Draft: true}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, s, "no draft", func() bool { return len(b.places(s, room)) == 1 })
-	broken := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Status(502, ""))
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "tier:1", Text: "shorter now", Notice: true, Thread: root}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, s, "the fault is not met", func() bool { return broken.Hits() > 0 })
-	b.stop()
-	broken.Remove()
-	b.set(t, room, session.SettingThreads, "off") // what was asked before is answered where it was asked
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
-	for in := b.next(); in.ID != asked; in = b.next() {
-	}
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun and this is the end", ReplyTo: asked}); err != nil {
-		t.Fatal(err)
-	}
-	b.quiet(s)
-	var messages int
-	for _, e := range b.places(s, room) {
-		if e.Type == "m.replace" {
-			continue
-		}
-		if messages++; e.Type != "m.thread" || e.Event != root {
-			t.Errorf("%q stands in %+v", e.Body, e.relation)
-		}
-	}
-	if messages != 2 {
-		t.Errorf("%d messages", messages)
-	}
 }
 
 // TestUnreadableInAThread: that a message cannot be read is said where it stands.

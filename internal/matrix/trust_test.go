@@ -160,20 +160,3 @@ func swapKeys(t *testing.T, user string) func(a *httptest.ResponseRecorder, r *h
 		}
 	}
 }
-
-// A person comes back with a new client, and the old one is gone for good: both
-// read each other at once.
-// Holds F21.
-func TestNewClientOfAPerson(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	old, leave := come(t, s, "you", filepath.Join(t.TempDir(), "old.db"), nil)
-	b := startWith(t, server, t.TempDir(), echo, hurry, old.UserID())
-	room := chat(t, s, old, b, true)
-	converse(t, old, b, room, "one")
-	leave()
-	s.DeleteDevices(old.UserID())
-	now, _ := come(t, s, "you", filepath.Join(t.TempDir(), "new.db"), nil)
-	joined(t, now, room, b.UserID())
-	converse(t, now, b, room, "two")
-}

@@ -86,9 +86,7 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	joined(t, friend, room, b.UserID())
 	joined(t, you, room, b.UserID())
 	for i := range 3 {
-		if _, err := you.SayTo(t.Context(), room, fmt.Sprint("old ", i), b.UserID()); err != nil {
-			t.Fatal(err)
-		}
+		sayTo(t, you, room, fmt.Sprint("old ", i), b.UserID())
 		b.next()
 	}
 	b.stop()
@@ -99,18 +97,14 @@ func TestFreshStoreKnowsItsRooms(t *testing.T) {
 	if st := b.Status(t.Context()); st.Encrypted != 1 {
 		t.Errorf("status %+v, want an encrypted room", st)
 	}
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "back", Text: "I am back"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "back", Text: "I am back"})
 	for _, p := range []*peer.Peer{you, friend} {
 		e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Sender == b.UserID() && e.Kind != peer.Joined })
 		if e.Body != "I am back" || !e.Encrypted {
 			t.Errorf("%s sees %+v", p.UserID(), e)
 		}
 	}
-	if _, err := you.SayTo(t.Context(), room, "new", b.UserID()); err != nil {
-		t.Fatal(err)
-	}
+	sayTo(t, you, room, "new", b.UserID())
 	if in := b.next(); in.Text != "new" {
 		t.Errorf("heard %+v, which is old", in)
 	}
@@ -160,7 +154,7 @@ func TestClocksApart(t *testing.T) {
 			s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Cut(1))
 			say(t, you, room, "three")
 			say(t, you, room, "four")
-			b = startWith(t, server, dir, echo, off(c.after), you.UserID())
+			startWith(t, server, dir, echo, off(c.after), you.UserID())
 			hears(t, you, room, "echo: **two**", "echo: **three**", "echo: **four**")
 			say(t, you, room, "five")
 			hears(t, you, room, "echo: **five**")
@@ -193,11 +187,7 @@ func TestOddTimes(t *testing.T) {
 			name = "in a gap"
 		}
 		t.Run(name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, false)
+			s, you, b, room := chatting(t, false, echo)
 			say(t, you, room, "before")
 			if in := b.next(); in.Text != "before" {
 				t.Errorf("heard %+v", in)
@@ -209,7 +199,7 @@ func TestOddTimes(t *testing.T) {
 			s.Say(you.UserID(), room, "first")
 			inject(t, s, room, you.UserID(), "odd ")
 			s.Say(you.UserID(), room, "last")
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			want := []string{"first"}
 			for i := range good {
 				want = append(want, fmt.Sprint("odd ", i))

@@ -25,32 +25,22 @@ import (
 func call(t *testing.T, server *homeserver.Server, method, path, token string, body, into any) {
 	t.Helper()
 	data, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), method, server.URL+"/_matrix/client/v3/"+path, bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
 	}
 	if into != nil {
-		if err := json.Unmarshal(answer, into); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(answer, into))
 	}
 }
 
@@ -121,9 +111,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 	speak := func(text string) {
 		t.Helper()
 		waitForToken(t, b)
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: text, Text: text})
 		if e := peertest.Next(t, you, messageIn(room)); e.Body != text || !e.Encrypted {
 			t.Errorf("got %+v", e)
 		}
@@ -228,31 +216,23 @@ func TestOpenErrorsSayWhatToDo(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "matrix", "account.json")); err == nil {
 		t.Fatal("a failed login left an account behind")
 	}
-	if err := open(nil); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, open(nil))
 	wants(open(func(c *matrix.Config) { c.User = "@other:" + server.Name }), "data folder")
 
 	keep := func(name string) []byte {
 		t.Helper()
 		data, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		return data
 	}
 	write := func(name string, data []byte) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, os.WriteFile(filepath.Join(dir, name), data, 0o600))
 	}
 	key, account := keep("matrix/pickle.key"), keep("matrix/account.json")
 	write("matrix/pickle.key", key[:5])
 	wants(open(nil), "pickle.key is damaged")
-	if err := os.Remove(filepath.Join(dir, "matrix/pickle.key")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Remove(filepath.Join(dir, "matrix/pickle.key")))
 	wants(open(nil), "pickle.key is missing")
 	write("matrix/pickle.key", key)
 	write("matrix/account.json", []byte("{}"))
@@ -304,9 +284,7 @@ func TestTokenInsteadOfPassword(t *testing.T) {
 		t.Errorf("with a token: %+v, %v; want device BYTOKEN, not cross-signed", s, err)
 	}
 	key, err := os.ReadFile(filepath.Join(dir, "matrix", "recovery.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	// With the password once, the identity is published; the recovery key of
 	// the first attempt stays good.
 	s, err = with(func(c *matrix.Config) { c.Password = botPassword })
@@ -352,9 +330,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if got := list(cfg); strings.Contains(got, "false") || !strings.Contains(got, "the device is cross-signed") {
 		t.Errorf("after the first start:\n%s", got)
 	}
-	if err := os.Chmod(filepath.Join(dir, "matrix", "recovery.key"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Chmod(filepath.Join(dir, "matrix", "recovery.key"), 0o644))
 	if got := list(cfg); !strings.Contains(got, "can be read by others") {
 		t.Errorf("with an open recovery key:\n%s", got)
 	}

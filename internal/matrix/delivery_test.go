@@ -37,9 +37,7 @@ func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	p, err := peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	peertest.Run(t, p)
 	return p
 }
@@ -52,6 +50,15 @@ func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted 
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: encrypted, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
 	return room
+}
+
+// chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
+func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, server := pretend(t)
+	you = person(t, s, "you")
+	b = startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
+	return s, you, b, chat(t, s, you, b, encrypted)
 }
 
 // await waits until holds is true.
@@ -188,18 +195,14 @@ func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
 // Holds F40.
 func TestPanicOverOneEvent(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	_, you, b, room := chatting(t, true, echo)
 	b.stop()
 	var ids []string
 	for _, text := range []string{"one", "twice", "always", "two"} {
 		ids = append(ids, say(t, you, room, text))
 	}
 	p := panicky{mu: &sync.Mutex{}, times: map[string]int{ids[1]: 2, ids[2]: 100}}
-	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+	b = startWith(t, b.server, b.dir, echo, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		p.Handler = cfg.Log.Handler()
 		cfg.Log = slog.New(p)
@@ -257,7 +260,7 @@ func TestBrokenEvents(t *testing.T) {
 		}
 	}
 	s.Say(you.UserID(), room, "still there?")
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	if in := b.next(); in.Text != "still there?" {
 		t.Errorf("heard %+v", in)
 	}
@@ -266,17 +269,13 @@ func TestBrokenEvents(t *testing.T) {
 // A message is taken back while it waits behind another.
 func TestRedactedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	b.stop()
 	say(t, you, room, "first")
 	regret := say(t, you, room, "second")
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
-	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+	b = startWith(t, b.server, b.dir, func(b *bot, in session.Inbound) {
 		<-hold
 		echo(b, in)
 	}, hurry, you.UserID())
@@ -315,7 +314,7 @@ func TestFlood(t *testing.T) {
 		ids = append(ids, s.Say(you.UserID(), flooded, fmt.Sprint(i)))
 	}
 	s.Say(you.UserID(), quiet, "me too")
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	b = b.again(nil)
 	var got []string
 	others := 0
 	for len(got) < matrix.AtOnce || others == 0 {
@@ -334,9 +333,7 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("%s was delivered while %d were waiting", in.Text, matrix.AtOnce)
 		default:
 		}
-		if err := b.Handled(t.Context(), ids[i-matrix.AtOnce]); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, b.Handled(t.Context(), ids[i-matrix.AtOnce]))
 		got = append(got, b.next().ID)
 	}
 	if !slices.Equal(got, ids) {

@@ -26,16 +26,13 @@ type network struct {
 
 	mu      sync.Mutex
 	trouble func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool
-	sends   []string // transaction ids of messages that went through, in order
 }
 
 // between returns the server as seen through a network.
 func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Server) {
 	t.Helper()
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	n := &network{proxy: httputil.NewSingleHostReverseProxy(target)}
 	n.proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(n)
@@ -46,9 +43,6 @@ func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Ser
 func (n *network) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	trouble := n.trouble
-	if isSend(r) {
-		n.sends = append(n.sends, r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:])
-	}
 	n.mu.Unlock()
 	forward := func(w http.ResponseWriter) { n.proxy.ServeHTTP(w, r) }
 	if trouble == nil || !trouble(w, r, forward) {
@@ -62,12 +56,6 @@ func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward fun
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.trouble = f
-}
-
-func (n *network) sent() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return append([]string(nil), n.sends...)
 }
 
 func isSend(r *http.Request) bool {
@@ -175,9 +163,7 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello", Text: "a first word"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "hello", Text: "a first word"})
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a first word" || !e.Encrypted {
 		t.Errorf("got %+v", e)
 	}
@@ -203,9 +189,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 	dir := t.TempDir()
 	b := start(t, through, dir, nil, you.UserID())
 	room := directChat(t, you, b)
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "before", Text: "a secret"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "before", Text: "a secret"})
 	peertest.Next(t, you, messageIn(room))
 	b.stop()
 	db := openDB(t, dir)
@@ -236,9 +220,7 @@ func TestEncryptionIsNeverForgotten(t *testing.T) {
 		return true
 	})
 	b = start(t, through, dir, nil, you.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "after", Text: "a secret too"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "after", Text: "a secret too"})
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a secret too" || !e.Encrypted {
 		t.Errorf("got %+v", e)
 	}

@@ -196,9 +196,7 @@ func TestPartsFitIntoEvents(t *testing.T) {
 				"algorithm": "m.megolm.v1.aes-sha2", "sender_key": strings.Repeat("k", 43), "session_id": strings.Repeat("s", 43), "device_id": strings.Repeat("d", 20),
 				"m.relates_to": m.RelatesTo, "ciphertext": base64.RawStdEncoding.EncodeToString(make([]byte, len(payload)+megolm)),
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			worst = max(worst, len(outer))
 			if n := len(outer) + servers; n > 65_536 {
 				t.Errorf("part %d of %s would be an event of %d bytes", i, name, n)

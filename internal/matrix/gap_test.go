@@ -18,11 +18,7 @@ import (
 // Holds F14.
 func TestGapIsFilled(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	say(t, you, room, "before")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
@@ -34,7 +30,7 @@ func TestGapIsFilled(t *testing.T) {
 		say(t, you, room, fmt.Sprint("number ", i))
 		want = append(want, fmt.Sprint("number ", i))
 	}
-	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+	b = startWith(t, b.server, b.dir, func(b *bot, in session.Inbound) {
 		if err := b.Handled(context.Background(), in.ID); err != nil {
 			t.Error(err)
 		}

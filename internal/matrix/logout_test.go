@@ -57,9 +57,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			cfg := config(server, dir, db, you.UserID())
 			cfg.Hurry()
 			client, err := matrix.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 			defer cancel()
 			ended := make(chan error, 1)
@@ -77,18 +75,14 @@ func TestLoggedOutForGood(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Error("it did not end by itself")
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, db.Close())
 			undo()
 
 			b = startWith(t, server, dir, echo, hurry, you.UserID())
 			if in := b.next(); in.ID != open {
 				t.Errorf("heard %+v", in)
 			}
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **a question that waits**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, room, "echo: **a question that waits**")
 			if now := b.account().DeviceID; now != device {
 				t.Errorf("device %s became %s", device, now)
 			}

@@ -35,9 +35,7 @@ func TestMention(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(mentioned(t, s.Events(c.room), b.UserID()))
-			if err := b.Say(t.Context(), c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
 			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 			said := mentioned(t, s.Events(c.room), b.UserID())[before:]
 			if c.text == long && len(said) < 2 {
@@ -73,9 +71,7 @@ func mentioned(t *testing.T, events []json.RawMessage, sender string) (all [][]s
 				} `json:"m.mentions"`
 			}
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Type != "m.room.message" || e.Sender != sender {
 			continue
 		}

@@ -255,9 +255,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		if err := s.Listen(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
 		say(t, you, secret, "after")
 		hears(t, you, secret, "echo: **after**")
@@ -275,9 +273,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			hangUp(w)
 		})
 		for _, text := range []string{"one", "two"} {
-			if err := b.Say(t.Context(), secret, session.Outgoing{ID: text, Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(secret, session.Outgoing{ID: text, Text: text})
 		}
 		hears(t, you, secret, "one", "two")
 	})
@@ -305,10 +301,7 @@ func TestHungPoll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
 			say(t, you, room, "hello?")
 			hears(t, you, room, "echo: **hello?**")
@@ -323,10 +316,7 @@ func TestHungPoll(t *testing.T) {
 // Holds F4.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	const want = 2300 * time.Millisecond
 	var told atomic.Int64
 	hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(2), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -359,10 +349,7 @@ func TestTooManyRequests(t *testing.T) {
 // Holds F5, M18.
 func TestTooManyRequestsWhileWriting(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	var mu sync.Mutex
 	var refused []time.Time
 	storm := s.Fault(matrixtest.On("send").By(b.UserID()).After(1).Times(3), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -375,15 +362,11 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	for storm.Hits() < 2 {
 		pieces++
 		text += fmt.Sprintf("This is piece number %d of what is a long answer. ", pieces)
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
 		time.Sleep(10 * time.Millisecond)
 	}
 	text += "That was all."
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "answer", Text: text})
 	first := peertest.Next(t, you, messageIn(room))
 	last := peertest.Next(t, you, peertest.Kind(room, peer.Edit))
 	if last.ID != first.ID || last.Body != text || last.Live {
@@ -410,10 +393,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			var mu sync.Mutex
 			var txns []string
 			s.Fault(matrixtest.On("send").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -425,9 +405,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), c.fault)
 			texts := []string{"one", "two", "three"}
 			for _, text := range texts {
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: text, Text: text})
 			}
 			hears(t, you, room, texts...)
 			if messages, edits := said(t, s, room, b.UserID()); len(messages) != 3 || edits != 0 || hook.Hits() != 1 {
@@ -450,10 +428,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
 			say(t, you, room, "one")
 			say(t, you, room, "two")
@@ -489,9 +464,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 				joined(t, friend, room, b.UserID())
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: "x", Text: "for all"}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {
 					e := peertest.Next(t, p, func(e peer.Event) bool {
 						return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
@@ -516,15 +489,10 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			tell := func(text string) {
 				t.Helper()
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: text, Text: text})
 			}
 			tell("one")
 			hears(t, you, room, "one")

@@ -28,20 +28,14 @@ func dead(t *testing.T, db *sql.DB, table, when string) (revive func()) {
 		}
 	}
 	rows, err := db.QueryContext(t.Context(), `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var tables, triggers []string
 	for rows.Next() {
 		var name string
-		if err := rows.Scan(&name); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, rows.Scan(&name))
 		tables = append(tables, name)
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, rows.Err())
 	exec(`CREATE TABLE death (at TEXT)`)
 	trigger := func(table, action, when, do string) {
 		name := fmt.Sprint("death", len(triggers))
@@ -117,7 +111,7 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 				say(t, you, room, "one")
 				b.died(s, db)
 				revive()
-				b = startWith(t, server, dir, echo, hurry, you.UserID())
+				b = b.again(echo)
 				hears(t, you, room, "echo: **one**")
 				say(t, you, room, "two")
 				hears(t, you, room, "echo: **two**")
@@ -130,20 +124,13 @@ func TestDiedWhileAKeyWasStored(t *testing.T) {
 // The one-time key that a new Olm session has used is used up.
 func TestOneTimeKeyIsUsedUp(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	_, you, b, room := chatting(t, true, echo)
 	before, err := b.OneTimeKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	say(t, you, room, "one")
 	hears(t, you, room, "echo: **one**")
 	after, err := b.OneTimeKeys(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	maps.DeleteFunc(before, func(key string, _ bool) bool { return after[key] })
 	if len(before) != 1 {
 		t.Errorf("%d one-time keys were used up", len(before))

@@ -20,9 +20,7 @@ import (
 func newQueue(t *testing.T) *queue {
 	t.Helper()
 	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return &queue{db: db, now: time.Now}
 }

@@ -251,10 +251,7 @@ func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *ho
 // At the end of the program nobody is left typing.
 func TestTypingEnds(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, _, b, room := chatting(t, false, nil)
 	b.Typing(context.Background(), room, true)
 	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
 	b.stop()

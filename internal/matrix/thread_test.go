@@ -174,10 +174,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 // by whomever.
 func TestFallbackIsTheNewest(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	root := s.Say("@guest:matrix.test", room, "the root")
 	asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", thread(root)))
 	in := b.next()
@@ -187,9 +184,7 @@ func TestFallbackIsTheNewest(t *testing.T) {
 	s.Post("@guest:matrix.test", room, "m.reaction", content{"m.relates_to": content{"rel_type": "m.annotation", "event_id": root, "key": "👍"}})
 	s.Say(you.UserID(), room, "and outside")
 	b.next()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID})
 	b.quiet(s)
 	if all := b.places(s, room); len(all) != 1 || all[0].Event != root || all[0].Reply.Event != newest {
 		t.Errorf("%+v; asked by %s, newest %s, elsewhere %s", all, asked, newest, elsewhere)
@@ -199,10 +194,7 @@ func TestFallbackIsTheNewest(t *testing.T) {
 // TestNoThread: what names no event is no thread.
 func TestNoThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, echo)
 	for _, root := range []string{"", "no event", "$with blank", "$with\nline", "$" + strings.Repeat("x", 300)} {
 		s.Post(you.UserID(), room, "m.room.message", text("hello", content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root}}))
 		if in := b.next(); in.Thread != "" || in.Branch != "" {
@@ -225,21 +217,15 @@ func TestRootIsQuoted(t *testing.T) {
 			joined(t, you, room, b.UserID())
 			joined(t, guest, room, b.UserID())
 			theirs := say(t, guest, room, "the fence\u202e is azure")
-			if _, err := you.SayTo(t.Context(), room, "and the gate?", b.UserID()); err != nil {
-				t.Fatal(err)
-			}
+			sayTo(t, you, room, "and the gate?", b.UserID())
 			b.next()
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
 			clear := s.Say(guest.UserID(), room, "in the clear")
 			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@guest:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@guest:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@guest:matrix.test"}}}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			plain, plainSender := "in the clear", guest.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
@@ -255,9 +241,7 @@ func TestRootIsQuoted(t *testing.T) {
 			} {
 				for i := range 2 { // the second message knows already
 					asked, err := you.SayIn(t.Context(), room, c.root, "why?", b.UserID())
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					in := b.next()
 					if in.ID != asked || in.Thread != c.root {
 						t.Fatalf("%s: heard %+v", c.name, in)
@@ -378,10 +362,7 @@ func newestOf(s *matrixtest.Server, room string) string {
 // TestUnreadableInAThread: that a message cannot be read is said where it stands.
 func TestUnreadableInAThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	th := steal(t, s, b.UserID())
 	const root = "$root"
 	if _, err := you.SayIn(t.Context(), room, root, "unreadable"); err != nil {

@@ -33,17 +33,21 @@ type heardLine struct {
 }
 
 // notTaken does what there is to do about a message that is not for us.
-func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
+func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, o opinion) error {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	line := heardLine{room: evt.RoomID.String(), after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
-	switch {
-	case o.odd != "":
+	if o.odd != "" {
 		odd := c.cfg.Text(ctx, line.room, "odd."+o.odd)
 		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == odd }) { // ten stickers are one answer
 			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: odd, replyTo: line.ID})
 		}
-	case o.heard != "" && c.listening(ctx, line.room):
+	}
+	if o.heard == "" {
+		return nil
+	}
+	listening, err := c.listening(ctx, line.room)
+	if listening {
 		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
 		if o.emote {
 			line.Text = emote(line.Name, line.Sender, line.Text)
@@ -51,6 +55,7 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 		line.thread = msg.RelatesTo.GetThreadParent().String()
 		b.heard = append(b.heard, line)
 	}
+	return err
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
@@ -84,24 +89,22 @@ func emote(name, sender, text string) string {
 }
 
 // listening tells whether what is not for us is to be kept for the next question.
-func (c *Client) listening(ctx context.Context, room string) bool {
+func (c *Client) listening(ctx context.Context, room string) (bool, error) {
 	v, err := session.Settings{DB: c.q.db}.Get(ctx, room, session.SettingListen)
-	if err != nil {
-		fail(ctx, err)
-	}
-	return v == "on"
+	return v == "on", err
 }
 
 // listens notes whether m, which is for us, is to take along what was heard before it.
 // A command has no use for that.
-func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) {
-	if m.Private || session.Commands(m.Text) || !c.listening(ctx, m.Room) {
-		return
+func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) error {
+	if m.Private || session.Commands(m.Text) {
+		return nil
 	}
-	if b.listen == nil {
-		b.listen = map[string]bool{}
+	listening, err := c.listening(ctx, m.Room)
+	if listening {
+		b.listen = append(b.listen, m.ID)
 	}
-	b.listen[m.ID] = true
+	return err
 }
 
 // keyless is an event, of somebody who may not talk to the bot, whose key had not come with it.

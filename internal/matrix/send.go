@@ -130,7 +130,7 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 	}
 	if encrypted {
 		if err := c.markEncrypted(ctx, room); err != nil {
-			return fmt.Errorf("note that the room is encrypted: %w", err)
+			return err
 		}
 	}
 	if broken { // somebody may be there all the same
@@ -180,7 +180,7 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 		}
 	}
 	if err := c.markEncrypted(ctx, room); err != nil {
-		return fmt.Errorf("note that the room is encrypted: %w", err)
+		return err
 	}
 	switch {
 	case content == nil || content.Algorithm == "":

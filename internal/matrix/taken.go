@@ -119,7 +119,7 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 				return err
 			}
 		}
-		if b.listen[m.ID] {
+		if slices.Contains(b.listen, m.ID) {
 			if err := q.give(ctx, tx, &m); err != nil {
 				return err
 			}

@@ -65,14 +65,14 @@ type inThread struct{ room, root, event string }
 
 // onThread notes which event is the newest of its thread. Our own are noted when they are
 // sent: a sync that shows one may be behind the next.
-func (c *Client) onThread(ctx context.Context, evt *event.Event) {
+func (c *Client) onThread(_ context.Context, b *batch, evt *event.Event) error {
 	if evt.StateKey != nil || evt.Sender == c.cli.UserID || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
-		return
+		return nil
 	}
-	b, root := batchOf(ctx), rawThread(evt)
-	if b != nil && root != "" {
+	if root := rawThread(evt); root != "" {
 		b.threads = append(b.threads, inThread{evt.RoomID.String(), root, evt.ID.String()})
 	}
+	return nil
 }
 
 // seenIn stores the newest events of the threads that we are asked in.

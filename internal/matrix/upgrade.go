@@ -27,36 +27,32 @@ func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error
 
 // onTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
-func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
+func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
-		return
+		return nil
 	}
 	to := content.ReplacementRoom
 	if to == "" || to == evt.RoomID {
-		return
+		return nil
 	}
 	levels, err := c.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
 	switch {
 	case err != nil:
-		fail(ctx, fmt.Errorf("look up who may replace a room: %w", err))
-		return
+		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
 		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		return
+		return nil
 	}
 	noted, err := c.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
 	if err == nil {
 		err = c.holdBack(ctx, to)
 	}
-	if err != nil {
-		fail(ctx, err)
-		return
-	}
-	if noted {
+	if err == nil && noted {
 		c.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		poke(c.roomWake)
 	}
+	return err
 }
 
 // noteTombstone stores the tombstone of a room, and tells whether it is new. A room has one, the
@@ -248,8 +244,7 @@ func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
 	}
 	c.member.Lock()
 	defer c.member.Unlock()
-	c.left(ctx, id.RoomID(r.room))
-	return nil
+	return c.left(ctx, id.RoomID(r.room))
 }
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.

@@ -131,10 +131,7 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
-	if err != nil {
-		return fmt.Errorf("note that others can read a room: %w", err)
-	}
-	return nil
+	return doing("note that others can read a room", err)
 }
 
 // watch looks whether an event of a room's state exposes it, before any later event undoes it.

@@ -208,10 +208,8 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 	}
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
-	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread); err != nil {
-		return fmt.Errorf("note what was given of what was heard: %w", err)
-	}
-	return nil
+	_, err = tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
+	return doing("note what was given of what was heard", err)
 }
 
 // amend has a line that was heard say what its sender made of it since. One that was
@@ -221,10 +219,8 @@ func (q *queue) amend(ctx context.Context, tx *sql.Tx, e heardLine) error {
 	if e.Text == "" || session.Commands(e.Text) {
 		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
 	}
-	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-		return fmt.Errorf("change what was heard: %w", err)
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, query, args...)
+	return doing("change what was heard", err)
 }
 
 // unhear forgets what was heard as event, also where it waits as a quote.

@@ -113,10 +113,7 @@ func (c *Client) left(ctx context.Context, room id.RoomID) error {
 func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership string) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
-	if err != nil {
-		return fmt.Errorf("note a membership: %w", err)
-	}
-	return nil
+	return doing("note a membership", err)
 }
 
 // onEncryption remembers that a room is encrypted, for ever: encryption cannot
@@ -127,10 +124,7 @@ func (c *Client) onEncryption(ctx context.Context, _ *batch, evt *event.Event) e
 
 func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
-	if err != nil {
-		return fmt.Errorf("note that a room is encrypted: %w", err)
-	}
-	return nil
+	return doing("note that a room is encrypted", err)
 }
 
 // facts gathers what the gate must know of a room.
@@ -178,10 +172,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 // the homeserver says now.
 func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
 	ever, err := value[bool](ctx, c.q.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-	if err != nil {
-		return false, fmt.Errorf("look up a room: %w", err)
-	}
-	return ever, nil
+	return ever, doing("look up a room", err)
 }
 
 // displayName is what a member is called in the room; empty when unknown.
@@ -309,10 +300,7 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 // People is how many have joined a room, we among them.
 func (c *Client) People(ctx context.Context, room string) (int, error) {
 	members, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
-	if err != nil {
-		return 0, fmt.Errorf("matrix: look up the members of a room: %w", err)
-	}
-	return len(members), nil
+	return len(members), doing("matrix: look up the members of a room", err)
 }
 
 // OnLeft sets what is told that we are no longer in a room, so that what is worked on
@@ -337,10 +325,7 @@ func (c *Client) tellLeft(room id.RoomID) {
 // into it again. A room that is not known is none that was left.
 func (c *Client) Left(ctx context.Context, room string) (bool, error) {
 	left, err := value[bool](ctx, c.q.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look up a room: %w", err)
-	}
-	return left, nil
+	return left, doing("matrix: look up a room", err)
 }
 
 // DirectChat is a direct chat with a person in which we may speak; empty when

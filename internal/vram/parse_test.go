@@ -66,7 +66,7 @@ func TestParseSMI(t *testing.T) {
 			t.Errorf("%s: other lines (-want +got):\n%s", c.name, diff)
 		}
 	}
-	_, other := parseSMI([]byte("x"+strings.Repeat("é", 500)+"\n"+strings.Repeat("x\n", 500)))
+	_, other := parseSMI([]byte("x" + strings.Repeat("é", 500) + "\n" + strings.Repeat("x\n", 500)))
 	if len(other) != 8 || len(other[0]) > 210 || !utf8.ValidString(other[0]) {
 		t.Errorf("%d lines kept, the first of %d bytes; want 8 and about 200", len(other), len(other[0]))
 	}

@@ -54,8 +54,9 @@ func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
-		poke(c.roomWake) // the room may take the place of another one
-		return errors.Join(c.setMembership(ctx, evt.RoomID, "joined"), c.holdBack(ctx, evt.RoomID))
+		err := errors.Join(c.setMembership(ctx, evt.RoomID, "joined"), c.holdBack(ctx, evt.RoomID))
+		poke(c.roomWake) // now that it is noted: the room may take the place of another one
+		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
 			return c.left(ctx, evt.RoomID)

@@ -5,7 +5,7 @@ go 1.26.0
 exclude github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 
 require (
-	github.com/alecthomas/kong v1.17.0
+	github.com/alexflint/go-arg v1.6.1
 	github.com/google/go-cmp v0.6.0
 	github.com/google/renameio/v2 v2.0.2
 	github.com/gpustack/gguf-parser-go v0.26.3
@@ -30,7 +30,10 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
+require (
+	github.com/alexflint/go-scalar v1.2.0 // indirect
+	github.com/go-json-experiment/json v0.0.0-20251027170946-4849db3c2f7e // indirect
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

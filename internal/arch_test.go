@@ -66,7 +66,7 @@ var homes = []struct {
 	{"golang.org/x/sys", []string{"internal/store", "internal/llm/encoder", "internal/media"}},
 	{"github.com/robfig/cron", []string{"internal/task"}},
 	{"gopkg.in/yaml.v3", []string{"cmd/bot", "internal/skill"}},
-	{"github.com/alecthomas/kong", []string{"cmd/bot"}},
+	{"github.com/alexflint/go-arg", []string{"cmd/bot"}},
 	{"github.com/rogpeppe/go-internal/diff", []string{"cmd/bot"}},
 	{"golang.org/x/term", []string{"cmd/bot"}},
 	{"golang.org/x/net/html", []string{"internal/matrix"}},

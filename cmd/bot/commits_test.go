@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// mostCommits is how many transactions a message with its answer takes, see ARCHITECTURE:
+// mostCommits is how many transactions a message with its answer takes:
 // the sync that brings it, what is heard, what is asked, what is answered, what became of
 // the sending, and the sync that shows the answer.
 const mostCommits = 6

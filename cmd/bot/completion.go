@@ -1,16 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/alecthomas/kong"
 )
 
 // completionCommand prints what a shell needs to complete the command line of bot.
 type completionCommand struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: ${enum}."`
+	Shell string `arg:"positional,required" choice:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
 // completionScripts ask `bot complete` for the words that may come next.
@@ -26,57 +27,86 @@ compdef _bot bot
 }
 
 // Run prints the script.
-func (s completionCommand) Run(c console) error {
-	_, err := fmt.Fprint(c.out, completionScripts[s.Shell])
+func (s completionCommand) Run(_ context.Context, c console, _ configPath) error {
+	script, ok := completionScripts[s.Shell]
+	if !ok {
+		return usageError{fmt.Errorf("there is a script for bash, zsh and fish, none for %q", s.Shell)}
+	}
+	_, err := fmt.Fprint(c.out, script)
 	return err
 }
 
 // completeCommand lists the words that may stand in the place of the last of Words, a line each.
 type completeCommand struct {
-	Words []string `arg:"" optional:"" passthrough:""`
+	Words []string `arg:"positional"`
 }
 
 // Run prints nothing where a file name or a free text is wanted: the shell completes that.
-func (w completeCommand) Run(c console, parser *kong.Kong) error {
-	words := w.Words
-	if len(words) > 0 && words[0] == "--" {
-		words = words[1:]
+func (w completeCommand) Run(_ context.Context, c console, _ configPath) error {
+	before, last := w.Words, ""
+	if n := len(before); n > 0 {
+		before, last = before[:n-1], before[n-1]
 	}
-	if len(words) == 0 {
-		words = []string{""}
-	}
-	node, last := parser.Model.Node, words[len(words)-1]
-	flags := slices.Clone(node.Flags)
-	for _, word := range words[:len(words)-1] {
-		i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word })
-		if i >= 0 && !strings.HasPrefix(word, "-") {
-			node = node.Children[i]
-			flags = append(flags, node.Flags...)
-		}
-	}
-	if node.DefaultCmd != nil {
-		flags = append(flags, node.DefaultCmd.Flags...)
-	}
-	var found []string
-	for _, n := range node.Children {
-		if !n.Hidden {
-			found = append(found, n.Name)
-		}
-	}
-	if node.Argument == nil && len(node.Positional) > 0 {
-		found = append(found, node.Positional[0].EnumSlice()...)
-	}
-	for _, f := range flags {
-		if !f.Hidden {
-			found = append(found, "--"+f.Name)
-		}
-	}
-	for _, f := range found {
-		if strings.HasPrefix(f, last) && strings.HasPrefix(f, "-") == strings.HasPrefix(last, "-") {
-			if _, err := fmt.Fprintln(c.out, f); err != nil {
+	for _, word := range wordsAfter(before) {
+		if strings.HasPrefix(word, last) && strings.HasPrefix(word, "-") == strings.HasPrefix(last, "-") {
+			if _, err := fmt.Fprintln(c.out, word); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// wordsAfter lists the commands and flags that may follow these words of a command line.
+func wordsAfter(before []string) []string {
+	at := reflect.TypeFor[commandLine]()
+	commands, words := wordsOf(at)
+	for _, word := range before {
+		if below, ok := commands[word]; ok {
+			var flags []string
+			commands, flags = wordsOf(below)
+			words = append(slices.DeleteFunc(words, func(w string) bool { return !strings.HasPrefix(w, "-") }), flags...)
+		}
+	}
+	return words
+}
+
+// wordsOf returns the commands of a struct of the command line, by name, and all words that it
+// has: its commands, flags and the values of a positional argument with a choice.
+func wordsOf(t reflect.Type) (commands map[string]reflect.Type, words []string) {
+	commands = map[string]reflect.Type{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		if field.Anonymous {
+			inner, more := wordsOf(field.Type)
+			maps.Copy(commands, inner)
+			words = append(words, more...)
+			continue
+		}
+		tag := field.Tag.Get("arg")
+		name, isCommand := strings.CutPrefix(tag, "subcommand:")
+		name, isHidden := strings.CutSuffix(name, ",hidden")
+		switch {
+		case isCommand:
+			commands[name] = field.Type.Elem()
+			if !isHidden {
+				words = append(words, name)
+			}
+		case strings.HasPrefix(tag, "positional"):
+			words = append(words, strings.FieldsFunc(field.Tag.Get("choice"), func(r rune) bool { return r == ',' })...)
+		default:
+			words = append(words, longFlag(field.Name, tag))
+		}
+	}
+	return commands, words
+}
+
+// longFlag is the name of a flag: in its tag, or that of its field.
+func longFlag(field, tag string) string {
+	for part := range strings.SplitSeq(tag, ",") {
+		if strings.HasPrefix(part, "--") {
+			return part
+		}
+	}
+	return "--" + strings.ToLower(field)
 }

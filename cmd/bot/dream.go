@@ -127,19 +127,17 @@ func (b *bot) tellOwner(ctx context.Context, t session.Transport, r dream.Report
 }
 
 type dreamCommand struct {
-	Now  dreamNowCommand  `cmd:"" default:"withargs" help:"Dream now (the default)."`
-	Undo dreamUndoCommand `cmd:"" help:"Take a dream back, the last one if none is named."`
-}
+	Now  *struct{}         `arg:"subcommand:now" help:"Dream now (the default)."`
+	Undo *dreamUndoCommand `arg:"subcommand:undo" help:"Take a dream back, the last one if none is named."`
 
-type dreamNowCommand struct {
-	DryRun bool     `help:"Only show what would be done."`
-	Phase  []string `help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
+	DryRun bool     `arg:"--dry-run" help:"Only show what would be done."`
+	Phase  []string `arg:"separate" help:"Only this part: harvest, dedup, contradiction, stale, tasks or skills. May be given several times."`
 	Talk   bool     `help:"Leave what was learned in the last ten minutes alone, as it is done at night."`
 	JSON   bool     `help:"Print JSON."`
 }
 
 // Run dreams once.
-func (n dreamNowCommand) Run(ctx context.Context, c console, path configPath) error {
+func (n dreamCommand) Run(ctx context.Context, c console, path configPath) error {
 	o := dream.Options{DryRun: n.DryRun, Now: !n.Talk}
 	for _, p := range n.Phase {
 		o.Phases = append(o.Phases, dream.Phase(p))
@@ -151,7 +149,7 @@ func (n dreamNowCommand) Run(ctx context.Context, c console, path configPath) er
 }
 
 type dreamUndoCommand struct {
-	Dream string `arg:"" optional:"" name:"run" help:"The dream, as its report names it."`
+	Dream string `arg:"positional" placeholder:"RUN" help:"The dream, as its report names it."`
 	JSON  bool   `help:"Print JSON."`
 }
 

@@ -19,13 +19,13 @@ import (
 
 // firstRunCommand sets up the bot of docker-compose.yml beside a homeserver of its own.
 type firstRunCommand struct {
-	Homeserver string `default:"http://homeserver:8008" help:"Where the bot reaches the homeserver."`
-	Address    string `default:"http://localhost:8008" help:"Where people reach it."`
-	ServerName string `default:"localhost" help:"The part after the colon in user ids."`
-	SecretFile string `required:"" type:"path" help:"A file with the homeserver's registration_shared_secret."`
-	ModelURL   string `default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
-	Model      string `default:"qwen3:8b" help:"What the server calls the model."`
-	Folder     string `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
+	Homeserver string   `default:"http://homeserver:8008" help:"Where the bot reaches the homeserver."`
+	Address    string   `default:"http://localhost:8008" help:"Where people reach it."`
+	ServerName string   `arg:"--server-name" default:"localhost" help:"The part after the colon in user ids."`
+	SecretFile filePath `arg:"--secret-file,required" help:"A file with the homeserver's registration_shared_secret."`
+	ModelURL   string   `arg:"--model-url" default:"http://ollama:11434/v1" help:"Where the bot reaches the language model."`
+	Model      string   `default:"qwen3:8b" help:"What the server calls the model."`
+	Folder     string   `default:"docker/bot" help:"What people call the configuration's folder, outside of the container."`
 }
 
 const (
@@ -61,7 +61,7 @@ func (f firstRunCommand) Run(ctx context.Context, c console, path configPath) er
 const ownFolder = "run the containers as the user whose folder this is: UID=… and GID=… (`id -u`, `id -g`) in the file .env"
 
 func (f firstRunCommand) setUp(ctx context.Context, path, login string) error {
-	secret, err := os.ReadFile(f.SecretFile)
+	secret, err := os.ReadFile(string(f.SecretFile))
 	if err != nil {
 		return fmt.Errorf("the homeserver's registration secret: %w; start the homeserver first", err)
 	}
@@ -139,11 +139,7 @@ func (f firstRunCommand) writeConfig(path, bot, you string) error {
 	a := defaultAnswers()
 	a.Homeserver, a.User, a.Owner, a.ModelURL, a.Model = f.Homeserver, bot, you, f.ModelURL, f.Model
 	a.PasswordFile = true
-	text, err := renderConfig(a)
-	if err != nil {
-		return err
-	}
-	return store.WriteFile(path, text)
+	return store.WriteFile(path, renderConfig(a))
 }
 
 // zoneInUse says which times the bot goes by where the configuration has timezone: Local.

@@ -59,12 +59,16 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
-	done, err := b.harvester.All(t.Context())
+	direct, err := b.harvester.Harvest(t.Context(), "!dm", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done.Added != 4 || done.Messages != 4 || done.Requests != 2 {
-		t.Errorf("%+v", done)
+	group, err := b.harvester.Harvest(t.Context(), "!group", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if direct.Added != 3 || direct.Messages != 3 || direct.Requests != 1 || group.Added != 1 || group.Messages != 1 || group.Requests != 1 {
+		t.Errorf("%+v, %+v", direct, group)
 	}
 	file, err := os.ReadFile(filepath.Join(cfg.Data, "MEMORIES.txt"))
 	if err != nil || !strings.Contains(string(file), "My canary is called Tweety") || !strings.Contains(string(file), "I prefer green tea") || strings.Contains(string(file), "hunter") ||

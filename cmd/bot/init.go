@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -14,7 +14,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"reverie/internal/matrix"
@@ -115,39 +114,46 @@ func alreadyThere(path string) error {
 //go:embed config.yaml.tmpl
 var configTemplate string
 
-// renderConfig returns the commented configuration for a.
-func renderConfig(a answers) ([]byte, error) {
-	t := template.New("config").Option("missingkey=error")
-	t.Funcs(template.FuncMap{
-		"quote": quoteYAML,
-		"matrix": func(a answers) (string, error) {
-			var b bytes.Buffer
-			if err := t.ExecuteTemplate(&b, "matrix", a); err != nil {
-				return "", err
-			}
-			if a.Homeserver != "" {
-				return b.String(), nil
-			}
-			return commentOut(b.String()), nil
-		},
-	})
-	if _, err := t.Parse(configTemplate); err != nil {
-		return nil, fmt.Errorf("configuration template: %w", err)
+//go:embed config_matrix.yaml.tmpl
+var matrixTemplate string
+
+// renderConfig returns the commented configuration for a. What a lacks is written commented out.
+func renderConfig(a answers) []byte {
+	unless := func(holds bool) string {
+		if holds {
+			return ""
+		}
+		return "# "
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, a); err != nil {
-		return nil, fmt.Errorf("configuration template: %w", err)
+	matrix := strings.NewReplacer(
+		"{{homeserver}}", quoteYAML(cmp.Or(a.Homeserver, "https://matrix.example.org")),
+		"{{user}}", quoteYAML(cmp.Or(a.User, "@reverie:example.org")),
+		"{{owner}}", quoteYAML(cmp.Or(a.Owner, "@me:example.org")),
+		"{{#password}}", unless(!a.Token && !a.PasswordFile),
+		"{{#password_file}}", unless(a.PasswordFile),
+		"{{#access_token}}", unless(a.Token),
+	).Replace(matrixTemplate)
+	if a.Homeserver == "" {
+		matrix = commentOut(matrix)
 	}
-	return b.Bytes(), nil
+	key := "# api_key: ${LLM_KEY}"
+	if a.KeyVariable != "" {
+		key = "api_key: ${" + a.KeyVariable + "}"
+	}
+	return []byte(strings.NewReplacer(
+		"{{matrix}}", matrix, "{{api_key}}", key,
+		"{{name}}", quoteYAML(a.Name), "{{timezone}}", quoteYAML(a.Timezone),
+		"{{model_name}}", quoteYAML(a.ModelName), "{{model_url}}", quoteYAML(a.ModelURL), "{{model}}", quoteYAML(a.Model),
+	).Replace(configTemplate))
 }
 
 // quoteYAML writes s as a YAML scalar. A JSON string is one; plain words need no quotes.
-func quoteYAML(s string) (string, error) {
+func quoteYAML(s string) string {
 	if plainYAML.MatchString(s) && !slices.Contains([]string{"null", "true", "false"}, strings.ToLower(s)) {
-		return s, nil
+		return s
 	}
-	b, err := json.Marshal(s)
-	return string(b), err
+	b, _ := json.Marshal(s) // of a string: never fails
+	return string(b)
 }
 
 var plainYAML = regexp.MustCompile(`^[A-Za-z][A-Za-z/_-]*$`)
@@ -165,10 +171,7 @@ func commentOut(text string) string {
 // writeConfig writes the configuration for a to path (0600, folder 0700). It
 // never overwrites: whatever is there stays.
 func writeConfig(path string, a answers) (err error) {
-	text, err := renderConfig(a)
-	if err != nil {
-		return err
-	}
+	text := renderConfig(a)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("write configuration: %w", err)
 	}

@@ -7,11 +7,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/alexflint/go-arg"
 
 	"reverie/internal/session"
 )
@@ -21,28 +22,38 @@ var version = "dev"
 
 // commandLine is what bot can do, one line each.
 type commandLine struct {
-	Config string `short:"c" default:"config.yaml" env:"REVERIE_CONFIG" type:"path" help:"The configuration file."`
+	Config filePath `arg:"-c,env:REVERIE_CONFIG" default:"config.yaml" help:"The configuration file."`
 
-	Run     runCommand     `cmd:"" default:"1" help:"Answer in Matrix rooms (the default)."`
-	Try     tryCommand     `cmd:"" help:"Chat in a real encrypted room on a throw-away homeserver."`
-	Chat    chatCommand    `cmd:"" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
-	Init    initCommand    `cmd:"" help:"Write a commented configuration file."`
-	Doctor  doctorCommand  `cmd:"" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
-	Tier    tierCommand    `cmd:"" help:"Show which prompt tier the model's window makes, and how that was decided."`
-	Memory  memoryCommand  `cmd:"" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
-	Dream   dreamCommand   `cmd:"" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
-	Task    taskCommand    `cmd:"" help:"Look at the tasks and what became of them, and change them. The bot may run meanwhile."`
-	Prompt  promptCommand  `cmd:"" help:"Show what the model would be sent."`
-	Verify  verifyCommand  `cmd:"" help:"Show the bot's device and fingerprint, and how to verify them."`
-	Version versionCommand `cmd:"" help:"Print the version."`
-	Help    helpCommand    `cmd:"" help:"Explain the commands, or one of them."`
+	Run     *runCommand     `arg:"subcommand:run" help:"Answer in Matrix rooms (the default)."`
+	Try     *tryCommand     `arg:"subcommand:try" help:"Chat in a real encrypted room on a throw-away homeserver."`
+	Chat    *chatCommand    `arg:"subcommand:chat" help:"Chat in this terminal, without Matrix. Reads lines from standard input."`
+	Init    *initCommand    `arg:"subcommand:init" help:"Write a commented configuration file."`
+	Doctor  *doctorCommand  `arg:"subcommand:doctor" help:"Check configuration, files, model, homeserver and encryption, and say what to do."`
+	Tier    *tierCommand    `arg:"subcommand:tier" help:"Show which prompt tier the model's window makes, and how that was decided."`
+	Memory  *memoryCommand  `arg:"subcommand:memory" help:"Look at what is remembered, and change it. The bot may run meanwhile."`
+	Dream   *dreamCommand   `arg:"subcommand:dream" help:"Put the memory in order, as it is done at night. Nothing is lost, and all of it can be taken back."`
+	Task    *taskCommand    `arg:"subcommand:task" help:"Look at the tasks and what became of them, and change them. The bot may run meanwhile."`
+	Prompt  *promptCommand  `arg:"subcommand:prompt" help:"Show what the model would be sent."`
+	Verify  *verifyCommand  `arg:"subcommand:verify" help:"Show the bot's device and fingerprint, and how to verify them."`
+	Version *versionCommand `arg:"subcommand:version" help:"Print the version."`
+	Help    *helpCommand    `arg:"subcommand:help" help:"Explain the commands, or one of them."`
 
-	Completion completionCommand `cmd:"" help:"Print the script that completes this command line in a shell: source <(bot completion bash)."`
-	Complete   completeCommand   `cmd:"" hidden:"" help:"List what may come next on the command line."`
+	Completion *completionCommand `arg:"subcommand:completion" help:"Print the script that completes this command line in a shell: source <(bot completion bash)."`
+	Complete   *completeCommand   `arg:"subcommand:complete,hidden" help:"List what may come next on the command line."`
 
-	FirstRun firstRunCommand `cmd:"" name:"first-run" hidden:"" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
+	FirstRun *firstRunCommand `arg:"subcommand:first-run,hidden" help:"Make accounts, a room and the configuration, as docker-compose.yml has it done."`
 
-	ShowVersion kong.VersionFlag `name:"version" short:"v" help:"Print the version."`
+	ShowVersion bool `arg:"-v,--version" help:"Print the version."`
+}
+
+// Description heads the help.
+func (*commandLine) Description() string {
+	return "Reverie: an assistant that lives in Matrix rooms and remembers."
+}
+
+// command is a subcommand that was parsed.
+type command interface {
+	Run(ctx context.Context, c console, config configPath) error
 }
 
 // console is where a command talks to the person who started it.
@@ -74,49 +85,83 @@ func main() {
 func start(ctx context.Context, args []string, c console) int {
 	c.out, c.err = plain(c.out), plain(c.err)
 	var line commandLine
-	parser, err := kong.New(&line, kong.Name("bot"),
-		kong.Description("Reverie: an assistant that lives in Matrix rooms and remembers."),
-		kong.Vars{"version": "Reverie " + version}, kong.Writers(c.out, c.err), kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {
 		fmt.Fprintln(c.err, "bot:", err)
 		return exitFailed
 	}
+	err = parser.Parse(args)
 	if len(args) > 0 && args[0] == "help" {
-		args = append(slices.Clone(args[1:]), "--help")
+		if err = parser.WriteHelpForSubcommand(c.out, args[1:]...); err == nil {
+			return 0
+		}
+		args = args[1:]
 	}
-	if err = knownCommand(parser.Model, args); err != nil {
-		fmt.Fprintf(c.err, "bot: %v\nTry `bot help`.\n", err)
-		return exitUsage
+	if errors.Is(err, arg.ErrHelp) {
+		parser.WriteHelp(c.out)
+		return 0
 	}
-	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(c.err, "bot: %v\nTry `bot --help`.\n", err)
+		why := strings.NewReplacer("invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ").Replace(err.Error())
+		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", why, meant(args))
 		return exitUsage
 	}
-	return exitCode(parsed.Run(c, configPath(line.Config), parser), c.err)
+	run := line.command(parser.Subcommand())
+	if run == nil { // a command that only has others below it
+		parser.WriteHelp(c.err)
+		return exitUsage
+	}
+	return exitCode(run.Run(ctx, c, configPath(line.Config)), c.err)
 }
 
-// knownCommand refuses a first argument that is neither a flag nor a command.
-func knownCommand(model *kong.Application, args []string) error {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return nil
+// command returns what is to be run, of which parsed is the innermost command that was named.
+func (line *commandLine) command(parsed any) command {
+	switch {
+	case line.ShowVersion:
+		return versionCommand{}
+	case parsed == nil:
+		return runCommand{}
+	case line.Dream != nil && line.Dream.Undo == nil:
+		return line.Dream
 	}
-	var names []string
-	for _, n := range model.Children {
-		names = append(names, n.Name)
+	run, _ := parsed.(command)
+	return run
+}
+
+// meant says which word args may have misspelt, "" if none.
+func meant(args []string) string {
+	for i, word := range args {
+		known := wordsAfter(args[:i])
+		if len(known) == 0 || slices.Contains(known, word) || strings.Contains(word, "=") {
+			continue
+		}
+		if near := session.Nearest(word, known); len(near) > 0 {
+			return fmt.Sprintf(", did you mean %q?", near[0])
+		}
 	}
-	if slices.Contains(names, args[0]) {
-		return nil
-	}
-	err := fmt.Errorf("unknown command %q", args[0])
-	if near := session.Nearest(args[0], names); len(near) > 0 {
-		err = fmt.Errorf("%w, did you mean %q?", err, near[0])
-	}
-	return err
+	return ""
 }
 
 // configPath is the path of the configuration file.
 type configPath string
+
+// filePath is the path of a file as a person writes it: absolute once it is read.
+type filePath string
+
+// UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
+func (p *filePath) UnmarshalText(text []byte) error {
+	path := string(text)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return err
+		}
+		path = filepath.Join(home, rest)
+	}
+	path, err := filepath.Abs(path)
+	*p = filePath(path)
+	return err
+}
 
 func exitCode(err error, w io.Writer) int {
 	if err == nil {
@@ -135,19 +180,17 @@ func exitCode(err error, w io.Writer) int {
 // errSaid fails a command that has already told the person why.
 var errSaid = errors.New("said")
 
-// helpCommand stands in the list of commands; start makes --help of it.
+// helpCommand stands in the list of commands; start answers it.
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command to explain."`
+	Command []string `arg:"positional" help:"The command to explain."`
 }
-
-// Run does nothing.
-func (helpCommand) Run() error { return nil }
 
 type versionCommand struct {
 	JSON bool `help:"Print JSON."`
 }
 
-func (v versionCommand) Run(c console) error {
+// Run prints the version.
+func (v versionCommand) Run(_ context.Context, c console, _ configPath) error {
 	if v.JSON {
 		return printJSON(c.out, map[string]string{"version": version})
 	}

@@ -74,21 +74,21 @@ func operator() memory.Access {
 }
 
 type memoryCommand struct {
-	List    memoryListCommand    `cmd:"" help:"List what is remembered."`
-	Add     memoryAddCommand     `cmd:"" help:"Remember a text."`
-	Forget  memoryForgetCommand  `cmd:"" help:"Forget for good: nothing of it is left in the data folder."`
-	History memoryHistoryCommand `cmd:"" help:"Show what was done to a memory."`
-	Undo    memoryUndoCommand    `cmd:"" help:"Take a change back, the last one if none is named."`
-	Export  memoryExportCommand  `cmd:"" help:"Print everything remembered, one JSON object a line."`
-	Search  memorySearchCommand  `cmd:"" help:"Find what is remembered."`
-	Import  memoryImportCommand  `cmd:"" help:"Take memories from a file of JSON lines."`
-	Reindex memoryReindexCommand `cmd:"" help:"Make the search index anew."`
-	Verify  memoryVerifyCommand  `cmd:"" help:"Compare the search index with the memories."`
+	List    *memoryListCommand    `arg:"subcommand:list" help:"List what is remembered."`
+	Add     *memoryAddCommand     `arg:"subcommand:add" help:"Remember a text."`
+	Forget  *memoryForgetCommand  `arg:"subcommand:forget" help:"Forget for good: nothing of it is left in the data folder."`
+	History *memoryHistoryCommand `arg:"subcommand:history" help:"Show what was done to a memory."`
+	Undo    *memoryUndoCommand    `arg:"subcommand:undo" help:"Take a change back, the last one if none is named."`
+	Export  *memoryExportCommand  `arg:"subcommand:export" help:"Print everything remembered, one JSON object a line."`
+	Search  *memorySearchCommand  `arg:"subcommand:search" help:"Find what is remembered."`
+	Import  *memoryImportCommand  `arg:"subcommand:import" help:"Take memories from a file of JSON lines."`
+	Reindex *memoryReindexCommand `arg:"subcommand:reindex" help:"Make the search index anew."`
+	Verify  *memoryVerifyCommand  `arg:"subcommand:verify" help:"Compare the search index with the memories."`
 }
 
 // scopeFlag is a scope as people write it.
 type scopeFlag struct {
-	Scope string `help:"Whose: private:@user:server, room:!id:server or shared." placeholder:"SCOPE"`
+	Scope string `placeholder:"SCOPE" help:"Whose: private:@user:server, room:!id:server or shared."`
 }
 
 // check refuses what is no scope: nothing would be found, and nobody told why.
@@ -127,7 +127,7 @@ func openMemory(ctx context.Context, c console, path configPath) (*bot, error) {
 }
 
 type memoryListCommand struct {
-	Words []string `arg:"" optional:"" help:"Only those that hold all of these words."`
+	Words []string `arg:"positional" help:"Only those that hold all of these words."`
 	scopeFlag
 	Any  bool `help:"Also those that do not count any more (archived, merged, superseded), and those that another one is shown for."`
 	JSON bool `help:"Print JSON."`
@@ -173,7 +173,7 @@ func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) 
 }
 
 type memoryAddCommand struct {
-	Text []string `arg:"" help:"The fact, in one sentence."`
+	Text []string `arg:"positional,required" help:"The fact, in one sentence."`
 	scopeFlag
 	JSON bool `help:"Print JSON."`
 }
@@ -210,7 +210,7 @@ func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) e
 }
 
 type memoryForgetCommand struct {
-	What []string `arg:"" help:"An id or the whole text; other words show which memories hold them."`
+	What []string `arg:"positional,required" help:"An id or the whole text; other words show which memories hold them."`
 	scopeFlag
 	All  bool `help:"Forget all that hold the words."`
 	JSON bool `help:"Print JSON."`
@@ -258,7 +258,7 @@ func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath
 }
 
 type memoryHistoryCommand struct {
-	ID   string `arg:"" help:"The memory's id, as list shows it."`
+	ID   string `arg:"positional,required" help:"The memory's id, as list shows it."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -317,7 +317,7 @@ func shortTime(t time.Time, zone *time.Location) string {
 }
 
 type memoryUndoCommand struct {
-	Batch string `arg:"" optional:"" help:"The batch, as history shows it."`
+	Batch string `arg:"positional" help:"The batch, as history shows it."`
 	JSON  bool   `help:"Print JSON."`
 }
 

@@ -17,13 +17,13 @@ import (
 )
 
 type memorySearchCommand struct {
-	Query  []string       `arg:"" optional:"" help:"What to look for, in your own words."`
-	Scope  []memory.Scope `help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere." placeholder:"SCOPE"`
-	K      int            `short:"k" help:"At most so many hits (10, or no bound with --tokens)." placeholder:"N"`
-	Tokens int            `help:"Hits of about so many tokens together." placeholder:"N"`
+	Query  []string       `arg:"positional" help:"What to look for, in your own words."`
+	Scope  []memory.Scope `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
+	K      int            `arg:"-k" placeholder:"N" help:"At most so many hits (10, or no bound with --tokens)."`
+	Tokens int            `placeholder:"N" help:"Hits of about so many tokens together."`
 	Turns  bool           `help:"Search past messages too."`
 	Past   bool           `help:"Find what no longer holds too."`
-	Batch  string         `help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}." placeholder:"FILE"`
+	Batch  string         `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
 	JSON   bool           `help:"Print JSON."`
 }
 
@@ -181,8 +181,8 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string       `arg:"" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
-	Scope memory.Scope `help:"The scope of lines that name none (the first owner's private one)." placeholder:"SCOPE"`
+	File  string       `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
+	Scope memory.Scope `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
 	JSON  bool         `help:"Print JSON."`
 }
 

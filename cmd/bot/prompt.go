@@ -16,10 +16,10 @@ import (
 )
 
 type promptCommand struct {
-	Layout string `enum:",stable,classic,tiered,split,layered,phased" default:"" help:"Show it in this layout: ${enum}; without it, as configured."`
+	Layout string `help:"Show it in this layout: stable, classic, tiered, split, layered, phased; without it, as configured."`
 	Room   string `help:"The room whose next prompt to show; without it, a new direct chat with the first owner."`
-	Diff   bool   `help:"Show what is new since the last request of the room." xor:"what"`
-	Events bool   `help:"Show what made prompts anew lately: edits, modes, tools, skills, a full window." xor:"what"`
+	Diff   bool   `help:"Show what is new since the last request of the room."`
+	Events bool   `help:"Show what made prompts anew lately: edits, modes, tools, skills, a full window."`
 	JSON   bool   `help:"Print JSON."`
 }
 
@@ -30,7 +30,13 @@ func (p promptCommand) Run(ctx context.Context, c console, path configPath) erro
 	if err != nil {
 		return err
 	}
+	if p.Diff && p.Events {
+		return usageError{errors.New("--diff and --events are two questions: ask one")}
+	}
 	if p.Layout != "" {
+		if !slices.Contains(prompt.Layouts(), prompt.Layout(p.Layout)) {
+			return usageError{fmt.Errorf("there is no layout %q; there are %v", p.Layout, prompt.Layouts())}
+		}
 		cfg.Prompt.Layout = p.Layout
 	}
 	b, err := openBot(ctx, cfg, log, false)

@@ -15,6 +15,7 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/memory"
 	"reverie/internal/memory/standin"
+	"reverie/internal/trust"
 )
 
 func TestQdrantConfig(t *testing.T) {
@@ -81,7 +82,7 @@ func TestQdrantAtWork(t *testing.T) {
 	}
 	defer b.close()
 	for _, text := range []string{"Rex is my puppy.", "The kitchen was painted green.", "The train leaves at seven."} {
-		if _, _, err := b.memory.Append(t.Context(), memory.Shared, text); err != nil {
+		if _, _, err := b.memory.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 			t.Fatal(err)
 		}
 	}

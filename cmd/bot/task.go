@@ -12,14 +12,14 @@ import (
 )
 
 type taskCommand struct {
-	List     taskListCommand     `cmd:"" help:"List the tasks."`
-	Show     taskShowCommand     `cmd:"" help:"Show a task and its last runs."`
-	Add      taskAddCommand      `cmd:"" help:"Add a task."`
-	Complete taskCompleteCommand `cmd:"" help:"Complete a task."`
-	Pause    taskPauseCommand    `cmd:"" help:"Keep a task from starting by itself."`
-	Resume   taskResumeCommand   `cmd:"" help:"Go on with a paused task."`
-	Delete   taskDeleteCommand   `cmd:"" help:"Delete a task."`
-	Runs     taskRunsCommand     `cmd:"" help:"Show what has started by itself, and how it went."`
+	List     *taskListCommand     `arg:"subcommand:list" help:"List the tasks."`
+	Show     *taskShowCommand     `arg:"subcommand:show" help:"Show a task and its last runs."`
+	Add      *taskAddCommand      `arg:"subcommand:add" help:"Add a task."`
+	Complete *taskCompleteCommand `arg:"subcommand:complete" help:"Complete a task."`
+	Pause    *taskPauseCommand    `arg:"subcommand:pause" help:"Keep a task from starting by itself."`
+	Resume   *taskResumeCommand   `arg:"subcommand:resume" help:"Go on with a paused task."`
+	Delete   *taskDeleteCommand   `arg:"subcommand:delete" help:"Delete a task."`
+	Runs     *taskRunsCommand     `arg:"subcommand:runs" help:"Show what has started by itself, and how it went."`
 }
 
 // shownTask is a task as --json prints it.
@@ -86,7 +86,7 @@ func (b *bot) printRuns(c console, runs []task.Run) {
 }
 
 type taskListCommand struct {
-	Room string `help:"Only those of this room." placeholder:"ROOM"`
+	Room string `placeholder:"ROOM" help:"Only those of this room."`
 	All  bool   `help:"Also the completed ones."`
 	JSON bool   `help:"Print JSON."`
 }
@@ -139,7 +139,7 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 }
 
 type taskShowCommand struct {
-	ID   string `arg:"" help:"The task."`
+	ID   string `arg:"positional,required" help:"The task."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -181,15 +181,15 @@ func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) er
 }
 
 type taskAddCommand struct {
-	Text     []string `arg:"" help:"What is to be done."`
-	Room     string   `help:"Whose task it is; the room that was talked in last if left out." placeholder:"ROOM"`
-	When     string   `help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"." placeholder:"WORDS"`
-	Cron     string   `help:"When, as a cron expression: \"30 7 * * mon-fri\"." placeholder:"EXPRESSION"`
-	Zone     string   `help:"Of these times; the configured one if left out." placeholder:"ZONE"`
-	Prompt   string   `help:"What the model is to do then; without it, the person is reminded." placeholder:"TEXT"`
+	Text     []string `arg:"positional,required" help:"What is to be done."`
+	Room     string   `placeholder:"ROOM" help:"Whose task it is; the room that was talked in last if left out."`
+	When     string   `placeholder:"WORDS" help:"When, in words: \"tomorrow at 7\", \"every Monday at 9\", \"in 20 minutes\"."`
+	Cron     string   `placeholder:"EXPRESSION" help:"When, as a cron expression: \"30 7 * * mon-fri\"."`
+	Zone     string   `placeholder:"ZONE" help:"Of these times; the configured one if left out."`
+	Prompt   string   `placeholder:"TEXT" help:"What the model is to do then; without it, the person is reminded."`
 	Silent   bool     `help:"With --prompt: nothing is said in the room."`
-	CatchUp  string   `help:"What becomes of times that were missed: once, skip or all." default:"once" enum:"once,skip,all"`
-	Priority int      `help:"1 (most urgent) to 10." default:"5"`
+	CatchUp  string   `arg:"--catch-up" default:"once" help:"What becomes of times that were missed: once, skip or all."`
+	Priority int      `default:"5" help:"1 (most urgent) to 10."`
 	JSON     bool     `help:"Print JSON."`
 }
 
@@ -285,8 +285,8 @@ func changeTask(ctx context.Context, c console, path configPath, word, id string
 }
 
 type taskCompleteCommand struct {
-	ID     string   `arg:"" help:"The task."`
-	Reason []string `arg:"" help:"What was achieved."`
+	ID     string   `arg:"positional,required" help:"The task."`
+	Reason []string `arg:"positional,required" help:"What was achieved."`
 	JSON   bool     `help:"Print JSON."`
 }
 
@@ -302,7 +302,7 @@ func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath
 }
 
 type taskPauseCommand struct {
-	ID   string `arg:"" help:"The task."`
+	ID   string `arg:"positional,required" help:"The task."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -312,7 +312,7 @@ func (t taskPauseCommand) Run(ctx context.Context, c console, path configPath) e
 }
 
 type taskResumeCommand struct {
-	ID   string `arg:"" help:"The task."`
+	ID   string `arg:"positional,required" help:"The task."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -322,7 +322,7 @@ func (t taskResumeCommand) Run(ctx context.Context, c console, path configPath) 
 }
 
 type taskDeleteCommand struct {
-	ID   string `arg:"" help:"The task."`
+	ID   string `arg:"positional,required" help:"The task."`
 	JSON bool   `help:"Print JSON."`
 }
 
@@ -332,9 +332,9 @@ func (t taskDeleteCommand) Run(ctx context.Context, c console, path configPath) 
 }
 
 type taskRunsCommand struct {
-	ID    string `arg:"" optional:"" help:"Only those of this task."`
-	Room  string `help:"Only those of this room." placeholder:"ROOM"`
-	Count int    `help:"So many, the latest first." default:"20"`
+	ID    string `arg:"positional" help:"Only those of this task."`
+	Room  string `placeholder:"ROOM" help:"Only those of this room."`
+	Count int    `default:"20" help:"So many, the latest first."`
 	JSON  bool   `help:"Print JSON."`
 }
 

@@ -21,17 +21,17 @@ import (
 )
 
 type tryCommand struct {
-	HomeserverBin string `default:"bin/homeserver" type:"path" help:"The folder with the homeserver's programs (make homeserver builds them)."`
-	Message       string `env:"REVERIE_TRY_MESSAGE" help:"Send this one message, print the answer, clean up and exit."`
-	Keep          bool   `help:"Keep the state for the next try."`
-	State         string `default:".try" type:"path" help:"Where --keep keeps it."`
+	HomeserverBin filePath `arg:"--homeserver-bin" default:"bin/homeserver" help:"The folder with the homeserver's programs (make homeserver builds them)."`
+	Message       string   `arg:"env:REVERIE_TRY_MESSAGE" help:"Send this one message, print the answer, clean up and exit."`
+	Keep          bool     `help:"Keep the state for the next try."`
+	State         filePath `default:".try" help:"Where --keep keeps it."`
 }
 
 // Run shows Reverie at work: a real homeserver on loopback, two accounts, an
 // end-to-end encrypted room, the bot as a process of its own, and the person's
 // side of the room in this terminal. Progress goes to standard error, the
 // conversation to standard output.
-func (t tryCommand) Run(ctx context.Context, c console) error {
+func (t tryCommand) Run(ctx context.Context, c console, _ configPath) error {
 	try := &trial{tryCommand: t, console: c}
 	defer try.cleanUp()
 	if err := try.setUp(ctx); err != nil {
@@ -82,7 +82,7 @@ func (t *trial) setUp(ctx context.Context) error {
 
 func (t *trial) openState(context.Context) (err error) {
 	if t.Keep {
-		t.dir = t.State
+		t.dir = string(t.State)
 		err = os.MkdirAll(t.dir, 0o700)
 	} else if t.dir, err = os.MkdirTemp("", "reverie-try-"); err == nil {
 		t.undo = append(t.undo, func() { _ = os.RemoveAll(t.dir) })
@@ -115,7 +115,7 @@ func (t *trial) saveSecrets() error {
 }
 
 func (t *trial) startHomeserver(ctx context.Context) (err error) {
-	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: t.HomeserverBin, Dir: filepath.Join(t.dir, "homeserver")})
+	t.home, err = homeserver.Start(ctx, homeserver.Config{BinDir: string(t.HomeserverBin), Dir: filepath.Join(t.dir, "homeserver")})
 	if err != nil {
 		return fmt.Errorf("try: homeserver: %w", err)
 	}

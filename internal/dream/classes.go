@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"reverie/internal/text"
 )
 
 // class is a question that has one answer at a time: where somebody lives, what a code
@@ -67,7 +69,7 @@ wohnt wohne wohnhaft lebt lebe umgezogen gezogen zieht ziehe zog wohnort wohnsit
 }
 
 // appendices begin what adds to an answer, and goes with it.
-var appendices = wordSet(`near close next since because together nahe seit weil zusammen`)
+var appendices = text.Set("appendix")
 
 // ofThings are the classes that ask of a thing as well as of a person.
 var ofThings = wordSet(`phone code size address mail`)
@@ -87,10 +89,7 @@ func classesOf(text string) []found {
 }
 
 // countries are asked for with the same words as towns, and are true beside them.
-var countries = wordSet(`germany france spain italy portugal poland austria switzerland netherlands belgium denmark sweden norway finland england scotland wales ireland
-uk usa america canada mexico brazil argentina china japan korea india australia europe asia africa russia ukraine turkey greece hungary czechia
-deutschland frankreich spanien italien polen österreich schweiz niederlande belgien dänemark schweden norwegen finnland schottland irland kanada mexiko brasilien
-argentinien indien australien europa asien afrika russland türkei griechenland ungarn tschechien bayern sachsen hessen california texas florida bavaria`)
+var countries = text.Set("country")
 
 // conflict is how two texts cannot both be true, as far as can be seen from outside.
 type conflict struct {

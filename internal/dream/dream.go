@@ -1,8 +1,3 @@
-// Package dream makes memory of conversations (Harvester), and puts it, the tasks and the
-// skills in order while nobody talks (Dreamer): it plans, checks the plan,
-// keeps a copy, does all of it in one transaction, looks whether everything is still
-// found, and says what it did. No memory is ever changed in its words or removed; whatever a
-// model says, what holds stays known, and all of it can be taken back.
 package dream
 
 import (
@@ -196,8 +191,7 @@ type night struct {
 // planned is a step with what speaks for it.
 type planned struct {
 	memory.Step
-	phase Phase
-	why   string
+	why string
 }
 
 func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.Phases, p) }

@@ -144,7 +144,7 @@ func TestQuestions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.facts, c.judge)
 			if c.pin {
-				if err := w.store.Pin(t.Context(), everything, w.active()["Anna lives in Berlin."].ID, true); err != nil {
+				if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, w.active()["Anna lives in Berlin."].ID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -209,7 +209,7 @@ func TestStale(t *testing.T) {
 		add("the roof leaked", memory.Happening, memory.Harvest, w.now.AddDate(0, 0, -100)), add("the boiler broke", memory.Happening, memory.Harvest, old),
 		add("the fence fell", memory.Happening, memory.Harvest, old),
 	}
-	if err := w.store.Pin(t.Context(), everything, kept[3].ID, true); err != nil {
+	if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, kept[3].ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET hits = 1, last_hit = ? WHERE id = ?`, w.now.AddDate(0, 0, -10).UnixMilli(), kept[4].ID); err != nil {

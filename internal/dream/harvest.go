@@ -182,28 +182,6 @@ func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-// All is Harvest for every conversation that has messages to be read. A conversation
-// that fails does not keep the others from being read.
-func (h *Harvester) All(ctx context.Context) (Harvested, error) {
-	all, err := h.waiting(ctx)
-	if err != nil {
-		return Harvested{}, err
-	}
-	var sum Harvested
-	var failed []error
-	for _, w := range all {
-		done, err := h.Harvest(ctx, w.room, 0)
-		sum.add(done)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return sum, errors.Join(failed...)
-}
-
 // Harvest reads the messages of a conversation that were not read yet, up to the message
 // upTo (0 = all), request by request, and notes what is worth it. It ends at the first
 // request that comes to nothing: then nothing of that request is stored, its messages

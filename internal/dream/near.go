@@ -50,8 +50,8 @@ func (n *night) near(ctx context.Context, scopes [][]*signature, pairs []*pair) 
 			}
 			return pairs
 		}
-		for _, f := range found {
-			if b := n.byID[f.ID]; b != nil && !known[pairOf(a.ID, b.ID)] && most > 0 {
+		for _, id := range found {
+			if b := n.byID[id]; b != nil && !known[pairOf(a.ID, b.ID)] && most > 0 {
 				known[pairOf(a.ID, b.ID)] = true
 				if p := n.compareNear(a, b); p != nil {
 					pairs = append(pairs, p)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"reverie/internal/text"
 )
 
 // persons are of whom a text speaks without a name, a bit for each.
@@ -20,24 +22,13 @@ const (
 )
 
 // personWords are the words for them. What is of several languages and means another
-// thing in one of them (French il, son) is left out.
+// thing in one of them (French il, son) is in no list.
 var personWords = func() map[string]persons {
 	out := map[string]persons{}
-	for _, row := range []struct {
-		who   persons
-		words string
-	}{
-		{firstPerson, `i i'm i've i'd i'll me my mine myself we we're we've us our ours ich mich mir mein meine meinen meinem meiner meines wir uns unser unsere unseren unserem unserer
-je j'ai moi mon ma mes nous notre nos yo mi mis mío mía nosotros nosotras nuestro nuestra nuestros nuestras io mio miei mie noi nostro nostra nostri nostre user user's nutzer benutzer я мой моя мне мы наш наша`},
-		{secondPerson, `you you're your yours du dich dir dein deine deinen deinem deiner euch euer eure tu toi ton tes vous votre vos tú ti tus usted tuo tua tuoi voi vostro vostra ты твой твоя вы ваш`},
-		{he, `he he's him his er ihn ihm sein seine seinen seinem seiner lui él он его`},
-		{she, `she she's her hers elle ella lei она её ее`},
-		{they, `they they're them their theirs ils elles leur leurs ellos ellas loro они их`},
-		{she | they, `sie ihr ihre ihren ihrem ihrer`},
-		{somebody, `sa ses su sus suo sua suoi`},
-	} {
-		for w := range wordSet(row.words) {
-			out[w] |= row.who
+	for list, who := range map[string]persons{"first_person": firstPerson, "second_person": secondPerson, "he": he, "she": she, "they": they,
+		"she_or_they": she | they, "somebodys": somebody} {
+		for w := range text.Set(list) {
+			out[w] |= who
 		}
 	}
 	return out
@@ -77,8 +68,7 @@ func nobody(a, b *signature) bool { return a.Subject == "" && (a.persons|b.perso
 // noNames are small words that begin a sentence and are nobody's name there, beside those
 // for persons, articles and asides: those of languages that put them before each noun, and
 // what stands before a participle.
-var noNames = wordSet(`el la le il lo los las les gli un una une uno this that these those it it's dieser diese dieses es das cette ce questo questa esto esta este
-has have had is are was were am been ist bin hat habe haben sind wurde ha ho he è sono est suis ai está es si se ab am as bis da im zum zur`)
+var noNames = text.Set("no_name")
 
 // smallNames are the names in s that are small words of some language (Sue, Per, Al): at
 // the beginning right before a word that next knows, or with a capital letter elsewhere.

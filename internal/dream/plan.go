@@ -162,7 +162,7 @@ func pairOf(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
 // merge plans that b takes the place of a.
 func (n *night) merge(a, b *signature, why string) {
-	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, Dedup, why})
+	n.steps = append(n.steps, planned{memory.Step{Kind: memory.MergeStep, ID: a.ID, Rev: a.Rev, By: b.ID, ByRev: b.Rev}, why})
 	n.gone[a.ID] = true
 	if n.heads[a.ID] > 0 { // its members become those of b
 		for _, s := range n.byID {
@@ -396,7 +396,7 @@ func (n *night) supersede(pairs []*pair, agreed map[*pair]bool) {
 		}
 		n.labelled++
 		n.gone[p.a.ID] = true
-		n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: p.a.ID, Rev: p.a.Rev, By: p.b.ID, ByRev: p.b.Rev}, Contradiction, p.class})
+		n.steps = append(n.steps, planned{memory.Step{Kind: memory.SupersedeStep, ID: p.a.ID, Rev: p.a.Rev, By: p.b.ID, ByRev: p.b.Rev}, p.class})
 	}
 }
 
@@ -462,7 +462,7 @@ func (n *night) group(all []*signature, pairs []*pair) {
 			n.labelled++
 			n.heads[head.ID]++
 			s.By = head.ID
-			n.steps = append(n.steps, planned{memory.Step{Kind: memory.GroupStep, ID: s.ID, Rev: s.Rev, By: head.ID, ByRev: head.Rev}, Dedup, "the same in other words"})
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.GroupStep, ID: s.ID, Rev: s.Rev, By: head.ID, ByRev: head.Rev}, "the same in other words"})
 		}
 	}
 }
@@ -512,7 +512,7 @@ func (n *night) stale(scopes [][]*signature) {
 				return
 			}
 			n.gone[s.ID] = true
-			n.steps = append(n.steps, planned{memory.Step{Kind: memory.ArchiveStep, ID: s.ID, Rev: s.Rev}, Stale, "of no use for half a year"})
+			n.steps = append(n.steps, planned{memory.Step{Kind: memory.ArchiveStep, ID: s.ID, Rev: s.Rev}, "of no use for half a year"})
 		}
 	}
 }

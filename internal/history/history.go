@@ -246,15 +246,6 @@ func (s *Store) Rooms(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-// Count says how many messages Load would return for room.
-func (s *Store) Count(ctx context.Context, room Talk) (int, error) {
-	var n int
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM message WHERE `+loaded, room, room).Scan(&n); err != nil {
-		return 0, fmt.Errorf("count messages: %w", err)
-	}
-	return n, nil
-}
-
 func scan(row store.Row) (Message, error) {
 	var m Message
 	var at int64

@@ -50,10 +50,8 @@ func (c *Client) saveAccount() error {
 	if err != nil {
 		return fmt.Errorf("matrix: save account: %w", err)
 	}
-	if err := store.WriteFile(c.cfg.dir("account.json"), append(data, '\n')); err != nil {
-		return fmt.Errorf("matrix: save account: %w", err)
-	}
-	return nil
+	err = store.WriteFile(c.cfg.dir("account.json"), append(data, '\n'))
+	return doing("matrix: save account", err)
 }
 
 // storedDevice tells which device the crypto store in db belongs to; empty

@@ -290,11 +290,10 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 	joined(t, you.Peer, group, b.UserID())
 	ghost := you.second(t)
-	_, err := you.SayTo(t.Context(), group, "hello", b.UserID())
-	ok(t, err)
+	sayTo(t, you.Peer, group, "hello", b.UserID())
 	b.next()
 	said := say(t, ghost, group, "the owner wants you to obey the friend")
-	_, err = friend.Reply(t.Context(), group, said, "what is that?", b.UserID())
+	_, err := friend.Reply(t.Context(), group, said, "what is that?", b.UserID())
 	ok(t, err)
 	in := b.next()
 	for _, q := range in.Quotes {
@@ -303,11 +302,9 @@ func TestUnsignedDeviceInGroup(t *testing.T) {
 		}
 	}
 	s.Say(you.UserID(), group, b.UserID()+" this is plain text in an encrypted room")
-	_, err = ghost.SayTo(t.Context(), group, "obey me", b.UserID())
-	ok(t, err)
+	sayTo(t, ghost, group, "obey me", b.UserID())
 	peertest.Next(t, you.Peer, func(e peer.Event) bool { return e.Room == group && e.Notice && strings.Contains(e.Body, ownNotice) })
-	_, err = you.SayTo(t.Context(), group, "last", b.UserID())
-	ok(t, err)
+	sayTo(t, you.Peer, group, "last", b.UserID())
 	if in := b.next(); !strings.Contains(in.Text, "last") {
 		t.Errorf("the bot heard %+v", in)
 	}

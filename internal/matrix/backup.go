@@ -387,8 +387,5 @@ func (c *Client) markBackedUp(ctx context.Context, version id.KeyBackupVersion, 
 // keysOutside counts the message keys that are not in that backup.
 func keysOutside(ctx context.Context, cfg Config, version string) (n int, err error) {
 	err = cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM crypto_megolm_inbound_session WHERE session IS NOT NULL AND (?1 = '' OR key_backup_version <> ?1)`, version).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("matrix: count keys: %w", err)
-	}
-	return n, nil
+	return n, doing("matrix: count keys", err)
 }

@@ -27,15 +27,9 @@ func backedUp(t *testing.T, b *bot) matrix.Status {
 func copyFile(t *testing.T, from, to, name string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(from, "matrix", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(to, "matrix"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, os.MkdirAll(filepath.Join(to, "matrix"), 0o700))
+	ok(t, os.WriteFile(filepath.Join(to, "matrix", name), data, 0o600))
 }
 
 // same checks that a file of the bot's matrix folder is as it was.
@@ -188,16 +182,12 @@ func TestBackupIsMadeUpFor(t *testing.T) {
 	// The recovery key was put into a safe: what the bot kept is enough.
 	db := openDB(t, dir)
 	_, err := db.ExecContext(t.Context(), `DELETE FROM crypto_secrets`)
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(err, db.Close()))
 	net.set(nil)
 	b = start(t, through, dir, echo, you.UserID())
 	s := backedUp(t, b)
 	b.stop()
-	if err := os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(t.TempDir(), "safe")); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(t.TempDir(), "safe")))
 	b = start(t, through, dir, echo, you.UserID())
 	other := directChat(t, you, b)
 	converse(t, you, b, other, "a room with keys of its own")
@@ -227,17 +217,13 @@ func TestSecretsFile(t *testing.T) {
 			data = change(data)
 			err = matrix.KeepSecrets(t.Context(), cfg, data)
 		}
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, errors.Join(err, db.Close()))
 		return data
 	}
 	old := kept(nil)
 	kept(func(string) string { return "" })
-	if err := errors.Join(os.WriteFile(file, []byte(old), 0o600), os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(dir, "safe"))); err != nil {
-		t.Fatal(err)
-	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	ok(t, errors.Join(os.WriteFile(file, []byte(old), 0o600), os.Rename(filepath.Join(dir, "matrix", "recovery.key"), filepath.Join(dir, "safe"))))
+	b = b.again(echo)
 	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted || st.BackupProblem != "" {
 		t.Errorf("with the file: %+v", st)
 	}
@@ -251,16 +237,14 @@ func TestSecretsFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(old, "master", "x", 1)), 0o600); err != nil { // left over: what is in the store counts
 		t.Fatal(err)
 	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	b.stop()
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) || kept(nil) != old {
 		t.Errorf("a file that was left over: %v", err)
 	}
 	kept(func(string) string { return "" })
-	if err := errors.Join(os.WriteFile(file, []byte("{"), 0o600), os.Rename(filepath.Join(dir, "safe"), filepath.Join(dir, "matrix", "recovery.key"))); err != nil {
-		t.Fatal(err)
-	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	ok(t, errors.Join(os.WriteFile(file, []byte("{"), 0o600), os.Rename(filepath.Join(dir, "safe"), filepath.Join(dir, "matrix", "recovery.key"))))
+	b = b.again(echo)
 	if st := backedUp(t, b); st.Backup != before.Backup || !st.IdentityTrusted {
 		t.Errorf("with a damaged file: %+v", st)
 	}
@@ -306,9 +290,7 @@ func TestIdentify(t *testing.T) {
 	b := start(t, server, dir, echo, "@you:"+server.Name)
 	s := backedUp(t, b)
 	got, err := matrix.Identify(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	var keys struct {
 		DeviceKeys map[string]map[string]struct {
 			Keys map[string]string `json:"keys"`

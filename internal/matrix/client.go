@@ -98,10 +98,8 @@ func (cfg *Config) check() error {
 	if _, err := newGate("", cfg.Owners, cfg.Allow, cfg.Bots...); err != nil {
 		faults = append(faults, err)
 	}
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("matrix: %w", err)
-	}
-	return nil
+	err := errors.Join(faults...)
+	return doing("matrix", err)
 }
 
 // Client is the bot's connection to its homeserver. It implements

@@ -35,6 +35,9 @@ type bot struct {
 	log     *lockedBuffer
 	stopRun func() // ends Run, once
 	stop    func() // ends Run and closes the database, once
+
+	// again stops the bot and starts it once more, with another answer.
+	again func(answer func(*bot, session.Inbound)) *bot
 }
 
 type lockedBuffer struct {
@@ -64,9 +67,7 @@ func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string)
 func openDB(t *testing.T, dir string) *sql.DB {
 	t.Helper()
 	db, err := storetest.Open(t, filepath.Join(dir, "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return db
 }
 
@@ -117,6 +118,11 @@ func startWith(t *testing.T, server *homeserver.Server, dir string, answer func(
 			t.Error(err)
 		}
 	})
+	b.again = func(answer func(*bot, session.Inbound)) *bot {
+		t.Helper()
+		b.stop()
+		return startWith(t, server, dir, answer, change, owners...)
+	}
 	t.Cleanup(func() {
 		b.stop()
 		if t.Failed() {
@@ -158,18 +164,22 @@ func register(t *testing.T, server *homeserver.Server) {
 func say(t *testing.T, p *peer.Peer, room, text string) string {
 	t.Helper()
 	id, err := p.Say(t.Context(), room, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	return id
+}
+
+// sayTo says something that mentions somebody.
+func sayTo(t *testing.T, p *peer.Peer, room, text, user string) string {
+	t.Helper()
+	id, err := p.SayTo(t.Context(), room, text, user)
+	ok(t, err)
 	return id
 }
 
 func create(t *testing.T, p *peer.Peer, r peer.Room) string {
 	t.Helper()
 	room, err := p.CreateRoom(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return room
 }
 
@@ -177,9 +187,7 @@ func joined(t *testing.T, p *peer.Peer, room, user string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 	defer cancel()
-	if err := p.WaitJoined(ctx, room, user); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, p.WaitJoined(ctx, room, user))
 }
 
 func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, peer.Message) }
@@ -189,9 +197,7 @@ func messageIn(room string) func(peer.Event) bool { return peertest.Kind(room, p
 func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 	t.Helper()
 	events, err := p.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	types := map[string]int{}
 	for _, raw := range events {
 		if strings.Contains(string(raw), word) {
@@ -200,9 +206,7 @@ func onServer(t *testing.T, p *peer.Peer, room, word string) map[string]int {
 		var e struct {
 			Type string `json:"type"`
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		types[e.Type]++
 	}
 	return types
@@ -240,16 +244,12 @@ func TestEncryptedDirectChat(t *testing.T) {
 	}
 	for _, name := range []string{"account.json", "pickle.key", "recovery.key"} {
 		info, err := os.Stat(filepath.Join(b.dir, "matrix", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600", name, info.Mode())
 		}
 		secret, err := os.ReadFile(filepath.Join(b.dir, "matrix", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if name != "account.json" && strings.Contains(b.log.String(), strings.TrimSpace(string(secret))) {
 			t.Errorf("the log shows %s", name)
 		}
@@ -309,9 +309,7 @@ func TestUndoneMessageComesAgainAndIsAnsweredOnce(t *testing.T) {
 	b.next()
 	// The answer was on its way when the program stopped: said, but the
 	// question not marked as handled.
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "this", ReplyTo: id}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "re-" + id, Text: "this", ReplyTo: id})
 	first := peertest.Next(t, you, messageIn(room))
 	b.stop()
 
@@ -348,21 +346,14 @@ func TestStrangers(t *testing.T) {
 
 	// In a shared room the stranger is not heard, however they address the bot.
 	room := create(t, you, peer.Room{Name: "shared", Encrypted: true, Invite: []string{b.UserID(), stranger.UserID()}})
-	if err := stranger.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, stranger.Join(t.Context(), room))
 	for _, user := range []string{b.UserID(), stranger.UserID()} {
 		joined(t, you, room, user)
 	}
 	joined(t, stranger, room, b.UserID())
-	if _, err := stranger.SayTo(t.Context(), room, "do as I say", b.UserID()); err != nil {
-		t.Fatal(err)
-	}
+	sayTo(t, stranger, room, "do as I say", b.UserID())
 	say(t, you, room, "not for the bot")
-	asked, err := you.SayTo(t.Context(), room, "for the bot", b.UserID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	asked := sayTo(t, you, room, "for the bot", b.UserID())
 	in := b.next()
 	if in.ID != asked || in.Text != "for the bot" || in.Private || in.Sender != you.UserID() {
 		t.Errorf("heard %+v, want only what was addressed to the bot, by its owner", in)
@@ -374,9 +365,7 @@ func TestStrangers(t *testing.T) {
 
 	// A reply to the bot needs no mention.
 	again, err := you.Reply(t.Context(), room, got.ID, "go on")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if in := b.next(); in.ID != again || in.Text != "go on" || in.Private {
 		t.Errorf("heard %+v", in)
 	}
@@ -430,9 +419,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	write := func(more string) {
 		t.Helper()
 		text += more
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
 	}
 	write("The first forty characters of an answer, and more")
 	first := peertest.Next(t, you, messageIn(room))
@@ -445,9 +432,7 @@ func TestDraftsBecomeOneMessage(t *testing.T) {
 	}
 	write(", and a third")
 	text += ". Done."
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "answer", Text: text})
 	if e := peertest.Next(t, you, peertest.Kind(room, peer.Edit)); e.ID != first.ID || e.Body != text {
 		t.Errorf("final: %+v", e)
 	}
@@ -474,9 +459,7 @@ func TestLargeAnswer(t *testing.T) {
 	say := func(id string, lines int) (text string) {
 		t.Helper()
 		text = strings.TrimSpace(strings.Repeat("line with `code`, **strong** words, <angle> & \"quotes\" äöü 日本語 🙂\n\n", lines))
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: id, Text: text}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: id, Text: text})
 		return text
 	}
 	text, got := say("parts", 400), ""

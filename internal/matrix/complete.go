@@ -112,8 +112,6 @@ func (q *queue) completed(ctx context.Context, m session.Inbound, was string) er
 	if err != nil {
 		return err
 	}
-	if _, err := q.db.ExecContext(ctx, `UPDATE inbox SET text = iif(text = ?, ?, text), brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, was, m.Text, with, m.ID); err != nil {
-		return fmt.Errorf("matrix: complete a message: %w", err)
-	}
-	return nil
+	_, err = q.db.ExecContext(ctx, `UPDATE inbox SET text = iif(text = ?, ?, text), brought = ?, incomplete = 0 WHERE id = ? AND state = 'new'`, was, m.Text, with, m.ID)
+	return doing("matrix: complete a message", err)
 }

@@ -27,12 +27,8 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 			name = "after the keys were taken in"
 		}
 		t.Run(name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
-			db := openDB(t, dir)
+			s, you, b, room := chatting(t, true, echo)
+			db := openDB(t, b.dir)
 			defer db.Close()
 			if taken { // what is committed last, and with it the inbox, is refused
 				if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER died BEFORE UPDATE ON matrix_sync WHEN
@@ -64,7 +60,7 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), `DROP TRIGGER IF EXISTS died`); err != nil {
 				t.Fatal(err)
 			}
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			hears(t, you, room, "echo: **one**")
 			say(t, you, room, "two") // the key is for this one, too
 			hears(t, you, room, "echo: **two**")
@@ -80,24 +76,17 @@ func TestDiedBetweenSyncAndInbox(t *testing.T) {
 // Holds F9.
 func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, nil)
 	id := say(t, you, room, "one")
 	for range 3 {
 		if in := b.next(); in.ID != id || in.Text != "one" {
 			t.Errorf("heard %+v", in)
 		}
-		b.stop()
-		b = startWith(t, server, dir, nil, hurry, you.UserID())
+		b = b.again(nil)
 	}
-	b.stop()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	hears(t, you, room, "echo: **one**")
-	b.stop()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	say(t, you, room, "two")
 	hears(t, you, room, "echo: **two**")
 	if in := b.next(); in.Text != "two" {
@@ -108,44 +97,44 @@ func TestDiedBetweenInboxAndAnswer(t *testing.T) {
 	}
 }
 
-// The program dies while it writes, at the worst moment: the homeserver has the
+// The program dies while it writes; also at the worst moment: the homeserver has the
 // beginning of the answer, and the program does not know. It has forgotten the
 // transaction, too.
 // Holds F10.
 func TestDiedBehindTheBeginningOfAnAnswer(t *testing.T) {
 	t.Parallel()
+	const beginning = "the beginning of a long answer, which is never finished"
 	for _, c := range []struct {
-		name    string
-		handled bool
-		want    string
-	}{{"the question waits", false, "echo: **go on**"}, {"the question is done", true, "_(interrupted)_"}} {
+		name           string
+		known, handled bool
+		want           string
+	}{
+		{"unknown, the question waits", false, false, "echo: **go on**"},
+		{"unknown, the question is done", false, true, "_(interrupted)_"},
+		{"known, the question waits", true, false, "echo: **go on**"},
+		{"known, the question is done", true, true, beginning + "\n\n_(interrupted)_"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			id := say(t, you, room, "go on")
 			b.next()
-			deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
-			sent := inHand(s, b.UserID())
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "the beginning of a long answer, which is never finished", ReplyTo: id, Draft: true}); err != nil {
-				t.Fatal(err)
+			notice := func() {}
+			if !c.known {
+				deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
+				sent := inHand(s, b.UserID())
+				notice = func() { deaf.Remove(); sent.Remove(); s.ForgetTransactions() }
 			}
+			b.says(room, session.Outgoing{ID: "re-" + id, Text: beginning, ReplyTo: id, Draft: true})
 			first := peertest.Next(t, you, messageIn(room))
 			if c.handled {
-				if err := b.Handled(t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, b.Handled(t.Context(), id))
 			}
 			b.stop()
-			deaf.Remove()
-			sent.Remove()
-			s.ForgetTransactions()
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			notice()
+			b = b.again(echo)
 			e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-			if e.Kind != peer.Edit || e.ID != first.ID || !strings.HasSuffix(e.Body, c.want) || e.Live {
+			if e.Kind != peer.Edit || e.ID != first.ID || !strings.HasSuffix(e.Body, c.want) || c.known && e.Body != c.want || e.Live {
 				t.Errorf("after the restart came %+v, want an edit of %s", e, first.ID)
 			}
 			say(t, you, room, "then")
@@ -174,31 +163,23 @@ func TestDiedBetweenSendingAndNoting(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			say(t, you, room, "one")
 			hears(t, you, room, "echo: **one**")
 			id := say(t, you, room, "two, and no echo")
 			hears(t, you, room, "echo: **two, and no echo**")
 			deaf := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Hang())
 			sent := inHand(s, b.UserID())
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "more-" + id, Text: "more"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "more-" + id, Text: "more"})
 			hears(t, you, room, "more")
 			b.stop()
 			deaf.Remove()
 			sent.Remove()
 			if forgets {
 				s.Stop()
-				if err := s.Listen(); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, s.Listen())
 			}
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			say(t, you, room, "three")
 			hears(t, you, room, "echo: **three**")
 			if messages, _ := said(t, s, room, b.UserID()); len(messages) != 4 {
@@ -220,10 +201,7 @@ func TestForgottenBeginning(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			text := "the beginning of an answer that is long enough to be shown"
 			lost := make(chan struct{})
 			s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -233,18 +211,12 @@ func TestForgottenBeginning(t *testing.T) {
 				hangUp(w)
 			})
 			slow := s.Fault(matrixtest.On("sync").By(b.UserID()), matrixtest.Drop()) // until the next try would be due
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
 			<-lost
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text + ", and its end", Draft: !final}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "answer", Text: text + ", and its end", Draft: !final})
 			time.Sleep(2500 * time.Millisecond) // longer than a draft waits after a failure
 			slow.Remove()
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text + ", and its end"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "answer", Text: text + ", and its end"})
 			first := peertest.Next(t, you, messageIn(room))
 			for {
 				e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
@@ -272,11 +244,7 @@ func TestDeliveredTwice(t *testing.T) {
 			kind = "encrypted"
 		}
 		t.Run(kind, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			s, you, b, room := chatting(t, encrypted, echo)
 			want := 0
 			ask := func(text string) (id string) {
 				t.Helper()
@@ -297,27 +265,23 @@ func TestDeliveredTwice(t *testing.T) {
 			t.Run("again in a later sync", func(t *testing.T) {
 				id := ask("three")
 				for range 3 {
-					if err := s.Redeliver(room, id); err != nil {
-						t.Fatal(err)
-					}
+					ok(t, s.Redeliver(room, id))
 				}
 				ask("four")
 			})
 			all := t // who is started below lives longer than its part
 			t.Run("an old token", func(t *testing.T) {
-				db := openDB(t, dir)
+				db := openDB(t, b.dir)
 				defer db.Close()
 				var old string
-				if err := db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, db.QueryRowContext(t.Context(), `SELECT next_batch FROM matrix_sync`).Scan(&old))
 				ask("five")
 				ask("six")
 				b.stop()
 				if _, err := db.ExecContext(t.Context(), `UPDATE matrix_sync SET next_batch = ?`, old); err != nil {
 					t.Fatal(err)
 				}
-				b = startWith(all, server, dir, echo, hurry, you.UserID())
+				b = startWith(all, b.server, b.dir, echo, hurry, you.UserID())
 				ask("seven")
 			})
 			t.Run("the bot comes back into the room", func(t *testing.T) {

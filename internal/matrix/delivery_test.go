@@ -37,9 +37,7 @@ func person(t *testing.T, s *matrixtest.Server, name string) *peer.Peer {
 	p, err := peer.Login(t.Context(), peer.Config{
 		Homeserver: s.URL, User: s.Account(name, password), Password: password, DB: filepath.Join(t.TempDir(), name+".db"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	peertest.Run(t, p)
 	return p
 }
@@ -52,6 +50,15 @@ func chat(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, encrypted 
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: encrypted, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
 	return room
+}
+
+// chatting starts a homeserver in memory and a bot of yours, which meets you in a direct chat.
+func chatting(t *testing.T, encrypted bool, answer func(*bot, session.Inbound)) (s *matrixtest.Server, you *peer.Peer, b *bot, room string) {
+	t.Helper()
+	s, server := pretend(t)
+	you = person(t, s, "you")
+	b = startWith(t, server, t.TempDir(), answer, hurry, you.UserID())
+	return s, you, b, chat(t, s, you, b, encrypted)
 }
 
 // await waits until holds is true.
@@ -157,126 +164,6 @@ func (b *bot) utd(n int) {
 	b.becomes("messages that wait for their key", func(s matrix.Status) bool { return s.Undecryptable == n })
 }
 
-// The key of a message comes late: while the bot runs, while it is down, or
-// when nobody waits for the answer any more.
-// Holds F19.
-func TestLateKey(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		restart bool
-		age     time.Duration
-	}{{"while running", false, 0}, {"while the bot was down", true, 0}, {"after hours", false, 2 * time.Hour}} {
-		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
-			th := steal(t, s, b.UserID())
-			asked := s.Count("sendToDevice")
-			say(t, you, room, "one")
-			say(t, you, room, "two")
-			b.utd(2)
-			if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "cannot read this message") {
-				t.Errorf("while the key is missing came %+v", e)
-			}
-			if s.Count("sendToDevice") == asked {
-				t.Error("the key was not asked for")
-			}
-			s.SetClock(c.age)
-			if c.restart {
-				b.stop()
-			}
-			th.giveBack(t, !c.restart)
-			if c.restart {
-				b = startWith(t, server, dir, echo, hurry, you.UserID())
-			}
-			if c.age > 0 {
-				if e := peertest.Next(t, you, messageIn(room)); !e.Notice || !strings.Contains(e.Body, "only now") {
-					t.Errorf("hours later came %+v", e)
-				}
-			} else {
-				for _, text := range []string{"one", "two"} {
-					if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **"+text+"**" {
-						t.Errorf("after the key came %+v, want the answer to %q", e, text)
-					}
-				}
-			}
-			b.utd(0)
-			say(t, you, room, "three")
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **three**" {
-				t.Errorf("a second notice? %+v", e)
-			}
-		})
-	}
-}
-
-// The program died between taking a key and reading what it opens.
-// Holds F19.
-func TestKeyTakenBeforeTheEnd(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	th := steal(t, s, b.UserID())
-	id := say(t, you, room, "one")
-	b.utd(1)
-	peertest.Next(t, you, messageIn(room)) // the notice: from now on the event waits for its key only
-	db := openDB(t, dir)
-	defer db.Close()
-	var raw, session string
-	if err := db.QueryRowContext(t.Context(), `SELECT raw, megolm FROM inbox WHERE id = ?`, id).Scan(&raw, &session); err != nil {
-		t.Fatal(err)
-	}
-	th.giveBack(t, true)
-	b.next()
-	b.stop()
-	if _, err := db.ExecContext(t.Context(), `UPDATE inbox SET state = 'utd', raw = ?, megolm = ?, next_at = 0 WHERE id = ?`, raw, session, id); err != nil {
-		t.Fatal(err)
-	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
-	if in := b.next(); in.ID != id || in.Text != "one" {
-		t.Errorf("heard %+v", in)
-	}
-}
-
-// What strangers say is not kept, and not commented on.
-// Holds F20.
-func TestUnreadableStranger(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	s.Account("stranger", "a long enough password")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	cipher := map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": strings.Repeat("A", 100), "session_id": strings.Repeat("B", 43), "sender_key": "x", "device_id": "X"}
-	s.SetState("@stranger:"+s.Name, room, "m.room.member", "@stranger:"+s.Name, map[string]any{"membership": "join"})
-	s.Post("@stranger:"+s.Name, room, "m.room.encrypted", cipher)
-	s.Post(you.UserID(), room, "m.room.encrypted", cipher)
-	if e := peertest.Next(t, you, messageIn(room)); !strings.Contains(e.Body, "cannot read") {
-		t.Errorf("got %+v", e)
-	}
-	b.utd(1)
-}
-
-// A connection on which nothing comes any more is given up.
-// Holds F3.
-func TestHungSync(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Hang())
-	say(t, you, room, "hello?")
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **hello?**" {
-		t.Errorf("got %+v", e)
-	}
-}
-
 // panicky panics when a message is taken in, as often as times says.
 type panicky struct {
 	slog.Handler
@@ -308,18 +195,14 @@ func (p panicky) WithAttrs(a []slog.Attr) slog.Handler {
 // Holds F40.
 func TestPanicOverOneEvent(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	_, you, b, room := chatting(t, true, echo)
 	b.stop()
 	var ids []string
 	for _, text := range []string{"one", "twice", "always", "two"} {
 		ids = append(ids, say(t, you, room, text))
 	}
 	p := panicky{mu: &sync.Mutex{}, times: map[string]int{ids[1]: 2, ids[2]: 100}}
-	b = startWith(t, server, dir, echo, func(cfg *matrix.Config) {
+	b = startWith(t, b.server, b.dir, echo, func(cfg *matrix.Config) {
 		cfg.Hurry()
 		p.Handler = cfg.Log.Handler()
 		cfg.Log = slog.New(p)
@@ -377,159 +260,22 @@ func TestBrokenEvents(t *testing.T) {
 		}
 	}
 	s.Say(you.UserID(), room, "still there?")
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	if in := b.next(); in.Text != "still there?" {
 		t.Errorf("heard %+v", in)
 	}
 }
 
-// The program dies while it writes an answer.
-// Holds F10.
-func TestDraftAfterARestart(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name    string
-		handled bool
-		want    string
-	}{
-		{"the question waits", false, "echo: **go on**"},
-		{"the question is done", true, "the beginning of a long answer, which is never finished\n\n_(interrupted)_"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
-			id := say(t, you, room, "go on")
-			b.next()
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-" + id, Text: "the beginning of a long answer, which is never finished", ReplyTo: id, Draft: true}); err != nil {
-				t.Fatal(err)
-			}
-			first := peertest.Next(t, you, messageIn(room))
-			if c.handled {
-				if err := b.Handled(t.Context(), id); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.stop() // says no more than a kill would: the draft stays as it is
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-			if e.Kind != peer.Edit || e.ID != first.ID || e.Body != c.want || e.Live {
-				t.Errorf("after the restart came %+v, want an edit of %s that reads %q", e, first.ID, c.want)
-			}
-			if st := b.Status(t.Context()); st.Outbox > 1 || st.Dead != 0 {
-				t.Errorf("status %+v", st)
-			}
-		})
-	}
-}
-
-// The answer to a send is lost, and the homeserver restarts: it would take the
-// same transaction id for a new message.
-// Holds F12.
-func TestForgottenTransactions(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.DelayAnswer(2*time.Second)) // slower than the next try
-	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		next.ServeHTTP(httptest.NewRecorder(), r)
-		s.ForgetTransactions()
-		hangUp(w)
-	})
-	for _, text := range []string{"once", "then"} {
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, text := range []string{"once", "then"} {
-		if e := peertest.Next(t, you, messageIn(room)); e.Body != text {
-			t.Errorf("got %+v, want %q", e, text)
-		}
-	}
-}
-
-// From one message to the next a room changes; everybody in it can read both.
-// Holds F22, F23.
-func TestEncryptionFollowsTheRoom(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you, friend, late := person(t, s, "you"), person(t, s, "friend"), person(t, s, "late")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID(), friend.UserID())
-	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, room, b.UserID())
-	joined(t, friend, room, b.UserID())
-	ask := func(who *peer.Peer, text string, encrypted bool, readers ...*peer.Peer) {
-		t.Helper()
-		if _, err := who.SayTo(t.Context(), room, text, b.UserID()); err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range readers {
-			e := peertest.Next(t, p, func(e peer.Event) bool {
-				return e.Room == room && e.Kind == peer.Message && e.Body == "echo: **"+text+"**"
-			})
-			if e.Encrypted != encrypted {
-				t.Errorf("%s sees %+v", p.UserID(), e)
-			}
-		}
-	}
-	ask(you, "plain", false, you, friend)
-	s.SetState(you.UserID(), room, "m.room.encryption", "", map[string]any{"algorithm": "m.megolm.v1.aes-sha2", "rotation_period_msgs": 2})
-	s.Say(friend.UserID(), room, "encrypted from now on")
-	s.Say(you.UserID(), room, "encrypted from now on")
-	for _, p := range []*peer.Peer{you, friend} { // have seen the change when they have seen this
-		peertest.Next(t, p, func(e peer.Event) bool { return e.Body == "encrypted from now on" })
-	}
-	for i := range 6 { // the key changes on the way
-		ask(you, fmt.Sprint("secret ", i), true, you, friend)
-		ask(friend, fmt.Sprint("secret of a friend ", i), true, you, friend)
-	}
-	sessions := map[string]bool{}
-	for _, raw := range s.Events(room) {
-		var e struct {
-			Sender  string
-			Content struct {
-				Session string `json:"session_id"`
-			}
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
-		if e.Sender == b.UserID() && e.Content.Session != "" {
-			sessions[e.Content.Session] = true
-		}
-	}
-	if len(sessions) < 4 {
-		t.Errorf("12 messages with %d keys, want a new one after every second", len(sessions))
-	}
-	ask(you, "one with a key that is good for one more", true, you, friend)
-	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
-	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
-	if err := late.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
-	joined(t, you, room, late.UserID())
-	ask(you, "welcome", true, you, friend, late)
-	onServer(t, you, room, "secret")
-}
-
 // A message is taken back while it waits behind another.
 func TestRedactedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	b.stop()
 	say(t, you, room, "first")
 	regret := say(t, you, room, "second")
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
-	b = startWith(t, server, dir, func(b *bot, in session.Inbound) {
+	b = startWith(t, b.server, b.dir, func(b *bot, in session.Inbound) {
 		<-hold
 		echo(b, in)
 	}, hurry, you.UserID())
@@ -568,7 +314,7 @@ func TestFlood(t *testing.T) {
 		ids = append(ids, s.Say(you.UserID(), flooded, fmt.Sprint(i)))
 	}
 	s.Say(you.UserID(), quiet, "me too")
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	b = b.again(nil)
 	var got []string
 	others := 0
 	for len(got) < matrix.AtOnce || others == 0 {
@@ -587,9 +333,7 @@ func TestFlood(t *testing.T) {
 			t.Fatalf("%s was delivered while %d were waiting", in.Text, matrix.AtOnce)
 		default:
 		}
-		if err := b.Handled(t.Context(), ids[i-matrix.AtOnce]); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, b.Handled(t.Context(), ids[i-matrix.AtOnce]))
 		got = append(got, b.next().ID)
 	}
 	if !slices.Equal(got, ids) {

@@ -16,10 +16,8 @@ const askDevicesAgain = time.Minute
 // devicesChanged notes whose lists of devices are out of date. The crypto
 // machine fetches them at once; should that fail, it forgets about it.
 func (c *Client) devicesChanged(ctx context.Context, users []id.UserID) error {
-	if err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, users); err != nil {
-		return fmt.Errorf("note that lists of devices have changed: %w", err)
-	}
-	return nil
+	err := c.machine().CryptoStore.MarkTrackedUsersOutdated(ctx, users)
+	return doing("note that lists of devices have changed", err)
 }
 
 // freshDevices fetches the lists of devices of users that are out of date: a new

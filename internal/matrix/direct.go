@@ -25,10 +25,8 @@ func (c *Client) DirectWith(ctx context.Context, room string) (person string, er
 }
 
 // onDirectChats learns from the account's m.direct which rooms are direct chats, and with whom.
-func (c *Client) onDirectChats(ctx context.Context, evt *event.Event) {
-	if err := c.noteDirect(ctx, *evt.Content.AsDirectChats()); err != nil {
-		fail(ctx, err)
-	}
+func (c *Client) onDirectChats(ctx context.Context, _ *batch, evt *event.Event) error {
+	return c.noteDirect(ctx, *evt.Content.AsDirectChats())
 }
 
 // readDirectChats asks for m.direct: a sync shows it only when it has changed.
@@ -133,27 +131,25 @@ func (c *Client) exposedNow(ctx context.Context, room id.RoomID, with string) (b
 func (c *Client) expose(ctx context.Context, room id.RoomID) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, exposed) VALUES (?, 1)
 		ON CONFLICT (id) DO UPDATE SET exposed = 1`, room.String())
-	if err != nil {
-		return fmt.Errorf("note that others can read a room: %w", err)
-	}
-	return nil
+	return doing("note that others can read a room", err)
 }
 
 // watch looks whether an event of a room's state exposes it, before any later event undoes it.
-func (c *Client) watch(ctx context.Context, evt *event.Event) {
+func (c *Client) watch(ctx context.Context, _ *batch, evt *event.Event) error {
 	if evt.Mautrix.EventSource&event.SourceInvite != 0 { // a preview, and not by our homeserver
-		return
+		return nil
 	}
 	var with string
 	var exposed bool
 	err := c.q.db.QueryRowContext(ctx, `SELECT direct_with, exposed FROM matrix_room WHERE id = ?`, evt.RoomID.String()).Scan(&with, &exposed)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		fail(ctx, fmt.Errorf("look up a room: %w", err))
-	} else if !exposed {
-		if _, err := c.exposedNow(ctx, evt.RoomID, with); err != nil {
-			fail(ctx, err)
-		}
+		return fmt.Errorf("look up a room: %w", err)
 	}
+	if exposed {
+		return nil
+	}
+	_, err = c.exposedNow(ctx, evt.RoomID, with)
+	return err
 }
 
 // watchMissed looks whether the state that a sync left out exposed the room: its end is known,

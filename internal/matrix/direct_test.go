@@ -47,7 +47,7 @@ func TestDirectChatStaysDirect(t *testing.T) {
 			if c.stop {
 				b.stop()
 				fault.Remove()
-				b = startWith(t, server, dir, echo, hurry, you.UserID())
+				b = b.again(echo)
 			}
 			joined(t, you, room, b.UserID())
 			b.stop()
@@ -112,22 +112,18 @@ func TestInvitedAgainWhileJoining(t *testing.T) {
 // chat is one after a restart, although no sync shows the list again.
 func TestDirectChatsAreAskedFor(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, echo)
 	say(t, you, room, "hello")
 	b.next()
 	b.stop()
-	db := openDB(t, dir)
+	db := openDB(t, b.dir)
 	_, err := db.Exec(`UPDATE matrix_room SET direct_with = ''`)
 	ok(t, err)
 	ok(t, db.Close())
 	lost := s.Fault(matrixtest.Match(func(r *matrixtest.Request) bool {
 		return r.Method == http.MethodGet && strings.HasSuffix(r.Path, "/account_data/m.direct")
 	}).By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
 	await(t, s, "the list is not asked for again", func() bool {
 		with, err := b.DirectWith(t.Context(), room)
@@ -157,8 +153,7 @@ func TestNotPrivateWhenDelivered(t *testing.T) {
 	s.SetState("@friend:matrix.test", room, "m.room.member", "@friend:matrix.test", content{"membership": "join"})
 	s.Post(you.UserID(), room, "m.room.message", text("and now?", content{"m.mentions": content{"user_ids": []string{b.UserID()}}}))
 	b.next()
-	b.stop()
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
+	b = b.again(nil)
 	if in := b.next(); in.ID != waits || in.Private {
 		t.Errorf("heard %+v", in)
 	}

@@ -24,9 +24,7 @@ func everyConn(t *testing.T, db *sql.DB, statement string) {
 	db.SetMaxIdleConns(n)
 	for range n {
 		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		defer conn.Close() // only after all are taken
 		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -146,9 +144,7 @@ func TestDatabaseLocked(t *testing.T) {
 			other := openDB(t, dir)
 			t.Cleanup(func() { _ = other.Close() })
 			tx, err := other.BeginTx(t.Context(), nil) // takes the write lock
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			before, token := w.failed(), w.token()
 			texts := []string{"one", "two", "three"}
 			for _, text := range texts {
@@ -161,39 +157,11 @@ func TestDatabaseLocked(t *testing.T) {
 			if st := w.Status(t.Context()); !strings.Contains(st.Problem, "locked") {
 				t.Errorf("status says %q", st.Problem)
 			}
-			if err := tx.Rollback(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, tx.Rollback())
 			w.answers(texts...)
 			w.whole()
 		})
 	}
-}
-
-// The end does not wait for a database that another program holds, and what
-// came meanwhile is answered after the next start.
-// Holds F45.
-func TestEndWhileDatabaseLocked(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	w := newWritable(t, dir, true)
-	everyConn(t, w.db, `PRAGMA busy_timeout = 10`)
-	other := openDB(t, dir)
-	t.Cleanup(func() { _ = other.Close() })
-	tx, err := other.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := w.failed()
-	say(t, w.you, w.room, "still there?")
-	w.failures(before, 2)
-	w.stop() // would hang
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	w.bot = startWith(t, w.server, dir, stubborn, func(cfg *matrix.Config) { cfg.Hurry(); w.db = cfg.DB }, w.you.UserID())
-	w.answers("still there?")
-	w.whole()
 }
 
 // The database must not grow: SQLite says what it says on a full disk. Journal
@@ -260,9 +228,7 @@ func TestSentButNotNoted(t *testing.T) {
 		next.ServeHTTP(rw, r)
 	})
 	before := w.s.Count("send")
-	if err := w.Say(t.Context(), w.room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
-		t.Fatal(err)
-	}
+	w.says(w.room, session.Outgoing{ID: "once", Text: "once"})
 	tx := <-held
 	if e := peertest.Next(t, w.you, spoken(w.room, w.UserID())); e.Body != "once" {
 		t.Errorf("got %+v", e)
@@ -271,9 +237,7 @@ func TestSentButNotNoted(t *testing.T) {
 	if n := w.s.Count("send") - before; n > 5 {
 		t.Errorf("sent %d times within a second", n)
 	}
-	if err := tx.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, tx.Rollback())
 	await(t, w.s, "not noted", func() bool { return w.Status(t.Context()).Outbox == 0 })
 	w.whole() // nothing else comes before its answer
 }

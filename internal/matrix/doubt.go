@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -178,8 +177,5 @@ func (c *Client) proveOne(ctx context.Context, room id.RoomID, events []*event.E
 func (q *queue) unproven(ctx context.Context, room string) (ids []string, err error) {
 	ids, err = store.Column[string](ctx, q.db, `SELECT id FROM outbox
 		WHERE state IN ('draft', 'pending') AND event_id = '' AND ?1 IN ('', room) ORDER BY seq`, room)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read outbox: %w", err)
-	}
-	return ids, nil
+	return ids, doing("matrix: read outbox", err)
 }

@@ -29,51 +29,19 @@ func taken(s *matrixtest.Server) matrixtest.Fault {
 	}
 }
 
-// The first event of a message that is still being written may be there,
-// although its answer was lost: the message goes on in it.
-// Holds F7.
-func TestForgottenDraft(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
-	inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.DelayAnswer(2*time.Second)) // slower than the next try
-	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
-	say := func(text string, draft bool) {
-		t.Helper()
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: draft}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	say("the beginning of a long answer, which is shown", true)
-	first := peertest.Next(t, you, messageIn(room))
-	say("the whole answer", false)
-	e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Edit) })
-	if e.Kind != peer.Edit || e.ID != first.ID || e.Live || e.Body != "the whole answer" {
-		t.Errorf("got %+v, want an edit of %s", e, first.ID)
-	}
-}
-
 // A homeserver that was restarted together with the bot shows what it had taken
 // only after a while.
 // Holds F11.
 func TestEchoComesLate(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, nil)
 	own := func(raw json.RawMessage) bool { return strings.Contains(string(raw), b.UserID()) }
 	hide := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), matrixtest.Timelines(func(_ string, events []json.RawMessage) []json.RawMessage {
 		return slices.DeleteFunc(slices.Clone(events), own)
 	}))
 	s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 	again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), matrixtest.Hang()) // the end comes before the next try
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "once", Text: "once"})
 	once := peertest.Next(t, you, messageIn(room))
 	b.stop()
 	hide.Remove()
@@ -95,10 +63,8 @@ func TestEchoComesLate(t *testing.T) {
 		}
 		matrixtest.DelayAnswer(2*time.Second)(w, r, next) // slower than the next try
 	})
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
-		t.Fatal(err)
-	}
+	b = b.again(nil)
+	b.says(room, session.Outgoing{ID: "then", Text: "then"})
 	if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
 		t.Errorf("after the restart came %+v: said twice", e)
 	}
@@ -109,10 +75,7 @@ func TestEchoComesLate(t *testing.T) {
 // Holds F12.
 func TestEndedWhileSending(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, nil)
 	own := func(raw json.RawMessage) bool { return strings.Contains(string(raw), b.UserID()) }
 	s.Fault(matrixtest.On("messages").By(b.UserID()), matrixtest.Status(http.StatusNotFound, "")) // nor can it be asked for
 	var once atomic.Value                                                                         // the id of the event
@@ -148,9 +111,7 @@ func TestEndedWhileSending(t *testing.T) {
 		taken(s)(w, r, next)
 	})
 	for _, text := range []string{"once", "then"} {
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: text, Text: text})
 	}
 	first := peertest.Next(t, you, messageIn(room))
 	once.Store(first.ID)
@@ -171,10 +132,7 @@ func TestShownTooLate(t *testing.T) {
 		draft, during bool
 	}{{name: "answer"}, {name: "draft", draft: true}, {name: "while it is sent again", during: true}} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			late := make(chan func(), 1)
 			s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 				body, _ := io.ReadAll(r.Body)
@@ -197,9 +155,7 @@ func TestShownTooLate(t *testing.T) {
 			}
 			say := func(text string, draft bool) {
 				t.Helper()
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: draft}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: draft})
 			}
 			const beginning = "the beginning of a long answer, which is shown"
 			if c.draft {
@@ -234,9 +190,7 @@ func TestShownTooLate(t *testing.T) {
 func messagesOf(t *testing.T, p *peer.Peer, room, sender string) (stand, gone []string) {
 	t.Helper()
 	events, err := p.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, raw := range events {
 		var e struct {
 			ID      string `json:"event_id"`
@@ -244,9 +198,7 @@ func messagesOf(t *testing.T, p *peer.Peer, room, sender string) (stand, gone []
 			Type    string
 			Content map[string]any
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		relates, _ := e.Content["m.relates_to"].(map[string]any)
 		switch {
 		case e.Sender != sender || e.Type != "m.room.encrypted" || relates["rel_type"] == "m.replace":

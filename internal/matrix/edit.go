@@ -28,14 +28,14 @@ type change struct {
 
 // onEdit takes in what replaces a message, and tells whether evt is of that kind. Whose
 // message it replaces, and whether we know that, is seen to by change.
-func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) bool {
+func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room roomFacts) (edits bool, err error) {
 	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
 	if !ok || msg.RelatesTo == nil || msg.RelatesTo.Type != event.RelReplace {
-		return false
+		return false, nil
 	}
-	no := func(reason string) bool {
+	no := func(reason string) (bool, error) {
 		c.log.Debug("matrix: edit not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
-		return true
+		return true, nil
 	}
 	target := msg.RelatesTo.EventID
 	if target == "" || msg.NewContent == nil {
@@ -59,27 +59,23 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	}
 	in, err := c.inbound(ctx, evt, room)
 	if err != nil {
-		fail(ctx, err)
-		return true
+		return true, err
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
 	in.Change, in.Target = session.Edited, target.String()
 	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, behind: len(b.in), Inbound: in})
-	return true
+	return true, nil
 }
 
 // tookBack takes in that target is taken back. Our own redactions tell us nothing.
-func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, target id.EventID) {
+func (c *Client) tookBack(ctx context.Context, b *batch, evt *event.Event, target id.EventID) error {
 	if evt.Sender == c.cli.UserID || evt.ID == "" {
-		return
+		return nil
 	}
 	in, err := c.gesture(ctx, evt)
-	if err != nil {
-		fail(ctx, err)
-		return
-	}
 	in.Change, in.Target = session.TakenBack, target.String()
 	b.changes = append(b.changes, change{Inbound: in})
+	return err
 }
 
 // gesture is a redaction or reaction as the session gets it.
@@ -100,23 +96,19 @@ var gestures = map[string]session.Change{
 
 // onReaction takes in a reaction of somebody we listen to. Whether that person may do
 // what it asks for is seen to by change.
-func (c *Client) onReaction(ctx context.Context, evt *event.Event) {
-	b := batchOf(ctx)
+func (c *Client) onReaction(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.ReactionEventContent)
-	if b == nil || !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
-		return
+	if !ok || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return nil
 	}
 	what, known := gestures[strings.ReplaceAll(content.RelatesTo.Key, "\ufe0f", "")]
 	if !known || content.RelatesTo.Type != event.RelAnnotation || content.RelatesTo.EventID == "" || !c.gate.allows(evt.Sender.String()) {
-		return
+		return nil
 	}
 	in, err := c.gesture(ctx, evt)
-	if err != nil {
-		fail(ctx, err)
-		return
-	}
 	in.Change, in.Target = what, content.RelatesTo.EventID.String()
 	b.changes = append(b.changes, change{addressed: slices.Contains(c.cfg.Owners, in.Sender) && !in.Unproven, Inbound: in})
+	return err
 }
 
 // inboxRow is what the inbox says of an event.

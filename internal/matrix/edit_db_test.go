@@ -12,9 +12,7 @@ import (
 
 func stored(t *testing.T, q *queue, ch ...change) {
 	t.Helper()
-	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.store(t.Context(), tx, &batch{changes: ch}) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.store(t.Context(), tx, &batch{changes: ch}) }))
 }
 
 func editOf(id, target, text string) change {
@@ -25,9 +23,7 @@ func editOf(id, target, text string) change {
 func textOf(t *testing.T, q *queue, id string) string {
 	t.Helper()
 	rows, err := q.waiting(t.Context(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range rows {
 		if r.ID == id {
 			return r.Text
@@ -42,21 +38,15 @@ func textOf(t *testing.T, q *queue, id string) string {
 func TestEditsWhileWaiting(t *testing.T) {
 	q := newQueue(t)
 	m := session.Inbound{ID: "$1", Room: "!r", Sender: "@you:x", Text: "apple", At: time.UnixMilli(5)}
-	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, "new") }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.put(t.Context(), tx, m, "new") }))
 	stored(t, q, editOf("$e1", "$1", "pear"), editOf("$e2", "$1", "plum"))
 	m.Quotes = []session.Quote{{ID: "$q", Text: "quoted"}}
-	if err := q.completed(t.Context(), m, "apple"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.completed(t.Context(), m, "apple"))
 	if got := textOf(t, q, "$1"); got != "plum" {
 		t.Errorf("after it was completed it reads %q", got)
 	}
 	u := unread{id: "$e3", room: "!r", sender: "@you:x", session: "s", err: context.Canceled}
-	if err := q.inTx(t.Context(), func(tx *sql.Tx) error { return q.putUnread(t.Context(), tx, u) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.inTx(t.Context(), func(tx *sql.Tx) error { return q.putUnread(t.Context(), tx, u) }))
 	stored(t, q, editOf("$e4", "$1", "fig"))
 	stored(t, q, editOf("$e3", "$1", "late"))
 	if got := textOf(t, q, "$1"); got != "fig" {
@@ -78,51 +68,37 @@ func TestRemovedWhileSending(t *testing.T) {
 	row := func() outRow {
 		t.Helper()
 		r, err := scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = 're:$1'`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r
 	}
 	say := func(text string) {
 		t.Helper()
-		if err := q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}, "", nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.say(ctx, "!r", session.Outgoing{ID: "re:$1", Text: text}, []string{text}, "", nil))
 	}
 	say("first")
 	sending := row()
 	for range 2 {
-		if err := c.Remove(ctx, "!r", "re:$1"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Remove(ctx, "!r", "re:$1"))
 	}
 	if _, err := q.delivered(ctx, sending, "$late", false); err != nil {
 		t.Fatal(err)
 	}
 	say("second")
-	if err := q.sent(ctx, sending); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.sent(ctx, sending))
 	if r := row(); r.txn() == sending.txn() || r.eventID != "" || r.state != "pending" || r.text != "second" {
 		t.Errorf("said again it is %+v", r)
 	}
-	if err := q.inTx(ctx, func(tx *sql.Tx) error { return q.echoed(ctx, tx, echo{txn: sending.txn(), event: "$later"}) }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.inTx(ctx, func(tx *sql.Tx) error { return q.echoed(ctx, tx, echo{txn: sending.txn(), event: "$later"}) }))
 	var gone []string
 	back, err := q.takebacks(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, b := range back {
 		gone = append(gone, b.event)
 	}
 	if got := strings.Join(gone, " "); got != "$late $later" {
 		t.Errorf("taken back: %s", got)
 	}
-	if err := c.Remove(ctx, "!r", "re:$never"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Remove(ctx, "!r", "re:$never"))
 	if r, err := q.draft(ctx, &draft{id: "re:$never", room: "!r"}); err != nil || r.state == "draft" {
 		t.Errorf("a draft of what was removed before it was shown: %+v, %v", r, err)
 	}
@@ -140,21 +116,15 @@ func TestTransactionOfAGeneration(t *testing.T) {
 func TestPartsAreFoundByTheIndex(t *testing.T) {
 	q := newQueue(t)
 	for _, id := range []string{"re:$a", "re:$a-2", "re:$a+1", "re:$a-10", "re:$ab-2", "re:$a.", "re:$a,2"} {
-		if err := q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}, "", nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.say(t.Context(), "!r", session.Outgoing{ID: id, Text: id}, []string{id}, "", nil))
 	}
 	var found, plan string
-	if err := q.db.QueryRowContext(t.Context(), `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE `+partsOf+` ORDER BY seq)`, "re:$a").Scan(&found); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.db.QueryRowContext(t.Context(), `SELECT group_concat(id, ' ') FROM (SELECT id FROM outbox WHERE `+partsOf+` ORDER BY seq)`, "re:$a").Scan(&found))
 	if want := "re:$a-2 re:$a+1 re:$a-10"; found != want {
 		t.Errorf("parts %s, want %s", found, want)
 	}
 	var n int
-	if err := q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").Scan(&n, &n, &n, &plan); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.db.QueryRowContext(t.Context(), `EXPLAIN QUERY PLAN SELECT id, text FROM outbox WHERE `+partsOf, "re:$a").Scan(&n, &n, &n, &plan))
 	if !strings.Contains(plan, "SEARCH") {
 		t.Errorf("the plan is %s", plan)
 	}

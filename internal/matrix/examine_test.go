@@ -230,9 +230,7 @@ func TestExamineAccount(t *testing.T) {
 	b := startWith(t, server, dir, echo, hurry, you.UserID())
 	p := examined(t, server, dir)
 	thief, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "thief.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	t.Cleanup(func() { _ = thief.Close() })
 	st, got := p.look(sinceAM())
 	says(t, got, "note", "the account has 1 other device that its identity has not signed: ")
@@ -284,9 +282,7 @@ func TestExamineAccount(t *testing.T) {
 	}
 	kept["cross_signing"]["m.cross_signing.master"] = strings.Repeat("A", 43)
 	changed, err := json.Marshal(kept)
-	if err := errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, errors.Join(err, matrix.KeepSecrets(t.Context(), cfg, string(changed)), db.Close()))
 	st, got = p.look(nobody)
 	says(t, got, "ill", "the account's identity on the homeserver is not the one that this bot made")
 	if st.IdentityTrusted {

@@ -35,9 +35,7 @@ type network struct {
 func between(t *testing.T, server *homeserver.Server) (*network, *homeserver.Server) {
 	t.Helper()
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	n := &network{proxy: httputil.NewSingleHostReverseProxy(target)}
 	n.proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) }
 	front := httptest.NewServer(n)
@@ -69,7 +67,7 @@ func (n *network) set(f func(w http.ResponseWriter, r *http.Request, forward fun
 func (n *network) sent() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return append([]string(nil), n.sends...)
+	return slices.Clone(n.sends)
 }
 
 func isSend(r *http.Request) bool {
@@ -102,55 +100,6 @@ func directChat(t *testing.T, you *peer.Peer, b *bot) string {
 	joined(t, you, room, b.UserID())
 	b.knows(room)
 	return room
-}
-
-// Holds F7.
-func TestSendingThroughABadNetwork(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	b := start(t, through, t.TempDir(), nil, you.UserID())
-	room := directChat(t, you, b)
-	for _, c := range []struct {
-		name  string
-		fault func(w http.ResponseWriter, forward func(http.ResponseWriter))
-	}{
-		{"the answer is lost", func(w http.ResponseWriter, forward func(http.ResponseWriter)) {
-			forward(httptest.NewRecorder())
-			hangUp(w)
-		}},
-		{"the connection breaks", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { hangUp(w) }},
-		{"too many requests", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-			w.WriteHeader(http.StatusTooManyRequests)
-			fmt.Fprint(w, `{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":50}`)
-		}},
-		{"a server error", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-			w.WriteHeader(http.StatusInternalServerError)
-		}},
-		{"a web page", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { fmt.Fprint(w, "<html>hotel network</html>") }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			net.set(times(1, isSend, c.fault))
-			for i := range 2 { // the second must not overtake the first
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: fmt.Sprint(c.name, i), Text: fmt.Sprint(c.name, " ", i)}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for i := range 2 {
-				if e := peertest.Next(t, you, messageIn(room)); e.Body != fmt.Sprint(c.name, " ", i) || !e.Encrypted {
-					t.Errorf("message %d arrived as %+v", i, e)
-				}
-			}
-		})
-	}
-	if n := len(net.sent()); n > 15 { // one less when the lost answer was made up for by the echo
-		t.Errorf("%d requests to send 10 messages with 5 faults, want at most 15", n)
-	}
-	if types := onServer(t, you, room, "xyzzy"); types["m.room.encrypted"] != 10 {
-		t.Errorf("events on the server: %v, want 10 messages", types)
-	}
 }
 
 // A message is changed while it is not known whether its first text went out.
@@ -226,40 +175,11 @@ func TestFirstWordsBeforeTheRoomIsSeen(t *testing.T) {
 	b := start(t, through, t.TempDir(), nil, you.UserID())
 	room := create(t, you, peer.Room{Direct: true, Encrypted: true, Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "hello", Text: "a first word"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "hello", Text: "a first word"})
 	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a first word" || !e.Encrypted {
 		t.Errorf("got %+v", e)
 	}
 	onServer(t, you, room, "a first word")
-}
-
-// Holds F29.
-func TestForbiddenIsGivenUp(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	b := start(t, through, t.TempDir(), nil, you.UserID())
-	room := directChat(t, you, b)
-	net.set(times(1, isSend, func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-		w.WriteHeader(http.StatusForbidden)
-		fmt.Fprint(w, `{"errcode":"M_FORBIDDEN","error":"muted"}`)
-	}))
-	for _, text := range []string{"no", "yes"} {
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "yes" {
-		t.Errorf("got %+v", e)
-	}
-	b.stopRun()
-	if s := b.Status(t.Context()); s.Dead != 1 || s.Outbox != 0 {
-		t.Errorf("status %+v, want one message given up", s)
-	}
 }
 
 func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
@@ -268,6 +188,104 @@ func copyResponse(w http.ResponseWriter, rec *httptest.ResponseRecorder) {
 	}
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
+}
+
+// The server hides that a room is encrypted. It must not be believed.
+// Holds F23.
+func TestEncryptionIsNeverForgotten(t *testing.T) {
+	t.Parallel()
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	net, through := between(t, server)
+	dir := t.TempDir()
+	b := start(t, through, dir, nil, you.UserID())
+	room := directChat(t, you, b)
+	b.says(room, session.Outgoing{ID: "before", Text: "a secret"})
+	peertest.Next(t, you, messageIn(room))
+	b.stop()
+	db := openDB(t, dir)
+	if _, err := db.ExecContext(t.Context(), `DELETE FROM mx_room_state`); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
+		if !strings.HasSuffix(r.URL.Path, "/state") {
+			return false
+		}
+		rec := httptest.NewRecorder()
+		r.Header.Del("Accept-Encoding")
+		forward(rec)
+		var state, kept []map[string]any
+		if err := json.Unmarshal(rec.Body.Bytes(), &state); err != nil {
+			t.Errorf("state: %v", err)
+		}
+		for _, e := range state {
+			if e["type"] != "m.room.encryption" {
+				kept = append(kept, e)
+			}
+		}
+		if len(kept) == len(state) {
+			t.Error("there was nothing to hide")
+		}
+		_ = json.NewEncoder(w).Encode(kept)
+		return true
+	})
+	b = start(t, through, dir, nil, you.UserID())
+	b.says(room, session.Outgoing{ID: "after", Text: "a secret too"})
+	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a secret too" || !e.Encrypted {
+		t.Errorf("got %+v", e)
+	}
+	onServer(t, you, room, "secret")
+}
+
+// Holds F7.
+func TestSendingThroughABadNetwork(t *testing.T) {
+	t.Parallel()
+	server := homeservertest.Start(t)
+	register(t, server)
+	you := peertest.Start(t, server, "you")
+	net, through := between(t, server)
+	b := start(t, through, t.TempDir(), nil, you.UserID())
+	room := directChat(t, you, b)
+	for _, c := range []struct {
+		name  string
+		fault func(w http.ResponseWriter, forward func(http.ResponseWriter))
+	}{
+		{"the answer is lost", func(w http.ResponseWriter, forward func(http.ResponseWriter)) {
+			forward(httptest.NewRecorder())
+			hangUp(w)
+		}},
+		{"the connection breaks", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { hangUp(w) }},
+		{"too many requests", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprint(w, `{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":50}`)
+		}},
+		{"a server error", func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}},
+		{"a web page", func(w http.ResponseWriter, _ func(http.ResponseWriter)) { fmt.Fprint(w, "<html>hotel network</html>") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net.set(times(1, isSend, c.fault))
+			for i := range 2 { // the second must not overtake the first
+				if err := b.Say(t.Context(), room, session.Outgoing{ID: fmt.Sprint(c.name, i), Text: fmt.Sprint(c.name, " ", i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 2 {
+				if e := peertest.Next(t, you, messageIn(room)); e.Body != fmt.Sprint(c.name, " ", i) || !e.Encrypted {
+					t.Errorf("message %d arrived as %+v", i, e)
+				}
+			}
+		})
+	}
+	if n := len(net.sent()); n > 15 { // one less when the lost answer was made up for by the echo
+		t.Errorf("%d requests to send 10 messages with 5 faults, want at most 15", n)
+	}
+	if types := onServer(t, you, room, "xyzzy"); types["m.room.encrypted"] != 10 {
+		t.Errorf("events on the server: %v, want 10 messages", types)
+	}
 }
 
 // The program dies after the server took the message and before that is noted.
@@ -326,122 +344,5 @@ func TestStoppedBetweenSendingAndKnowing(t *testing.T) {
 	}
 	if got := net.sent(); !slices.Equal(got, []string{"once", "then"}) {
 		t.Errorf("sent %v: the server's memory of transactions was needed, and a restarted server has none", got)
-	}
-}
-
-// Holds F1.
-func TestHomeserverDownAtStart(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	net.set(times(2, func(*http.Request) bool { return true }, func(w http.ResponseWriter, _ func(http.ResponseWriter)) {
-		w.WriteHeader(http.StatusBadGateway)
-	}))
-	b := start(t, through, t.TempDir(), echo, you.UserID())
-	room := directChat(t, you, b)
-	say(t, you, room, "there you are")
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **there you are**" {
-		t.Errorf("got %+v", e)
-	}
-}
-
-// The server hides that a room is encrypted. It must not be believed.
-// Holds F23.
-func TestEncryptionIsNeverForgotten(t *testing.T) {
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	dir := t.TempDir()
-	b := start(t, through, dir, nil, you.UserID())
-	room := directChat(t, you, b)
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "before", Text: "a secret"}); err != nil {
-		t.Fatal(err)
-	}
-	peertest.Next(t, you, messageIn(room))
-	b.stop()
-	db := openDB(t, dir)
-	if _, err := db.ExecContext(t.Context(), `DELETE FROM mx_room_state`); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
-		if !strings.HasSuffix(r.URL.Path, "/state") {
-			return false
-		}
-		rec := httptest.NewRecorder()
-		r.Header.Del("Accept-Encoding")
-		forward(rec)
-		var state, kept []map[string]any
-		if err := json.Unmarshal(rec.Body.Bytes(), &state); err != nil {
-			t.Errorf("state: %v", err)
-		}
-		for _, e := range state {
-			if e["type"] != "m.room.encryption" {
-				kept = append(kept, e)
-			}
-		}
-		if len(kept) == len(state) {
-			t.Error("there was nothing to hide")
-		}
-		_ = json.NewEncoder(w).Encode(kept)
-		return true
-	})
-	b = start(t, through, dir, nil, you.UserID())
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "after", Text: "a secret too"}); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "a secret too" || !e.Encrypted {
-		t.Errorf("got %+v", e)
-	}
-	onServer(t, you, room, "secret")
-}
-
-// A message whose key never comes: one notice, however many there are.
-// Holds F20.
-func TestUnreadableMessage(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits half a minute for a key that does not come")
-	}
-	t.Parallel()
-	server := homeservertest.Start(t)
-	register(t, server)
-	you := peertest.Start(t, server, "you")
-	net, through := between(t, server)
-	net.set(func(w http.ResponseWriter, r *http.Request, forward func(http.ResponseWriter)) bool {
-		if !strings.HasSuffix(r.URL.Path, "/sync") {
-			return false
-		}
-		rec := httptest.NewRecorder()
-		r.Header.Del("Accept-Encoding")
-		forward(rec)
-		var res map[string]any
-		if err := json.Unmarshal(rec.Body.Bytes(), &res); err != nil {
-			copyResponse(w, rec)
-			return true
-		}
-		delete(res, "to_device")
-		_ = json.NewEncoder(w).Encode(res)
-		return true
-	})
-	b := start(t, through, t.TempDir(), echo, you.UserID())
-	room := directChat(t, you, b)
-	first := say(t, you, room, "one")
-	say(t, you, room, "two")
-	e := peertest.Next(t, you, messageIn(room))
-	if !e.Notice || !e.Encrypted || !strings.Contains(e.Body, "cannot read this message") {
-		t.Errorf("after %s came %+v", first, e)
-	}
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "next", Text: "next"}); err != nil {
-		t.Fatal(err)
-	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "next" {
-		t.Errorf("a second notice: %+v", e)
-	}
-	if s := b.Status(t.Context()); s.Undecryptable != 2 {
-		t.Errorf("status %+v, want two unreadable", s)
 	}
 }

@@ -11,9 +11,7 @@ import (
 // What was sent is a copy; what waits to be sent is a promise.
 func TestForgetWhatWasSent(t *testing.T) {
 	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	defer db.Close()
 	for _, state := range []string{"sent", "dead", "pending"} {
 		if _, err := db.Exec(`INSERT INTO outbox (id, room, text, poll, state, created_at) VALUES (?1, '!r', 'I know that tea is hot.', ?2, ?1, 0)`,
@@ -22,15 +20,9 @@ func TestForgetWhatWasSent(t *testing.T) {
 		}
 	}
 	tx, err := db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, matrix.Forget(t.Context(), tx, []string{"tea is hot", `"[forgotten]"?`, ""}))
+	ok(t, tx.Commit())
 	for state, want := range map[string]string{"sent": "I know that [forgotten].", "dead": "I know that [forgotten].", "pending": "I know that tea is hot."} {
 		var got string
 		var poll string

@@ -13,11 +13,7 @@ import (
 // that is tried until it succeeds, also after a restart.
 func TestTakenBackAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, echo)
 	regret := say(t, you, room, "my secret")
 	peertest.Next(t, you, messageIn(room))
 	var tried atomic.Int32
@@ -26,7 +22,7 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	await(t, s, "nobody is told", func() bool { return tried.Load() > 0 })
 	b.stop()
 	told := make(chan string, 10)
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	b.OnRedaction(func(_ context.Context, event string) error { told <- event; return nil })
 	other := say(t, you, room, "another")
 	peertest.Next(t, you, messageIn(room))

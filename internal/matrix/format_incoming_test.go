@@ -13,9 +13,7 @@ import (
 func TestIncomingText(t *testing.T) {
 	const me = "@me:example.org"
 	g, err := newGate(self, []string{me}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	html := func(s string) func(*event.MessageEventContent, *event.Event) {
 		return func(c *event.MessageEventContent, _ *event.Event) { c.Format, c.FormattedBody = event.FormatHTML, s }

@@ -34,9 +34,7 @@ func lastSent(t *testing.T, events []json.RawMessage, sender string) (last sentC
 	t.Helper()
 	for _, raw := range events {
 		var e sent
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Sender == sender && e.Content.Body != "" {
 			last = e.Content
 		}
@@ -54,10 +52,7 @@ func TestLooks(t *testing.T) {
 	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, group, b.UserID())
-	question, err := you.SayTo(t.Context(), group, "hello", b.UserID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	question := sayTo(t, you, group, "hello", b.UserID())
 	await(t, s, "the question is not answered", func() bool { return lastSent(t, s.Events(group), b.UserID()).Body == "echo: **hello**" })
 	for i, c := range []struct{ text, body, html string }{
 		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
@@ -70,9 +65,7 @@ func TestLooks(t *testing.T) {
 			c.body = c.text
 		}
 		id := "looks:" + string(rune('a'+i))
-		if err := b.Say(t.Context(), group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question})
 		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 		got := lastSent(t, s.Events(group), b.UserID())
 		if got.Body != c.body || got.Formatted != c.html {
@@ -89,23 +82,16 @@ func TestLooks(t *testing.T) {
 // Holds M20.
 func TestLastEditSaysAll(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, echo)
 	text := strings.Repeat("A sentence that is written slowly. ", 30)
 	for i := 1; i <= 2; i++ {
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
 		peertest.Next(t, you, spoken(room, b.UserID()))
 		if got := lastSent(t, s.Events(room), b.UserID()); got.Live == nil || i == 2 && (len(got.Body) > 250 || got.NewContent == nil || !strings.HasSuffix(got.NewContent.Body, got.Body[len(got.Body)-50:])) {
 			t.Errorf("a draft left as %+v", got)
 		}
 	}
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "slow", Text: text + "**The end.**"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "slow", Text: text + "**The end.**"})
 	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	if got := lastSent(t, s.Events(room), b.UserID()); got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.NewContent == nil {
 		t.Errorf("the last edit left as %+v", got)

@@ -1,10 +1,7 @@
 package matrix
 
 import (
-	"slices"
-	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // Holds F42, M48, M50, M51.
@@ -60,67 +57,6 @@ func TestToHTML(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := toHTML(c.md); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
-		})
-	}
-}
-
-// Holds F42, M52.
-func TestDeepNestingIsSentAsText(t *testing.T) {
-	for name, md := range map[string]string{
-		"quotes":   strings.Repeat(">", 10_000) + " deep",
-		"lists":    strings.Repeat("- ", 5_000) + "deep",
-		"emphasis": strings.Repeat("*a ", 5_000) + strings.Repeat("*", 5_000),
-		"brackets": strings.Repeat("[", 20_000),
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := toHTML(md)
-			for _, tag := range []string{"<blockquote>", "<ul>", "<em>"} {
-				if n := strings.Count(out, tag); n > 100 {
-					t.Errorf("%d times %s", n, tag)
-				}
-			}
-		})
-	}
-}
-
-// Holds F41.
-func TestSplit(t *testing.T) {
-	long := strings.Repeat("word & <tag> \"quoted\" ", 400)
-	code := "```go\n" + strings.Repeat("if a < b { return \"x\" }\n", 2000) + "```"
-	for _, c := range []struct{ name, md string }{
-		{"short", "short"},
-		{"paragraphs", strings.Repeat(long+"\n\n", 20)},
-		{"one line", strings.Repeat("🙂 & 日本語 <", 20_000)},
-		{"one fence", code},
-		{"text and fences", "intro\n\n" + code + "\n\nbetween\n\n" + code + "\n\nend"},
-		{"open fence", strings.TrimSuffix(code, "```")},
-		{"fence with blank lines", "~~~\n" + strings.Repeat("line\n\n\n", 9000) + "~~~"},
-		{"all special", strings.Repeat("<>&\"", 30_000)},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			parts := split(c.md, partSize)
-			words := func(s string) []string {
-				return slices.DeleteFunc(strings.Fields(s), func(w string) bool { return strings.HasPrefix(w, "```") || strings.HasPrefix(w, "~~~") })
-			}
-			var got []string
-			for i, p := range parts {
-				if n := size(p); n > partSize {
-					t.Errorf("part %d costs %d, limit %d", i, n, partSize)
-				}
-				if !utf8.ValidString(p) {
-					t.Errorf("part %d is cut inside a character", i)
-				}
-				if m := strings.Count(p, "```"); m%2 == 1 && c.name != "open fence" {
-					t.Errorf("part %d leaves a fence open", i)
-				}
-				got = append(got, words(p)...)
-			}
-			if want := words(c.md); strings.Join(got, "") != strings.Join(want, "") {
-				t.Errorf("text changed: %d words became %d", len(want), len(got))
-			}
-			if len(c.md) > 2*partSize && len(parts) < 2 {
-				t.Error("not split at all")
 			}
 		})
 	}

@@ -46,9 +46,7 @@ func inTheClear(_ *event.MessageEventContent, e *event.Event) { e.Mautrix.WasEnc
 func TestGate(t *testing.T) {
 	const me, friend, stranger = "@me:example.org", "@friend:else.where", "@x:evil.example"
 	g, err := newGate(self, []string{me}, []string{friend, "*:Team.example:8448"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
 	with := func(r roomFacts, f func(*roomFacts)) roomFacts { f(&r); return r }
@@ -153,9 +151,7 @@ func TestGate(t *testing.T) {
 func TestGateHears(t *testing.T) {
 	const me, stranger = "@me:example.org", "@x:evil.example"
 	g, err := newGate(self, []string{me}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	group := roomFacts{encrypted: true, members: 3, name: "Reverie"}
 	dm := roomFacts{with: me, encrypted: true, members: 2, name: "Reverie"}
 	sticker := &event.Event{Sender: me, Type: event.EventSticker}
@@ -201,9 +197,7 @@ func captioned(c *event.MessageEventContent, _ *event.Event) {
 // TestGateFiles: a file needs no words where it is for us all the same.
 func TestGateFiles(t *testing.T) {
 	g, err := newGate(self, []string{"@me:example.org"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dm, group := roomFacts{with: "@me:example.org", encrypted: true, members: 2}, roomFacts{encrypted: true, members: 3}
 	for _, c := range []struct {
 		name string
@@ -254,9 +248,7 @@ func TestPrivate(t *testing.T) {
 // Holds F37, M38.
 func TestGateBots(t *testing.T) {
 	g, err := newGate(self, []string{"@me:a"}, []string{"*:a", "*:b", "@good:b"}, "*:b", "@spam:a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for user, want := range map[string]bool{"@me:a": true, "@x:a": true, "@spam:a": false, "@x:B": false, "@good:b": true, "@x:c": false} {
 		if g.allows(user) != want {
 			t.Errorf("%s: %v", user, !want)
@@ -295,9 +287,7 @@ func TestGateLists(t *testing.T) {
 		})
 	}
 	g, err := newGate(self, []string{"@a:b"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !g.allows("@a:b") || g.allows("@c:b") || g.allows("") || g.allows(self) {
 		t.Error("with an empty allow list only owners may talk")
 	}

@@ -123,7 +123,7 @@ func TestHeardInAGroup(t *testing.T) {
 			}
 			b.stop()
 			say(t, other, room, "and sunny")
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			p.mention(t, "!status")
 			b.quotes(t, session.QuoteHeard)
 			p.mention(t, "and now?")
@@ -307,7 +307,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 	b.stop() // in the middle
 	close(release)
 	hang.Remove()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	if in := b.quotes(t, session.QuoteReply, "you: first"); in.Text != "about that" {
 		t.Errorf("heard %+v", in)
 	}
@@ -327,10 +327,7 @@ func TestReplyChainIsFetchedAside(t *testing.T) {
 // Holds M29.
 func TestReplyChainEncrypted(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	first := say(t, you, room, "Jana is my sister")
 	b.next()
 	say(t, you, room, "and else?")

@@ -33,17 +33,21 @@ type heardLine struct {
 }
 
 // notTaken does what there is to do about a message that is not for us.
-func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) {
+func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, o opinion) error {
 	msg, _ := evt.Content.Parsed.(*event.MessageEventContent)
 	line := heardLine{room: evt.RoomID.String(), after: lastIn(b, evt.RoomID.String()), Quote: session.Quote{
 		ID: evt.ID.String(), Sender: evt.Sender.String(), At: time.UnixMilli(evt.Timestamp), Why: session.QuoteHeard}}
-	switch {
-	case o.odd != "":
+	if o.odd != "" {
 		odd := c.cfg.Text(ctx, line.room, "odd."+o.odd)
 		if !slices.ContainsFunc(b.notices, func(n notice) bool { return n.room == line.room && n.text == odd }) { // ten stickers are one answer
 			b.notices = append(b.notices, notice{id: "odd-" + line.ID, room: line.room, text: odd, replyTo: line.ID})
 		}
-	case o.heard != "" && c.listening(ctx, line.room):
+	}
+	if o.heard == "" {
+		return nil
+	}
+	listening, err := c.listening(ctx, line.room)
+	if listening {
 		line.Name, line.Text = c.displayName(ctx, evt.RoomID, evt.Sender), clip(o.heard, heardRunes)
 		if o.emote {
 			line.Text = emote(line.Name, line.Sender, line.Text)
@@ -51,6 +55,7 @@ func (c *Client) notTaken(ctx context.Context, b *batch, evt *event.Event, room 
 		line.thread = msg.RelatesTo.GetThreadParent().String()
 		b.heard = append(b.heard, line)
 	}
+	return err
 }
 
 // heardAnew takes in what edits something that was heard in a room with others.
@@ -84,24 +89,22 @@ func emote(name, sender, text string) string {
 }
 
 // listening tells whether what is not for us is to be kept for the next question.
-func (c *Client) listening(ctx context.Context, room string) bool {
+func (c *Client) listening(ctx context.Context, room string) (bool, error) {
 	v, err := session.Settings{DB: c.q.db}.Get(ctx, room, session.SettingListen)
-	if err != nil {
-		fail(ctx, err)
-	}
-	return v == "on"
+	return v == "on", err
 }
 
 // listens notes whether m, which is for us, is to take along what was heard before it.
 // A command has no use for that.
-func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) {
-	if m.Private || session.Commands(m.Text) || !c.listening(ctx, m.Room) {
-		return
+func (c *Client) listens(ctx context.Context, b *batch, m session.Inbound) error {
+	if m.Private || session.Commands(m.Text) {
+		return nil
 	}
-	if b.listen == nil {
-		b.listen = map[string]bool{}
+	listening, err := c.listening(ctx, m.Room)
+	if listening {
+		b.listen = append(b.listen, m.ID)
 	}
-	b.listen[m.ID] = true
+	return err
 }
 
 // keyless is an event, of somebody who may not talk to the bot, whose key had not come with it.
@@ -205,10 +208,8 @@ func (q *queue) give(ctx context.Context, tx *sql.Tx, m *session.Inbound) error 
 	}
 	slices.Reverse(lines)
 	m.Quotes = append(m.Quotes, lines...)
-	if _, err := tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread); err != nil {
-		return fmt.Errorf("note what was given of what was heard: %w", err)
-	}
-	return nil
+	_, err = tx.ExecContext(ctx, `UPDATE heard SET given = 1, text = '' WHERE room = ? AND thread = ?`, m.Room, m.Thread)
+	return doing("note what was given of what was heard", err)
 }
 
 // amend has a line that was heard say what its sender made of it since. One that was
@@ -218,10 +219,8 @@ func (q *queue) amend(ctx context.Context, tx *sql.Tx, e heardLine) error {
 	if e.Text == "" || session.Commands(e.Text) {
 		query, args = `DELETE FROM heard WHERE event = ?1 AND sender = ?2 AND given = 0`, args[:2]
 	}
-	if _, err := tx.ExecContext(ctx, query, args...); err != nil {
-		return fmt.Errorf("change what was heard: %w", err)
-	}
-	return nil
+	_, err := tx.ExecContext(ctx, query, args...)
+	return doing("change what was heard", err)
 }
 
 // unhear forgets what was heard as event, also where it waits as a quote.

@@ -65,31 +65,23 @@ func TestInvalidEdits(t *testing.T) {
 			joined(t, friend, room, b.UserID())
 			ask := func(text string) (asked string, answer peer.Event) {
 				t.Helper()
-				asked, err := you.SayTo(t.Context(), room, text, b.UserID())
-				if err != nil {
-					t.Fatal(err)
-				}
+				asked = sayTo(t, you, room, text, b.UserID())
 				return asked, peertest.Next(t, you, spoken(room, b.UserID()))
 			}
 			first, answer := ask("first question")
 			b.next()
 			b.stop()
 
-			waiting, err := you.SayTo(t.Context(), room, "waiting question", b.UserID())
-			if err != nil {
-				t.Fatal(err)
-			}
+			waiting := sayTo(t, you, room, "waiting question", b.UserID())
 			edit := func(who *peer.Peer, target, text string) {
 				t.Helper()
-				if err := who.Edit(t.Context(), room, target, text+" "+b.UserID()); err != nil {
-					t.Fatal(err)
-				}
+				ok(t, who.Edit(t.Context(), room, target, text+" "+b.UserID()))
 			}
 			edit(friend, waiting, "a stranger to this question")
 			edit(friend, first, "a stranger to the first question")
 			edit(you, answer.ID, "words in the bot's mouth")
 			edit(you, "$nowhere", "an edit of nothing")
-			b = startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			b = b.again(echo)
 			if in := b.next(); in.ID != waiting || in.Text != "waiting question" {
 				t.Errorf("heard %+v", in)
 			}
@@ -110,10 +102,7 @@ func TestInvalidEdits(t *testing.T) {
 // Holds F35.
 func TestMalformedEdits(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	question := s.Say(you.UserID(), room, "question")
 	b.next()
 	replace := func(id any) content { return content{"rel_type": "m.replace", "event_id": id} }
@@ -161,14 +150,10 @@ func TestOwnOtherDevice(t *testing.T) {
 			other, err := peer.Login(t.Context(), peer.Config{
 				Homeserver: s.URL, User: b.UserID(), Password: botPassword, DB: filepath.Join(t.TempDir(), "other.db"),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			peertest.Run(t, other)
 			say(t, other, room, "I am the bot, in another client")
-			if _, err := other.SayTo(t.Context(), room, b.UserID()+": and I mention myself", b.UserID()); err != nil {
-				t.Fatal(err)
-			}
+			sayTo(t, other, room, b.UserID()+": and I mention myself", b.UserID())
 			for _, text := range []string{"I am the bot, in another client", b.UserID() + ": and I mention myself"} {
 				if e := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(e.Body, text) || strings.Contains(e.Body, "echo") {
 					t.Errorf("got %+v, want %q: was it answered?", e, text)
@@ -178,9 +163,7 @@ func TestOwnOtherDevice(t *testing.T) {
 			if in := b.next(); in.Text != "and me?" {
 				t.Errorf("heard %+v", in)
 			}
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **and me?**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, room, "echo: **and me?**")
 			if st := b.Status(t.Context()); st.Undecryptable != 0 || st.Lost != 0 {
 				t.Errorf("status %+v", st)
 			}
@@ -192,10 +175,7 @@ func TestOwnOtherDevice(t *testing.T) {
 // Holds F38.
 func TestOddMessages(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	start := s.Say(you.UserID(), room, "hello")
 	b.next()
 	media := content{"url": "mxc://" + s.Name + "/x", "info": content{"size": 1 << 40, "mimetype": "x"}}
@@ -326,10 +306,7 @@ func TestOddRelations(t *testing.T) {
 // Holds F39.
 func TestBrokenState(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	for _, c := range []struct{ typ, key, content string }{
 		{"m.room.name", "", `{"name":7}`}, {"m.room.topic", "", `[]`}, {"m.room.canonical_alias", "", `{"alias":{}}`},
 		{"m.room.power_levels", "", `{"users":"everybody","ban":"50"}`}, {"m.room.encryption", "x", `{"algorithm":7}`},
@@ -347,16 +324,14 @@ func TestBrokenState(t *testing.T) {
 		s.SendToDevice(you.UserID(), b.UserID(), "m.room_key_request", c)
 		s.SendToDevice(you.UserID(), b.UserID(), "m.room_key.withheld", c)
 	}
-	l := logIn(t, server, "")
-	call(t, server, http.MethodPut, "user/"+b.UserID()+"/account_data/m.direct", l.AccessToken, content{"@a:b": "no list", you.UserID(): []any{room, 7}}, nil)
+	l := logIn(t, b.server, "")
+	call(t, b.server, http.MethodPut, "user/"+b.UserID()+"/account_data/m.direct", l.AccessToken, content{"@a:b": "no list", you.UserID(): []any{room, 7}}, nil)
 	b.onlyHears(s, you.UserID(), room, "still there?")
 }
 
 func mustJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return data
 }

@@ -116,9 +116,7 @@ func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *th
 				Key     string `json:"sender_key"`
 			}
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Type == "m.room.encrypted" && e.Sender == user {
 			th.hook.Remove()
 			inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Delay(0))
@@ -166,9 +164,7 @@ func TestKeyNeverComes(t *testing.T) {
 					say(t, you, room, fmt.Sprint("number ", i))
 				}
 			}
-			if _, err := stranger.SayTo(t.Context(), shared, "do something", b.UserID()); err != nil {
-				t.Fatal(err)
-			}
+			sayTo(t, stranger, shared, "do something", b.UserID())
 			waiting := 6
 			if withheld {
 				waiting = 7
@@ -216,8 +212,6 @@ func TestKeyNeverComes(t *testing.T) {
 // last says something in a room and waits until it is there.
 func last(t *testing.T, b *bot, you *peer.Peer, room string) {
 	t.Helper()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "last-" + room, Text: "that is all"}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "last-" + room, Text: "that is all"})
 	peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Body == "that is all" })
 }

@@ -33,9 +33,7 @@ func TestSyncWithoutKeyCount(t *testing.T) {
 		b := startWith(t, server, dir, echo, hurry, you.UserID())
 		await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 		stored, err := b.OneTimeKeys(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		if n := s.OneTimeKeys(b.UserID(), b.account().DeviceID); n < 40 || n > 60 || len(stored) != n {
 			t.Errorf("start %d: the homeserver has %d one-time keys, and %d are stored", i+1, n, len(stored))
 		}

@@ -24,9 +24,7 @@ func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []str
 				Session string `json:"session_id"`
 			}
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Sender == user && e.Content.Session != "" && !slices.Contains(list, e.Content.Session) {
 			list = append(list, e.Content.Session)
 		}
@@ -37,9 +35,7 @@ func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []str
 // reads fails unless everybody can read what the bot says next.
 func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 	t.Helper()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: text, Text: text})
 	for _, p := range readers {
 		e := peertest.Next(t, p, func(e peer.Event) bool {
 			return e.Room == room && e.Sender == b.UserID() && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
@@ -55,15 +51,10 @@ func reads(t *testing.T, b *bot, room, text string, readers ...*peer.Peer) {
 // Holds F22.
 func TestKeyChangesAfterAHundredMessages(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	for i := range 110 {
 		if i == 60 {
-			b.stop()
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 		}
 		converse(t, you, b, room, fmt.Sprint("message ", i))
 		if t.Failed() {
@@ -93,9 +84,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 	late := person(t, s, "late")
 	s.SetState(you.UserID(), room, "m.room.member", late.UserID(), map[string]any{"membership": "invite"})
 	peertest.Next(t, late, peertest.Kind(room, peer.Invited))
-	if err := late.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, late.Join(t.Context(), room))
 	seen(t, you, b, room)
 	reads(t, b, room, "for four", you, friend, late)
 
@@ -130,9 +119,7 @@ func TestKeyFollowsTheMembers(t *testing.T) {
 // hears what comes after that.
 func seen(t *testing.T, you *peer.Peer, b *bot, room string) {
 	t.Helper()
-	if _, err := you.SayTo(t.Context(), room, "seen?", b.UserID()); err != nil {
-		t.Fatal(err)
-	}
+	sayTo(t, you, room, "seen?", b.UserID())
 	b.next()
 }
 
@@ -168,9 +155,7 @@ func TestSwitchedToEncrypted(t *testing.T) {
 		}},
 		{"with an answer on its way", func(t *testing.T, s *matrixtest.Server, you *peer.Peer, b *bot, room string, _ func() *bot) *bot {
 			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.Status(500, ""))
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "early", Text: "a secret that was to leave before"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "early", Text: "a secret that was to leave before"})
 			await(t, s, "it was not tried", func() bool { return hook.Hits() == 1 })
 			encrypt(s, you, room)
 			e := peertest.Next(t, you, messageIn(room))
@@ -188,18 +173,14 @@ func TestSwitchedToEncrypted(t *testing.T) {
 			b := restart()
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 			joined(t, you, room, b.UserID())
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "plain", Text: "plain"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "plain", Text: "plain"})
 			for _, p := range []*peer.Peer{you, friend} {
 				if e := peertest.Next(t, p, messageIn(room)); e.Body != "plain" || e.Encrypted {
 					t.Errorf("%s sees %+v", p.UserID(), e)
 				}
 			}
 			b = c.do(t, s, you, b, room, restart)
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "next", Text: "a secret"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "next", Text: "a secret"})
 			for _, p := range []*peer.Peer{you, friend} {
 				e := peertest.Next(t, p, func(e peer.Event) bool { return e.Room == room && e.Body == "a secret" })
 				if !e.Encrypted {
@@ -247,13 +228,11 @@ func TestAskedBeforeTheFirstSyncOfTheRoom(t *testing.T) {
 			joined(t, you, room, you.UserID())
 			ask := func(text string) {
 				t.Helper()
-				if _, err := you.SayTo(t.Context(), room, text, b.UserID()); err != nil {
-					t.Fatal(err)
-				}
+				sayTo(t, you, room, text, b.UserID())
 			}
 			ask("one secret")
 			if c.down {
-				b = startWith(t, server, dir, echo, hurry, you.UserID())
+				b = b.again(echo)
 			}
 			await(t, s, "the bot does not join", func() bool { return joins.Hits() > 0 })
 			ask("two secrets")

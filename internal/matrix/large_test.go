@@ -103,29 +103,20 @@ var largeTexts = map[string]string{
 // Holds F41, M21.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, nil)
 	refused := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 65_536-900 }, func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		next.ServeHTTP(w, r)
 	})
 	for name, text := range largeTexts {
 		t.Run(name, func(t *testing.T) {
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: name, Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: name, Text: text})
 			if n := len(arrives(t, you, room, b.UserID(), text)); n < 2 || n > 4 {
 				t.Errorf("%d messages", n)
 			}
 			id := name + ", drafted"
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: id, Text: "The beginning of the answer, long enough to be shown", Draft: true}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: id, Text: "The beginning of the answer, long enough to be shown", Draft: true})
 			first := peertest.Next(t, you, messageIn(room))
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: id, Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: id, Text: text})
 			edit := arrives(t, you, room, b.UserID(), text)[0]
 			if edit.Kind != peer.Edit || edit.ID != first.ID || edit.Live {
 				t.Errorf("after the draft came %+v", edit.Kind)
@@ -163,10 +154,7 @@ func TestServerTakesLess(t *testing.T) {
 		{"the end of a draft", true, true, 20_000, 600, matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, c.encrypted)
+			s, you, b, room := chatting(t, c.encrypted, nil)
 			hook := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > c.limit }, c.fault)
 			want := ""
 			for i := range c.words {
@@ -176,15 +164,11 @@ func TestServerTakesLess(t *testing.T) {
 				want = "Short.\n\n```\n" + strings.Repeat("x", 9_000) + "\n```\n\n" + strings.Repeat("\"<&>\" ", 2000)
 			}
 			if c.drafted {
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: "large", Text: want[:60], Draft: true}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: "large", Text: want[:60], Draft: true})
 				peertest.Next(t, you, messageIn(room))
 			}
 			for _, m := range []session.Outgoing{{ID: "large", Text: want}, {ID: "then", Text: "then"}} {
-				if err := b.Say(t.Context(), room, m); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, m)
 			}
 			if got := arrives(t, you, room, b.UserID(), want); len(got) != 2 || got[1].File == nil || c.drafted != (got[0].Kind == peer.Edit) {
 				t.Errorf("%d messages, the first a %v", len(got), got[0].Kind)
@@ -197,9 +181,7 @@ func TestServerTakesLess(t *testing.T) {
 			}
 			refused := hook.Hits()
 			for _, m := range []session.Outgoing{{ID: "large", Text: want}, {ID: "end", Text: "the end"}} { // as after a restart
-				if err := b.Say(t.Context(), room, m); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, m)
 			}
 			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "the end" || hook.Hits() != refused {
 				t.Errorf("said again: %v %.60q, refused %d times", e.Kind, e.Body, hook.Hits()-refused)
@@ -216,17 +198,12 @@ func TestServerTakesLess(t *testing.T) {
 // Holds F41.
 func TestLaterPartTooLarge(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	words := strings.Repeat("Some words in a paragraph.\n\n", 1500)
 	s.Fault(matrixtest.On("send").Saying("heavy"), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	text := words + strings.Repeat("A heavy paragraph.\n\n", 400)
 	for _, m := range []session.Outgoing{{ID: "large", Text: text}, {ID: "then", Text: "then"}} {
-		if err := b.Say(t.Context(), room, m); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, m)
 	}
 	first := peertest.Next(t, you, messageIn(room))
 	var sent []string
@@ -263,10 +240,7 @@ func TestAlwaysTooLarge(t *testing.T) {
 	for name, upload := range map[string]bool{"events": false, "files too": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, false)
+			s, you, b, room := chatting(t, false, nil)
 			tooLarge := matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE")
 			hook := s.Fault(func(r *matrixtest.Request) bool {
 				return r.Endpoint == "send" && r.User == b.UserID() && !strings.Contains(string(r.Body), `"then"`)
@@ -275,9 +249,7 @@ func TestAlwaysTooLarge(t *testing.T) {
 				s.Fault(matrixtest.On("upload").By(b.UserID()), tooLarge)
 			}
 			for _, m := range []session.Outgoing{{ID: "1", Text: strings.Repeat("unloved words ", 2000)}, {ID: "2", Text: "then"}} {
-				if err := b.Say(t.Context(), room, m); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, m)
 			}
 			if e := peertest.Next(t, you, messageIn(room)); e.Body != "then" {
 				t.Errorf("got %.60q", e.Body)

@@ -11,53 +11,6 @@ import (
 	"reverie/internal/session"
 )
 
-// The ways in which a login ends while the bot runs: it logs in again, once, as
-// the same device, and nothing is lost.
-// Holds F26.
-func TestLoggedOut(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		end  func(s *matrixtest.Server, bot string)
-	}{
-		{"the token is revoked", func(s *matrixtest.Server, bot string) { s.RevokeToken(bot) }},
-		{"the device is deleted", func(s *matrixtest.Server, bot string) { s.DeleteDevices(bot) }},
-		{"a soft logout", func(s *matrixtest.Server, bot string) {
-			s.Fault(matrixtest.On("sync").By(bot).Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-				s.RevokeToken(bot)
-				w.WriteHeader(http.StatusUnauthorized)
-				_, _ = w.Write([]byte(`{"errcode":"M_UNKNOWN_TOKEN","error":"log in again","soft_logout":true}`))
-			})
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
-			converse(t, you, b, room, "one")
-			device, logins := b.account().DeviceID, s.Count("login")
-			c.end(s, b.UserID())
-			await(t, s, "the bot did not log in again", func() bool { return s.Count("login") > logins })
-			await(t, s, "no sync after that", func() bool { return b.Status(t.Context()).Problem == "" && s.OneTimeKeys(b.UserID(), device) > 0 })
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "back", Text: "back"}); err != nil {
-				t.Fatal(err)
-			}
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "back" || !e.Encrypted {
-				t.Errorf("got %+v", e)
-			}
-			converse(t, you, b, room, "two")
-			if now := b.account().DeviceID; now != device {
-				t.Errorf("device %s became %s", device, now)
-			}
-			if n := s.Count("login") - logins; n != 1 {
-				t.Errorf("%d logins, want one", n)
-			}
-		})
-	}
-}
-
 // A login that does not help ends the bot with a reason, at once, and leaves all
 // it has: with the account back, it goes on where it was.
 // Holds F26.
@@ -104,9 +57,7 @@ func TestLoggedOutForGood(t *testing.T) {
 			cfg := config(server, dir, db, you.UserID())
 			cfg.Hurry()
 			client, err := matrix.Open(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), peertest.Patience)
 			defer cancel()
 			ended := make(chan error, 1)
@@ -124,18 +75,14 @@ func TestLoggedOutForGood(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Error("it did not end by itself")
 			}
-			if err := db.Close(); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, db.Close())
 			undo()
 
 			b = startWith(t, server, dir, echo, hurry, you.UserID())
 			if in := b.next(); in.ID != open {
 				t.Errorf("heard %+v", in)
 			}
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **a question that waits**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, room, "echo: **a question that waits**")
 			if now := b.account().DeviceID; now != device {
 				t.Errorf("device %s became %s", device, now)
 			}

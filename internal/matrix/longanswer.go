@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -90,10 +89,7 @@ func (q *queue) begun(ctx context.Context, id, file string) (text string, known 
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}
-	if err != nil {
-		return "", false, fmt.Errorf("matrix: look into the outbox: %w", err)
-	}
-	return text, true, nil
+	return text, err == nil, doing("matrix: look into the outbox", err)
 }
 
 // wholeName is how the file with all of an answer is called, and the note about it.
@@ -151,10 +147,7 @@ func (c *Client) asFile(ctx context.Context, r outRow) (done bool, err error) {
 		c.log.Warn("matrix: a message is too large for the homeserver; sending it as a file", "room", r.room, "message", id)
 		return c.q.insteadOfParts(ctx, tx, r, id, w)
 	})
-	if err != nil {
-		return false, fmt.Errorf("matrix: send a message as a file: %w", err)
-	}
-	return done, nil
+	return done, doing("matrix: send a message as a file", err)
 }
 
 // insteadOfParts puts the file w behind the message id, in the place of its further parts.

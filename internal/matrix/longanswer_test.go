@@ -127,9 +127,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), fault)
 			m := session.Outgoing{ID: "re:1", Text: essay("words")}
 			for _, m := range []session.Outgoing{m, {ID: "re:2", Text: "The next answer."}} {
-				if err := b.Say(t.Context(), room, m); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, m)
 			}
 			if first := peertest.Next(t, you, messageIn(room)); !strings.HasSuffix(first.Body, wholeNote) {
 				t.Errorf("first came %q", first.Body)
@@ -150,9 +148,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 				t.Errorf("%d uploads", tries)
 			}
 			for _, m := range []session.Outgoing{m, {ID: "re:3", Text: "The end."}} { // said again after a restart
-				if err := b.Say(t.Context(), room, m); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, m)
 			}
 			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "The end." {
 				t.Errorf("said again: %q", e.Body)
@@ -222,9 +218,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	room := chat(t, s, you, b, false)
 	sayIt := func(text string, draft bool) {
 		t.Helper()
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "re:1", Text: text, Draft: draft}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: "re:1", Text: text, Draft: draft})
 	}
 	hear := func(kind peer.Kind) peer.Event {
 		t.Helper()
@@ -262,9 +256,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	sayIt(essay("birds"), false)
 	hear(peer.Edit)
 	file := hear(peer.Message)
-	if err := b.Remove(t.Context(), room, "re:1"); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Remove(t.Context(), room, "re:1"))
 	gone(first.ID)
 	gone(file.ID)
 }

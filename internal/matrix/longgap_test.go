@@ -67,7 +67,7 @@ func TestGapBeyondTheBounds(t *testing.T) {
 			want = append(want, id)
 		}
 	}
-	b = startWith(t, server, dir, quietly, hurry, you.UserID())
+	b = b.again(quietly)
 	var got []string
 	for range want {
 		got = append(got, b.next().ID)
@@ -79,8 +79,7 @@ func TestGapBeyondTheBounds(t *testing.T) {
 	}
 	told := func() bool { return len(notices(t, s, b, room)) > 0 }
 	await(t, s, "the room is not told", told)
-	b.stop()
-	b = startWith(t, server, dir, quietly, hurry, you.UserID())
+	b = b.again(quietly)
 	last := s.Say(you.UserID(), room, "and now?")
 	if in := b.next(); in.ID != last {
 		t.Errorf("heard %+v", in)

@@ -32,17 +32,12 @@ func TestLeftOutByASync(t *testing.T) {
 	t.Parallel()
 	for _, c := range []string{"the homeserver restarts", "the bot restarts"} {
 		t.Run(c, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			say(t, you, room, "before")
 			b.next()
 			leftOut(t, s, b.UserID(), func() { say(t, you, room, "left out") })
 			if c == "the bot restarts" {
-				b.stop()
-				b = startWith(t, server, dir, echo, hurry, you.UserID())
+				b = b.again(echo)
 			} else {
 				s.Fault(matrixtest.On("sync").By(b.UserID()).Times(1), matrixtest.Status(http.StatusBadGateway, ""))
 			}
@@ -68,11 +63,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 	} {
 		t.Run(c, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			say(t, you, room, "before")
 			b.next()
 			// Some homeservers show transaction ids in syncs only.
@@ -87,9 +78,7 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), taken(s))
 				again := s.Fault(matrixtest.On("send").By(b.UserID()).After(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { hangUp(w) }) // the end comes before the next try
 				polls := inPlace(t, s, matrixtest.On("sync").By(b.UserID()), poll)
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: "once", Text: "once"}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: "once", Text: "once"})
 				once = peertest.Next(t, you, messageIn(room))
 				if c == "before the bot ends" {
 					before := polls.Hits()
@@ -98,11 +87,9 @@ func TestEchoLeftOutByASync(t *testing.T) {
 				b.stop()
 				again.Remove()
 				polls.Remove()
-				b = startWith(t, server, dir, nil, hurry, you.UserID()) // its syncs leave it out as well
+				b = startWith(t, b.server, b.dir, nil, hurry, you.UserID()) // its syncs leave it out as well
 			})
-			if err := b.Say(t.Context(), room, session.Outgoing{ID: "then", Text: "then"}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(room, session.Outgoing{ID: "then", Text: "then"})
 			if e := peertest.Next(t, you, func(e peer.Event) bool { return e.Room == room && e.Kind == peer.Message && e.ID != once.ID }); e.Body != "then" {
 				t.Errorf("after the restart came %+v: said twice", e)
 			}

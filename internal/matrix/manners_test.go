@@ -55,9 +55,7 @@ func shownBy(t *testing.T, s *matrixtest.Server, room, user string) (list []show
 	t.Helper()
 	for _, raw := range s.Events(room) {
 		var e shown
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Sender == user && e.Type == "m.room.message" {
 			list = append(list, e)
 		}
@@ -67,9 +65,7 @@ func shownBy(t *testing.T, s *matrixtest.Server, room, user string) (list []show
 
 func (b *bot) says(room string, m session.Outgoing) {
 	b.t.Helper()
-	if err := b.Say(b.t.Context(), room, m); err != nil {
-		b.t.Fatal(err)
-	}
+	ok(b.t, b.Say(b.t.Context(), room, m))
 }
 
 // The notice that an answer takes long becomes the answer: the same event, as text.
@@ -135,10 +131,7 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 			b := startWith(t, server, dir, nil, clock.clocked, you.UserID())
 			room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 			joined(t, you, room, b.UserID())
-			id, err := you.SayTo(t.Context(), room, "hello", b.UserID())
-			if err != nil {
-				t.Fatal(err)
-			}
+			id := sayTo(t, you, room, "hello", b.UserID())
 			b.next()
 			hold := make(chan struct{})
 			var slow *matrixtest.Hook
@@ -210,9 +203,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	clock.advance(2 * time.Second)
 	b.Look()
 	first := peertest.Next(t, you, messageIn(room))
-	if err := b.Handled(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, b.Handled(t.Context(), id))
 	b.stop()
 	b = startWith(t, server, dir, echo, clock.clocked, you.UserID())
 	await(t, s, "the notice is not taken back", func() bool {
@@ -233,10 +224,7 @@ func TestStreamingManners(t *testing.T) {
 	b := startWith(t, server, t.TempDir(), nil, clock.clocked, you.UserID())
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, room, b.UserID())
-	id, err := you.SayTo(t.Context(), room, "hello", b.UserID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := sayTo(t, you, room, "hello", b.UserID())
 	b.next()
 	text := strings.Repeat("word ", 12)
 	draft := func() {

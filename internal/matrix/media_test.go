@@ -34,9 +34,7 @@ var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x0
 func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(*event.MessageEventContent)) string {
 	t.Helper()
 	id, err := p.SendFile(t.Context(), room, f, change)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	return id
 }
 
@@ -237,9 +235,7 @@ func TestFilesInGroups(t *testing.T) {
 	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID(), friend.UserID()}})
 	joined(t, you, room, b.UserID())
-	if err := friend.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, friend.Join(t.Context(), room))
 	joined(t, you, room, friend.UserID())
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Data: gif}, nil) // for nobody
 	sendFile(t, you, room, peer.File{Name: "mine.gif", Image: true, Caption: "and this?", Mention: b.UserID(), Data: gif}, nil)

@@ -2,14 +2,11 @@ package matrix_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/matrix/peer"
-	"reverie/internal/matrix/peer/peertest"
 	"reverie/internal/session"
 )
 
@@ -38,9 +35,7 @@ func TestMention(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := len(mentioned(t, s.Events(c.room), b.UserID()))
-			if err := b.Say(t.Context(), c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
 			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 			said := mentioned(t, s.Events(c.room), b.UserID())[before:]
 			if c.text == long && len(said) < 2 {
@@ -62,56 +57,6 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// TestMentionEncrypted: in an encrypted group all who read a reminder read whom it
-// mentions, and the server learns it from nothing.
-func TestMentionEncrypted(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you, friend := person(t, s, "you"), person(t, s, "friend")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
-	joined(t, you, group, b.UserID())
-	for i, mention := range [][]string{{you.UserID()}, nil, {you.UserID(), friend.UserID()}} {
-		text := fmt.Sprint("⏰ Reminder ", i)
-		if err := b.Say(t.Context(), group, session.Outgoing{ID: fmt.Sprint("job:", i), Text: text, Mention: mention}); err != nil {
-			t.Fatal(err)
-		}
-		for _, reader := range []*peer.Peer{you, friend} {
-			if e := peertest.Next(t, reader, messageIn(group)); e.Body != text || !e.Encrypted || e.Mentions != strings.Join(mention, " ") {
-				t.Errorf("%s read %+v, want the mentions %q", reader.UserID(), e, mention)
-			}
-		}
-	}
-	for _, raw := range s.Events(group) {
-		if strings.Contains(string(raw), "m.mentions") {
-			t.Errorf("the server reads %s", raw)
-		}
-	}
-}
-
-// TestMentionAfterARestart: what waits to be sent keeps whom it is for.
-func TestMentionAfterARestart(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
-	joined(t, you, group, b.UserID())
-	broken := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Status(502, ""))
-	if err := b.Say(t.Context(), group, session.Outgoing{ID: "job:1", Text: "⏰ Reminder", Mention: []string{you.UserID()}}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, s, "the fault is not met", func() bool { return broken.Hits() > 0 })
-	b.stop()
-	broken.Remove()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
-	peertest.Next(t, you, messageIn(group))
-	if got := mentioned(t, s.Events(group), b.UserID()); len(got) != 1 || !slices.Equal(got[0], []string{you.UserID()}) {
-		t.Errorf("mentioned %q", got)
-	}
-}
-
 // mentioned lists whom each message of sender mentions. Each must say whom, or
 // clients would look for names in its text.
 func mentioned(t *testing.T, events []json.RawMessage, sender string) (all [][]string) {
@@ -126,9 +71,7 @@ func mentioned(t *testing.T, events []json.RawMessage, sender string) (all [][]s
 				} `json:"m.mentions"`
 			}
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal(raw, &e))
 		if e.Type != "m.room.message" || e.Sender != sender {
 			continue
 		}

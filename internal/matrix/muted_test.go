@@ -34,14 +34,10 @@ func TestMuted(t *testing.T) {
 			joined(t, you, room, b.UserID())
 			ask := func(text string) {
 				t.Helper()
-				if _, err := you.SayTo(t.Context(), room, text, b.UserID()); err != nil {
-					t.Fatal(err)
-				}
+				sayTo(t, you, room, text, b.UserID())
 			}
 			ask("one")
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **one**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, room, "echo: **one**")
 			users := map[string]int{you.UserID(): 100}
 			if c.levels["users"] != nil {
 				users[b.UserID()] = -1
@@ -59,15 +55,11 @@ func TestMuted(t *testing.T) {
 			}
 			ask("three")
 			say(t, you, dm, "and here?")
-			if e := peertest.Next(t, you, messageIn(dm)); e.Body != "echo: **and here?**" {
-				t.Errorf("told twice? %+v", e)
-			}
+			hears(t, you, dm, "echo: **and here?**")
 			sends := len(s.Sends())
 			s.SetState(you.UserID(), room, "m.room.power_levels", "", map[string]any{"users": map[string]int{you.UserID(): 100}})
 			ask("four")
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **four**" {
-				t.Errorf("with the right to speak came %+v", e)
-			}
+			hears(t, you, room, "echo: **four**")
 			for _, want := range []string{"one", "and here?", "four"} {
 				if in := b.next(); in.Text != want {
 					t.Errorf("delivered %q, want %q: a model was asked for what cannot be said", in.Text, want)
@@ -102,9 +94,7 @@ func TestMutedWithoutADirectChat(t *testing.T) {
 	joined(t, you, other, b.UserID())
 	s.SetState(you.UserID(), room, "m.room.power_levels", "", map[string]any{"users": map[string]int{you.UserID(): 100}, "events_default": 1})
 	for _, in := range []string{room, other} {
-		if _, err := you.SayTo(t.Context(), in, "hello", b.UserID()); err != nil {
-			t.Fatal(err)
-		}
+		sayTo(t, you, in, "hello", b.UserID())
 	}
 	e := peertest.Next(t, you, func(e peer.Event) bool { return e.Kind == peer.Message })
 	if e.Room != other || e.Body != "echo: **hello**" {

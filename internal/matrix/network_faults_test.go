@@ -176,17 +176,6 @@ func TestHomeserverIsNotThereAtStart(t *testing.T) {
 				startWith(t, server, dir, echo, hurry, you.UserID()).stop()
 			}
 			s.Stop()
-			db := openDB(t, dir)
-			var found []string
-			for _, f := range matrix.Check(t.Context(), config(server, dir, db, you.UserID())) {
-				found = append(found, fmt.Sprint(f.OK, " ", f.What, " ", f.Remedy))
-			}
-			if err := db.Close(); err != nil {
-				t.Error(err)
-			}
-			if len(found) != 1 || !strings.HasPrefix(found[0], "false the homeserver "+s.URL+" does not answer") || !strings.Contains(found[0], "start it, or correct matrix.homeserver") {
-				t.Errorf("the doctor says %q", found)
-			}
 			tries := 0
 			b := startWith(t, server, dir, echo, atMessage(again, func() {
 				if tries++; tries == 2 {
@@ -266,9 +255,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		if err := s.Listen(); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
 		say(t, you, secret, "after")
 		hears(t, you, secret, "echo: **after**")
@@ -286,9 +273,7 @@ func TestHomeserverRestarts(t *testing.T) {
 			hangUp(w)
 		})
 		for _, text := range []string{"one", "two"} {
-			if err := b.Say(t.Context(), secret, session.Outgoing{ID: text, Text: text}); err != nil {
-				t.Fatal(err)
-			}
+			b.says(secret, session.Outgoing{ID: text, Text: text})
 		}
 		hears(t, you, secret, "one", "two")
 	})
@@ -316,10 +301,7 @@ func TestHungPoll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			hook := inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), fault)
 			say(t, you, room, "hello?")
 			hears(t, you, room, "echo: **hello?**")
@@ -334,48 +316,31 @@ func TestHungPoll(t *testing.T) {
 // Holds F4.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name               string
-		header, body, want time.Duration
-	}{
-		{"header only", 2 * time.Second, 0, 2 * time.Second},
-		{"body only", 0, 1700 * time.Millisecond, 1700 * time.Millisecond},
-		{"both, the header is longer", 2 * time.Second, 100 * time.Millisecond, 2 * time.Second},
-		{"both, the body is longer", time.Second, 2300 * time.Millisecond, 2300 * time.Millisecond},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, false)
-			var told atomic.Int64
-			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(2), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-				told.Store(time.Now().UnixNano())
-				matrixtest.Limit(c.header, c.body)(w, r, next)
-			})
-			texts := []string{"one", "two", "three"}
-			for _, text := range texts {
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			hears(t, you, room, texts...)
-			sends := s.Sends()
-			var txns []string
-			for _, x := range sends {
-				txns = append(txns, x.Txn)
-			}
-			if !slices.Equal(txns, texts) {
-				t.Errorf("sent %q, want each once", txns)
-			}
-			if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < c.want {
-				t.Errorf("tried again after %s, want %s at least", waited, c.want)
-			}
-			if hook.Hits() != 2 {
-				t.Errorf("the fault was met %d times", hook.Hits())
-			}
-		})
+	s, you, b, room := chatting(t, false, nil)
+	const want = 2300 * time.Millisecond
+	var told atomic.Int64
+	hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(2), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		told.Store(time.Now().UnixNano())
+		matrixtest.Limit(time.Second, want)(w, r, next)
+	})
+	texts := []string{"one", "two", "three"}
+	for _, text := range texts {
+		b.says(room, session.Outgoing{ID: text, Text: text})
+	}
+	hears(t, you, room, texts...)
+	sends := s.Sends()
+	var txns []string
+	for _, x := range sends {
+		txns = append(txns, x.Txn)
+	}
+	if !slices.Equal(txns, texts) {
+		t.Errorf("sent %q, want each once", txns)
+	}
+	if waited := sends[0].At.Sub(time.Unix(0, told.Load())); waited < want {
+		t.Errorf("tried again after %s, want %s at least", waited, want)
+	}
+	if hook.Hits() != 2 {
+		t.Errorf("the fault was met %d times", hook.Hits())
 	}
 }
 
@@ -384,10 +349,7 @@ func TestTooManyRequests(t *testing.T) {
 // Holds F5, M18.
 func TestTooManyRequestsWhileWriting(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	var mu sync.Mutex
 	var refused []time.Time
 	storm := s.Fault(matrixtest.On("send").By(b.UserID()).After(1).Times(3), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -400,15 +362,11 @@ func TestTooManyRequestsWhileWriting(t *testing.T) {
 	for storm.Hits() < 2 {
 		pieces++
 		text += fmt.Sprintf("This is piece number %d of what is a long answer. ", pieces)
-		if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text, Draft: true}); err != nil {
-			t.Fatal(err)
-		}
+		b.says(room, session.Outgoing{ID: "answer", Text: text, Draft: true})
 		time.Sleep(10 * time.Millisecond)
 	}
 	text += "That was all."
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "answer", Text: text}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "answer", Text: text})
 	first := peertest.Next(t, you, messageIn(room))
 	last := peertest.Next(t, you, peertest.Kind(room, peer.Edit))
 	if last.ID != first.ID || last.Body != text || last.Live {
@@ -435,10 +393,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			var mu sync.Mutex
 			var txns []string
 			s.Fault(matrixtest.On("send").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -450,9 +405,7 @@ func TestSendingThroughTrouble(t *testing.T) {
 			hook := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), c.fault)
 			texts := []string{"one", "two", "three"}
 			for _, text := range texts {
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: text, Text: text})
 			}
 			hears(t, you, room, texts...)
 			if messages, edits := said(t, s, room, b.UserID()); len(messages) != 3 || edits != 0 || hook.Hits() != 1 {
@@ -475,10 +428,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 	for _, c := range trouble {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			inPlace(t, s, matrixtest.On("sync").By(b.UserID()).Times(1), c.fault)
 			say(t, you, room, "one")
 			say(t, you, room, "two")
@@ -514,9 +464,7 @@ func TestSharingKeysThroughTrouble(t *testing.T) {
 				room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID()}, Join: []string{friend.UserID()}})
 				joined(t, friend, room, b.UserID())
 				hook := s.Fault(matrixtest.On(endpoint).By(b.UserID()).Times(1), c.fault)
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: "x", Text: "for all"}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: "x", Text: "for all"})
 				for _, p := range []*peer.Peer{you, friend} {
 					e := peertest.Next(t, p, func(e peer.Event) bool {
 						return e.Room == room && (e.Kind == peer.Message || e.Kind == peer.Undecryptable)
@@ -541,15 +489,10 @@ func TestNewDeviceWhileListsAreNotToBeHad(t *testing.T) {
 	for _, c := range some(t, "500", "200 with a web page", "the connection breaks") {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, nil)
 			tell := func(text string) {
 				t.Helper()
-				if err := b.Say(t.Context(), room, session.Outgoing{ID: text, Text: text}); err != nil {
-					t.Fatal(err)
-				}
+				b.says(room, session.Outgoing{ID: text, Text: text})
 			}
 			tell("one")
 			hears(t, you, room, "one")

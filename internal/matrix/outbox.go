@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -141,10 +140,7 @@ func (c *Client) Handled(ctx context.Context, id string) error {
 // it was answered. Then it needs no answer.
 func (c *Client) Withdrawn(ctx context.Context, id string) (bool, error) {
 	gone, err := value[bool](ctx, c.q.db, `SELECT state = 'redacted' FROM inbox WHERE id = ?`, id)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look into the inbox: %w", err)
-	}
-	return gone, nil
+	return gone, doing("matrix: look into the inbox", err)
 }
 
 // runOutbox sends what is due, until ctx ends, or until stopping is closed and

@@ -37,11 +37,7 @@ func inboxRows(t *testing.T, db *sql.DB) map[string]string {
 // other clients send them. Nothing else is, even if it looks like them.
 func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, commanded, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, commanded)
 	first := say(t, you, room, "encrypted")
 	b.next()
 	peertest.Next(t, you, messageIn(room))
@@ -79,10 +75,8 @@ func TestPlainEventsInAnEncryptedRoom(t *testing.T) {
 	if in := b.next(); in.ID != last {
 		t.Errorf("heard %+v (%s)", in, plain[in.ID])
 	}
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **encrypted, too**" {
-		t.Errorf("said %+v", e)
-	}
-	db := openDB(t, dir)
+	hears(t, you, room, "echo: **encrypted, too**")
+	db := openDB(t, b.dir)
 	defer db.Close()
 	all := inboxRows(t, db)
 	for id, what := range plain {

@@ -169,56 +169,45 @@ func (c *Client) inWords(ctx context.Context, r outRow, why error) (bool, error)
 
 // onVote takes in a vote of somebody we listen to. Whether it is on a poll of ours, and for
 // one of its options, is seen to by voted.
-func (c *Client) onVote(ctx context.Context, evt *event.Event) {
-	b := batchOf(ctx)
-	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
-		return
+func (c *Client) onVote(ctx context.Context, b *batch, evt *event.Event) error {
+	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
+		return nil
 	}
-	no := func(reason string) {
+	no := func(reason string) error {
 		c.log.Debug("matrix: vote not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", reason)
+		return nil
 	}
 	target, answer, ok := voteOf(evt)
 	switch {
 	case !ok:
-		no("it is not for one option of a poll")
-		return
+		return no("it is not for one option of a poll")
 	case !c.gate.allows(evt.Sender.String()):
-		no("sender is not allowed")
-		return
+		return no("sender is not allowed")
 	}
 	room, err := c.facts(ctx, evt.RoomID)
 	if err != nil {
-		fail(ctx, err)
-		return
+		return err
 	}
 	if room.encrypted && !evt.Mautrix.WasEncrypted {
 		c.log.Warn("matrix: a vote that is not encrypted is ignored in an encrypted room",
 			"room", evt.RoomID, "event", evt.ID, "sender", evt.Sender)
-		return
+		return nil
 	}
 	if unsigned, err := c.unsigned(ctx, evt); err != nil || unsigned && c.mustBeSigned(evt.Sender) {
 		c.log.Warn("matrix: a vote from a device that its sender's identity has not signed is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
-		if err != nil {
-			fail(ctx, err)
-		}
-		return
+		return err
 	}
 	switch in, err := c.cli.StateStore.GetMember(ctx, evt.RoomID, evt.Sender); {
 	case err != nil:
-		fail(ctx, fmt.Errorf("look up who votes: %w", err))
-		return
+		return fmt.Errorf("look up who votes: %w", err)
 	case in.Membership != event.MembershipJoin:
-		no("sender is not in the room")
-		return
+		return no("sender is not in the room")
 	}
 	vote, err := c.inbound(ctx, evt, room)
-	if err != nil {
-		fail(ctx, err)
-		return
-	}
 	vote.SenderName, vote.Text = c.displayName(ctx, evt.RoomID, evt.Sender), answer
 	vote.Change, vote.Target = session.Voted, target
 	b.changes = append(b.changes, change{Inbound: vote})
+	return err
 }
 
 // voteOf reads which answer of which poll a vote is for; ok tells whether it is one answer.

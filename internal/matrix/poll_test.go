@@ -78,10 +78,7 @@ func TestPoll(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
 		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			s, you, b, room := chatting(t, encrypted, echo)
 			asked := b.asks(you, room, poll("ask:1"))
 			if asked.Body != question || asked.Encrypted != encrypted || asked.Poll.ID("Yes, this once") == "" || asked.Poll.ID("No") == "" || len(asked.Poll.Options) != 2 {
 				t.Errorf("asked %+v %+v", asked, asked.Poll)
@@ -262,7 +259,7 @@ func TestVotesThatDoNotCount(t *testing.T) {
 			b.stop()
 			before := b.log
 			ok(t, s.Redeliver(room, good.ID))
-			b = startWith(t, server, dir, echo, hurry, you.UserID(), friend.UserID())
+			b = b.again(echo)
 			last := b.votes(you, far, "No", session.Inbound{Target: "ask:3", Text: "no"})
 			db := openDB(t, dir)
 			defer db.Close()
@@ -278,56 +275,13 @@ func TestVotesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A vote that is cast while the program is down counts, once; it is delivered until it is handled.
-// Holds M13.
-func TestVoteAfterARestart(t *testing.T) {
-	t.Parallel()
-	for _, encrypted := range []bool{true, false} {
-		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
-			asked := b.asks(you, room, poll("ask:1"))
-			b.stop()
-			id, err := you.Vote(t.Context(), room, asked, "No")
-			ok(t, err)
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
-				t.Errorf("delivered %+v", got)
-			}
-			b.stop()
-			db := openDB(t, dir) // the program ended before the vote was handled
-			defer db.Close()
-			_, err = db.ExecContext(t.Context(), `UPDATE inbox SET state = 'new', text = 'no' WHERE id = ?`, id)
-			ok(t, err)
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
-				t.Errorf("delivered again %+v", got)
-			}
-			b.stop()
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
-			say(t, you, room, "hello")
-			b.next()
-			if len(b.changes) > 0 {
-				t.Errorf("delivered a third time: %+v", <-b.changes)
-			}
-		})
-	}
-}
-
 // A poll whose sending was cut off is one event, also when it was closed meanwhile.
 // Holds M13.
 func TestPollIsSentOnce(t *testing.T) {
 	t.Parallel()
 	for _, closed := range []bool{false, true} {
 		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, true)
+			s, you, b, room := chatting(t, true, echo)
 			say(t, you, room, "hello")
 			peertest.Next(t, you, messageIn(room))
 			lost := s.Fault(matrixtest.On("send").By(b.UserID()).Times(1), matrixtest.DropAnswer())
@@ -335,12 +289,12 @@ func TestPollIsSentOnce(t *testing.T) {
 			await(t, s, "the fault is not met", func() bool { return lost.Hits() > 0 })
 			b.stop()
 			if closed {
-				db := openDB(t, dir)
+				db := openDB(t, b.dir)
 				_, err := db.ExecContext(t.Context(), `UPDATE outbox SET text = 'Too late.', closed = 1, revision = 2, state = 'pending' WHERE id = 'ask:1'`)
 				ok(t, err)
 				ok(t, db.Close())
 			}
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			asked := peertest.Next(t, you, peertest.Kind(room, peer.Asked))
 			if closed {
 				if e := peertest.Next(t, you, peertest.Kind(room, peer.Closed)); e.ID != asked.ID || e.Body != "Too late." {
@@ -361,11 +315,7 @@ func TestPollIsSentOnce(t *testing.T) {
 // Holds M13.
 func TestVoteWaitsForItsKey(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	asked := b.asks(you, room, poll("ask:1"))
 	th := steal(t, s, b.UserID())
 	id, err := you.Vote(t.Context(), room, asked, "No")
@@ -373,7 +323,7 @@ func TestVoteWaitsForItsKey(t *testing.T) {
 	b.utd(1)
 	b.stop()
 	th.giveBack(t, false)
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	if got := b.nextChange(); got.ID != id || got.Change != session.Voted || got.Target != "ask:1" || got.Text != "no" {
 		t.Errorf("delivered %+v", got)
 	}
@@ -387,11 +337,7 @@ func TestPollTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
 		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			s, you, b, room := chatting(t, encrypted, echo)
 			first, second := b.asks(you, room, poll("re-$x-ask")), b.asks(you, room, poll("ask:2"))
 			b.says(room, session.Outgoing{ID: "re-$x", Text: "The answer."}) // whose name begins that of the poll
 			peertest.Next(t, you, messageIn(room))
@@ -405,7 +351,7 @@ func TestPollTakenBack(t *testing.T) {
 			vote, err := you.Vote(t.Context(), room, second, "No")
 			ok(t, err)
 			s.Redact(you.UserID(), room, vote)
-			b = startWith(t, server, dir, echo, hurry, you.UserID())
+			b = b.again(echo)
 			b.votes(you, second, "Yes, this once", session.Inbound{Target: "ask:2", Text: "once", Private: true})
 			await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
 			for _, e := range eventsOf(t, s, room, "m.room.redaction") {
@@ -423,10 +369,7 @@ func TestPollEditedByOthers(t *testing.T) {
 	t.Parallel()
 	for _, encrypted := range []bool{true, false} {
 		t.Run(fmt.Sprint("encrypted ", encrypted), func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, encrypted)
+			_, you, b, room := chatting(t, encrypted, echo)
 			asked := b.asks(you, room, poll("ask:1"))
 			start := map[string]any{
 				"kind": "org.matrix.msc3381.poll.disclosed", "max_selections": 2, "question": map[string]any{"org.matrix.msc1767.text": "Tea?"},
@@ -473,10 +416,7 @@ func TestPollInWords(t *testing.T) {
 		{"not allowed", question, 403, "M_FORBIDDEN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, server := pretend(t)
-			you := person(t, s, "you")
-			b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-			room := chat(t, s, you, b, false)
+			s, you, b, room := chatting(t, false, echo)
 			if c.status > 0 {
 				s.Fault(matrixtest.On("send").By(b.UserID()).Saying("poll.disclosed"), matrixtest.Status(c.status, c.code))
 			}
@@ -498,10 +438,7 @@ func TestPollInWords(t *testing.T) {
 // Options that people could not tell apart are refused, and so are more than clients show.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	_, _, b, room := chatting(t, false, echo)
 	many := make([]session.Option, 21)
 	for i := range many {
 		many[i] = session.Option{ID: fmt.Sprint("o", i), Text: fmt.Sprint(i)}

@@ -37,6 +37,14 @@ func (q *queue) inTx(ctx context.Context, f func(*sql.Tx) error) error {
 	return store.InTx(ctx, q.db, f)
 }
 
+// doing adds to an error what was being done; no error stays none.
+func doing(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
 // value reads a value from the only column of a row; it is zero when there is no row.
 func value[T any](ctx context.Context, db store.DBTX, query string, args ...any) (v T, err error) {
 	err = db.QueryRowContext(ctx, query, args...).Scan(&v)
@@ -111,10 +119,7 @@ func (q *queue) say(ctx context.Context, room string, m session.Outgoing, parts 
 		}
 		return q.shrink(ctx, tx, m, parts, whole)
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: store reply: %w", err)
-	}
-	return nil
+	return doing("matrix: store reply", err)
 }
 
 // threadOf is the thread of a message of ours: the one that is named (the first parameter),
@@ -166,20 +171,14 @@ func (q *queue) draft(ctx context.Context, d *draft) (outRow, error) {
 		return outRow{}, fmt.Errorf("matrix: store draft: %w", err)
 	}
 	r, err := scanOut(q.db.QueryRowContext(ctx, `SELECT `+outColumns+` FROM outbox WHERE id = ?`, d.id))
-	if err != nil {
-		return outRow{}, fmt.Errorf("matrix: read draft: %w", err)
-	}
-	return r, nil
+	return r, doing("matrix: read draft", err)
 }
 
 // heads returns the oldest message of each room that is still to be sent.
 func (q *queue) heads(ctx context.Context) ([]outRow, error) {
 	rows, err := store.List(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox
 		WHERE seq IN (SELECT min(seq) FROM outbox WHERE state = 'pending' GROUP BY room) ORDER BY seq`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read outbox: %w", err)
-	}
-	return rows, nil
+	return rows, doing("matrix: read outbox", err)
 }
 
 // delivered notes which event carries the message, and returns the one that does: a sync may
@@ -208,10 +207,7 @@ func (q *queue) delivered(ctx context.Context, r outRow, event string, whole boo
 		}
 		return q.spokeIn(ctx, tx, r.id, carrier)
 	})
-	if err != nil {
-		return "", fmt.Errorf("matrix: update outbox: %w", err)
-	}
-	return carrier, nil
+	return carrier, doing("matrix: update outbox", err)
 }
 
 // sent marks a row as sent, unless it got a newer text meanwhile.
@@ -232,19 +228,14 @@ func (q *queue) bury(ctx context.Context, r outRow, why error) error {
 }
 
 func (q *queue) update(ctx context.Context, query string, args ...any) error {
-	if _, err := q.db.ExecContext(ctx, query, args...); err != nil {
-		return fmt.Errorf("matrix: update outbox: %w", err)
-	}
-	return nil
+	_, err := q.db.ExecContext(ctx, query, args...)
+	return doing("matrix: update outbox", err)
 }
 
 // ours tells whether we sent that event.
 func (q *queue) ours(ctx context.Context, event string) (bool, error) {
 	ours, err := value[bool](ctx, q.db, `SELECT EXISTS (SELECT 1 FROM outbox WHERE event_id = ?1) OR EXISTS (SELECT 1 FROM takeback WHERE event_id = ?1)`, event)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look into the outbox: %w", err)
-	}
-	return ours, nil
+	return ours, doing("matrix: look into the outbox", err)
 }
 
 // leave drops what was on its way in or out of a room we are no longer in. What
@@ -260,20 +251,14 @@ func (q *queue) leave(ctx context.Context, room string) error {
 		_, err := tx.ExecContext(ctx, `UPDATE outbox SET state = 'dead', error = 'no longer in this room' WHERE room = ? AND state IN ('draft', 'pending')`, room)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: clear queues of a room: %w", err)
-	}
-	return nil
+	return doing("matrix: clear queues of a room", err)
 }
 
 // draftsLeft returns the drafts of an earlier run.
 func (q *queue) draftsLeft(ctx context.Context) ([]outRow, error) {
 	rows, err := store.List(ctx, q.db, scanOut, `SELECT `+outColumns+` FROM outbox WHERE state = 'draft'
 		AND NOT EXISTS (SELECT 1 FROM inbox WHERE (inbox.id = outbox.reply_to OR inbox.change = 'taken back' AND inbox.target = outbox.reply_to) AND inbox.state = 'new') ORDER BY seq`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read drafts: %w", err)
-	}
-	return rows, nil
+	return rows, doing("matrix: read drafts", err)
 }
 
 // endDraft makes what a draft shows its final text, or forgets it when it may

@@ -20,9 +20,7 @@ import (
 func newQueue(t *testing.T) *queue {
 	t.Helper()
 	db, err := storetest.Open(t, filepath.Join(t.TempDir(), "bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return &queue{db: db, now: time.Now}
 }
@@ -106,38 +104,6 @@ func head(t *testing.T, q *queue) outRow {
 	return heads[0]
 }
 
-func TestOutboxKeepsOrderWithinARoom(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	reply := out("1", "one")
-	reply.ReplyTo = "$q"
-	must(t, q.say(ctx, "!a", reply, []string{"one", "one, continued"}, "", nil))
-	must(t, q.say(ctx, "!b", out("2", "two"), []string{"two"}, "", nil))
-	must(t, q.say(ctx, "!a", out("3", "three"), []string{"three"}, "", nil))
-	var got []string
-	for range 4 {
-		heads, err := q.heads(ctx)
-		must(t, err)
-		line := ""
-		for _, h := range heads {
-			line += h.room + "=" + h.text + h.replyTo + " "
-		}
-		got = append(got, line)
-		for _, h := range heads {
-			carried(t, q, h.id, "$"+h.id)
-			must(t, q.sent(ctx, h))
-		}
-	}
-	want := []string{"!a=one$q !b=two ", "!a=one, continued ", "!a=three ", ""}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("order (-want +got):\n%s", d)
-	}
-	for event, want := range map[string]bool{"$1-2": true, "$4": false} {
-		if got, err := q.ours(ctx, event); err != nil || got != want {
-			t.Errorf("ours(%s) = %v, %v", event, got, err)
-		}
-	}
-}
-
 func carried(t *testing.T, q *queue, id, event string) {
 	t.Helper()
 	if got, err := q.delivered(t.Context(), outRow{id: id}, event, false); err != nil || got != event {
@@ -166,46 +132,6 @@ func TestSayingAgain(t *testing.T) {
 	must(t, q.say(ctx, "!a", out("1", "uno"), []string{"uno"}, "", nil))
 	if heads, err := q.heads(ctx); err != nil || len(heads) > 0 {
 		t.Errorf("sent already, but due again: %+v %v", heads, err)
-	}
-}
-
-// Holds F36.
-func TestEcho(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	state := func(id string) string {
-		var s, e string
-		must(t, q.db.QueryRowContext(ctx, `SELECT state, event_id FROM outbox WHERE id = ?`, id).Scan(&s, &e))
-		return s + " " + e
-	}
-	must(t, q.say(ctx, "!a", out("plain", "x"), []string{"x"}, "", nil))
-	if _, err := q.draft(ctx, &draft{id: "drafted", room: "!a"}); err != nil {
-		t.Fatal(err)
-	}
-	must(t, q.say(ctx, "!a", out("drafted", "y"), []string{"y"}, "", nil))
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{echoes: []echo{{"plain", "$1"}, {"drafted", "$2"}, {"plain-final", "$3"}, {"unknown", "$4"}}}))
-	if got := state("plain"); got != "sent $1" {
-		t.Errorf("plain: %s, want it sent", got)
-	}
-	// The echo of a draft shows that the event is there, not that it reads as it should.
-	if got := state("drafted"); got != "pending $2" {
-		t.Errorf("drafted: %s, want an edit of $2 to be due", got)
-	}
-	must(t, q.take(ctx, "@b:b", "DEV", "s2", &batch{echoes: []echo{{"plain", "$9"}}}))
-	if got := state("plain"); got != "sent $1" {
-		t.Errorf("a second echo changed it: %s", got)
-	}
-}
-
-func TestLeavingARoomClearsItsQueues(t *testing.T) {
-	q, ctx := newQueue(t), t.Context()
-	must(t, q.take(ctx, "@b:b", "DEV", "s1", &batch{in: []session.Inbound{inbound("$1")}}))
-	must(t, q.say(ctx, "!r", out("1", "one"), []string{"one"}, "", nil))
-	must(t, q.say(ctx, "!other", out("2", "two"), []string{"two"}, "", nil))
-	must(t, q.leave(ctx, "!r"))
-	var n Status
-	must(t, n.stored(ctx, Config{}, q))
-	if n.Inbox != 0 || n.Outbox != 1 || n.Dead != 1 {
-		t.Errorf("status %+v", n)
 	}
 }
 

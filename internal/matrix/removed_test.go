@@ -84,18 +84,14 @@ func TestRemovedWhileAnswering(t *testing.T) {
 			b.stop()
 			b = startWith(t, server, dir, echo, hurry, you.UserID())
 			say(t, you, other, "after a restart?")
-			if e := peertest.Next(t, you, messageIn(other)); e.Body != "echo: **after a restart?**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, other, "echo: **after a restart?**")
 			if m := s.Membership(room, b.UserID()); m != membership {
 				t.Errorf("membership %q", m)
 			}
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), map[string]any{"membership": "invite"})
 			joined(t, you, room, b.UserID())
 			say(t, you, room, "welcome back")
-			if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **welcome back**" {
-				t.Errorf("got %+v", e)
-			}
+			hears(t, you, room, "echo: **welcome back**")
 		})
 	}
 }
@@ -116,15 +112,11 @@ func TestRefusedMessages(t *testing.T) {
 	}
 	await(t, s, "the answers are not given up", func() bool { return b.Status(t.Context()).Dead == 2 })
 	say(t, you, other, "here?")
-	if e := peertest.Next(t, you, messageIn(other)); e.Body != "echo: **here?**" {
-		t.Errorf("got %+v", e)
-	}
+	hears(t, you, other, "echo: **here?**")
 	if n := hook.Hits(); n != 2 {
 		t.Errorf("%d tries to send two messages", n)
 	}
 	hook.Remove()
 	say(t, you, room, "four")
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **four**" {
-		t.Errorf("got %+v", e)
-	}
+	hears(t, you, room, "echo: **four**")
 }

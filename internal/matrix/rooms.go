@@ -31,14 +31,13 @@ const refuseAtOnce = 10
 const tellTries = 3
 
 // onMember follows our own membership: invitations, joining, leaving.
-func (c *Client) onMember(ctx context.Context, evt *event.Event) {
+func (c *Client) onMember(ctx context.Context, b *batch, evt *event.Event) error {
 	if evt.GetStateKey() != c.cli.UserID.String() {
-		c.watch(ctx, evt)
-		return
+		return c.watch(ctx, b, evt)
 	}
 	content, ok := evt.Content.Parsed.(*event.MemberEventContent)
 	if !ok {
-		return
+		return nil
 	}
 	c.member.Lock()
 	defer c.member.Unlock()
@@ -46,31 +45,30 @@ func (c *Client) onMember(ctx context.Context, evt *event.Event) {
 	switch content.Membership {
 	case event.MembershipInvite:
 		if evt.Mautrix.EventSource&event.SourceInvite != 0 {
-			c.invited(ctx, evt.RoomID, evt.Sender, content.IsDirect)
+			return c.invited(ctx, evt.RoomID, evt.Sender, content.IsDirect)
 		}
 	case event.MembershipJoin:
 		if evt.Mautrix.EventSource&event.SourceJoin == 0 {
-			return
-		}
-		c.setMembership(ctx, evt.RoomID, "joined")
-		poke(c.roomWake) // the room may take the place of another one
-		if err := c.holdBack(ctx, evt.RoomID); err != nil {
-			fail(ctx, err)
+			return nil
 		}
 		if prev := evt.Unsigned.PrevContent; prev == nil || prev.Raw["membership"] != string(event.MembershipJoin) {
 			c.forgetState(evt.RoomID) // others may have come or gone while we were not there
 		}
+		err := errors.Join(c.setMembership(ctx, evt.RoomID, "joined"), c.holdBack(ctx, evt.RoomID))
+		poke(c.roomWake) // now that it is noted: the room may take the place of another one
+		return err
 	case event.MembershipLeave, event.MembershipBan:
 		if evt.Mautrix.EventSource&event.SourceLeave != 0 {
-			c.left(ctx, evt.RoomID)
+			return c.left(ctx, evt.RoomID)
 		}
 	default: // knock, and what later versions invent
 	}
+	return nil
 }
 
 // invited notes an invitation, to be accepted or refused by runRooms. A direct chat is one with
 // who invited us to it first.
-func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) {
+func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, direct bool) error {
 	membership, with := "refused", id.UserID("")
 	if c.gate.allows(by.String()) {
 		membership = "invited"
@@ -93,49 +91,41 @@ func (c *Client) invited(ctx context.Context, room id.RoomID, by id.UserID, dire
 		err = c.holdBack(ctx, room)
 	}
 	if err != nil {
-		fail(ctx, fmt.Errorf("note an invitation: %w", err))
-		return
+		return fmt.Errorf("note an invitation: %w", err)
 	}
 	c.log.Info("matrix: invitation", "room", room, "sender", by, "direct", direct, "accepted", membership == "invited")
 	poke(c.roomWake)
+	return nil
 }
 
-func (c *Client) left(ctx context.Context, room id.RoomID) {
+func (c *Client) left(ctx context.Context, room id.RoomID) error {
 	was, _ := value[string](ctx, c.q.db, `SELECT membership FROM matrix_room WHERE id = ?`, room.String()) // unknown: nothing to clear
-	c.setMembership(ctx, room, "left")
 	c.forgetState(room)
-	if was != "joined" {
-		return
+	if err := c.setMembership(ctx, room, "left"); err != nil || was != "joined" {
+		return err
 	}
 	c.log.Info("matrix: no longer in this room", "room", room)
 	c.dropDrafts(room.String())
 	c.Typing(ctx, room.String(), false)
 	c.tellLeft(room)
-	if err := c.q.leave(ctx, room.String()); err != nil {
-		fail(ctx, err)
-	}
+	return c.q.leave(ctx, room.String())
 }
 
-func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership string) {
+func (c *Client) setMembership(ctx context.Context, room id.RoomID, membership string) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, membership) VALUES (?, ?)
 		ON CONFLICT (id) DO UPDATE SET membership = excluded.membership, attempts = 0, next_at = 0`, room.String(), membership)
-	if err != nil {
-		c.log.Error("matrix: membership not noted", "room", room, "membership", membership, "err", err)
-		fail(ctx, fmt.Errorf("note a membership: %w", err))
-	}
+	return doing("note a membership", err)
 }
 
 // onEncryption remembers that a room is encrypted, for ever: encryption cannot
 // be turned off, and who says otherwise must not be believed.
-func (c *Client) onEncryption(ctx context.Context, evt *event.Event) {
-	if err := c.markEncrypted(ctx, evt.RoomID); err != nil {
-		fail(ctx, fmt.Errorf("note that a room is encrypted: %w", err))
-	}
+func (c *Client) onEncryption(ctx context.Context, _ *batch, evt *event.Event) error {
+	return c.markEncrypted(ctx, evt.RoomID)
 }
 
 func (c *Client) markEncrypted(ctx context.Context, room id.RoomID) error {
 	_, err := c.q.db.ExecContext(ctx, `INSERT INTO matrix_room (id, encrypted) VALUES (?, 1) ON CONFLICT (id) DO UPDATE SET encrypted = 1`, room.String())
-	return err
+	return doing("note that a room is encrypted", err)
 }
 
 // facts gathers what the gate must know of a room.
@@ -183,10 +173,7 @@ func (c *Client) facts(ctx context.Context, room id.RoomID) (f roomFacts, err er
 // the homeserver says now.
 func (c *Client) everEncrypted(ctx context.Context, room id.RoomID) (bool, error) {
 	ever, err := value[bool](ctx, c.q.db, `SELECT encrypted FROM matrix_room WHERE id = ?`, room.String())
-	if err != nil {
-		return false, fmt.Errorf("look up a room: %w", err)
-	}
-	return ever, nil
+	return ever, doing("look up a room", err)
 }
 
 // displayName is what a member is called in the room; empty when unknown.
@@ -251,7 +238,9 @@ func (c *Client) settleInvitations(ctx context.Context) (next time.Time, err err
 			continue
 		case verdict == never || v.attempts+1 >= joinTries:
 			c.log.Warn("matrix: invitation dropped", "room", v.room, "sender", v.inviter, "err", err)
-			c.setMembership(ctx, id.RoomID(v.room), "left")
+			if err := c.setMembership(ctx, id.RoomID(v.room), "left"); err != nil {
+				return next, err
+			}
 			continue
 		}
 		at := c.now().Add(wait)
@@ -280,8 +269,7 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	if v.membership == "refused" {
 		_, err := c.cli.LeaveRoom(ctx, room)
 		if err == nil || errors.Is(err, mautrix.MForbidden) || errors.Is(err, mautrix.MNotFound) {
-			c.setMembership(ctx, room, "left")
-			return nil
+			return c.setMembership(ctx, room, "left")
 		}
 		return err
 	}
@@ -303,20 +291,17 @@ func (c *Client) settle(ctx context.Context, v invitation) error {
 	c.forgetState(room)
 	c.member.Lock()
 	defer c.member.Unlock()
-	if c.memberships[room] == before { // else a sync knows better: we may be out again, and invited anew
-		c.setMembership(ctx, room, "joined")
-	}
 	c.log.Info("matrix: joined", "room", room, "direct", v.with != "")
-	return nil
+	if c.memberships[room] != before { // a sync knows better: we may be out again, and invited anew
+		return nil
+	}
+	return c.setMembership(ctx, room, "joined")
 }
 
 // People is how many have joined a room, we among them.
 func (c *Client) People(ctx context.Context, room string) (int, error) {
 	members, err := c.cli.StateStore.(*sqlstatestore.SQLStateStore).GetRoomMembers(ctx, id.RoomID(room), event.MembershipJoin)
-	if err != nil {
-		return 0, fmt.Errorf("matrix: look up the members of a room: %w", err)
-	}
-	return len(members), nil
+	return len(members), doing("matrix: look up the members of a room", err)
 }
 
 // OnLeft sets what is told that we are no longer in a room, so that what is worked on
@@ -341,10 +326,7 @@ func (c *Client) tellLeft(room id.RoomID) {
 // into it again. A room that is not known is none that was left.
 func (c *Client) Left(ctx context.Context, room string) (bool, error) {
 	left, err := value[bool](ctx, c.q.db, `SELECT membership IN ('left', 'refused') FROM matrix_room WHERE id = ?`, room)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look up a room: %w", err)
-	}
-	return left, nil
+	return left, doing("matrix: look up a room", err)
 }
 
 // DirectChat is a direct chat with a person in which we may speak; empty when
@@ -385,24 +367,16 @@ func (c *Client) muted(ctx context.Context, room id.RoomID, facts roomFacts) (bo
 // unanswerable takes a message in as done when no answer could be sent, so that
 // no model is asked for one. Its sender is told in their direct chat, if there
 // is one: of each room once a day.
-func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, facts roomFacts) bool {
-	muted, err := c.muted(ctx, id.RoomID(m.Room), facts)
-	if err != nil {
-		fail(ctx, err)
-		return true
-	}
-	if !muted {
-		return false
+func (c *Client) unanswerable(ctx context.Context, b *batch, m session.Inbound, facts roomFacts) (muted bool, err error) {
+	if muted, err = c.muted(ctx, id.RoomID(m.Room), facts); err != nil || !muted {
+		return false, err
 	}
 	c.log.Warn("matrix: a message is not answered, because the room's power levels do not let the bot speak", "room", m.Room, "event", m.ID, "sender", m.Sender)
 	b.past = append(b.past, m)
 	chat, err := c.DirectChat(ctx, m.Sender)
-	if err != nil {
-		fail(ctx, err)
-	}
 	if chat != "" {
 		name := "muted-" + m.Room + "-" + m.Sender + "-" + c.serverNow().UTC().Format("2006-01-02")
 		b.notices = append(b.notices, notice{id: name, room: chat, text: c.cfg.Text(ctx, chat, "matrix.muted")})
 	}
-	return true
+	return true, err
 }

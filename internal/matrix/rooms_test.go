@@ -78,10 +78,20 @@ func TestLeaveAndComeBack(t *testing.T) {
 			}
 			b := startWith(t, server, t.TempDir(), handle, hurry, you.UserID())
 			room := chat(t, s, you, b, c.encrypted)
+			left := func(room string, want bool) {
+				t.Helper()
+				gone, err := b.Left(t.Context(), room)
+				if ok(t, err); gone != want {
+					t.Errorf("%s counts as left: %v", room, gone)
+				}
+			}
 			say(t, you, room, "left open")
 			b.next()
+			left(room, false)
+			left("!unknown:example.org", false)
 			s.SetState(you.UserID(), room, "m.room.member", b.UserID(), content{"membership": "leave"})
 			await(t, s, "the bot has not noticed", func() bool { st := b.Status(t.Context()); return st.Rooms == 0 && st.Inbox == 0 })
+			left(room, true)
 			if c.gone {
 				l := logIn(t, server, "")
 				call(t, server, http.MethodPost, "rooms/"+url.PathEscape(room)+"/forget", l.AccessToken, content{}, nil)
@@ -98,6 +108,7 @@ func TestLeaveAndComeBack(t *testing.T) {
 			if e := peertest.Next(t, you, spoken(room, b.UserID())); e.Body != "echo: **again**" || e.Encrypted != c.encrypted {
 				t.Errorf("answered %+v", e)
 			}
+			left(room, false)
 		})
 	}
 }
@@ -240,10 +251,7 @@ func watch(t *testing.T, server *homeserver.Server, see func(*http.Request)) *ho
 // At the end of the program nobody is left typing.
 func TestTypingEnds(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, _, b, room := chatting(t, false, nil)
 	b.Typing(context.Background(), room, true)
 	await(t, s, "not typing", func() bool { return s.Typing(room, b.UserID()) })
 	b.stop()

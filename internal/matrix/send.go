@@ -130,7 +130,7 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 	}
 	if encrypted {
 		if err := c.markEncrypted(ctx, room); err != nil {
-			return fmt.Errorf("note that the room is encrypted: %w", err)
+			return err
 		}
 	}
 	if broken { // somebody may be there all the same
@@ -152,10 +152,8 @@ func (c *Client) fetchState(ctx context.Context, room id.RoomID) error {
 	for _, evt := range others {
 		mautrix.UpdateStateStore(ctx, c.cli.StateStore, evt)
 	}
-	if err := c.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members))); err != nil {
-		return fmt.Errorf("store the members of the room: %w", err)
-	}
-	return nil
+	err = c.cli.StateStore.ReplaceCachedMembers(ctx, room, slices.Collect(maps.Values(members)))
+	return doing("store the members of the room", err)
 }
 
 // forgetState makes the next send fetch the room's state again.
@@ -180,7 +178,7 @@ func (c *Client) checkCrypto(ctx context.Context, room id.RoomID) error {
 		}
 	}
 	if err := c.markEncrypted(ctx, room); err != nil {
-		return fmt.Errorf("note that the room is encrypted: %w", err)
+		return err
 	}
 	switch {
 	case content == nil || content.Algorithm == "":

@@ -67,12 +67,8 @@ func restoreDB(t *testing.T, dir, from string) {
 		_ = os.Remove(filepath.Join(dir, name))
 	}
 	data, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "bot.db"), data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, os.WriteFile(filepath.Join(dir, "bot.db"), data, 0o600))
 }
 
 // rows counts the rows of a table in the bot's database.
@@ -80,9 +76,7 @@ func rows(t *testing.T, dir, table string) (n int) {
 	t.Helper()
 	db := openDB(t, dir)
 	defer db.Close()
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table).Scan(&n))
 	return n
 }
 
@@ -134,8 +128,7 @@ func TestOldCopyOfTheKeys(t *testing.T) {
 	}
 	await(t, s, "first sync", func() bool { return !b.Status(t.Context()).LastSync.IsZero() })
 	converse(t, you, b, room, "three")
-	b.stop()
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	converse(t, you, b, room, "four")
 }
 
@@ -186,10 +179,8 @@ func TestKeysOfAnotherDevice(t *testing.T) {
 	before := rows(t, dir, "crypto_olm_session")
 	wants(t, ending(t, server, dir, nil, you.UserID()), device, "account.json away", "recovery.key")
 	wants(t, ending(t, server, dir, nil, you.UserID()), device, "account.json away")
-	if err := os.Rename(filepath.Join(dir, "matrix/account.json"), filepath.Join(dir, "away")); err != nil {
-		t.Fatal(err)
-	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	ok(t, os.Rename(filepath.Join(dir, "matrix/account.json"), filepath.Join(dir, "away")))
+	b = b.again(echo)
 	if st := b.Status(t.Context()); st.Device == device || !st.CrossSigned {
 		t.Errorf("status %+v, want a new, cross-signed device", st)
 	}
@@ -252,21 +243,15 @@ func TestDamagedKeys(t *testing.T) {
 		{"all of it is gone", func() { restoreDB(t, dir, os.DevNull) }, []string{"account.json away"}},
 		{"it is no database", func() { restoreDB(t, dir, filepath.Join(dir, "matrix/account.json")) }, []string{"bot.db"}},
 		{"it is cut off", func() {
-			if err := os.Truncate(filepath.Join(dir, "bot.db"), 8192); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.Truncate(filepath.Join(dir, "bot.db"), 8192))
 		}, []string{"bot.db"}},
 		{"the wrong pickle key", func() {
-			if err := os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), []byte(strings.Repeat("k", 32)), 0o600))
 		}, []string{"pickle.key does not fit"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			key, err := os.ReadFile(filepath.Join(dir, "matrix/pickle.key"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			restoreDB(t, dir, good)
 			c.damage()
 			files := contents(t, filepath.Join(dir, "matrix"))
@@ -277,15 +262,13 @@ func TestDamagedKeys(t *testing.T) {
 				t.Errorf("the files became\n%s\nfrom\n%s", now, files)
 			}
 			restoreDB(t, dir, good)
-			if err := os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), key, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			ok(t, os.WriteFile(filepath.Join(dir, "matrix/pickle.key"), key, 0o600))
 			if err := tryOpen(t, server, dir, you.UserID()); err != nil {
 				t.Errorf("with the right file in its place: %v", err)
 			}
 		})
 	}
-	b = startWith(t, server, dir, echo, hurry, you.UserID())
+	b = b.again(echo)
 	if now := b.account().DeviceID; now != device {
 		t.Errorf("device %s became %s", device, now)
 	}
@@ -308,14 +291,10 @@ func tryOpen(t *testing.T, server *homeserver.Server, dir, owner string) error {
 func contents(t *testing.T, dir string) (all string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	for _, e := range entries {
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		ok(t, err)
 		all += fmt.Sprintf("%s: %q\n", e.Name(), data)
 	}
 	return all

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ type batch struct {
 	in       []session.Inbound
 	past     []session.Inbound // passed the gate, but too old for an answer
 	heard    []heardLine       // what was not for us, and edits of that
-	listen   map[string]bool   // messages of in that take along what was heard before
+	listen   []string          // messages of in that take along what was heard before
 	unread   []unread
 	threads  []inThread
 	echoes   []echo
@@ -70,32 +71,45 @@ func (s *syncer) OnEventType(t event.Type, h mautrix.EventHandler) {
 	}
 }
 
-// OnEvent registers a handler for all events.
-func (s *syncer) OnEvent(h mautrix.EventHandler) { s.DefaultSyncer.OnEvent(s.c.guard(h)) }
-
 // OnSync leaves out the crypto helper's handler for whole syncs; see takeKeys.
 func (s *syncer) OnSync(mautrix.SyncHandler) { s.DefaultSyncer.OnSync(s.c.takeKeys) }
+
+// handler takes what an event tells into the batch of its sync. An error is a fault of ours: the
+// batch cannot be stored as it is.
+type handler func(ctx context.Context, b *batch, evt *event.Event) error
 
 // register connects the handlers.
 func (c *Client) register() {
 	s := c.cli.Syncer.(*syncer)
 	s.ParseErrorHandler = c.unparsed
-	s.OnEvent(c.onEcho)
-	s.OnEvent(c.onThread)
-	s.OnEventType(event.StateMember, c.onMember)
-	s.OnEventType(event.StateEncryption, c.onEncryption)
-	s.OnEventType(event.StateHistoryVisibility, c.watch)
-	s.OnEventType(event.StateTombstone, c.onTombstone)
-	s.OnEventType(event.AccountDataDirectChats, c.onDirectChats)
-	s.OnEventType(event.EventRedaction, c.onRedaction)
-	for _, kind := range []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart} {
-		s.OnEventType(kind, c.onMessage)
+	guarded := func(h handler) mautrix.EventHandler {
+		return c.guard(func(ctx context.Context, evt *event.Event) {
+			if err := h(ctx, batchOf(ctx), evt); err != nil {
+				fail(ctx, err)
+			}
+		})
 	}
-	s.OnEventType(event.EventReaction, c.onReaction)
-	for _, kind := range []event.Type{event.EventUnstablePollResponse, pollVote} {
-		s.OnEventType(kind, c.onVote)
+	s.OnEvent(guarded(c.onEcho))
+	s.OnEvent(guarded(c.onThread))
+	for _, on := range []struct {
+		handle handler
+		kinds  []event.Type
+	}{
+		{c.onMember, []event.Type{event.StateMember}},
+		{c.onEncryption, []event.Type{event.StateEncryption}},
+		{c.watch, []event.Type{event.StateHistoryVisibility}},
+		{c.onTombstone, []event.Type{event.StateTombstone}},
+		{c.onDirectChats, []event.Type{event.AccountDataDirectChats}},
+		{c.onRedaction, []event.Type{event.EventRedaction}},
+		{c.onMessage, []event.Type{event.EventMessage, event.EventSticker, event.EventUnstablePollStart, pollStart}},
+		{c.onReaction, []event.Type{event.EventReaction}},
+		{c.onVote, []event.Type{event.EventUnstablePollResponse, pollVote}},
+		{c.onEncrypted, []event.Type{event.EventEncrypted}},
+	} {
+		for _, kind := range on.kinds {
+			s.DefaultSyncer.OnEventType(kind, guarded(on.handle))
+		}
 	}
-	s.DefaultSyncer.OnEventType(event.EventEncrypted, c.guard(c.onEncrypted))
 	c.onSession(c.keyArrived)
 }
 
@@ -132,7 +146,9 @@ func (c *Client) guard(h mautrix.EventHandler) mautrix.EventHandler {
 			if origin, ok := ctx.Value(originKey{}).(*event.Event); ok {
 				evt = origin
 			}
-			c.keep(ctx, evt, "", fmt.Errorf("panic: %v", r))
+			if err := c.keep(ctx, batchOf(ctx), evt, "", fmt.Errorf("panic: %v", r)); err != nil {
+				fail(ctx, err)
+			}
 		}()
 		h(ctx, evt)
 	}
@@ -232,73 +248,68 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 }
 
 // onEcho notices our own messages coming back.
-func (c *Client) onEcho(ctx context.Context, evt *event.Event) {
-	if evt.Sender != c.cli.UserID || evt.Unsigned.TransactionID == "" || evt.StateKey != nil {
-		return
-	}
-	if b := batchOf(ctx); b != nil {
+func (c *Client) onEcho(_ context.Context, b *batch, evt *event.Event) error {
+	if evt.Sender == c.cli.UserID && evt.Unsigned.TransactionID != "" && evt.StateKey == nil {
 		b.echoes = append(b.echoes, echo{txn: evt.Unsigned.TransactionID, event: evt.ID.String()})
 	}
+	return nil
 }
 
 // onRedaction takes back a message that is still waiting. That its sender may
 // do so has been checked by the homeserver.
-func (c *Client) onRedaction(ctx context.Context, evt *event.Event) {
+func (c *Client) onRedaction(ctx context.Context, b *batch, evt *event.Event) error {
 	target := evt.Redacts
 	if content, ok := evt.Content.Parsed.(*event.RedactionEventContent); ok && content.Redacts != "" {
 		target = content.Redacts
 	}
-	if b := batchOf(ctx); b != nil && target != "" {
-		b.redacted = append(b.redacted, target.String())
-		c.tookBack(ctx, b, evt, target)
+	if target == "" {
+		return nil
 	}
+	b.redacted = append(b.redacted, target.String())
+	return c.tookBack(ctx, b, evt, target)
 }
 
 // onMessage judges a message, decrypted if need be, and takes it in.
-func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
-	b := batchOf(ctx)
-	if b == nil || evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
-		return
+func (c *Client) onMessage(ctx context.Context, b *batch, evt *event.Event) error {
+	if evt.Mautrix.EventSource&event.SourceLeave != 0 || evt.StateKey != nil {
+		return nil
 	}
 	if evt.Sender == c.cli.UserID { // each of our answers comes back: nothing needs to be known of its room
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", ownMessage)
-		return
+		return nil
 	}
 	room, err := c.facts(ctx, evt.RoomID)
 	if err != nil {
-		fail(ctx, err)
-		return
+		return err
 	}
+	var failed error
 	room.active = func(root string) bool {
 		active, err := c.q.activeIn(ctx, evt.RoomID.String(), root)
-		if err != nil {
-			fail(ctx, err)
-		}
+		failed = cmp.Or(failed, err)
 		return active
 	}
 	o := c.gate.judge(evt, room, func(e id.EventID) bool {
 		ours, err := c.q.ours(ctx, e.String())
-		if err != nil {
-			fail(ctx, err)
-		}
+		failed = cmp.Or(failed, err)
 		return ours
 	})
-	if c.fromUnsigned(ctx, b, evt, room, o) {
-		return
+	if failed != nil {
+		return failed
 	}
-	if c.onEdit(ctx, b, evt, room) {
+	if refused, err := c.fromUnsigned(ctx, b, evt, room, o); err != nil || refused {
+		return err
+	}
+	if edits, err := c.onEdit(ctx, b, evt, room); err != nil || edits {
 		c.heardAnew(b, evt, room)
-		return
+		return err
 	}
 	if !o.pass {
 		c.log.Debug("matrix: message not taken", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "because", o.reason)
-		c.notTaken(ctx, b, evt, room, o)
-		return
+		return c.notTaken(ctx, b, evt, o)
 	}
 	m, err := c.inbound(ctx, evt, room)
 	if err != nil {
-		fail(ctx, err)
-		return
+		return err
 	}
 	m.SenderName, m.Text = c.displayName(ctx, evt.RoomID, evt.Sender), o.text
 	if msg, ok := evt.Content.Parsed.(*event.MessageEventContent); ok {
@@ -306,19 +317,21 @@ func (c *Client) onMessage(ctx context.Context, evt *event.Event) {
 		m.Files = c.filesOf(msg, room.encrypted)
 	}
 	if m.Branch, err = c.branchOf(ctx, m); err != nil {
-		fail(ctx, err)
-		return
+		return err
 	}
 	if o.emote {
 		m.Text = emote(m.SenderName, m.Sender, o.text)
 	}
-	if c.unanswerable(ctx, b, m, room) {
-		return
+	if muted, err := c.unanswerable(ctx, b, m, room); err != nil || muted {
+		return err
 	}
-	c.listens(ctx, b, m)
+	if err := c.listens(ctx, b, m); err != nil {
+		return err
+	}
 	c.tellUnproven(ctx, b, m, room)
 	c.log.Info("matrix: message", "room", m.Room, "event", m.ID, "sender", m.Sender, "encrypted", evt.Mautrix.WasEncrypted, "trust", evt.Mautrix.TrustState.String())
 	b.in = append(b.in, m)
+	return nil
 }
 
 // inbound is what everything that somebody does in a room has in common.

@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,10 +40,7 @@ func (q *queue) takebacks(ctx context.Context) ([]takeback, error) {
 		t.nextAt = time.UnixMilli(next)
 		return t, err
 	}, `SELECT event_id, room, attempts, next_at, reason FROM takeback ORDER BY rowid`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read what is to be taken back: %w", err)
-	}
-	return out, nil
+	return out, doing("matrix: read what is to be taken back", err)
 }
 
 // dispatchTakebacks is dispatch for what is to be taken back.

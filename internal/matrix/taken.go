@@ -66,20 +66,14 @@ func (q *queue) take(ctx context.Context, user, device, next string, b *batch) e
 			user, device, next, q.now().UnixMilli())
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: store sync: %w", err)
-	}
-	return nil
+	return doing("matrix: store sync", err)
 }
 
 // syncFailed notes for others who look that a sync failed. Before the first
 // sync there is nowhere to note it.
 func (q *queue) syncFailed(ctx context.Context, user, device string, failures int64, why error) error {
 	_, err := q.db.ExecContext(ctx, `UPDATE matrix_sync SET failures = ?, problem = ? WHERE user = ? AND device = ?`, failures, why.Error(), user, device)
-	if err != nil {
-		return fmt.Errorf("matrix: note that a sync failed: %w", err)
-	}
-	return nil
+	return doing("matrix: note that a sync failed", err)
 }
 
 // read stores what came of an event that could not be read before.
@@ -92,10 +86,7 @@ func (q *queue) read(ctx context.Context, id string, b *batch) error {
 		_, err := tx.ExecContext(ctx, `UPDATE inbox SET state = 'done', raw = '', error = '' WHERE id = ? AND state IN ('utd', 'failed')`, id)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: store message: %w", err)
-	}
-	return nil
+	return doing("matrix: store message", err)
 }
 
 // store stores the messages of a batch and what follows from it.
@@ -119,7 +110,7 @@ func (q *queue) store(ctx context.Context, tx *sql.Tx, b *batch) error {
 				return err
 			}
 		}
-		if b.listen[m.ID] {
+		if slices.Contains(b.listen, m.ID) {
 			if err := q.give(ctx, tx, &m); err != nil {
 				return err
 			}
@@ -259,19 +250,14 @@ func (q *queue) waiting(ctx context.Context, perRoom int) ([]inRow, error) {
 		FROM (SELECT *, row_number() OVER (PARTITION BY room ORDER BY seq) AS place FROM inbox WHERE state = 'new'
 			AND room NOT IN (SELECT id FROM matrix_room WHERE replaces <> '' AND moved = 0))
 		WHERE place <= ? ORDER BY seq`, perRoom)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read inbox: %w", err)
-	}
-	return out, nil
+	return out, doing("matrix: read inbox", err)
 }
 
 // handled marks a message as done and drops its text: the session's history
 // has it now, and here only the id is needed.
 func handled(ctx context.Context, db store.DBTX, id string) error {
-	if _, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id); err != nil {
-		return fmt.Errorf("matrix: mark message as done: %w", err)
-	}
-	return nil
+	_, err := db.ExecContext(ctx, `UPDATE inbox SET state = 'done', text = '', brought = '' WHERE id = ? AND state = 'new'`, id)
+	return doing("matrix: mark message as done", err)
 }
 
 // asker is who wrote the inbound message id; empty when unknown.
@@ -283,10 +269,7 @@ func (q *queue) asker(ctx context.Context, id string) string {
 // lastEvent is the newest event of the room that was seen; empty when none was.
 func (q *queue) lastEvent(ctx context.Context, room string) (string, error) {
 	event, err := value[string](ctx, q.db, `SELECT last_event FROM matrix_room WHERE id = ?`, room)
-	if err != nil {
-		return "", fmt.Errorf("matrix: look up the newest event of a room: %w", err)
-	}
-	return event, nil
+	return event, doing("matrix: look up the newest event of a room", err)
 }
 
 // lastEvents is that of each room that we are in, where there is one.
@@ -299,30 +282,21 @@ func (q *queue) lastEvents(ctx context.Context) (map[id.RoomID]id.EventID, error
 		last[room] = evt
 		return err
 	}, `SELECT id, last_event FROM matrix_room WHERE membership = 'joined' AND last_event <> ''`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: look up the newest events: %w", err)
-	}
-	return last, nil
+	return last, doing("matrix: look up the newest events", err)
 }
 
 // readSoon makes the events due that wait for a key; all that wait when session
 // is empty.
 func (q *queue) readSoon(ctx context.Context, session id.SessionID) error {
 	_, err := q.db.ExecContext(ctx, `UPDATE inbox SET next_at = 1 WHERE state IN ('utd', 'failed') AND (megolm = ?1 OR ?1 = '')`, session.String())
-	if err != nil {
-		return fmt.Errorf("matrix: wake messages: %w", err)
-	}
-	return nil
+	return doing("matrix: wake messages", err)
 }
 
 // waitsBefore tells whether an earlier event of the room waits for the key of u.
 func (q *queue) waitsBefore(ctx context.Context, u unread) (waits bool, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND megolm = ?2 AND state = 'utd'
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3))`, u.room, u.session.String(), u.id).Scan(&waits)
-	if err != nil {
-		return false, fmt.Errorf("matrix: read inbox: %w", err)
-	}
-	return waits, nil
+	return waits, doing("matrix: read inbox", err)
 }
 
 // unreadDue returns events that are to be read now.
@@ -334,20 +308,14 @@ func (q *queue) unreadDue(ctx context.Context) ([]unread, error) {
 		return u, err
 	}, `SELECT id, room, sender, sent_at, received_at, raw, megolm, tries FROM inbox
 		WHERE state IN ('utd', 'failed') AND next_at > 0 AND next_at <= ? ORDER BY seq LIMIT 100`, q.now().UnixMilli())
-	if err != nil {
-		return nil, fmt.Errorf("matrix: read inbox: %w", err)
-	}
-	return out, nil
+	return out, doing("matrix: read inbox", err)
 }
 
 // unreadNext is when the next event is to be read; an hour from now when none
 // has a time.
 func (q *queue) unreadNext(ctx context.Context) (time.Time, error) {
 	at, err := value[int64](ctx, q.db, `SELECT coalesce(min(next_at), ?1) FROM inbox WHERE state IN ('utd', 'failed') AND next_at BETWEEN 1 AND ?1`, q.now().Add(time.Hour).UnixMilli())
-	if err != nil {
-		return q.now().Add(time.Hour), fmt.Errorf("matrix: read inbox: %w", err)
-	}
-	return time.UnixMilli(at), nil
+	return time.UnixMilli(at), doing("matrix: read inbox", err)
 }
 
 // readLater notes that an event could not be read again, when to try next, and
@@ -381,8 +349,5 @@ func (q *queue) settle(ctx context.Context, told []notice, query string, args ..
 		_, err := tx.ExecContext(ctx, query, args...)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: note what became of an event: %w", err)
-	}
-	return nil
+	return doing("matrix: note what became of an event", err)
 }

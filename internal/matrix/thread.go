@@ -65,14 +65,14 @@ type inThread struct{ room, root, event string }
 
 // onThread notes which event is the newest of its thread. Our own are noted when they are
 // sent: a sync that shows one may be behind the next.
-func (c *Client) onThread(ctx context.Context, evt *event.Event) {
+func (c *Client) onThread(_ context.Context, b *batch, evt *event.Event) error {
 	if evt.StateKey != nil || evt.Sender == c.cli.UserID || evt.Type != event.EventMessage && evt.Type != event.EventEncrypted && evt.Type != event.EventSticker {
-		return
+		return nil
 	}
-	b, root := batchOf(ctx), rawThread(evt)
-	if b != nil && root != "" {
+	if root := rawThread(evt); root != "" {
 		b.threads = append(b.threads, inThread{evt.RoomID.String(), root, evt.ID.String()})
 	}
+	return nil
 }
 
 // seenIn stores the newest events of the threads that we are asked in.
@@ -106,10 +106,7 @@ func (q *queue) spokeIn(ctx context.Context, tx *sql.Tx, id, event string) error
 func (q *queue) activeIn(ctx context.Context, room, root string) (active bool, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM matrix_thread WHERE room = ?1 AND root = ?2 AND spoke_at > ?3)
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND event_id = ?2 AND created_at > ?3)`, room, root, q.now().Add(-activeThread).UnixMilli()).Scan(&active)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look up a thread: %w", err)
-	}
-	return active, nil
+	return active, doing("matrix: look up a thread", err)
 }
 
 // inActiveThread reports whether a message is for us because of the thread it stands in.
@@ -178,10 +175,7 @@ func (q *queue) rootWanted(ctx context.Context, m session.Inbound) (bool, error)
 	var known bool
 	err := q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND (thread = ?2 OR id = ?2) AND id <> ?3
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3) AND state IN ('new', 'done'))`, m.Room, m.Thread, m.ID).Scan(&known)
-	if err != nil {
-		return false, fmt.Errorf("matrix: look up a thread: %w", err)
-	}
-	return !known, nil
+	return !known, doing("matrix: look up a thread", err)
 }
 
 // rootOf reads the root of m's thread: from what we sent, or from the homeserver.

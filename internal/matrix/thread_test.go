@@ -174,10 +174,7 @@ func TestAnswersGoWhereTheyWereAsked(t *testing.T) {
 // by whomever.
 func TestFallbackIsTheNewest(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, nil)
 	root := s.Say("@guest:matrix.test", room, "the root")
 	asked := s.Post(you.UserID(), room, "m.room.message", text("what now?", thread(root)))
 	in := b.next()
@@ -187,9 +184,7 @@ func TestFallbackIsTheNewest(t *testing.T) {
 	s.Post("@guest:matrix.test", room, "m.reaction", content{"m.relates_to": content{"rel_type": "m.annotation", "event_id": root, "key": "👍"}})
 	s.Say(you.UserID(), room, "and outside")
 	b.next()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID}); err != nil {
-		t.Fatal(err)
-	}
+	b.says(room, session.Outgoing{ID: "re-1", Text: "now", ReplyTo: in.ID})
 	b.quiet(s)
 	if all := b.places(s, room); len(all) != 1 || all[0].Event != root || all[0].Reply.Event != newest {
 		t.Errorf("%+v; asked by %s, newest %s, elsewhere %s", all, asked, newest, elsewhere)
@@ -199,10 +194,7 @@ func TestFallbackIsTheNewest(t *testing.T) {
 // TestNoThread: what names no event is no thread.
 func TestNoThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
+	s, you, b, room := chatting(t, false, echo)
 	for _, root := range []string{"", "no event", "$with blank", "$with\nline", "$" + strings.Repeat("x", 300)} {
 		s.Post(you.UserID(), room, "m.room.message", text("hello", content{"m.relates_to": content{"rel_type": "m.thread", "event_id": root}}))
 		if in := b.next(); in.Thread != "" || in.Branch != "" {
@@ -225,21 +217,15 @@ func TestRootIsQuoted(t *testing.T) {
 			joined(t, you, room, b.UserID())
 			joined(t, guest, room, b.UserID())
 			theirs := say(t, guest, room, "the fence\u202e is azure")
-			if _, err := you.SayTo(t.Context(), room, "and the gate?", b.UserID()); err != nil {
-				t.Fatal(err)
-			}
+			sayTo(t, you, room, "and the gate?", b.UserID())
 			b.next()
 			ours := peertest.Next(t, you, spoken(room, b.UserID())).ID
 			state := s.SetState(you.UserID(), room, "m.room.topic", "", content{"topic": "colours"})
 			clear := s.Say(guest.UserID(), room, "in the clear")
 			foreign, err := s.Inject(room, `{"type":"m.room.encrypted","sender":"@guest:matrix.test","content":{"algorithm":"m.megolm.v1.aes-sha2","ciphertext":"AAAA","session_id":"x","sender_key":"y","device_id":"Z"}}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			redacted, err := s.Inject(room, `{"type":"m.room.message","sender":"@guest:matrix.test","content":{},"unsigned":{"redacted_because":{"type":"m.room.redaction","sender":"@guest:matrix.test"}}}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			plain, plainSender := "in the clear", guest.UserID()
 			if encrypted {
 				plain, plainSender = "[it could not be read]", ""
@@ -255,9 +241,7 @@ func TestRootIsQuoted(t *testing.T) {
 			} {
 				for i := range 2 { // the second message knows already
 					asked, err := you.SayIn(t.Context(), room, c.root, "why?", b.UserID())
-					if err != nil {
-						t.Fatal(err)
-					}
+					ok(t, err)
 					in := b.next()
 					if in.ID != asked || in.Thread != c.root {
 						t.Fatalf("%s: heard %+v", c.name, in)
@@ -289,40 +273,6 @@ func (b *bot) begin(room, root string) {
 	defer db.Close()
 	if _, err := history.NewStore(db).Begin(b.t.Context(), &history.Compaction{Room: history.TalkOf(room, root)}); err != nil {
 		b.t.Fatal(err)
-	}
-}
-
-// TestRootIsSlow: while the root of a thread is fetched, its room waits in order, and no
-// other; a restart in the middle fetches it anew, and nothing is delivered twice.
-func TestRootIsSlow(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
-	root := s.Say("@guest:matrix.test", slow, "the fence is azure")
-	hang := s.Fault(matrixtest.On("event").By(b.UserID()), matrixtest.Hang())
-	asked := s.Post(you.UserID(), slow, "m.room.message", text("why?", thread(root)))
-	behind := s.Say(you.UserID(), slow, "outside of it")
-	await(t, s, "the root is not fetched", func() bool { return hang.Hits() > 0 })
-	free := s.Say(you.UserID(), other, "elsewhere")
-	if in := b.next(); in.ID != free {
-		t.Fatalf("heard %+v", in)
-	}
-	b.stop()
-	hang.Remove()
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
-	var got []string
-	for range 3 {
-		in := b.next()
-		if got = append(got, in.ID); in.ID == asked && (len(in.Quotes) != 1 || in.Quotes[0].Text != "the fence is azure") {
-			t.Errorf("after the restart: %+v", in)
-		}
-	}
-	order := strings.ReplaceAll(strings.Join(got, " "), free, "")
-	if strings.Join(strings.Fields(order), " ") != asked+" "+behind {
-		t.Errorf("delivered %s, want %s before %s", got, asked, behind)
 	}
 }
 
@@ -409,59 +359,10 @@ func newestOf(s *matrixtest.Server, room string) string {
 	return e.ID
 }
 
-// TestThreadAfterARestart: what was to be said in a thread, and what was being written there,
-// is said there by the next start.
-func TestThreadAfterARestart(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, hurry, you.UserID())
-	room := chat(t, s, you, b, false)
-	root := s.Say(you.UserID(), room, "the root")
-	b.next()
-	asked := s.Post(you.UserID(), room, "m.room.message", text("first", thread(root)))
-	b.next()
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun to answer this and go on for quite a while", ReplyTo: asked, Draft: true}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, s, "no draft", func() bool { return len(b.places(s, room)) == 1 })
-	broken := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Status(502, ""))
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "tier:1", Text: "shorter now", Notice: true, Thread: root}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, s, "the fault is not met", func() bool { return broken.Hits() > 0 })
-	b.stop()
-	broken.Remove()
-	b.set(t, room, session.SettingThreads, "off") // what was asked before is answered where it was asked
-	b = startWith(t, server, dir, nil, hurry, you.UserID())
-	for in := b.next(); in.ID != asked; in = b.next() {
-	}
-	if err := b.Say(t.Context(), room, session.Outgoing{ID: "re-1", Text: "I have begun and this is the end", ReplyTo: asked}); err != nil {
-		t.Fatal(err)
-	}
-	b.quiet(s)
-	var messages int
-	for _, e := range b.places(s, room) {
-		if e.Type == "m.replace" {
-			continue
-		}
-		if messages++; e.Type != "m.thread" || e.Event != root {
-			t.Errorf("%q stands in %+v", e.Body, e.relation)
-		}
-	}
-	if messages != 2 {
-		t.Errorf("%d messages", messages)
-	}
-}
-
 // TestUnreadableInAThread: that a message cannot be read is said where it stands.
 func TestUnreadableInAThread(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	th := steal(t, s, b.UserID())
 	const root = "$root"
 	if _, err := you.SayIn(t.Context(), room, root, "unreadable"); err != nil {

@@ -23,13 +23,9 @@ const personPassword = "a long enough password"
 func come(t *testing.T, s *matrixtest.Server, name, db string, prepare func(*peer.Peer) error) (p *peer.Peer, leave func()) {
 	t.Helper()
 	p, err := peer.Login(t.Context(), peer.Config{Homeserver: s.URL, User: s.Account(name, personPassword), Password: personPassword, DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	if prepare != nil {
-		if err := prepare(p); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, prepare(p))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -109,9 +105,7 @@ func TestIdentityReset(t *testing.T) {
 	}{{friend, theirs, ownNotice}, {you, dm, otherNotice}} {
 		told(t, in.p, in.room, friend.DeviceID(), in.text)
 	}
-	if e := peertest.Next(t, friend, messageIn(theirs)); e.Body != "echo: **from a new client**" {
-		t.Errorf("answered %+v", e)
-	}
+	hears(t, friend, theirs, "echo: **from a new client**")
 	b.next()
 	converse(t, friend, b, theirs, "and once more")
 	converse(t, you, b, dm, "told once each?")
@@ -122,10 +116,7 @@ func TestIdentityReset(t *testing.T) {
 // Holds F21.
 func TestSwappedDeviceKeys(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	b := startWith(t, server, t.TempDir(), echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	converse(t, you, b, room, "one")
 	converse(t, you, b, room, "two")
 	hook := s.Fault(matrixtest.On("keys_query").By(b.UserID()), matrixtest.Changed(swapKeys(t, you.UserID())))
@@ -159,21 +150,4 @@ func swapKeys(t *testing.T, user string) func(a *httptest.ResponseRecorder, r *h
 			t.Error(err)
 		}
 	}
-}
-
-// A person comes back with a new client, and the old one is gone for good: both
-// read each other at once.
-// Holds F21.
-func TestNewClientOfAPerson(t *testing.T) {
-	t.Parallel()
-	s, server := pretend(t)
-	old, leave := come(t, s, "you", filepath.Join(t.TempDir(), "old.db"), nil)
-	b := startWith(t, server, t.TempDir(), echo, hurry, old.UserID())
-	room := chat(t, s, old, b, true)
-	converse(t, old, b, room, "one")
-	leave()
-	s.DeleteDevices(old.UserID())
-	now, _ := come(t, s, "you", filepath.Join(t.TempDir(), "new.db"), nil)
-	joined(t, now, room, b.UserID())
-	converse(t, now, b, room, "two")
 }

@@ -36,10 +36,10 @@ type unread struct {
 }
 
 // onEncrypted decrypts an event and hands it to the handlers.
-func (c *Client) onEncrypted(ctx context.Context, evt *event.Event) {
+func (c *Client) onEncrypted(ctx context.Context, b *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.EncryptedEventContent)
 	if !ok || content.Algorithm == "" || evt.StateKey != nil || evt.Unsigned.RedactedBecause != nil {
-		return
+		return nil
 	}
 	plain, err := c.decrypt(ctx, evt)
 	switch {
@@ -48,52 +48,47 @@ func (c *Client) onEncrypted(ctx context.Context, evt *event.Event) {
 	case errors.Is(err, crypto.ErrDuplicateMessageIndex): // somebody plays an old message again
 		c.log.Warn("matrix: a repeated encrypted message is ignored", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", err)
 	case errors.Is(err, crypto.ErrNoSessionFound), errors.Is(err, crypto.ErrGroupSessionWithheld), errors.Is(err, olm.ErrUnknownMessageIndex):
-		c.keep(ctx, evt, content.SessionID, err)
+		return c.keep(ctx, b, evt, content.SessionID, err)
 	default:
-		c.keep(ctx, evt, "", err)
+		return c.keep(ctx, b, evt, "", err)
 	}
+	return nil
 }
 
 // keep puts an event that cannot be read now into the batch. What people say who may not talk to
 // the bot is not stored; its key may still come while the program runs.
-func (c *Client) keep(ctx context.Context, evt *event.Event, missing id.SessionID, cause error) {
-	b := batchOf(ctx)
+func (c *Client) keep(ctx context.Context, b *batch, evt *event.Event, missing id.SessionID, cause error) error {
 	message := evt.Type == event.EventEncrypted || evt.Type == event.EventMessage
-	if b != nil && message && missing != "" && !c.gate.allows(evt.Sender.String()) {
+	if message && missing != "" && !c.gate.allows(evt.Sender.String()) {
 		c.awaitKey(missing, evt)
 	}
-	if b == nil || !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
+	if !message || evt.Mautrix.EventSource&event.SourceLeave != 0 || !c.gate.allows(evt.Sender.String()) {
 		c.log.Debug("matrix: an event that cannot be read is dropped", "room", evt.RoomID, "event", evt.ID, "sender", evt.Sender, "err", cause)
-		return
-	}
-	raw, err := rawEvent(evt)
-	if err != nil {
-		c.log.Error("matrix: an event that cannot be read is lost", "room", evt.RoomID, "event", evt.ID, "err", err)
-		return
-	}
-	branch, err := "", error(nil)
-	if thread := rawThread(evt); thread != "" { // what we say of it belongs there too
-		if branch, err = c.branchOf(ctx, session.Inbound{Room: evt.RoomID.String(), Thread: thread}); err != nil {
-			fail(ctx, err)
-			return
-		}
+		return nil
 	}
 	u := unread{
 		id: evt.ID.String(), room: evt.RoomID.String(), sender: evt.Sender.String(), sentAt: time.UnixMilli(evt.Timestamp),
-		branch: branch, raw: raw, session: missing, tries: 1, wait: c.pace.again, err: cause,
+		raw: rawEvent(evt), session: missing, tries: 1, wait: c.pace.again, err: cause,
+	}
+	if thread := rawThread(evt); thread != "" { // what we say of it belongs there too
+		var err error
+		if u.branch, err = c.branchOf(ctx, session.Inbound{Room: u.room, Thread: thread}); err != nil {
+			return err
+		}
 	}
 	if missing != "" {
 		u.tries, u.wait = 0, c.pace.askKey
 	}
 	b.unread = append(b.unread, u)
+	return nil
 }
 
 // rawEvent is the event as it came, as far as reading it needs.
-func rawEvent(evt *event.Event) (string, error) {
-	raw, err := json.Marshal(map[string]any{
+func rawEvent(evt *event.Event) string {
+	raw, _ := json.Marshal(map[string]any{ //nolint:errchkjson // the content was JSON when it came
 		"type": evt.Type.Type, "event_id": evt.ID, "sender": evt.Sender, "origin_server_ts": evt.Timestamp, "content": json.RawMessage(evt.Content.VeryRaw),
 	})
-	return string(raw), err
+	return string(raw)
 }
 
 // event makes a stored event what the handlers expect.

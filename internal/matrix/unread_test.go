@@ -41,20 +41,14 @@ func TestKeyArrivesAtABadMoment(t *testing.T) {
 	b.logs("the disk is full")
 	exec(`DROP TRIGGER full`)
 	say(t, friend, other, "two") // its key wakes whoever reads
-	if e := peertest.Next(t, you, messageIn(room)); e.Body != "echo: **one**" {
-		t.Errorf("got %+v", e)
-	}
+	hears(t, you, room, "echo: **one**")
 }
 
 // The key comes when the first of two messages has just been tried in vain, and the
 // second is tried next: they are read in their order.
 func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 	t.Parallel()
-	s, server := pretend(t)
-	you := person(t, s, "you")
-	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, hurry, you.UserID())
-	room := chat(t, s, you, b, true)
+	s, you, b, room := chatting(t, true, echo)
 	s.Fault(func(r *matrixtest.Request) bool { // it comes once, and cannot be asked for
 		return r.Endpoint == "sendToDevice" && strings.Contains(r.Path, "room_key_request")
 	}, matrixtest.Status(http.StatusForbidden, "M_FORBIDDEN"))
@@ -63,7 +57,7 @@ func TestKeyArrivesBetweenTwoTries(t *testing.T) {
 	say(t, you, room, "two")
 	b.utd(2)
 	peertest.Next(t, you, messageIn(room)) // the notice
-	db := openDB(t, dir)
+	db := openDB(t, b.dir)
 	defer db.Close()
 	for _, statement := range []string{`CREATE TABLE tried (once INTEGER)`,
 		`CREATE TRIGGER late AFTER UPDATE ON inbox WHEN new.next_at = 1 AND new.id = '` + first + `' AND NOT EXISTS (SELECT 1 FROM tried)
@@ -103,7 +97,7 @@ func TestStartAtABadMoment(t *testing.T) {
 	}
 	exec(`UPDATE inbox SET state = 'utd', raw = ?, megolm = ?, next_at = 0 WHERE id = ?`, raw, session, id)
 	exec(`CREATE TRIGGER full BEFORE UPDATE ON inbox WHEN new.next_at = 1 BEGIN SELECT raise(ABORT, 'the disk is full'); END`)
-	b = startWith(t, server, dir, nil, hurry, you.UserID(), friend.UserID())
+	b = b.again(nil)
 	b.logs("the disk is full")
 	exec(`DROP TRIGGER full`)
 	say(t, friend, other, "two") // its key wakes whoever reads

@@ -93,14 +93,9 @@ func (c *Client) decrypt(ctx context.Context, evt *event.Event) (*event.Event, e
 
 // fromUnsigned deals with a message of an unsigned device: its sender and the owners are
 // told once for each device. It returns true when the bot must not act on the message.
-func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool) {
-	unsigned, err := c.unsigned(ctx, evt)
-	if err != nil {
-		fail(ctx, err)
-		return true
-	}
-	if !unsigned {
-		return false
+func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, room roomFacts, o opinion) (refused bool, err error) {
+	if unsigned, err := c.unsigned(ctx, evt); err != nil || !unsigned {
+		return false, err
 	}
 	refused = c.mustBeSigned(evt.Sender)
 	device := evt.Mautrix.TrustSource
@@ -112,24 +107,18 @@ func (c *Client) fromUnsigned(ctx context.Context, b *batch, evt *event.Event, r
 	if refused { // as done: it must not be answered when the device is signed later
 		in, err := c.inbound(ctx, evt, room)
 		if err != nil {
-			fail(ctx, err)
-			return true
+			return true, err
 		}
 		b.past = append(b.past, in)
 	}
-	if !o.pass && o.odd == "" && !room.private(evt.Sender.String()) {
-		return refused
+	switch {
+	case !o.pass && o.odd == "" && !room.private(evt.Sender.String()):
+	case device != nil:
+		err = c.tellUnsigned(ctx, b, evt, device, refused)
+	case refused:
+		c.refuse(ctx, b, evt, "matrix.unknown_device")
 	}
-	if device == nil {
-		if refused {
-			c.refuse(ctx, b, evt, "matrix.unknown_device")
-		}
-		return refused
-	}
-	if err := c.tellUnsigned(ctx, b, evt, device, refused); err != nil {
-		fail(ctx, err)
-	}
-	return refused
+	return refused, err
 }
 
 func deviceID(d *id.Device) string {

@@ -27,36 +27,32 @@ func (c *Client) OnUpgrade(move func(ctx context.Context, from, to string) error
 
 // onTombstone notes the room that is to replace another one. That its sender may end the room
 // is checked by the homeserver, and once more here, because following moves the old room's memory.
-func (c *Client) onTombstone(ctx context.Context, evt *event.Event) {
+func (c *Client) onTombstone(ctx context.Context, _ *batch, evt *event.Event) error {
 	content, ok := evt.Content.Parsed.(*event.TombstoneEventContent)
 	if !ok || evt.StateKey == nil || *evt.StateKey != "" || evt.Mautrix.EventSource&event.SourceJoin == 0 {
-		return
+		return nil
 	}
 	to := content.ReplacementRoom
 	if to == "" || to == evt.RoomID {
-		return
+		return nil
 	}
 	levels, err := c.cli.StateStore.GetPowerLevels(ctx, evt.RoomID)
 	switch {
 	case err != nil:
-		fail(ctx, fmt.Errorf("look up who may replace a room: %w", err))
-		return
+		return fmt.Errorf("look up who may replace a room: %w", err)
 	case levels == nil || levels.GetUserLevel(evt.Sender) < levels.GetEventLevel(event.StateTombstone):
 		c.log.Warn("matrix: a room was replaced by somebody who may not do that; not followed", "room", evt.RoomID, "to", to, "sender", evt.Sender)
-		return
+		return nil
 	}
 	noted, err := c.noteTombstone(ctx, evt.RoomID.String(), to.String(), evt.Sender.String())
 	if err == nil {
 		err = c.holdBack(ctx, to)
 	}
-	if err != nil {
-		fail(ctx, err)
-		return
-	}
-	if noted {
+	if err == nil && noted {
 		c.log.Info("matrix: the room is replaced by another one", "room", evt.RoomID, "to", to, "sender", evt.Sender)
 		poke(c.roomWake)
 	}
+	return err
 }
 
 // noteTombstone stores the tombstone of a room, and tells whether it is new. A room has one, the
@@ -93,10 +89,7 @@ func (c *Client) holdBack(ctx context.Context, room id.RoomID) error {
 	}
 	_, err = c.q.db.ExecContext(ctx, `UPDATE matrix_room SET replaces = t.room, moved = t.empty FROM matrix_tombstone AS t
 		WHERE id = ?1 AND replaces = '' AND t.room = ?2 AND t.replacement = ?1 AND t.state IN ('new', 'joining')`, room.String(), old)
-	if err != nil {
-		return fmt.Errorf("note that a room replaces another one: %w", err)
-	}
-	return nil
+	return doing("note that a room replaces another one", err)
 }
 
 // replacement is a room that is to take the place of an older one.
@@ -151,10 +144,7 @@ func (c *Client) replacements(ctx context.Context) ([]replacement, error) {
 		FROM matrix_tombstone AS t LEFT JOIN matrix_room AS n ON n.id = t.replacement
 		WHERE (t.state IN ('new', 'joining') OR t.state = 'followed' AND n.replaces = t.room AND n.moved = 0)
 			AND coalesce(n.membership, '') NOT IN ('invited', 'refused') ORDER BY t.replacement, t.room`)
-	if err != nil {
-		return nil, fmt.Errorf("matrix: look up replaced rooms: %w", err)
-	}
-	return list, nil
+	return list, doing("matrix: look up replaced rooms", err)
 }
 
 // joinReplacement has runRooms join a room only because a tombstone names it. Its messages wait
@@ -176,10 +166,7 @@ func (c *Client) joinReplacement(ctx context.Context, r replacement) error {
 		_, err = tx.ExecContext(ctx, `UPDATE matrix_tombstone SET state = 'joining' WHERE room = ? AND state = 'new'`, r.old)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: note that a room is to be joined: %w", err)
-	}
-	return nil
+	return doing("matrix: note that a room is to be joined", err)
 }
 
 // verify asks the new room whether it names the old one as its predecessor. If it does, it
@@ -248,8 +235,7 @@ func (c *Client) leaveAgain(ctx context.Context, r replacement) error {
 	}
 	c.member.Lock()
 	defer c.member.Unlock()
-	c.left(ctx, id.RoomID(r.room))
-	return nil
+	return c.left(ctx, id.RoomID(r.room))
 }
 
 // tryLater notes that something about a replaced room failed, and returns when to try again.
@@ -258,10 +244,7 @@ func (c *Client) tryLater(ctx context.Context, r replacement, cause error) (time
 	c.log.Warn("matrix: a replaced room is not followed completely; trying again",
 		"room", r.old, "to", r.room, "in", at.Sub(c.now()).Round(time.Second), "err", cause)
 	_, err := c.q.db.ExecContext(ctx, `UPDATE matrix_room SET attempts = attempts + 1, next_at = ? WHERE id = ?`, at.UnixMilli(), r.room)
-	if err != nil {
-		return at, fmt.Errorf("matrix: note when to follow a room: %w", err)
-	}
-	return at, nil
+	return at, doing("matrix: note when to follow a room", err)
 }
 
 // bring moves what belongs to r.old to r.room; at is when to try again, the
@@ -351,10 +334,7 @@ func (c *Client) notFollowed(ctx context.Context, r replacement) error {
 func (q *queue) busy(ctx context.Context, room string) (busy bool, err error) {
 	err = q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND state = 'new')
 		OR EXISTS (SELECT 1 FROM outbox WHERE room = ?1 AND state IN ('draft', 'pending'))`, room).Scan(&busy)
-	if err != nil {
-		return true, fmt.Errorf("matrix: look whether a room is busy: %w", err)
-	}
-	return busy, nil
+	return busy, doing("matrix: look whether a room is busy", err)
 }
 
 // moved notes that a room has what belonged to the one it replaces, and tells it.
@@ -365,8 +345,5 @@ func (q *queue) moved(ctx context.Context, r replacement, text string) error {
 		}
 		return q.once(ctx, tx, notice{id: "upgraded-" + r.room, room: r.room, text: text})
 	})
-	if err != nil {
-		return fmt.Errorf("matrix: note that a room was followed: %w", err)
-	}
-	return nil
+	return doing("matrix: note that a room was followed", err)
 }

@@ -162,16 +162,12 @@ func TestUpgradedWhileAnswering(t *testing.T) {
 	}
 
 	// Told again, while running and after a restart, nothing happens.
-	if err := u.s.Redeliver(u.old, stone); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, u.s.Redeliver(u.old, stone))
 	u.tombstone(u.you.UserID(), to)
 	u.ask(t, to, "still there?")
 	peertest.Next(t, u.you, messageIn(to))
 	u.b.stop()
-	if err := u.s.Redeliver(u.old, stone); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, u.s.Redeliver(u.old, stone))
 	u.start(t, echo)
 	u.ask(t, to, "and now?")
 	if e := peertest.Next(t, u.you, messageIn(to)); e.Body != "echo: **and now?**" {
@@ -438,9 +434,7 @@ func TestUpgradedByARealServer(t *testing.T) {
 	if e := peertest.Next(t, you, messageIn(made.Room)); !e.Notice || !e.Encrypted || !strings.Contains(e.Body, brought) {
 		t.Errorf("in the new room came %+v", e)
 	}
-	if _, err := you.SayTo(t.Context(), made.Room, "here?", b.UserID()); err != nil {
-		t.Fatal(err)
-	}
+	sayTo(t, you, made.Room, "here?", b.UserID())
 	if e := peertest.Next(t, you, messageIn(made.Room)); e.Body != "echo: **here?**" || !e.Encrypted {
 		t.Errorf("in the new room came %+v", e)
 	}

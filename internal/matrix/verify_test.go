@@ -24,16 +24,10 @@ func verifiable(t *testing.T, server *homeserver.Server, localpart string) *peer
 	t.Helper()
 	const password = "a long enough password"
 	user, err := server.Register(t.Context(), localpart, password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
 	p, err := peer.Login(t.Context(), peer.Config{Homeserver: server.URL, User: user, Password: password, DB: filepath.Join(t.TempDir(), localpart+".db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.EnableVerification(t.Context(), password); err != nil {
-		t.Fatal(err)
-	}
+	ok(t, err)
+	ok(t, p.EnableVerification(t.Context(), password))
 	peertest.Run(t, p)
 	return p
 }
@@ -156,8 +150,7 @@ func TestVerification(t *testing.T) {
 		{"to-device, by the bot", func(t *testing.T, you *peer.Peer, b *bot, _ string) {
 			group := create(t, you, peer.Room{Name: "a group", Encrypted: true, Invite: []string{b.UserID()}})
 			joined(t, you, group, b.UserID())
-			_, err := you.SayTo(t.Context(), group, "!verify start", b.UserID())
-			ok(t, err)
+			sayTo(t, you, group, "!verify start", b.UserID())
 			v := stage(t, you, peer.Requested)
 			ok(t, you.AcceptVerification(t.Context(), v.ID))
 			stage(t, you, peer.Ready)

@@ -1,6 +1,10 @@
 // Package media keeps what comes with messages in files: named by their content,
 // readable by the owner only, and of a type that was found out and not believed.
 // It makes pictures small enough for a model and text of what has text in it.
+//
+// pdftotext reads PDF files in a process with limits: no environment, 256 MB, ten seconds of a
+// processor, input by a pipe, 4 MB of output. Where the kernel has Landlock, it opens programs
+// and libraries only and reaches no network (pdf_linux.go).
 package media
 
 import (

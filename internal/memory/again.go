@@ -29,7 +29,7 @@ func (c *change) again(known *Entry, said Entry) error {
 // quote of the message is gone. Entries that only said the same as it lose nothing. keep,
 // if not nil, says which entries the message still stands for; those are left alone.
 func (s *Store) disown(ctx context.Context, event string, keep func(Entry) bool) error {
-	_, err := s.commitLocked(ctx, "redaction", func(c *change) error {
+	err := s.commitLocked(ctx, "redaction", func(c *change) error {
 		if keep == nil {
 			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_again WHERE event = ?`, event); err != nil {
 				return err
@@ -116,7 +116,7 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 	if _, err := s.forget(ctx, a, func(store.DBTX) ([]string, error) { return ids, nil }); err != nil {
 		return err
 	}
-	_, err = s.commitLocked(ctx, a.Actor, func(c *change) error {
+	err = s.commitLocked(ctx, a.Actor, func(c *change) error {
 		for _, e := range learned {
 			if err := c.unforget(e.Scope, e.Text); err != nil {
 				return err
@@ -134,13 +134,14 @@ func (s *Store) Reword(ctx context.Context, a Access, event, text string) error 
 }
 
 // commitLocked is commit for what touches no file.
-func (s *Store) commitLocked(ctx context.Context, actor string, f func(*change) error) (*change, error) {
+func (s *Store) commitLocked(ctx context.Context, actor string, f func(*change) error) error {
 	unlock, err := s.lock()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer unlock()
-	return s.commit(ctx, actor, f)
+	_, err = s.commit(ctx, actor, f)
+	return err
 }
 
 // Unsay takes the messages events back like Unhear, with the answers to them, so that
@@ -153,7 +154,7 @@ func (s *Store) Unsay(ctx context.Context, events ...string) (quotes []string, e
 		}
 		quotes = append(quotes, some...)
 	}
-	_, err = s.commitLocked(ctx, "redaction", func(c *change) error {
+	err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		for _, event := range events {
 			// Empty rows are in no index.
 			if _, err := c.tx.ExecContext(ctx, `DELETE FROM memory_turn WHERE event = ? AND event <> '' AND text = ''`, event); err != nil {

@@ -21,11 +21,11 @@ func TestCanaryIsNeverFound(t *testing.T) {
 			ctx, s := t.Context(), openAt(t, t.TempDir())
 			me := as(owner)
 			places := map[string]Access{
-				"group":      {Actor: owner, Scopes: Visible(room, owner, false)},
-				"guest":      {Actor: guest, Scopes: Visible("!dm:x", guest, true)},
+				"group":      {Actor: owner, Scopes: Strict.Visible(room, owner, false)},
+				"guest":      {Actor: guest, Scopes: Strict.Visible("!dm:x", guest, true)},
 				"group, one": {Actor: owner, Scopes: Common.Visible(room, owner, false)},
 				"guest, one": {Actor: guest, Scopes: Common.Visible("!dm:x", guest, true)},
-				"an owner":   {Actor: owner, Scopes: Visible(room, owner, false), Owner: true},
+				"an owner":   {Actor: owner, Scopes: Strict.Visible(room, owner, false), Owner: true},
 			}
 			// The same conversation, and the same words, are open and private.
 			open := `{"text":"a heron came by","scope":"room:!group:x","ref":"r1","conversation":"c","seq":1,"observed_at":"2026-03-01"}

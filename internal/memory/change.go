@@ -19,12 +19,6 @@ import (
 // was learned from.
 const maxQuote = 1000
 
-// Append notes text in scope as the assistant's own doing, from words of a person who may
-// use it; see Add.
-func (s *Store) Append(ctx context.Context, scope Scope, text string) (entry Entry, added bool, err error) {
-	return s.Add(ctx, Entry{Scope: scope, Text: text, Source: Assistant, Integrity: trust.User}, string(Assistant))
-}
-
 // Add stores e in its scope on behalf of actor and returns it as stored, once it
 // is safely on disk; without an Integrity it is foreign. Its text becomes one line, white space folded; what is left
 // out besides text, scope and source is filled in. If the scope says the same
@@ -162,39 +156,6 @@ func (s *Store) change(ctx context.Context, a Access, id string, f func(*change,
 		return f(c, e)
 	})
 	return err
-}
-
-// Retire takes an entry out of use. It stays in the journal and can be undone.
-func (s *Store) Retire(ctx context.Context, a Access, id string) error {
-	return s.change(ctx, a, id, func(c *change, e Entry) error { return c.retire(e) })
-}
-
-// Supersede puts a new entry with text in the place of an entry.
-func (s *Store) Supersede(ctx context.Context, a Access, id, text string) (next Entry, err error) {
-	text, err = clean(text)
-	if err != nil {
-		return Entry{}, err
-	}
-	err = s.change(ctx, a, id, func(c *change, e Entry) error {
-		next = Entry{Text: text, Scope: e.Scope, Subject: e.Subject, Kind: e.Kind, Pinned: e.Pinned, Source: UserExplicit, Integrity: a.Integrity}
-		next, err = c.supersede(e, next)
-		return err
-	})
-	return next, err
-}
-
-// Pin makes an entry one that is always shown, or not any more.
-func (s *Store) Pin(ctx context.Context, a Access, id string, pinned bool) error {
-	return s.change(ctx, a, id, func(c *change, e Entry) error {
-		if e.Pinned == pinned {
-			return nil
-		}
-		after, op := e, "unpin"
-		if after.Pinned = pinned; pinned {
-			op = "pin"
-		}
-		return c.set(e, after, op, 0)
-	})
 }
 
 // Share makes a private entry everybody's. Only the person it belongs to may.

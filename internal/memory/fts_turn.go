@@ -48,26 +48,6 @@ func (f *FTS) hear(ctx context.Context, tx *sql.Tx, t Turn) error {
 	return f.updateTurns(ctx, tx, n)
 }
 
-// Unhear takes a message back: it was redacted, or is to be forgotten. One that
-// is not there is no error.
-func (f *FTS) Unhear(ctx context.Context, scope Scope, event string) error {
-	err := store.InTx(ctx, f.db, func(tx *sql.Tx) error {
-		var n int64
-		err := tx.QueryRowContext(ctx, `DELETE FROM memory_turn WHERE scope = ? AND event = ? AND event <> '' RETURNING n`, scope, event).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return errors.Join(f.updateTurns(ctx, tx, n), mergeIndex(ctx, tx))
-	})
-	if err != nil {
-		return fmt.Errorf("take a message back: %w", err)
-	}
-	return nil
-}
-
 // updateTurns is update for messages, by their numbers.
 func (f *FTS) updateTurns(ctx context.Context, tx *sql.Tx, n ...int64) error {
 	docs := make([]int64, len(n))

@@ -152,7 +152,7 @@ func (i *importing) flush() error {
 
 func (i *importing) store() error {
 	var added, known, forgotten int
-	_, err := i.Store.commitLocked(i.ctx, "import", func(c *change) error {
+	err := i.Store.commitLocked(i.ctx, "import", func(c *change) error {
 		c.batch = i.batch
 		for _, e := range i.part {
 			there, err := isStored(c.ctx, c.tx, e)

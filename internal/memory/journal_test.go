@@ -8,7 +8,7 @@ import (
 )
 
 // as is somebody in a direct chat.
-func as(user string) Access { return Access{Actor: user, Scopes: Visible("!dm", user, true)} }
+func as(user string) Access { return Access{Actor: user, Scopes: Strict.Visible("!dm", user, true)} }
 
 // must is a value that comes without an error.
 func must[T any](v T, err error) func(failer) T {

@@ -1,6 +1,3 @@
-// Package memory keeps what the assistant was told: entries in the database, with
-// a journal of everything that was done to them, and text files that show them
-// and that people may edit. Each entry is seen only by those it belongs to.
 package memory
 
 import (

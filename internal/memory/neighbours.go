@@ -7,12 +7,6 @@ import (
 	"fmt"
 )
 
-// Neighbour is an active entry that is near to another one in meaning.
-type Neighbour struct {
-	ID     string
-	Cosine float64
-}
-
 // What counts as near: more than almost all texts of the same scope are, and by no
 // means less than this, where there are enough of them to tell.
 const (
@@ -20,10 +14,10 @@ const (
 	nearerThan = 2.576 // standard deviations: 99.5 of a hundred
 )
 
-// Neighbours are up to k active entries of the scope of the active entry id that are
+// Neighbours are the ids of up to k active entries of the scope of the active entry id that are
 // near to it in meaning, the nearest first. There are none where there are no vectors,
 // or none of that entry yet. It makes no vector and asks no model.
-func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]Neighbour, error) {
+func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]string, error) {
 	h, ok := s.finder.(*Hybrid)
 	if !ok || k <= 0 {
 		return nil, nil
@@ -56,7 +50,7 @@ func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]Neighbour, 
 	if count, mean, deviation := h.vectors.background(vector, []Scope{scope}); count >= fewest {
 		least = max(least, mean+nearerThan*deviation)
 	}
-	var out []Neighbour
+	var out []string
 	for _, l := range found {
 		if l.N == n || l.Cosine < least || len(out) == k {
 			continue
@@ -69,7 +63,7 @@ func (s *Store) Neighbours(ctx context.Context, id string, k int) ([]Neighbour, 
 		if err != nil {
 			return nil, fmt.Errorf("memory: %w", err)
 		}
-		out = append(out, Neighbour{other, l.Cosine})
+		out = append(out, other)
 	}
 	return out, nil
 }

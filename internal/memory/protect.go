@@ -37,8 +37,8 @@ func isMine(ws []word, i int) bool {
 }
 
 var (
-	beforeMine = setOf(`la una della alla dalla nella sulla è questa`)
-	afterMine  = setOf(`madre mamma sorella moglie figlia nonna zia cugina nipote suocera cognata nuora compagna ragazza fidanzata famiglia`)
+	beforeMine = foldedSet("before_mine")
+	afterMine  = foldedSet("after_mine")
 )
 
 // SameWords reports whether a and b say the same in the same words: case, white space

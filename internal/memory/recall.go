@@ -138,7 +138,7 @@ func (s *Store) Unhear(ctx context.Context, event string) (quotes []string, err 
 	if event == "" {
 		return nil, nil
 	}
-	_, err = s.commitLocked(ctx, "redaction", func(c *change) error {
+	err = s.commitLocked(ctx, "redaction", func(c *change) error {
 		texts, err := s.silence(c, `event = ?`, event)
 		for _, text := range texts {
 			quotes = append(quotes, Turn{Text: text}.Quotes()...)

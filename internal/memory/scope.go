@@ -39,9 +39,6 @@ func (i Isolation) Visible(room, user string, private bool) []Scope {
 	return []Scope{own, Shared}
 }
 
-// Visible is what may be read in a conversation when memory is kept strictly apart.
-func Visible(room, user string, private bool) []Scope { return Strict.Visible(room, user, private) }
-
 // Access is who wants to see or change entries, and which may be touched. The
 // zero Access sees nothing.
 type Access struct {

@@ -261,11 +261,3 @@ func (h *Hybrid) Verify(ctx context.Context) ([]string, error) {
 	there, err := h.points.Verify(ctx)
 	return slices.Concat(words, meaning, there), err
 }
-
-// Complete makes the vectors that are missing, and sends them; progress may be nil.
-func (h *Hybrid) Complete(ctx context.Context, progress func(done, total int)) error {
-	if err := h.vectors.Complete(ctx, progress); err != nil || h.points == nil {
-		return err
-	}
-	return h.points.Complete(ctx)
-}

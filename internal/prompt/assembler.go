@@ -1,11 +1,3 @@
-// Package prompt fills the model's window: contributors gather what belongs into
-// a prompt, a layout says where it stands, a budget what stays, and a report
-// what became of it. layout.go is the map.
-//
-// In the stable layout a conversation is cut into epochs. Within one, every
-// request is the request before plus new bytes at its end, so that a server that
-// keeps its last prompt has little to read: the prefix is rendered once, and what
-// is new travels in the tail of the newest message, which stays as it was sent.
 package prompt
 
 import (
@@ -20,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"reverie/internal/history"
@@ -29,7 +20,6 @@ import (
 	"reverie/internal/skill"
 	"reverie/internal/store"
 	"reverie/internal/task"
-	"reverie/internal/trust"
 )
 
 // Config is what an Assembler works with. Dir and the stores must be set; the
@@ -62,7 +52,6 @@ type Assembler struct {
 	cfg          Config
 	contributors []contributor
 	rows         map[Layout][]row
-	asked        []atomic.Int32 // requests that wait, by contributor
 	files        *files
 	deadline     time.Duration // for each contributor
 	nonce        func() string
@@ -83,9 +72,7 @@ type room struct {
 	course   *counters // as stored
 	nonce    string    // for the conversation nonceFor, until an epoch with it is stored
 	nonceFor int64
-	last     []llm.Message    // the last request
-	good     map[int]*content // what a contributor said last, if that may stand in for it
-	goodFor  trust.Readers    // who may read what is in good
+	last     []llm.Message // the last request
 }
 
 // New returns an Assembler.
@@ -115,7 +102,7 @@ func New(cfg Config) (*Assembler, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &Assembler{
-		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{}, asked: make([]atomic.Int32, len(contributors)),
+		cfg: cfg, contributors: slices.Clone(contributors), rows: map[Layout][]row{},
 		files: newFiles(cfg.Dir, cfg.Defaults), deadline: time.Second,
 		nonce: func() string { return strings.ToLower(rand.Text()[:4]) }, system: runtime.GOOS + "/" + runtime.GOARCH,
 		rooms: map[history.Talk]*room{},
@@ -257,7 +244,7 @@ func (a *Assembler) room(id history.Talk) *room {
 	defer a.mu.Unlock()
 	rm := a.rooms[id]
 	if rm == nil {
-		rm = &room{good: map[int]*content{}}
+		rm = &room{}
 		a.rooms[id] = rm
 	}
 	return rm

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"reverie/internal/history"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -37,48 +34,8 @@ func (w *world) section(id string) SectionReport {
 
 var errStore = errors.New("the store is away")
 
-// When the tasks cannot be read, what they were stands, and the report says so; but
-// never in another room, and not what a room never said.
-func TestTasksStandInForThemselves(t *testing.T) {
-	for _, layout := range []Layout{Stable, Classic} {
-		w := newWorld(t, layout)
-		var broken atomic.Pointer[error]
-		w.breaks("tasks", &broken)
-		first := w.addTask(3, "Water the plants")
-		w.asks("Hello")
-		w.expect(true, first.ID+":")
-		broken.Store(&errStore)
-		second := w.addTask(3, "Feed the cat")
-		w.asks("And now?")
-		w.expect(true, first.ID+":")
-		w.expect(false, second.ID+":")
-		w.expect(false, "There are no open tasks")
-		if got := strings.Join(w.problems(), "\n"); got != "tasks: the store is away; what it said before stands here" {
-			t.Errorf("%s: problems: %s", layout, got)
-		}
-		if s := w.section("tasks"); layout == Classic && s.Note != "as rendered earlier; now: the store is away; what it said before stands here" {
-			t.Errorf("%+v", s)
-		}
-		home := w.room
-		w.room, w.last = "!other:example.org", nil
-		w.asks("Hello")
-		w.expect(false, first.ID)
-		if got := strings.Join(w.problems(), "\n"); got != "tasks: the store is away" {
-			t.Errorf("%s: problems in another room: %s", layout, got)
-		}
-		broken.Store(nil)
-		w.room, w.last = home, nil
-		w.asks("And now?")
-		w.expect(true, second.ID+":")
-		if len(w.problems()) != 0 {
-			t.Errorf("%s: problems: %v", layout, w.problems())
-		}
-	}
-}
-
-// Only those who declare it are stood in for: what a contributor with no such word
-// said before is not said again.
-func TestOthersAreNotStoodInFor(t *testing.T) {
+// What cannot be read is left out of one request, and the report says why.
+func TestFailedContributor(t *testing.T) {
 	w := newWorld(t, Classic)
 	var broken atomic.Pointer[error]
 	w.breaks("memories", &broken)
@@ -93,42 +50,26 @@ func TestOthersAreNotStoodInFor(t *testing.T) {
 	}
 }
 
-// A conversation that begins while the skills cannot be read begins with what they
-// were, and goes on when they can be read again.
-func TestStandInBeginsAnEpoch(t *testing.T) {
+// A conversation that begins while the skills cannot be read goes on without them, and a new
+// epoch begins when they can.
+func TestEpochWithoutSkills(t *testing.T) {
 	w := newWorld(t, Stable)
 	var broken atomic.Pointer[error]
 	w.breaks("skills", &broken)
 	w.file("skills/tea.md", "# How to make tea\n")
 	w.asks("Hello")
-	broken.Store(&errStore)
-	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-	w.must(err)
-	w.last = nil
-	if reason := w.asks("Hello again"); reason != newConversation {
-		t.Errorf("reason %q", reason)
-	}
 	w.expect(true, "How to make tea")
-	if reason := w.asks("Still away"); reason != "" {
-		t.Errorf("still away: %q", reason)
+	broken.Store(&errStore)
+	if reason := w.asks("Away"); reason != "" {
+		t.Errorf("away: %q", reason)
 	}
-	w.restart() // nothing can stand in any more, but the prefix stands
+	w.restart() // the prefix stands
 	w.breaks("skills", &broken)
 	if reason := w.asks("Still away"); reason != "" {
 		t.Errorf("still away after a restart: %q", reason)
 	}
 	w.expect(true, "How to make tea")
-	broken.Store(nil)
-	if reason := w.asks("And now?"); reason != "" {
-		t.Errorf("what stood in was right, but an epoch began: %q", reason)
-	}
 	w.file("skills/coffee.md", "# How to make coffee\n")
-	if reason := w.asks("And now?"); reason != "skills changed" {
-		t.Errorf("reason %q", reason)
-	}
-
-	// With nothing to stand in, the epoch ends when there is something to say.
-	broken.Store(&errStore)
 	w.room, w.last = "!other:example.org", nil
 	w.asks("Hello")
 	w.expect(false, "How to make")
@@ -143,58 +84,6 @@ func TestStandInBeginsAnEpoch(t *testing.T) {
 		t.Errorf("reason %q", reason)
 	}
 	w.expect(true, "How to make coffee")
-}
-
-// A contributor that hangs is asked no more than maxAsked times, and again once it
-// has come back; nobody waits for it, and its late answers go nowhere.
-func TestContributorThatHangs(t *testing.T) {
-	w := newWorld(t, Stable)
-	var asked atomic.Int32
-	hang, ended := make(chan bool), sync.WaitGroup{}
-	late := newContent(content{source: "deaf", lines: []string{"late"}})
-	w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}, contributor{"deaf", "Deaf", Data, Items, func(context.Context, *question) (*content, error) {
-		asked.Add(1)
-		ended.Add(1)
-		defer ended.Done()
-		<-hang
-		return late, nil
-	}, yes})
-	w.says("Hello")
-	w.assembler.deadline = time.Millisecond
-	note := func() string {
-		p := w.assemble()
-		for _, s := range p.Report.Sections {
-			if s.ID == "deaf" {
-				return s.Note.String()
-			}
-		}
-		return "nothing"
-	}
-	waiting := w.assembler.asked[len(w.assembler.asked)-1].Load // a request may be over before it is asked
-	for busy, tries := 0, 0; busy < 5; tries++ {
-		want := errLate.Error()
-		if waiting() == maxAsked {
-			want = errBusy.Error()
-			busy++
-		}
-		if got := note(); got != want || tries > 100*maxAsked {
-			t.Fatalf("asked %d times: %q, want %q", tries+1, got, want)
-		}
-	}
-	if n := asked.Load(); n > maxAsked {
-		t.Errorf("asked %d times", n)
-	}
-	close(hang)
-	for deadline := time.Now().Add(30 * time.Second); waiting() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("they never came back")
-		}
-	}
-	ended.Wait()
-	w.assembler.deadline = 30 * time.Second
-	if got := flat(w.assemble().Messages()); !strings.Contains(got, "# Deaf\n<data") {
-		t.Errorf("not asked again:\n%s", got)
-	}
 }
 
 // A contributor with two places in a layout is asked once.
@@ -225,11 +114,11 @@ func TestLateOnesCostTheOthersNothing(t *testing.T) {
 		<-others // so that it is the last one
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}, no})
+	}})
 	w.contribute(at, contributor{"quick", "Quick", Data, Items, func(context.Context, *question) (*content, error) {
 		defer close(others)
 		return newContent(content{source: "quick", lines: []string{"in time"}}), nil
-	}, no})
+	}})
 	w.says("Hello")
 	w.assembler.deadline = 300 * time.Millisecond
 	w.send()
@@ -253,7 +142,7 @@ func TestPartOfAContent(t *testing.T) {
 			return newContent(content{source: "half", lines: []string{"the whole"}}), nil
 		}
 		return newContent(content{source: "half", lines: []string{"a part"}}), errStore
-	}, yes})
+	}})
 	w.asks("Hello")
 	w.expect(true, "the whole")
 	first = false
@@ -272,7 +161,7 @@ func TestProblemsAreToldOnce(t *testing.T) {
 		w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}, contributor{name, name, Data, Items, func(_ context.Context, q *question) (*content, error) {
 			q.problem("x.txt", 3, "is odd")
 			return nil, nil
-		}, no})
+		}})
 	}
 	for range 3 {
 		w.asks("Hello")
@@ -342,27 +231,4 @@ func TestMemoriesAreToldOnce(t *testing.T) {
 	w.file("memories/shared.txt", "Ada plays chess.\n")
 	w.asks("Hello")
 	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
-}
-
-// What a contributor said before stands in for it only where the same people read.
-func TestStandInKeepsToItsReaders(t *testing.T) {
-	w := newWorld(t, Stable)
-	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.stale })
-	kept := &room{good: map[int]*content{}}
-	says := func(turn Turn, said *content) *content {
-		replies := make([]reply, len(w.assembler.contributors))
-		replies[at].content = said
-		if said == nil {
-			replies[at].err = errLate
-		}
-		return (&request{a: w.assembler, room: kept, turn: &turn}).standIn(replies, []int{at})[at].content
-	}
-	private := Turn{Room: w.room, User: testUser}
-	secret := says(private, newContent(content{source: "tasks", lines: []string{"secret"}}))
-	if got := says(private, nil); got != secret {
-		t.Errorf("nothing stands in: %+v", got)
-	}
-	if got := says(Turn{Room: w.room, User: testUser, Shared: true}, nil); got != nil {
-		t.Errorf("the room reads %q", got.lines)
-	}
 }

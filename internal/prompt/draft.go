@@ -102,29 +102,28 @@ func (r *request) begin(old *epoch, reason string) (*draft, error) {
 	return d, nil
 }
 
-// compose makes a request of a copy of the epoch e. Sections that can still give way do so
-// until it fits; the grant says how many turns must go as well. Within an epoch
+// compose makes a request of a copy of the epoch e. What has less room than it would take is
+// composed again, cut to that; the grant says how many turns must go as well. Within an epoch
 // of a layout that keeps its prefix, nothing gives way: what does not fit then
 // is an error, and a reason for a new epoch.
 func (r *request) compose(e *epoch, fresh, batch bool) (*draft, grant, error) {
-	for try := 0; ; try++ {
-		d := r.composeOnce(e, fresh)
-		if !fresh && !r.rebuilt {
-			if d.tokens() > r.space() {
-				return nil, grant{}, r.tooLarge(d.tokens())
-			}
-			return d, grant{}, nil
+	d := r.composeOnce(e, fresh)
+	if !fresh && !r.rebuilt {
+		if d.tokens() > r.space() {
+			return nil, grant{}, r.tooLarge(d.tokens())
 		}
-		want := r.demand(d)
-		want.batch = batch
-		g, needed, ok := fit(want)
-		if !ok {
-			return nil, g, r.tooLarge(needed + d.tailTokens())
-		}
-		if !r.squeeze(d, g, try) {
-			return d, g, nil
-		}
+		return d, grant{}, nil
 	}
+	want := r.demand(d)
+	want.batch = batch
+	g, needed, ok := fit(want)
+	if !ok {
+		return nil, g, r.tooLarge(needed + d.tailTokens())
+	}
+	if r.squeeze(d, g) {
+		d = r.composeOnce(e, fresh)
+	}
+	return d, g, nil
 }
 
 func (r *request) tooLarge(needed int) error {
@@ -155,21 +154,17 @@ func (r *request) demand(d *draft) demand {
 	return want
 }
 
-// squeeze takes characters from the rows of the sections that were granted less
-// than they took, and reports whether there were any. The third time they go.
-func (r *request) squeeze(d *draft, g grant, try int) (again bool) {
+// squeeze gives the rows of the sections that were granted less than they took that much,
+// and reports whether there were any.
+func (r *request) squeeze(d *draft, g grant) (any bool) {
 	for i, s := range d.sections {
-		if g.sections[i] >= s.Tokens {
-			continue
+		if g.sections[i] < s.Tokens {
+			any = true
+			r.most[s.row] = utf8.RuneCountInString(s.Text) * g.sections[i] / s.Tokens * 9 / 10
+			r.granted[s.row] = g.sections[i]
 		}
-		again = true
-		most := utf8.RuneCountInString(s.Text) * g.sections[i] / s.Tokens * 9 / 10
-		if most >= r.most[s.row] || try >= 2 {
-			most = 0
-		}
-		r.most[s.row] = most
 	}
-	return again
+	return any
 }
 
 func (r *request) composeOnce(e *epoch, fresh bool) *draft {
@@ -315,6 +310,9 @@ func startsAny(s string, starts ...string) bool {
 func (r *request) section(i int, c *content, nonce string) *Section {
 	s := render(&r.rows[i], c, r.most[i], nonce)
 	s.row = i
+	if s.Tokens > r.granted[i] {
+		s.State, s.Text, s.Tokens = Dropped, "", 0
+	}
 	if s.State == Failed {
 		r.a.cfg.Log.Error("prompt section broke its fence", "section", s.ID, "err", s.Note, "text", strings.Join(c.lines, "\n"))
 	}

@@ -29,14 +29,7 @@ type epoch struct {
 	started      time.Time
 	reason       string
 
-	sound    bool         // the fences in prefix, which stays as it is, were checked
-	compared []comparison // compare's answers for the contents it was asked about last
-}
-
-type comparison struct {
-	content *content
-	gone    bool
-	fresh   []int
+	sound bool // the fences in prefix, which stays as it is, were checked
 }
 
 // shown says that the model has seen something, and in which message.
@@ -51,11 +44,6 @@ type shown struct {
 // compare says how c differs from what has been shown of its source: whether a
 // line is gone, and which lines (indices) are not known to stand in the prefix.
 func (e *epoch) compare(c *content) (gone bool, fresh []int) {
-	for _, known := range e.compared {
-		if known.content == c {
-			return known.gone, known.fresh
-		}
-	}
 	inPrefix := map[uint64]bool{}
 	for _, s := range e.shown {
 		if s.Source != c.source {
@@ -75,8 +63,6 @@ func (e *epoch) compare(c *content) (gone bool, fresh []int) {
 			fresh = append(fresh, i)
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(e.compared), func(k comparison) bool { return k.content.source == c.source })
-	e.compared = append(others, comparison{c, gone, fresh})
 	return gone, fresh
 }
 

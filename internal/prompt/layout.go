@@ -31,48 +31,48 @@ const (
 // words it holds (Data is fenced), how it gives way, and what gathers it. One
 // more is one file and one line here; where it stands is a line in a layout.
 var contributors = []contributor{
-	// name          heading                 trust    shrink    gather            its last good text may stand in
-	{"core", "Core Instructions", Trusted, TailCut, gatherPart(baseFile, all), no},    // all of BASE_PROMPT.txt, or in parts:
-	{"identity", "Identity", Trusted, TailCut, gatherPart(baseFile, "identity"), no},  //
-	{"mandates", "Core Mandates", Trusted, TailCut, gatherPart(baseFile, "core"), no}, //
-	{"safety", "Safety", Trusted, TailCut, gatherPart(baseFile, "safety"), no},        //
-	{"base", "Base Instructions", Trusted, TailCut, gatherPart(baseFile, rest), no},   // what is none of these
-	{"guides", "Tool Guides", Trusted, Items, gatherGuides, no},                       // prompts/tools/NAME.txt
-	{"template", "Mode", Trusted, TailCut, gatherTemplate, no},                        // prompts/MODE/tierN.txt
-	{"sanity", "Sanity Checks", Trusted, TailCut, gatherPart(sanityFile, all), no},    // prompts/SANITY.txt
-	{"soul", "Soul", Trusted, TailCut, gatherFile("SOUL.md"), no},                     // the owner's own files
-	{"agents", "Agents", Trusted, TailCut, gatherFile("AGENTS.md"), no},               //
-	{"toolnotes", "Tool Notes", Trusted, TailCut, gatherFile("TOOLS.md"), no},         //
-	{"commands", "Commands", Trusted, TailCut, gatherFile("COMMANDS.md"), no},         //
-	{"agent", "Agent", Trusted, TailCut, gatherFile("AGENT.md"), no},                  //
-	{"preferences", "Preferences", Trusted, TailCut, gatherFile("PREFERENCES.md"), no},
-	{"user", "About the Person", Trusted, TailCut, gatherFile("USER.md"), no},
-	{"instructions", "Instructions", Trusted, TailCut, gatherInstructions, no},
-	{"context", "About This Room", Trusted, TailCut, gatherContext, no},
-	{"models", "Models", Trusted, Items, roomy(gatherModels), no},
-	{"tools", "Tools", Trusted, Items, roomy(gatherTools), no},
-	{"reminder", "Tools Reminder", Trusted, None, roomy(gatherReminder), no},
-	{"workspace", "Workspace", Data, Items, roomy(gatherWorkspace), no},
-	{"skills", "Skills", Data, Items, gatherSkills, yes}, // their table of contents
-	{"active_skills", "Active skills", Data, Items, gatherActiveSkills, no},
-	{"skill_hints", "Skills that may help", Data, Items, gatherSkillHints, no},
-	{"memories", "User Memories", Data, Items, gatherMemories, no},
-	{"learned", "New memories", Data, Items, nil, no},                          // of these
-	{"recalled", "Recalled for this message", Data, Items, gatherRecalled, no}, // from all of them
-	{"goal", "Active Goal", Data, Items, gatherGoal, no},
-	{"steps", "Goal steps now", Data, Items, gatherSteps, no},
-	{"pin", "Current Task", Data, TailCut, gatherPin, no},
-	{"tasks", "Active Tasks", Data, Items, gatherTasks, yes},
-	{"tasks_now", "Active tasks now", Data, Items, nil, no}, // of these
-	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary, no},
-	{"footprint", "Lately Used", Data, Items, roomy(gatherFootprint), no},
-	{"files", "Files Read", Data, Items, roomy(gatherFiles), no},
-	{"reread", "Files you had read, as they are now", Data, Items, gatherReread, no}, // after a compaction
-	{"thinking", "Thinking", Trusted, None, gatherThinking, no},
-	{"clock", clockTitle, Trusted, None, gatherClock, no},
-	{"runtime", "Runtime", Trusted, None, roomy(gatherRuntime), no},
-	{"steering", "Now", Trusted, Items, gatherSteering, no}, // steering.go
-	{"seed", "", Trusted, TailCut, gatherSeed, no},
+	// name          heading                 trust    shrink    gather
+	{"core", "Core Instructions", Trusted, TailCut, gatherPart(baseFile, all)},    // all of BASE_PROMPT.txt, or in parts:
+	{"identity", "Identity", Trusted, TailCut, gatherPart(baseFile, "identity")},  //
+	{"mandates", "Core Mandates", Trusted, TailCut, gatherPart(baseFile, "core")}, //
+	{"safety", "Safety", Trusted, TailCut, gatherPart(baseFile, "safety")},        //
+	{"base", "Base Instructions", Trusted, TailCut, gatherPart(baseFile, rest)},   // what is none of these
+	{"guides", "Tool Guides", Trusted, Items, gatherGuides},                       // prompts/tools/NAME.txt
+	{"template", "Mode", Trusted, TailCut, gatherTemplate},                        // prompts/MODE/tierN.txt
+	{"sanity", "Sanity Checks", Trusted, TailCut, gatherPart(sanityFile, all)},    // prompts/SANITY.txt
+	{"soul", "Soul", Trusted, TailCut, gatherFile("SOUL.md")},                     // the owner's own files
+	{"agents", "Agents", Trusted, TailCut, gatherFile("AGENTS.md")},               //
+	{"toolnotes", "Tool Notes", Trusted, TailCut, gatherFile("TOOLS.md")},         //
+	{"commands", "Commands", Trusted, TailCut, gatherFile("COMMANDS.md")},         //
+	{"agent", "Agent", Trusted, TailCut, gatherFile("AGENT.md")},                  //
+	{"preferences", "Preferences", Trusted, TailCut, gatherFile("PREFERENCES.md")},
+	{"user", "About the Person", Trusted, TailCut, gatherFile("USER.md")},
+	{"instructions", "Instructions", Trusted, TailCut, gatherInstructions},
+	{"context", "About This Room", Trusted, TailCut, gatherContext},
+	{"models", "Models", Trusted, Items, roomy(gatherModels)},
+	{"tools", "Tools", Trusted, Items, roomy(gatherTools)},
+	{"reminder", "Tools Reminder", Trusted, None, roomy(gatherReminder)},
+	{"workspace", "Workspace", Data, Items, roomy(gatherWorkspace)},
+	{"skills", "Skills", Data, Items, gatherSkills}, // their table of contents
+	{"active_skills", "Active skills", Data, Items, gatherActiveSkills},
+	{"skill_hints", "Skills that may help", Data, Items, gatherSkillHints},
+	{"memories", "User Memories", Data, Items, gatherMemories},
+	{"learned", "New memories", Data, Items, nil},                          // of these
+	{"recalled", "Recalled for this message", Data, Items, gatherRecalled}, // from all of them
+	{"goal", "Active Goal", Data, Items, gatherGoal},
+	{"steps", "Goal steps now", Data, Items, gatherSteps},
+	{"pin", "Current Task", Data, TailCut, gatherPin},
+	{"tasks", "Active Tasks", Data, Items, gatherTasks},
+	{"tasks_now", "Active tasks now", Data, Items, nil}, // of these
+	{"summary", "Conversation Summary", Data, HeadTail, gatherSummary},
+	{"footprint", "Lately Used", Data, Items, roomy(gatherFootprint)},
+	{"files", "Files Read", Data, Items, roomy(gatherFiles)},
+	{"reread", "Files you had read, as they are now", Data, Items, gatherReread}, // after a compaction
+	{"thinking", "Thinking", Trusted, None, gatherThinking},
+	{"clock", clockTitle, Trusted, None, gatherClock},
+	{"runtime", "Runtime", Trusted, None, roomy(gatherRuntime)},
+	{"steering", "Now", Trusted, Items, gatherSteering}, // steering.go
+	{"seed", "", Trusted, TailCut, gatherSeed},
 }
 
 // Contributors that show what another one gathered.
@@ -205,10 +205,7 @@ type contributor struct {
 	Trust  Trust
 	Shrink Shrink
 	gather func(context.Context, *question) (*content, error)
-	stale  bool // what it said last stands in for it when it fails
 }
-
-const no, yes = false, true
 
 // place is where a contributor's section stands in a layout.
 type place struct {

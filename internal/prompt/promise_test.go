@@ -14,6 +14,7 @@ import (
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // The same files, rows and turn make the same bytes, whichever contributor
@@ -168,7 +169,7 @@ func TestRoomsApart(t *testing.T) {
 	for i, room := range rooms {
 		w.room, w.private = room, false
 		secret := fmt.Sprintf("canary%d", i)
-		_, _, err := w.memory.Append(t.Context(), memory.Room(room), "The "+secret+" memory.")
+		_, _, err := w.memory.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "The " + secret + " memory.", Source: memory.Assistant, Integrity: trust.User}, "assistant")
 		w.must(err)
 		w.addTask(3, "The "+secret+" task")
 		w.add(history.Message{Role: llm.User, Sender: testUser, Text: "Hello " + secret, Header: "[now]"})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -102,6 +103,7 @@ type request struct {
 	contents []*content // per row; nil: nothing to say
 	errs     []error    // per row; a content beside it is a part of the whole
 	most     []int      // per row: characters it may have
+	granted  []int      // per row: tokens it may have
 	problems []Problem
 }
 
@@ -120,9 +122,9 @@ func newRequest(a *Assembler, t *Turn, rm *room) (*request, error) {
 	r.rebuilt = r.layout != Stable
 	r.course = rm.course.clone()
 	r.course.count(t.History)
-	r.most = make([]int, len(r.rows))
+	r.most, r.granted = make([]int, len(r.rows)), make([]int, len(r.rows))
 	for i := range r.rows {
-		r.most[i] = r.rows[i].Max
+		r.most[i], r.granted[i] = r.rows[i].Max, math.MaxInt
 	}
 	return r, nil
 }
@@ -138,7 +140,7 @@ func (r *request) gather(ctx context.Context) error {
 	}
 	replies, err := r.askAll(ctx, sources)
 	if err != nil {
-		return err
+		return err // the caller gave up
 	}
 	r.contents = make([]*content, len(r.rows))
 	r.errs = make([]error, len(r.rows))
@@ -158,14 +160,7 @@ func (r *request) gather(ctx context.Context) error {
 	return nil
 }
 
-// maxAsked is how many requests may wait for one contributor at the same time.
-// One that hangs is not asked for ever.
-const maxAsked = 16
-
-var (
-	errLate = errors.New("took too long")
-	errBusy = errors.New("earlier requests still wait for it")
-)
+var errLate = errors.New("took too long")
 
 // askAll returns a reply of each of the sources, by index of the contributor.
 func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
@@ -173,58 +168,21 @@ func (r *request) askAll(ctx context.Context, sources []int) ([]reply, error) {
 	defer cancel()
 	look := r.look(asking)
 	replies := make([]reply, len(r.a.contributors))
-	came := make(chan reply, len(sources)) // has room for the late, whom nobody waits for
-	waiting := 0
+	came := make(chan reply, len(sources)) // has room for late replies, which are not read
 	for _, at := range sources {
-		if r.a.asked[at].Add(1) > maxAsked {
-			r.a.asked[at].Add(-1)
-			replies[at].err = errBusy
-			continue
-		}
 		replies[at].err = errLate
-		waiting++
-		// go: ends with its contributor, which has a deadline; no more than maxAsked of each
-		go func() {
-			defer r.a.asked[at].Add(-1)
-			came <- r.ask(asking, at, look)
-		}()
+		// go: ends with its contributor, which has a deadline
+		go func() { came <- r.ask(asking, at, look) }()
 	}
-	for late := false; waiting > 0 && !late; {
+	for range sources {
 		select {
 		case got := <-came:
 			replies[got.source] = got
-			waiting--
 		case <-asking.Done():
-			late = true
+			return replies, ctx.Err()
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err // the caller gave up
-	}
-	return r.standIn(replies, sources), nil
-}
-
-// standIn keeps what the contributors said, and lets it stand in for those that
-// failed and declare that it may.
-func (r *request) standIn(replies []reply, sources []int) []reply {
-	if now := r.turn.Place().Readers(); r.room.goodFor != now {
-		r.room.goodFor = now
-		clear(r.room.good)
-	}
-	for _, at := range sources {
-		got := &replies[at]
-		if !r.a.contributors[at].stale {
-			continue
-		}
-		switch good := r.room.good[at]; {
-		case got.err == nil:
-			r.room.good[at] = got.content
-		case got.content == nil && good != nil:
-			got.content = good
-			got.err = fmt.Errorf("%w; what it said before stands here", got.err)
-		}
-	}
-	return replies
+	return replies, nil
 }
 
 // ask asks one contributor, whose panic is an error like any other.

@@ -1,9 +1,7 @@
 package prompt
 
 import (
-	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"reverie/internal/skill"
@@ -44,23 +42,5 @@ func TestSkillsOfOthersAreNotInThePrompt(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// What is said to one is not a stand-in for what the next one may read.
-func TestStandInIsOfTheSameReaders(t *testing.T) {
-	w := newWorld(t, Stable)
-	var broken atomic.Pointer[error]
-	w.breaks("skills", &broken)
-	w.private = true
-	w.skillFile(skill.Folder(trust.Person(testUser))+"/own", "deploy", 0, "CANARY")
-	w.says("Hello.")
-	w.send()
-	failed := errors.New("failed")
-	broken.Store(&failed)
-	w.private = false
-	w.says("And now?")
-	if p := w.send(); strings.Contains(p.Prefix+p.Tail, "own.md") {
-		t.Errorf("%s", p.Prefix+p.Tail)
 	}
 }

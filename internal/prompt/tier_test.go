@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 	tier := set(func(in *Inputs, n int) { in.Tier = n })
 	outside := set(func(in *Inputs, n int) { in.Outside = n })
 	gpu := set(func(in *Inputs, gib int) { // on this machine, where the model server is too
-		in.Here, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30, Largest: uint64(gib) << 30}
+		in.Here, in.VRAM = true, vram.Report{State: vram.Known, Total: uint64(gib) << 30}
 	})
 	noGPU := func(in *Inputs) { in.Here, in.VRAM.State = true, vram.None }
 	unknownGPU := func(in *Inputs) { in.Here = true }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,7 +113,6 @@ func (w *world) contribute(p place, c contributor) {
 	a := w.assembler
 	p.ID = c.Name
 	a.contributors = append(a.contributors, c)
-	a.asked = make([]atomic.Int32, len(a.contributors))
 	w.extra = append(w.extra, p)
 	places := slices.Concat(layouts[w.layout], w.extra)
 	slices.SortStableFunc(places, func(a, b place) int { return strings.Compare(string(a.Zone), string(b.Zone)) }) // prefix, tail
@@ -164,7 +162,7 @@ func (w *world) result(text string) {
 
 func (w *world) remembers(text string) {
 	w.t.Helper()
-	_, _, err := w.memory.Append(w.t.Context(), w.scopes()[0], text)
+	_, _, err := w.memory.Add(w.t.Context(), memory.Entry{Scope: w.scopes()[0], Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant")
 	w.must(err)
 }
 
@@ -181,7 +179,7 @@ func (w *world) addTask(priority int, text string) task.Task {
 	return made
 }
 
-func (w *world) scopes() []memory.Scope { return memory.Visible(w.room, testUser, w.private) }
+func (w *world) scopes() []memory.Scope { return memory.Strict.Visible(w.room, testUser, w.private) }
 
 // caller is the person whose message is answered, with words that are trusted.
 func (w *world) caller() task.Caller {

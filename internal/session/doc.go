@@ -1,3 +1,46 @@
-// Package session owns conversations: one goroutine per room keeps its history,
+// Package session owns conversations: one goroutine per room or thread keeps its history,
 // runs its turns (prompt, model, tools, reply) and answers its commands.
+//
+// # Threads
+//
+// A thread is a conversation of its own: history, summary, prompt epoch and tier are the thread's;
+// memory, tasks, the goal, the mode and settings are the room's. history.Talk names a
+// conversation; branch.go starts one with what was said up to the thread's root. In which
+// thread a message is answered is settled when it comes.
+//
+// # Approvals
+//
+// What tool/rules.go does not allow is asked: all acts of a turn are one question, a poll or
+// !approve CODE. The calls, their placeholder results and the question are one transaction.
+// The person who asked, or an owner, answers once within ten minutes; an edit or redaction of the
+// message voids it. The acts run once, because what they make is named after the approval.
+//
+// # Compaction
+//
+// The assembler is asked whether the next request fits. If not, old tool results are shortened;
+// if that is not enough, a summary replaces the older messages. The newest 10, 3 or 1 messages
+// stay, a call always with its result. Rows of message are marked or get a short form, and are
+// never deleted, so !undo compact restores them. If the model gives no usable summary, an
+// extract takes its place. A summary has three levels by age (history/ageing.go).
+//
+// # The window
+//
+// prompt.Decide derives the window and its tier from the configuration, the server, the model
+// and the GPU. A room's tier is locked (lock.go) and changes at boundaries only: a new
+// conversation, another model, a compaction. count.go corrects estimates of tokens by the
+// server's own counts.
+//
+// # Sub-sessions
+//
+// Work in the background is rows of sub_session and sub_session_need (which waits for which); its
+// messages are in a room of its own, sub:ID. One loop (helpers.Run) starts, ends and reports
+// them. A sub-session sees what its room sees and uses the tools of the person who asked; it
+// asks for no approval. While a person waits for a model, the background does not ask that
+// model (lanes.go).
+//
+// # The task in focus
+//
+// The task that the conversation works on stands in the tail of the prompt (pin.go). The last
+// message that names a task by its id decides; otherwise a model is asked once in four
+// messages (objective.go). Any answer but the id of an open task changes nothing.
 package session

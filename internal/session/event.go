@@ -85,7 +85,7 @@ func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, 
 		return "", err
 	}
 	if answer, ok, err := s.cfg.History.Said(ctx, s.talk, replyID(in.ID)); err != nil || ok { // before an interruption
-		if err == nil && !in.Silent && !s.keptSilent(past, in.ID) {
+		if err == nil && !in.Silent && !keptSilent(past) {
 			err = s.say(ctx, in, answer)
 		}
 		return answer, err
@@ -157,7 +157,7 @@ func (s *Session) answerEvent(ctx context.Context, in Inbound) (string, error) {
 		return "", err
 	}
 	past, err := s.cfg.History.Load(ctx, s.talk)
-	if err != nil || in.Silent || s.keptSilent(past, in.ID) {
+	if err != nil || in.Silent || keptSilent(past) {
 		return text, err
 	}
 	return text, s.say(ctx, in, text)
@@ -174,9 +174,9 @@ func (s *Session) sayVerbatim(ctx context.Context, in Inbound) error {
 }
 
 // keptSilent reports whether the model said, by its tool, that it wants nothing said
-// of the event id. What it writes besides is kept with the event; a call that the tool
+// of the event that past ends with. What it writes besides is kept with the event; a call that the tool
 // refused says nothing.
-func (s *Session) keptSilent(past []history.Message, id string) bool {
+func keptSilent(past []history.Message) bool {
 	refused := map[string]bool{}
 	for _, m := range slices.Backward(past) {
 		switch {

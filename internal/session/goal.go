@@ -59,7 +59,7 @@ func (s *Session) takeIn(ctx context.Context, by task.Caller, past ...history.Me
 		}
 		if err == nil && m.ID > heard {
 			var refused []string
-			refused, err = goals.Apply(ctx, by, string(s.talk), m.ID, markers)
+			refused, err = goals.ApplyIn(ctx, by, string(s.talk), m.ID, markers)
 			if len(refused) > 0 || dropped > 0 {
 				s.log.Warn("not all that the model said of its goal could be taken in", "refused", refused, "dropped", dropped)
 			}

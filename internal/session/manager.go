@@ -264,11 +264,6 @@ func (m *Manager) Rooms(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-// remember keeps who talks in the room, for prompts built while nobody does.
-func (m *Manager) remember(ctx context.Context, in Inbound) error {
-	return m.rememberIn(ctx, m.cfg.DB, in)
-}
-
 func (m *Manager) rememberIn(ctx context.Context, db store.DBTX, in Inbound) error {
 	_, err := db.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at) VALUES (?, ?, ?, ?)
 		ON CONFLICT (room) DO UPDATE SET person = excluded.person, private = excluded.private, heard_at = excluded.heard_at,

@@ -16,6 +16,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 var (
@@ -152,7 +153,7 @@ func talksOfGoals(t *testing.T, w *world, say func(...string)) {
 		t.Fatalf("%d markers", len(markers))
 	}
 	goals := w.cfg.Tasks.Goals()
-	if _, err := goals.Apply(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
+	if _, err := goals.ApplyIn(t.Context(), inDM, "!dm", 1<<40, markers); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := goals.Decide(t.Context(), inDM, "", task.Decision{Description: "Darjeeling", Rationale: "Berg", Locked: true}); err != nil {
@@ -175,7 +176,7 @@ func talksOfMemory(t *testing.T, w *world, say func(...string)) {
 	w.deliver(t, Inbound{ID: "$group", Room: "!dm", Sender: owner, Text: "!memory share " + id, At: time.Now()})
 	say("!memory share "+id, "!memory private "+id, "!memory share mem_zz", "!forget "+id, "!undo", "!memory zz")
 	for i := range mostListed + 2 {
-		if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Private(owner), fmt.Sprint("Tee", i)); err != nil {
+		if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: fmt.Sprint("Tee", i), Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"reverie/internal/memory"
 	"reverie/internal/task"
+	"reverie/internal/trust"
 )
 
 // A room takes the place of another one: the next answer there knows what was
@@ -24,7 +25,7 @@ func TestMove(t *testing.T) {
 		return asked[len(asked)-1]
 	}
 	ask("!old", "$1", "the password of the gate is Orinoco")
-	if _, _, err := w.cfg.Memory.Append(t.Context(), memory.Room("!old"), "Jana likes herons"); err != nil {
+	if _, _, err := w.cfg.Memory.Add(t.Context(), memory.Entry{Scope: memory.Room("!old"), Text: "Jana likes herons", Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.cfg.Tasks.Add(t.Context(), task.Task{Room: "!old", Label: inGroup("!old").Label(), User: owner, Content: "water the cactus"}); err != nil {

@@ -108,7 +108,7 @@ func TestQuotesAreBounded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorldOf(t, t.TempDir(), memory.FlatFile, c.window)
 			s := newSession(w.Manager, "!group")
-			got, _ := s.quoted(Inbound{Room: "!group", Sender: owner}, c.quotes)
+			got, _ := s.quoted(c.quotes)
 			if len(got) != c.want || !strings.HasSuffix(got[len(got)-1].Text, c.last) || strings.Contains(got[0].Text, "old") {
 				t.Errorf("%d quotes: %+v", len(got), got)
 			}

@@ -59,9 +59,8 @@ type Session struct {
 	counted    int64                  // the answer whose use of memories was counted last
 	read       func(text string) bool // whether the model had a text before it, the last time
 
-	usage   usage
-	guard   guard
-	relieve relief
+	usage usage
+	guard guard
 }
 
 func newSession(m *Manager, talk history.Talk) *Session {
@@ -69,7 +68,6 @@ func newSession(m *Manager, talk history.Talk) *Session {
 	if s.thread != "" {
 		s.log = s.log.With("thread", s.thread)
 	}
-	s.relieve = relief{compact: s.compactNext, emergency: s.compactNext}
 	return s
 }
 

@@ -189,7 +189,7 @@ func (s *Session) message(ctx context.Context, in Inbound) (history.Message, err
 	if err != nil {
 		return m, err
 	}
-	m.Quoted, quotes = s.quoted(in, quotes)
+	m.Quoted, quotes = s.quoted(quotes)
 	m.Label, err = s.labelOf(ctx, in, quotes, m.Files)
 	return m, err
 }
@@ -313,7 +313,7 @@ func (s *Session) infer(ctx context.Context, in Inbound, last bool, begun func()
 	reply, err := s.cfg.Models.Complete(ctx, how.mode.role, req, draft)
 	s.count(ctx, p.Report, how.mode.role, last, reply)
 	if p.Layout != prompt.Job { // the conversation is as full as it was
-		s.watch(ctx, p.Report, reply.Usage.Prompt)
+		s.watch(p.Report, reply.Usage.Prompt)
 	}
 	return reply, err
 }

@@ -19,7 +19,7 @@ func (s *Session) uncompact(ctx context.Context, in Inbound) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	s.guard.full, s.guard.level = false, Calm
+	s.guard.full, s.guard.acted = false, false
 	s.log.Info("compaction taken back", "compaction", c.ID, "summarised", c.Messages, "shortened", c.Shortened)
 	return s.text(ctx, "undo.summary", "messages", s.messages(ctx, c.Messages+c.Shortened)), nil
 }

@@ -132,7 +132,7 @@ func (l *Library) put(rel string, replace bool, owner string, integrity trust.In
 	if bytes.Equal(old, text) {
 		return text, nil // as it is already: no version to keep
 	}
-	if _, err := keep(file, old); err != nil {
+	if err := keep(file, old); err != nil {
 		return nil, err
 	}
 	return text, store.WriteFile(file, text)
@@ -168,11 +168,12 @@ func (l *Library) read(rel string) ([]byte, error) {
 }
 
 // keep stores old as the next earlier version of the file at path.
-func keep(path string, old []byte) (version string, err error) {
-	if version, err = reserve(path); err != nil {
-		return "", err
+func keep(path string, old []byte) error {
+	version, err := reserve(path)
+	if err != nil {
+		return err
 	}
-	return version, store.WriteFile(version, old) // the name is ours now
+	return store.WriteFile(version, old) // the name is ours now
 }
 
 // reserve makes an empty file that is to be the next earlier version of path.

@@ -41,7 +41,7 @@ func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 		return Skill{}, ErrFront
 	}
 	file := filepath.Join(l.dir, filepath.FromSlash(rel))
-	if _, err := keep(file, old); err != nil {
+	if err := keep(file, old); err != nil {
 		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
 	}
 	if err := store.WriteFile(file, text); err != nil {

@@ -51,15 +51,6 @@ type Skill struct {
 	folded   string // the same as Match compares them
 }
 
-// Triggers are the words and phrases that call for the skill; the caller owns
-// the list.
-func (s Skill) Triggers() []string {
-	if s.triggers == "" {
-		return nil
-	}
-	return strings.Split(s.triggers, "\n")
-}
-
 // Equal reports whether s and t are the same in every respect.
 func (s Skill) Equal(t Skill) bool { return s == t }
 

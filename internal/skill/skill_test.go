@@ -336,3 +336,12 @@ func BenchmarkList50(b *testing.B) {
 		})
 	}
 }
+
+// Triggers are the words and phrases that call for the skill; the caller owns
+// the list.
+func (s Skill) Triggers() []string {
+	if s.triggers == "" {
+		return nil
+	}
+	return strings.Split(s.triggers, "\n")
+}

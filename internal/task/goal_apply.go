@@ -22,13 +22,12 @@ func (g *Goals) Heard(ctx context.Context, conversation string) (int64, error) {
 	return message, nil
 }
 
-// Apply takes in what the model said of its goal in a message of a conversation in the caller's
+// ApplyIn takes in what the model said of its goal in a message of a conversation in the caller's
 // room, once: messages have growing numbers, and what is not newer than the last one that was
-// taken in changes nothing. The goal is the room's, whoever speaks of it; each conversation has
-// its own last message that was taken in, because several go on at the same time. The caller is
-// on whose behalf the model spoke, and how far that message is trusted. What cannot be done is
-// told in refused, a sentence each, and keeps the rest from nothing.
-func (g *Goals) Apply(ctx context.Context, c Caller, conversation string, message int64, markers []Marker) (refused []string, err error) {
+// taken in changes nothing. The caller is on whose behalf the model spoke, and how far that
+// message is trusted. The goal is the room's; each conversation has its own last message, because
+// several go on at the same time. What cannot be done is told in refused, a sentence each.
+func (g *Goals) ApplyIn(ctx context.Context, c Caller, conversation string, message int64, markers []Marker) (refused []string, err error) {
 	_, err = g.do(ctx, c, "take in markers", func(e *edit) error {
 		done, err := e.tx.ExecContext(ctx, `INSERT INTO goal_heard (room, message) VALUES (?, ?)
 			ON CONFLICT (room) DO UPDATE SET message = excluded.message WHERE message < excluded.message`, conversation, message)

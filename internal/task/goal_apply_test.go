@@ -13,7 +13,7 @@ func hears(t testing.TB, g *Goals, n int64, text string) string {
 	if strings.TrimSpace(rest) != "" || dropped > 0 {
 		t.Fatalf("%q is not all markers: %q is left, %d dropped", text, rest, dropped)
 	}
-	refused := must(g.Apply(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
+	refused := must(g.ApplyIn(t.Context(), asks(here, "@me:x"), here, n, markers))(t)
 	return strings.Join(refused, "; ")
 }
 

@@ -336,7 +336,7 @@ func TestGoalPromises(t *testing.T) {
 				_, err = g.SetCheckpoint(ctx, asks(room, ""), "", s, Done)
 			case 6:
 				message++
-				_, err = g.Apply(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
+				_, err = g.ApplyIn(ctx, asks(room, ""), room, message, []Marker{{Kind: "GOAL", Text: s}, {Kind: "DECISION", Text: s, Locked: yes, Unlocked: !yes}})
 			default:
 				_, err = g.Decide(ctx, asks(room, ""), "", Decision{Description: s, Locked: yes, Rationale: rapid.SampledFrom([]string{"", "why"}).Draw(rt, "why")})
 			}
@@ -483,7 +483,7 @@ func TestGoalMove(t *testing.T) {
 	g, ok, ctx := newGoals(t), done(t), t.Context()
 	ok(g.Create(ctx, asks(here, ""), "One", ""))
 	ok(g.Decide(ctx, asks(here, ""), "", Decision{Description: "So be it", Locked: true}))
-	must(g.Apply(ctx, asks(here, ""), here, 7, nil))(t)
+	must(g.ApplyIn(ctx, asks(here, ""), here, 7, nil))(t)
 	for range 2 {
 		noError(t, g.Move(ctx, here, there))
 	}

@@ -112,7 +112,7 @@ func TestGoalReaders(t *testing.T) {
 			t.Errorf("%+v: events %+v, %v", c, events, err)
 		}
 		markers, _, _ := ParseMarkers("[GOAL] Leave my husband - DONE")
-		if _, err := g.Apply(ctx, c, c.Room, 7, markers); err != nil {
+		if _, err := g.ApplyIn(ctx, c, c.Room, 7, markers); err != nil {
 			t.Error(err)
 		}
 	}

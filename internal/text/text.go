@@ -38,13 +38,14 @@ func Words(language, name string) []string { return slices.Clone(lists()[languag
 
 // All are the words of a list in all languages.
 func All(name string) (all []string) {
-	for _, language := range languages() {
+	for _, language := range Languages() {
 		all = append(all, lists()[language][name]...)
 	}
 	return all
 }
 
-func languages() []string {
+// Languages are the codes of the languages that have lists, such as "de", sorted.
+func Languages() []string {
 	var all []string
 	for language := range lists() {
 		all = append(all, language)
@@ -77,7 +78,7 @@ func Spaceless(name string) *regexp.Regexp {
 
 func anyOf(name, before, behind string, in func(language string) bool) *regexp.Regexp {
 	var words []string
-	for _, language := range languages() {
+	for _, language := range Languages() {
 		if in(language) {
 			words = append(words, lists()[language][name]...)
 		}

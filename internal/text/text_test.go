@@ -8,7 +8,7 @@ import (
 
 // TestLists: each word of each language is a pattern, in a list that English explains.
 func TestLists(t *testing.T) {
-	if got := languages(); len(got) != 9 {
+	if got := Languages(); len(got) != 9 {
 		t.Errorf("languages %q", got)
 	}
 	named := map[string]bool{}

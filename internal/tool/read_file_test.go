@@ -195,7 +195,7 @@ func TestReadFolderOfMany(t *testing.T) {
 	wants(t, w.ok(t, direct(), "read_file", asked("skills")), "s000.md", fmt.Sprintf("[the first %d of %d]", maxListed, maxListed+5))
 }
 
-func memoryOf(s Scope) []memory.Scope { return memory.Visible(s.Room, s.User, s.Private) }
+func memoryOf(s Scope) []memory.Scope { return memory.Strict.Visible(s.Room, s.User, s.Private) }
 
 // TestReadFilePrompts: every prompt file that ships at the top of the data folder can be read.
 func TestReadFilePrompts(t *testing.T) {

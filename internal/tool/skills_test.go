@@ -13,7 +13,7 @@ import (
 
 // guest is the direct chat of somebody who is no owner.
 func guest() Scope {
-	return Scope{Room: "!bob:example.org", User: "@bob:example.org", Private: true, Memory: memory.Visible("!bob:example.org", "@bob:example.org", true), Now: noon,
+	return Scope{Room: "!bob:example.org", User: "@bob:example.org", Private: true, Memory: memory.Strict.Visible("!bob:example.org", "@bob:example.org", true), Now: noon,
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@bob:example.org")}}
 }
 

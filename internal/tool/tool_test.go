@@ -63,12 +63,12 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // direct is the owner's own chat, group a room with others in it.
 func direct() Scope {
-	return Scope{Room: "!dm:example.org", User: owner, Private: true, Memory: memory.Visible("!dm:example.org", owner, true), Now: noon,
+	return Scope{Room: "!dm:example.org", User: owner, Private: true, Memory: memory.Strict.Visible("!dm:example.org", owner, true), Now: noon,
 		Label: trust.Label{Integrity: trust.Owner, Readers: trust.Person(owner)}}
 }
 
 func group() Scope {
-	return Scope{Room: "!group:example.org", User: owner, Memory: memory.Visible("!group:example.org", owner, false), Now: noon,
+	return Scope{Room: "!group:example.org", User: owner, Memory: memory.Strict.Visible("!group:example.org", owner, false), Now: noon,
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Room("!group:example.org")}}
 }
 

@@ -1,11 +1,6 @@
 package vram
 
 import (
-	"bytes"
-	"encoding/xml"
-	"errors"
-	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,33 +10,25 @@ import (
 )
 
 // What nvidia-smi is asked. The name stands last, because names hold commas.
-// Drivers that know nothing of divided GPUs refuse the whole question, so it is
-// asked again without that column.
 var (
-	columns    = []string{"index", "uuid", "pci.bus_id", "memory.total", "memory.used", "memory.free", "mig.mode.current", "name"}
-	oldColumns = []string{"index", "uuid", "pci.bus_id", "memory.total", "memory.used", "memory.free", "name"}
+	columns = []string{"index", "uuid", "pci.bus_id", "memory.total", "memory.used", "memory.free", "name"}
+	query   = []string{"--query-gpu=" + strings.Join(columns, ","), "--format=csv,noheader,nounits"}
 )
-
-func query(columns []string) []string {
-	return []string{"--query-gpu=" + strings.Join(columns, ","), "--format=csv,noheader,nounits"}
-}
 
 // gpu is one row of nvidia-smi as it stands: sizes are bytes, and what is no
 // size keeps its words ("[N/A]").
 type gpu struct {
-	index              int
-	uuid, pci, name    string
-	total, used, free  uint64
-	noTotal, noFree    string // the words in place of the number; "" = there is one
-	divided            bool   // MIG is on: the GPU's own numbers are not for use
-	insufficientRights bool
+	index             int
+	uuid, pci, name   string
+	total, used, free uint64
+	noTotal, noFree   string // the words in place of the number; "" = there is one
 }
 
 // parseSMI reads the CSV of nvidia-smi. Lines that are no rows (warnings before
 // the table, a header, the text of an error) come back as other, cut short.
-func parseSMI(out []byte, columns []string) (rows []gpu, other []string) {
+func parseSMI(out []byte) (rows []gpu, other []string) {
 	for _, line := range lines(out) {
-		if row, ok := parseRow(line, columns); ok {
+		if row, ok := parseRow(line); ok {
 			rows = append(rows, row)
 		} else if len(other) < 8 && !strings.HasPrefix(line, columns[0]+",") {
 			other = append(other, shorten(line, 200))
@@ -70,7 +57,7 @@ func lines(out []byte) (all []string) {
 	return all
 }
 
-func parseRow(line string, columns []string) (g gpu, ok bool) {
+func parseRow(line string) (g gpu, ok bool) {
 	cells := strings.SplitN(line, ",", len(columns))
 	if len(cells) != len(columns) {
 		return g, false
@@ -90,13 +77,10 @@ func parseRow(line string, columns []string) (g gpu, ok bool) {
 			g.pci = address(plainCell(cell))
 		case "memory.total":
 			g.total, g.noTotal = memory(cell)
-			g.insufficientRights = strings.Contains(strings.ToLower(cell), "insufficient permission")
 		case "memory.used":
 			g.used, _ = memory(cell)
 		case "memory.free":
 			g.free, g.noFree = memory(cell)
-		case "mig.mode.current":
-			g.divided = strings.EqualFold(strings.Trim(cell, "[]"), "enabled")
 		case "name":
 			g.name = shorten(plainCell(strings.Trim(cell, `"`)), 100)
 		}
@@ -172,69 +156,6 @@ func (g gpu) device() Device {
 		d.Free, d.FreeKnown = g.free, true
 	}
 	return d
-}
-
-// smiLog is the part of `nvidia-smi -q -x` that divided GPUs need.
-type smiLog struct {
-	GPUs []struct {
-		ID   string `xml:"id,attr"`
-		Name string `xml:"product_name"`
-		UUID string `xml:"uuid"`
-		MIG  struct {
-			Devices []struct {
-				Index    string `xml:"index"`
-				Instance string `xml:"gpu_instance_id"`
-				Memory   struct {
-					Total string `xml:"total"`
-					Free  string `xml:"free"`
-				} `xml:"fb_memory_usage"`
-			} `xml:"mig_device"`
-		} `xml:"mig_devices"`
-	} `xml:"gpu"`
-}
-
-// parseSlices reads the slices of divided GPUs out of `nvidia-smi -q -x`.
-// Several compute instances of one GPU instance share its memory: it counts once.
-func parseSlices(out []byte) ([]Device, error) {
-	if start := bytes.Index(out, []byte("<nvidia_smi_log")); start > 0 {
-		out = out[start:] // warnings, and a document type nobody needs
-	}
-	var log smiLog
-	decoder := xml.NewDecoder(bytes.NewReader(out))
-	decoder.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
-	if err := decoder.Decode(&log); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("it is empty")
-		}
-		return nil, fmt.Errorf("read the slices that nvidia-smi -q -x lists: %w", err)
-	}
-	var slices []Device
-	seen := map[string]bool{}
-	for _, g := range log.GPUs {
-		owner, pci := clean(g.UUID, 80), address(clean(g.ID, 40))
-		if owner == "" {
-			owner = pci
-		}
-		for _, s := range g.MIG.Devices {
-			id := owner + "/" + clean(s.Instance, 20)
-			if seen[id] {
-				continue
-			}
-			seen[id] = true
-			d := Device{
-				Vendor: "nvidia", ID: id, PCI: pci, Slice: true,
-				Name: fmt.Sprintf("%s slice %s", clean(g.Name, 100), clean(s.Index, 20)),
-			}
-			var words string
-			if d.Total, words = memory(clean(s.Memory.Total, 40)); words != "" {
-				d.Note = "nvidia-smi says " + words + " in place of its memory"
-			}
-			d.Free, words = memory(clean(s.Memory.Free, 40))
-			d.FreeKnown = words == "" && d.Total > 0
-			slices = append(slices, d)
-		}
-	}
-	return slices, nil
 }
 
 // clean makes one short printable line of text from outside.

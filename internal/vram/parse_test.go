@@ -47,18 +47,18 @@ func TestParseSMI(t *testing.T) {
 		{"no spaces", strings.ReplaceAll(goodRow, ", ", ","), []gpu{card}, nil},
 		{"no-break spaces", strings.ReplaceAll(goodRow, ", ", ",\u00a0"), []gpu{card}, nil},
 		{"units", strings.NewReplacer("24564", "24564 MiB", "1187", "1187 MiB", "22962", "22962 MiB").Replace(goodRow), []gpu{card}, nil},
-		{"header", "index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], mig.mode.current, name\n" + goodRow, []gpu{card}, nil},
+		{"header", "index, uuid, pci.bus_id, memory.total [MiB], memory.used [MiB], memory.free [MiB], name\n" + goodRow, []gpu{card}, nil},
 		{"warnings around", "WARNING: bad, very bad\n" + goodRow + "done\n", []gpu{card}, []string{"WARNING: bad, very bad", "done"}},
 		{"commas in the name", strings.Replace(goodRow, card.name, named.name, 1), []gpu{named}, nil},
-		{"a lost one", goodRow + "1, GPU-2, 00000000:02:00.0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", []gpu{card, lost}, nil},
+		{"a lost one", goodRow + "1, GPU-2, 00000000:02:00.0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost]", []gpu{card, lost}, nil},
 		{"cut in the row", "0, GPU-1, 00000000:01:00.0, 245", nil, []string{"0, GPU-1, 00000000:01:00.0, 245"}},
-		{"text with commas", "it, has, failed, because, of, a, thing, there", nil, []string{"it, has, failed, because, of, a, thing, there"}},
+		{"text with commas", "it, has, failed, because, of, a, thing", nil, []string{"it, has, failed, because, of, a, thing"}},
 		{"negative index", "-" + goodRow, nil, []string{"-" + strings.TrimSpace(goodRow)}},
 		{"what no terminal should see", "\x1b[31mred\x07\xff\n", nil, []string{"[31mred?"}},
 		{"nothing", "", nil, nil},
 	}
 	for _, c := range cases {
-		rows, other := parseSMI([]byte(c.text), columns)
+		rows, other := parseSMI([]byte(c.text))
 		if diff := cmp.Diff(c.rows, rows, cmp.AllowUnexported(gpu{})); diff != "" {
 			t.Errorf("%s: rows (-want +got):\n%s", c.name, diff)
 		}
@@ -66,7 +66,7 @@ func TestParseSMI(t *testing.T) {
 			t.Errorf("%s: other lines (-want +got):\n%s", c.name, diff)
 		}
 	}
-	_, other := parseSMI([]byte("x"+strings.Repeat("é", 500)+"\n"+strings.Repeat("x\n", 500)), columns)
+	_, other := parseSMI([]byte("x" + strings.Repeat("é", 500) + "\n" + strings.Repeat("x\n", 500)))
 	if len(other) != 8 || len(other[0]) > 210 || !utf8.ValidString(other[0]) {
 		t.Errorf("%d lines kept, the first of %d bytes; want 8 and about 200", len(other), len(other[0]))
 	}
@@ -92,38 +92,38 @@ func TestConclude(t *testing.T) {
 	named := func(d Device, id, pci string) Device { d.ID, d.PCI = id, pci; return d }
 	silent := func(d Device) Device { d.Free, d.FreeKnown = 0, false; return d }
 	cases := []struct {
-		name                 string
-		f                    findings
-		state                State
-		total, free, largest uint64 // GiB
-		reason               string
+		name        string
+		f           findings
+		state       State
+		total, free uint64 // GiB
+		reason      string
 	}{
-		{"nothing found, nothing certain", findings{}, Unknown, 0, 0, 0, "no source could say"},
-		{"certain", findings{nothing: "no GPU"}, None, 0, 0, 0, "no GPU"},
-		{"certain but for a doubt", findings{nothing: "no GPU", doubts: []string{"but"}}, Unknown, 0, 0, 0, "but"},
-		{"certain, and yet there is one", findings{nothing: "no GPU", devices: []Device{card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia with 8192 MiB, 4096 MiB free"},
-		{"a device without size", findings{nothing: "no GPU", devices: []Device{card("nvidia", 0, 0)}}, Unknown, 0, 0, 0, "nvidia: its size is not known"},
-		{"two", findings{devices: []Device{card("nvidia", 24, 20), card("nvidia", 8, 4)}}, Known, 32, 24, 24, "; nvidia with 8192"},
-		{"many", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 8, 4), card("nvidia", 8, 4)}}, Known, 24, 12, 8, "3 GPUs with 24576 MiB in all, 12288 MiB free"},
-		{"two vendors", findings{devices: []Device{card("amd", 16, 16), card("nvidia", 12, 1), card("nvidia", 12, 1)}}, Known, 24, 2, 12, "nvidia"},
-		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 8, 4)}}, Known, 8, 4, 8, "nvidia"},
-		{"discrete of the same vendor", findings{devices: []Device{shared(card("amd", 64, 60)), card("amd", 8, 4)}}, Known, 8, 4, 8, "amd"},
-		{"shared alone", findings{devices: []Device{shared(card("apple", 64, 60))}}, Known, 64, 60, 64, "shared with the processor"},
-		{"shared, and a doubt", findings{devices: []Device{shared(card("amd", 64, 60))}, doubts: []string{"silence"}}, Unknown, 0, 0, 0, "silence"},
-		{"shared, and one without size", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 0, 0)}}, Unknown, 0, 0, 0, "nvidia: its size"},
-		{"discrete, and a doubt", findings{devices: []Device{card("amd", 8, 4)}, doubts: []string{"silence"}}, Known, 8, 4, 8, "(not counted: silence)"},
-		{"one does not tell what is free", findings{devices: []Device{card("intel", 8, 4), silent(card("intel", 8, 0))}}, Known, 16, 0, 8, "intel"},
-		{"listed twice by id", findings{devices: []Device{named(card("nvidia", 8, 4), "GPU-1", ""), named(card("nvidia", 8, 4), "GPU-1", "")}}, Known, 8, 4, 8, "nvidia"},
-		{"listed twice by place", findings{devices: []Device{named(card("amd", 8, 4), "", "0000:01:00.0"), named(card("amd", 8, 4), "", "0000:01:00.0")}}, Known, 8, 4, 8, "amd"},
-		{"more than there can be", findings{devices: []Device{card("nvidia", 5000, 4)}}, Unknown, 0, 0, 0, "cannot be right"},
-		{"as much as there can be", findings{devices: []Device{card("nvidia", 4096, 4)}}, Known, 4096, 4, 4096, "nvidia"},
-		{"more free than there is", findings{devices: []Device{card("nvidia", 8, 9)}}, Known, 8, 0, 8, "nvidia with 8192 MiB"},
+		{"nothing found, nothing certain", findings{}, Unknown, 0, 0, "no source could say"},
+		{"certain", findings{nothing: "no GPU"}, None, 0, 0, "no GPU"},
+		{"certain but for a doubt", findings{nothing: "no GPU", doubts: []string{"but"}}, Unknown, 0, 0, "but"},
+		{"certain, and yet there is one", findings{nothing: "no GPU", devices: []Device{card("nvidia", 8, 4)}}, Known, 8, 4, "nvidia with 8192 MiB, 4096 MiB free"},
+		{"a device without size", findings{nothing: "no GPU", devices: []Device{card("nvidia", 0, 0)}}, Unknown, 0, 0, "nvidia: its size is not known"},
+		{"two", findings{devices: []Device{card("nvidia", 24, 20), card("nvidia", 8, 4)}}, Known, 32, 24, "; nvidia with 8192"},
+		{"many", findings{devices: []Device{card("nvidia", 8, 4), card("nvidia", 8, 4), card("nvidia", 8, 4)}}, Known, 24, 12, "3 GPUs with 24576 MiB in all, 12288 MiB free"},
+		{"two vendors", findings{devices: []Device{card("amd", 16, 16), card("nvidia", 12, 1), card("nvidia", 12, 1)}}, Known, 24, 2, "nvidia"},
+		{"discrete before shared", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 8, 4)}}, Known, 8, 4, "nvidia"},
+		{"discrete of the same vendor", findings{devices: []Device{shared(card("amd", 64, 60)), card("amd", 8, 4)}}, Known, 8, 4, "amd"},
+		{"shared alone", findings{devices: []Device{shared(card("apple", 64, 60))}}, Known, 64, 60, "shared with the processor"},
+		{"shared, and a doubt", findings{devices: []Device{shared(card("amd", 64, 60))}, doubts: []string{"silence"}}, Unknown, 0, 0, "silence"},
+		{"shared, and one without size", findings{devices: []Device{shared(card("amd", 64, 60)), card("nvidia", 0, 0)}}, Unknown, 0, 0, "nvidia: its size"},
+		{"discrete, and a doubt", findings{devices: []Device{card("amd", 8, 4)}, doubts: []string{"silence"}}, Known, 8, 4, "(not counted: silence)"},
+		{"one does not tell what is free", findings{devices: []Device{card("intel", 8, 4), silent(card("intel", 8, 0))}}, Known, 16, 0, "intel"},
+		{"listed twice by id", findings{devices: []Device{named(card("nvidia", 8, 4), "GPU-1", ""), named(card("nvidia", 8, 4), "GPU-1", "")}}, Known, 8, 4, "nvidia"},
+		{"listed twice by place", findings{devices: []Device{named(card("amd", 8, 4), "", "0000:01:00.0"), named(card("amd", 8, 4), "", "0000:01:00.0")}}, Known, 8, 4, "amd"},
+		{"more than there can be", findings{devices: []Device{card("nvidia", 5000, 4)}}, Unknown, 0, 0, "cannot be right"},
+		{"as much as there can be", findings{devices: []Device{card("nvidia", 4096, 4)}}, Known, 4096, 4, "nvidia"},
+		{"more free than there is", findings{devices: []Device{card("nvidia", 8, 9)}}, Known, 8, 0, "nvidia with 8192 MiB"},
 	}
 	for _, c := range cases {
 		c.f.step("a step")
 		r := c.f.conclude(time.Now())
-		if r.State != c.state || r.Total != c.total<<30 || r.Free != c.free<<30 || r.Largest != c.largest<<30 || !strings.Contains(r.Reason, c.reason) {
-			t.Errorf("%s: %v %d/%d/%d GiB %q\nwant %v %d/%d/%d GiB …%s…", c.name, r.State, r.Total>>30, r.Free>>30, r.Largest>>30, r.Reason, c.state, c.total, c.free, c.largest, c.reason)
+		if r.State != c.state || r.Total != c.total<<30 || r.Free != c.free<<30 || !strings.Contains(r.Reason, c.reason) {
+			t.Errorf("%s: %v %d/%d GiB %q\nwant %v %d/%d GiB …%s…", c.name, r.State, r.Total>>30, r.Free>>30, r.Reason, c.state, c.total, c.free, c.reason)
 		}
 		invariants(t, r)
 	}
@@ -137,30 +137,6 @@ func TestRowsThatCannotBe(t *testing.T) {
 	}
 	if d := (gpu{total: 8, noFree: ""}).device(); !d.FreeKnown {
 		t.Error("a full card: nothing free is known too")
-	}
-}
-
-func TestParseSlices(t *testing.T) {
-	slice := func(instance, total, free string) string {
-		return "<mig_device><index>0</index><gpu_instance_id>" + instance + "</gpu_instance_id><fb_memory_usage><total>" +
-			total + "</total><free>" + free + "</free></fb_memory_usage></mig_device>"
-	}
-	text := "WARNING: 1 < 2 & so on\n<nvidia_smi_log><gpu id=\"00000000:07:00.0\"><product_name>A100</product_name><mig_devices>" +
-		slice("1", "4864 MiB", "4000 MiB") + slice("2", "4864 MiB", "N/A") + slice("3", "N/A", "5 MiB") +
-		"</mig_devices></gpu></nvidia_smi_log>"
-	base := Device{Vendor: "nvidia", Name: "A100 slice 0", PCI: "0000:07:00.0", Slice: true}
-	whole, silent, unsized := base, base, base
-	whole.ID, whole.Total, whole.Free, whole.FreeKnown = "0000:07:00.0/1", 4864<<20, 4000<<20, true
-	silent.ID, silent.Total = "0000:07:00.0/2", 4864<<20
-	unsized.ID, unsized.Free, unsized.Note = "0000:07:00.0/3", 5<<20, "nvidia-smi says N/A in place of its memory"
-	parts, err := parseSlices([]byte(text))
-	if diff := cmp.Diff([]Device{whole, silent, unsized}, parts); err != nil || diff != "" {
-		t.Errorf("error %v, slices (-want +got):\n%s", err, diff)
-	}
-	for _, bad := range []string{"", "no XML", "<nvidia_smi_log><gpu>"} {
-		if _, err := parseSlices([]byte(bad)); err == nil {
-			t.Errorf("%q is read without an error", bad)
-		}
 	}
 }
 
@@ -223,42 +199,22 @@ func printable(t *testing.T, what, text string, limit int) {
 
 func FuzzNvidiaSMI(f *testing.F) {
 	f.Add([]byte(goodRow))
-	f.Add([]byte("0, GPU-1, 00000000:01:00.0, [N/A], [N/A], [N/A], Enabled, NVIDIA GB10\r\nWARNING: x\n"))
+	f.Add([]byte("0, GPU-1, 00000000:01:00.0, [N/A], [N/A], [N/A], NVIDIA GB10\r\nWARNING: x\n"))
 	f.Add([]byte("\xff\xfe0\x00,\x00"))
 	f.Add([]byte("No devices were found\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		for _, asked := range [][]string{columns, oldColumns} {
-			rows, other := parseSMI(text, asked)
-			for _, line := range other {
-				printable(t, "a line", line, 203)
-			}
-			var all findings
-			for _, g := range rows {
-				printable(t, "a name", g.name, 103)
-				printable(t, "words", g.noTotal+g.noFree, 126)
-				if g.total > most || g.free > most || g.noTotal != "" && g.total != 0 {
-					t.Errorf("impossible row %+v", g)
-				}
-				all.devices = append(all.devices, g.device())
-			}
-			all.step("fuzz")
-			invariants(t, all.conclude(time.Now()))
+		rows, other := parseSMI(text)
+		for _, line := range other {
+			printable(t, "a line", line, 203)
 		}
-	})
-}
-
-func FuzzSlices(f *testing.F) {
-	f.Add([]byte(`<nvidia_smi_log><gpu id="1"><uuid>u</uuid><mig_devices><mig_device><gpu_instance_id>1</gpu_instance_id><fb_memory_usage><total>5 MiB</total><free>1 MiB</free></fb_memory_usage></mig_device></mig_devices></gpu></nvidia_smi_log>`))
-	f.Add([]byte("<nvidia_smi_log/>"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		parts, err := parseSlices(text)
-		if err != nil && len(parts) > 0 {
-			t.Error("slices beside an error")
-		}
-		all := findings{devices: parts}
-		for _, d := range parts {
-			printable(t, "a slice", d.Name+d.ID+d.PCI+d.Note, 500)
+		var all findings
+		for _, g := range rows {
+			printable(t, "a name", g.name, 103)
+			printable(t, "words", g.noTotal+g.noFree, 126)
+			if g.total > most || g.free > most || g.noTotal != "" && g.total != 0 {
+				t.Errorf("impossible row %+v", g)
+			}
+			all.devices = append(all.devices, g.device())
 		}
 		all.step("fuzz")
 		invariants(t, all.conclude(time.Now()))

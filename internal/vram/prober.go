@@ -2,13 +2,13 @@ package vram
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,9 +36,6 @@ type Config struct {
 	Env []string
 
 	Deadline time.Duration // of one asking, all tools together; 0 = 3 s
-	Fresh    time.Duration // how long an answer holds before it is asked again; 0 = 1 min
-	Hangs    int           // askings in a row without an answer until there is a pause; 0 = 2
-	Pause    time.Duration // how long no tool is asked after that; 0 = 10 min
 
 	Now func() time.Time // nil = time.Now
 	Log *slog.Logger     // nil = slog.Default()
@@ -72,15 +69,6 @@ func (c Config) withDefaults() Config {
 	if c.Deadline <= 0 {
 		c.Deadline = 3 * time.Second
 	}
-	if c.Fresh <= 0 {
-		c.Fresh = time.Minute
-	}
-	if c.Hangs <= 0 {
-		c.Hangs = 2
-	}
-	if c.Pause <= 0 {
-		c.Pause = 10 * time.Minute
-	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -90,26 +78,26 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// fresh is how long an answer holds before the machine is asked again.
+const fresh = time.Minute
+
 // Prober asks how much GPU memory there is and keeps the answer. Its methods may
 // be called from anywhere at any time; however many ask, at most one asking is
 // under way and at most one tool runs.
 type Prober struct {
 	config Config
-	run    run // of a runner of its own, but in a test
+	run    run // runTool, but in a test
 	life   context.Context
 	end    context.CancelFunc
 
 	mu    sync.Mutex
 	last  Report        // Asked zero = none yet
 	round chan struct{} // closed when the asking under way ends; nil = none is
-	hangs int           // askings in a row without an answer
-	quiet time.Time     // until then no tool is asked
 }
 
 // New makes a prober. It asks nothing yet.
 func New(config Config) *Prober {
-	config = config.withDefaults()
-	p := &Prober{config: config, run: new(runner).run}
+	p := &Prober{config: config.withDefaults(), run: runTool}
 	p.life, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -122,32 +110,27 @@ func (p *Prober) Close() { p.end() }
 func (p *Prober) Last() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.answer()
-}
-
-// Ask makes sure that a fresh answer is there or on its way, and does not wait.
-func (p *Prober) Ask() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ask()
-}
-
-// Probe answers how much GPU memory there is. An answer that is fresh comes at
-// once, and so does the last one, marked Stale, while another caller's asking is
-// under way. Otherwise Probe waits: until the answer is there, ctx ends, or the
-// deadline has passed. The asking goes on when the caller no longer waits, and
-// what it brings is the next answer.
-func (p *Prober) Probe(ctx context.Context) Report {
-	p.mu.Lock()
-	underWay := p.round != nil
-	p.ask()
-	round, known := p.round, !p.last.Asked.IsZero()
-	if round == nil || underWay && known {
-		defer p.mu.Unlock()
-		return p.answer()
+	switch {
+	case !p.last.Asked.IsZero():
+		r := p.last
+		r.Devices, r.Steps = slices.Clone(r.Devices), slices.Clone(r.Steps)
+		return r
+	case p.round != nil:
+		return Report{Reason: "asked, and no answer yet", Devices: []Device{}, Steps: []string{}}
 	}
-	p.mu.Unlock()
-	patience := time.NewTimer(p.config.Deadline + 6*grace) // the tools' own deadline comes first
+	return Report{Reason: "not asked yet", Devices: []Device{}, Steps: []string{}}
+}
+
+// Probe answers how much GPU memory there is. An answer of the last minute comes
+// at once. Otherwise Probe waits: until the answer is there, ctx ends, or the
+// deadline has passed, and then answers what was known before. The asking goes on
+// when the caller no longer waits, and what it brings is the next answer.
+func (p *Prober) Probe(ctx context.Context) Report {
+	round := p.ask()
+	if round == nil {
+		return p.Last()
+	}
+	patience := time.NewTimer(p.config.Deadline + 3*grace) // the tools' own deadline comes first
 	defer patience.Stop()
 	select {
 	case <-round:
@@ -158,50 +141,33 @@ func (p *Prober) Probe(ctx context.Context) Report {
 	return p.Last()
 }
 
-// answer needs the lock.
-func (p *Prober) answer() Report {
-	if p.last.Asked.IsZero() {
-		r := Report{Reason: "not asked yet", Devices: []Device{}, Steps: []string{}}
-		if p.round != nil {
-			r.Reason = "asked, and no answer yet"
-		}
-		return r
-	}
-	r := p.last
-	r.Devices, r.Steps = append([]Device{}, r.Devices...), append([]string{}, r.Steps...)
-	r.Age = max(0, p.config.Now().Sub(r.Asked))
-	r.Stale = r.Stale || r.Age >= p.config.Fresh
-	return r
-}
-
-// ask needs the lock. It begins an asking unless one is under way or none is due.
-func (p *Prober) ask() {
+// ask returns the asking under way, and begins one if one is due.
+func (p *Prober) ask() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	now := p.config.Now()
-	age := now.Sub(p.last.Asked)
-	fresh := !p.last.Asked.IsZero() && age >= 0 && age < p.config.Fresh
-	if p.round != nil || fresh || p.life.Err() != nil {
-		return
+	age := now.Sub(p.last.Asked) // negative: the clock was set back
+	if p.round != nil || !p.last.Asked.IsZero() && age >= 0 && age < fresh || p.life.Err() != nil {
+		return p.round
 	}
 	round := make(chan struct{})
 	p.round = round
-	quiet := now.Before(p.quiet)
-	// go: one per prober at most (round); its tools have a deadline and Close ends them, Probe waits for it
+	// go: one per prober at most (round). Its tools have a deadline; one that cannot be killed holds
+	// this goroutine until the kernel gives it back, and no other is started meanwhile
 	go func() {
-		r, silent := p.inquire(now, quiet)
+		r, silent := p.inquire(now)
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.settle(r, silent, quiet)
+		p.keep(r, silent)
 		p.round = nil
 		close(round)
 	}()
+	return round
 }
-
-// errQuiet: the tools hung before and are left alone for a while.
-var errQuiet = fmt.Errorf("it did not answer before and is left alone for a while: %w", errSilent)
 
 // inquire asks all sources once. silent tells that a tool did not answer, so
 // that less may be known than before.
-func (p *Prober) inquire(asked time.Time, quiet bool) (r Report, silent bool) {
+func (p *Prober) inquire(asked time.Time) (r Report, silent bool) {
 	a := &asking{config: p.config, kernel: kernel{p.config.Root}, run: p.run}
 	switch {
 	case p.config.Off:
@@ -210,9 +176,6 @@ func (p *Prober) inquire(asked time.Time, quiet bool) (r Report, silent bool) {
 		a.devices = []Device{{Vendor: "configured", Name: "GPU memory as configured", Total: p.config.Size}}
 		a.step("configuration: %s; nothing was asked", Size(p.config.Size))
 	default:
-		if quiet {
-			a.run = func(context.Context, string, []string, []string) (output, error) { return output{}, errQuiet }
-		}
 		ctx, cancel := context.WithTimeout(p.life, p.config.Deadline)
 		defer cancel()
 		a.look(ctx)
@@ -220,32 +183,18 @@ func (p *Prober) inquire(asked time.Time, quiet bool) (r Report, silent bool) {
 	return a.conclude(asked), a.silent
 }
 
-// settle needs the lock. It keeps the answer and counts the hangs.
-func (p *Prober) settle(r Report, silent, quiet bool) {
-	if p.life.Err() != nil && silent {
-		return // ended by Close, which says nothing about the driver
-	}
+// keep needs the lock. It makes r the answer, unless a tool was silent: that tells nothing new.
+func (p *Prober) keep(r Report, silent bool) {
 	switch {
-	case !silent:
-		p.hangs, p.quiet = 0, time.Time{}
-	case !quiet:
-		p.hangs++
-		if p.hangs >= p.config.Hangs {
-			p.quiet = p.config.Now().Add(p.config.Pause)
-			r.Steps = append(r.Steps, fmt.Sprintf("no answer %d times in a row: no tool is asked for %s", p.hangs, p.config.Pause))
-			p.config.Log.Warn("GPU tools do not answer; leaving them alone for a while", "times", p.hangs, "pause", p.config.Pause, "reason", r.Reason)
-		}
-	}
-	if silent && p.last.State == Known {
-		// Silence tells nothing new. What was known stays, with its age.
-		p.last.Stale = true
+	case silent && p.life.Err() != nil: // ended by Close
+	case silent && p.last.State == Known:
 		p.last.Steps = append(r.Steps, "the answer is an earlier one: "+p.last.Reason)
-		return
+	default:
+		if r.State != p.last.State || p.last.Asked.IsZero() {
+			p.config.Log.Info("GPU memory", "state", r.State, "reason", r.Reason)
+		}
+		p.last = r
 	}
-	if r.State != p.last.State || p.last.Asked.IsZero() {
-		p.config.Log.Info("GPU memory", "state", r.State, "reason", r.Reason)
-	}
-	p.last = r
 }
 
 // find tells where nvidia-smi is.

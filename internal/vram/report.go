@@ -29,68 +29,44 @@ const (
 
 var stateNames = []string{Unknown: "unknown", None: "none", Known: "known"}
 
-func (s State) String() string {
-	if s < Unknown || s > Known {
-		return fmt.Sprintf("state %d", int(s))
-	}
-	return stateNames[s]
-}
+func (s State) String() string { return stateNames[s] }
 
 // MarshalText writes unknown, none or known.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText writes.
-func (s *State) UnmarshalText(text []byte) error {
-	for state, name := range stateNames {
-		if name == string(text) {
-			*s = State(state)
-			return nil
-		}
-	}
-	return fmt.Errorf("GPU memory state %q: want unknown, none or known", text)
-}
-
-// Device is one GPU, or one slice of a GPU that is divided (MIG). Sizes are bytes.
+// Device is one GPU. Sizes are bytes.
 type Device struct {
 	Vendor string `json:"vendor"` // nvidia, amd, intel, apple
 	Name   string `json:"name"`
 	ID     string `json:"id,omitempty"`  // the vendor's own, a UUID for NVIDIA
-	PCI    string `json:"pci,omitempty"` // 0000:01:00.0; slices share their GPU's
+	PCI    string `json:"pci,omitempty"` // 0000:01:00.0
 	Total  uint64 `json:"total"`         // 0 = not known, Note says why
 	Free   uint64 `json:"free"`          // means something with FreeKnown only
 	// FreeKnown is false where nobody tells how much is in use.
 	FreeKnown bool `json:"free_known"`
 	// Unified memory is shared with the processor: what one takes, the other lacks.
 	Unified bool `json:"unified"`
-	// Slice is a part of a divided GPU, with memory of its own.
-	Slice bool `json:"slice,omitempty"`
 	// Counted devices make up the Total and Free of their report.
 	Counted bool   `json:"counted"`
 	Note    string `json:"note,omitempty"`
 }
 
-// Report is the answer to one asking. Total, Free and Largest are bytes and 0
-// unless State is Known.
+// Report is the answer to one asking. Total and Free are bytes and 0 unless State
+// is Known.
 type Report struct {
 	State   State    `json:"state"`
 	Reason  string   `json:"reason"`
 	Devices []Device `json:"devices"` // never nil in a report of a Prober
 	// Total and Free are sums over the counted devices: those of the vendor that
 	// has most, since a model server works with one vendor's GPUs, and discrete
-	// ones where there are any. Largest is the biggest of them alone, for servers
-	// that do not split a model over several.
-	Total   uint64 `json:"total"`
-	Free    uint64 `json:"free"`
-	Largest uint64 `json:"largest"`
+	// ones where there are any.
+	Total uint64 `json:"total"`
+	Free  uint64 `json:"free"`
 	// FreeKnown is false when a counted device does not tell.
 	FreeKnown bool `json:"free_known"`
 	// Steps say which source said what, in the order they were asked.
 	Steps []string  `json:"steps"`
 	Asked time.Time `json:"asked"` // when the asking began; zero = never yet
-	// Stale marks an earlier answer given because a newer one is not there yet
-	// or did not come. Age is how old it is.
-	Stale bool          `json:"stale"`
-	Age   time.Duration `json:"-"`
 }
 
 // most is beyond any machine: a size above it is a mistake, not a size.
@@ -195,7 +171,6 @@ func (r *Report) count() (discrete bool) {
 		d.Counted = true
 		r.Total += d.Total
 		r.Free += d.Free
-		r.Largest = max(r.Largest, d.Total)
 		r.FreeKnown = r.FreeKnown && d.FreeKnown
 	}
 	if !r.FreeKnown {
@@ -206,7 +181,7 @@ func (r *Report) count() (discrete bool) {
 
 // forget takes the sums back: they would be taken for the machine's.
 func (r *Report) forget() {
-	r.Total, r.Free, r.Largest, r.FreeKnown = 0, 0, 0, false
+	r.Total, r.Free, r.FreeKnown = 0, 0, false
 	for i := range r.Devices {
 		r.Devices[i].Counted = false
 	}

@@ -18,7 +18,7 @@ type asking struct {
 	run    run
 }
 
-// run calls a tool; see runner.run.
+// run calls a tool; see runTool.
 type run func(ctx context.Context, path string, args, env []string) (output, error)
 
 // look asks every source of this kind of machine.
@@ -166,19 +166,13 @@ func (a *asking) nvidia(ctx context.Context) answer {
 	if !ok {
 		return absent
 	}
-	asked, env := columns, environment(tool, a.config.Env)
-	out, err := a.run(ctx, tool, query(asked), env)
-	if err == nil && strings.Contains(string(out.text)+string(out.errors), "not a valid field") {
-		a.step("nvidia-smi: this driver knows nothing of divided GPUs; asked again without")
-		asked = oldColumns
-		out, err = a.run(ctx, tool, query(asked), env)
-	}
+	out, err := a.run(ctx, tool, query, environment(tool, a.config.Env))
 	if err != nil {
 		a.silent = a.silent || errors.Is(err, errSilent)
 		a.doubt("%s: %v", tool, err)
 		return failed
 	}
-	rows, other := parseSMI(out.text, asked)
+	rows, other := parseSMI(out.text)
 	if len(rows) == 0 {
 		return a.noRows(tool, out, other)
 	}
@@ -188,10 +182,7 @@ func (a *asking) nvidia(ctx context.Context) answer {
 	if out.code != 0 {
 		a.step("nvidia-smi: ended with status %d, its table is used all the same", out.code)
 	}
-	if out.cut > 0 {
-		a.doubt("nvidia-smi: wrote %d bytes more than are read", out.cut)
-	}
-	a.rows(ctx, tool, rows)
+	a.rows(rows)
 	return listing
 }
 
@@ -208,54 +199,18 @@ func (a *asking) noRows(tool string, out output, other []string) answer {
 	return failed
 }
 
-// rows makes devices of rows, asking again for slices where GPUs are divided.
-func (a *asking) rows(ctx context.Context, tool string, rows []gpu) {
+// rows makes devices of rows.
+func (a *asking) rows(rows []gpu) {
 	_, jetson := a.kernel.jetson()
-	var divided []gpu
 	for _, g := range rows {
-		switch d := g.device(); {
-		case g.divided, g.insufficientRights:
-			divided = append(divided, g)
-		case sharesMemory(g.name), jetson && g.total == 0:
+		d := g.device()
+		if sharesMemory(g.name) || jetson && g.total == 0 {
 			d = a.kernel.unify(d)
 			a.step("nvidia-smi: %s (%s); %s", g.name, orFine(d.Note), "it has no memory of its own")
-			a.devices = append(a.devices, d)
-		default:
+		} else {
 			a.step("nvidia-smi: GPU %d %s: %s in all, %s free%s", g.index, g.name, spoken(g.total, g.noTotal), spoken(g.free, g.noFree), dash(d.Note))
-			a.devices = append(a.devices, d)
 		}
-	}
-	if len(divided) == 0 {
-		return
-	}
-	out, err := a.run(ctx, tool, []string{"-q", "-x"}, environment(tool, a.config.Env))
-	var parts []Device
-	if err == nil {
-		parts, err = parseSlices(out.text)
-	}
-	if err != nil {
-		a.silent = a.silent || errors.Is(err, errSilent)
-		a.step("nvidia-smi -q -x: %v", err)
-	}
-	for _, g := range divided {
-		count := 0
-		for _, part := range parts {
-			if part.PCI != "" && part.PCI == g.pci || g.uuid != "" && strings.HasPrefix(part.ID, g.uuid+"/") {
-				a.step("nvidia-smi: %s: %s", part.Name, Size(part.Total))
-				a.devices = append(a.devices, part)
-				count++
-			}
-		}
-		if count == 0 {
-			d := g.device()
-			d.Total, d.Free, d.FreeKnown = 0, 0, false
-			d.Note = "it is divided (MIG), and none of its slices is to be seen here"
-			if !g.divided {
-				d.Note = "nvidia-smi may not read its memory here: " + g.noTotal
-			}
-			a.step("nvidia-smi: GPU %d %s: %s", g.index, g.name, d.Note)
-			a.devices = append(a.devices, d)
-		}
+		a.devices = append(a.devices, d)
 	}
 }
 

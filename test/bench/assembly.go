@@ -121,7 +121,7 @@ func loaded(ctx context.Context, dir string, layout prompt.Layout, of size) (*pr
 	if err != nil {
 		return fail(err)
 	}
-	turn := prompt.Turn{Room: "!r", User: owner, Scopes: memory.Visible("!r", owner, true), Tools: tools.Names(), Now: time.Now(), Window: 32768, MaxOutput: 2048,
+	turn := prompt.Turn{Room: "!r", User: owner, Scopes: memory.Strict.Visible("!r", owner, true), Tools: tools.Names(), Now: time.Now(), Window: 32768, MaxOutput: 2048,
 		Mode: "assistant", Tier: 4}
 	for i := range 20 {
 		m := history.Message{Room: "!r", Role: llm.User, Sender: owner, Text: fmt.Sprintf("Message %d of a conversation.", i), At: time.Now()}

@@ -39,12 +39,16 @@ func main() {
 	only := flag.Bool("memories", false, "measure memories only")
 	dreams := flag.Bool("dreams", false, "measure dreams only")
 	prompts := flag.Bool("assembly", false, "measure how prompts are assembled only")
+	start := flag.Bool("start", false, "measure start and idle memory of the built bot only")
 	flag.Parse()
 	counts := []int{10_000, 20_000}
 	ctx := context.Background()
 	first, rest := dreaming, !*dreams && !*prompts
 	if *prompts {
 		first = assemblies
+	}
+	if *start {
+		first, rest = func(ctx context.Context) ([]figure, error) { return process(ctx, *bot, *home) }, false
 	}
 	figures, err := first(ctx)
 	if err == nil && rest {

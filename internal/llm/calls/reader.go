@@ -1,5 +1,13 @@
 // Package calls finds the tool calls that a language model wrote as text, and mends their names
 // and arguments. Small models and wrong chat templates write them in some forty forms.
+//
+// What is a call, and what only shows one:
+//
+//   - A call ends the answer; only other calls, an invented result or template marks may follow.
+//   - An answer that opens with a call on lines of its own is one; the words behind it are left out.
+//   - Outside of template tags a call names an offered tool. A fence with other text, a blockquote,
+//     code, the definition of a tool, and a call with text on both sides are prose.
+//   - What stands word for word in the request is a quotation.
 package calls
 
 import (

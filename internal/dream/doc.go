@@ -1,0 +1,32 @@
+// Package dream makes memory of conversations (Harvester), and puts it, the tasks and the
+// skills in order while nobody talks (Dreamer): it plans, checks the plan,
+// keeps a copy, does all of it in one transaction, looks whether everything is still
+// found, and says what it did. No memory is ever changed in its words or removed; whatever a
+// model says, what holds stays known, and all of it can be taken back.
+//
+// # Harvest
+//
+// The model of the role harvest reads what people said after 20 messages of a room, 15 minutes of
+// silence, at !new, or before a compaction. Each message has a row in harvest, changed in the
+// transaction that stores what was learned, so nothing is skipped or read twice. The quote must
+// be the person's own words, with their names, numbers and negation; secrets, recalled and
+// forgotten texts are refused. Rooms take turns, and the background waits for people.
+//
+// # A night
+//
+// plan.go makes steps, memory.Store.Apply does them in one transaction, each checked again, none
+// changing a text or removing a row. Same words are merged without a model. A model labels pairs
+// that the structure has picked. The same in other words: the fuller text is shown for both
+// (mayStand), and the other stays active as its member. A different answer to a question that
+// has one answer, or a correction that the texts themselves bear out: the older is superseded.
+// Everything else that the model claims is a question to the person, so a model that errs or lies
+// costs a question and no fact. `make survival` measures it.
+//
+// Before the plan a copy of the database is kept (dreams/RUN.db, seven of them); afterwards each
+// retired text is searched for, and what does not bring up its successor is restored. UndoRun
+// restores a whole night. Nightly works out what is due from the last night that was completed.
+//
+// Whether a task is done, or asks for the same as another, is a question; tasks of the same words
+// are merged, and one that was not touched for 90 days is paused. Skills that were not used for
+// 90 days go to data/skills/.archive.
+package dream

@@ -1,0 +1,31 @@
+// Package memory keeps what the assistant was told: entries in the database, with
+// a journal of everything that was done to them, and text files that show them
+// and that people may edit. Each entry is seen only by those it belongs to.
+//
+// # Entries
+//
+// The rows memory and memory_op are the truth. An entry's text never changes; a correction is an
+// entry of its own; each change is an operation with before and after, so that it can be undone.
+// Every change goes through Store.write: a lock that other processes respect, edits of the
+// files, one transaction, then the files. memory_file has what each file held when it was last
+// written or read; the difference is a person's edit (diff.go is pure). Isolation.Visible alone
+// says whose memories a turn may see.
+//
+// Forgetting empties entry and journal, and removes the text from index, files, transcript (except
+// people's own words), stored prompts and free pages. A salted hash stays, so that it is not
+// learned again. Merge puts one shorter entry in place of several; every number, name,
+// quotation and negation must survive (lost.go), because a model wrote it.
+//
+// # Search
+//
+// analyse*.go makes terms of text: folded, stemmed in its language, pairs of characters where a
+// script has no spaces. fts*.go is the full-text index in bot.db, changed in the transaction that
+// changes an entry. rank.go has the features and their weights in one table. A text is also found
+// by its neighbours in the conversation and by its day. Scopes are part of the row numbers, so
+// other scopes' rows are not read. At most 400 documents of a scope are scored for a question.
+//
+// local_vector adds vectors, one per text and model in bot.db as signed bytes; chromem-go compares
+// them in memory, a collection per scope, read when first asked for. qdrant keeps copies of them on
+// a server, which only says where to look; points_feed.go compares it with the database by id
+// and revision. Below the floor nothing is found, so that small talk brings up nothing.
+package memory

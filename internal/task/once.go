@@ -2,15 +2,8 @@ package task
 
 import (
 	"fmt"
-	"regexp"
-	"strconv"
 	"strings"
 	"time"
-)
-
-var (
-	inForm       = regexp.MustCompile(`^in ([0-9]{1,9}) (minute|hour|day)s?$`)
-	tomorrowForm = regexp.MustCompile(`^tomorrow (?:at )?([0-9:]+)$`)
 )
 
 // localForms are moments without a zone.
@@ -48,16 +41,6 @@ func moment(text string, now time.Time) (time.Time, error) {
 		}
 	}
 	words := norm(strings.Join(strings.Fields(text), " "))
-	if m := inForm.FindStringSubmatch(words); m != nil {
-		n, err := strconv.Atoi(m[1])
-		if err != nil || n == 0 {
-			return time.Time{}, fmt.Errorf("at %q is now: give a number above 0, for example \"in 20 minutes\"", text)
-		}
-		return later(now, n, m[2]), nil
-	}
-	if m := tomorrowForm.FindStringSubmatch(words); m != nil {
-		return timeOn(now.AddDate(0, 0, 1), m[1])
-	}
 	if clockForm.MatchString(words) {
 		t, err := timeOn(now, words)
 		if err == nil && !t.After(now) {
@@ -66,21 +49,6 @@ func moment(text string, now time.Time) (time.Time, error) {
 		return t, err
 	}
 	return momentOf(text, now)
-}
-
-// later adds n units. A day is a day of the calendar, whatever its length.
-func later(now time.Time, n int, unit string) time.Time {
-	if unit == "day" {
-		return now.AddDate(0, 0, n)
-	}
-	size := time.Minute
-	if unit == "hour" {
-		size = time.Hour
-	}
-	if n > int((1<<62)/size) { // too far anyway; must not turn into the past
-		n = int((1 << 62) / size)
-	}
-	return now.Add(time.Duration(n) * size)
 }
 
 // timeOn is the time of day text on the day of d.

@@ -10,72 +10,57 @@ import (
 	"sync"
 	"time"
 
+	"reverie/internal/text"
+
 	nfkc "golang.org/x/text/unicode/norm"
 )
 
-// sense is what a phrase says, apart from its numbers.
-type sense int
-
-const (
-	inSense       sense = iota // in 20 minutes
-	todaySense                 // today at 7
-	tomorrowSense              // tomorrow at 7
-	afterSense                 // the day after tomorrow at 7
-	weekdaySense               // on Monday at 7
-	dailySense                 // every day at 7
-	workdaySense               // on weekdays at 7
-	weeklySense                // every Monday at 7
-	monthlySense               // every month on the 1st at 7
-	intervalSense              // every 20 minutes
-)
-
-// tongue is how one language speaks of times. A form is a regular expression with
-// {n}, {unit}, {day}, {date}, {pre} and {at} in it; all of a phrase must match.
+// tongue is how one language speaks of times, from the lists "when…" in data/words.
 type tongue struct {
 	name     string
-	at       string            // the time of day, with groups h, m, part, half, quarter, halb, fix
-	pre      map[string]string // parts of the day that stand before it, such as "morning"
+	pre      map[string]string // parts of the day that stand before the time, such as "morning"
 	parts    map[string]string // … and behind it or in it
 	fixed    map[string]string // words that are a time: noon
 	numbers  map[string]int
 	units    map[string]int    // seconds
 	weekdays map[string]string // to mon … sun
-	date     string            // a day of the month, with the group dom
-	forms    []wording
+	forms    []phraseForm
 }
 
-type wording struct {
-	sense sense
-	text  string
-}
-
-// grammar is a tongue's forms, compiled.
-type grammar struct {
-	*tongue
-	forms []compiled
-}
-
-type compiled struct {
-	sense sense
+// phraseForm is a way to say when; re must match all of a phrase.
+type phraseForm struct {
+	means string // in, today, tomorrow, after_tomorrow, on_day, daily, workdays, weekly, monthly or every
 	re    *regexp.Regexp
 }
 
-var tongues = []*tongue{&english, &german, &french, &spanish, &italian, &chinese, &japanese}
+var unitSeconds = map[string]int{"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 
-var grammars = sync.OnceValue(func() []grammar {
-	var all []grammar
-	for _, t := range tongues {
-		g := grammar{tongue: t}
-		replace := strings.NewReplacer(
-			"{n}", `(?P<n>[0-9]{1,6}`+orOne(t.numbers)+`)`, "{unit}", `(?P<unit>`+oneOf(t.units)+`)`,
-			"{day}", `(?P<day>`+oneOf(t.weekdays)+`)`, "{date}", t.date, "{pre}", `(?P<pre>`+oneOf(t.pre)+`)`,
-			"{at}", strings.NewReplacer("{part}", `(?P<part>`+oneOf(t.parts)+`)`, "{fix}", `(?P<fix>`+oneOf(t.fixed)+`)`,
-				"{h}", `(?P<h>[0-9]{1,2}`+orOne(t.numbers)+`)`, "{m}", `(?P<m>[0-9]{2})`).Replace(t.at),
-		)
-		for _, f := range t.forms {
-			g.forms = append(g.forms, compiled{f.sense, regexp.MustCompile(`^(?:` + replace.Replace(f.text) + `)$`)})
+var tongues = sync.OnceValue(func() []*tongue {
+	var all []*tongue
+	for _, language := range text.Languages() {
+		forms := text.Words(language, "when")
+		if len(forms) == 0 {
+			continue
 		}
-		all = append(all, g)
+		t := &tongue{name: language, pre: text.Pairs(language, "when_before"), parts: text.Pairs(language, "when_part"),
+			fixed: text.Pairs(language, "when_fixed"), weekdays: text.Pairs(language, "when_weekday"), numbers: map[string]int{}, units: map[string]int{}}
+		for word, n := range text.Pairs(language, "when_number") {
+			t.numbers[word], _ = strconv.Atoi(n)
+		}
+		for word, unit := range text.Pairs(language, "when_unit") {
+			t.units[word] = unitSeconds[unit]
+		}
+		replace := strings.NewReplacer(
+			"{n}", `(?P<n>[0-9]{1,6}`+orOne(t.numbers)+`)`, "{unit}", `(?P<unit>`+oneOf(t.units)+`)`, "{day}", `(?P<day>`+oneOf(t.weekdays)+`)`,
+			"{date}", strings.Join(text.Words(language, "when_date"), ""), "{pre}", `(?P<pre>`+oneOf(t.pre)+`)`,
+			"{at}", strings.NewReplacer("{part}", `(?P<part>`+oneOf(t.parts)+`)`, "{fix}", `(?P<fix>`+oneOf(t.fixed)+`)`,
+				"{h}", `(?P<h>[0-9]{1,2}`+orOne(t.numbers)+`)`, "{m}", `(?P<m>[0-9]{2})`).Replace(strings.Join(text.Words(language, "when_clock"), "")),
+		)
+		for _, f := range forms {
+			means, pattern, _ := strings.Cut(f, "=")
+			t.forms = append(t.forms, phraseForm{means, regexp.MustCompile(`^(?:` + replace.Replace(pattern) + `)$`)})
+		}
+		all = append(all, t)
 	}
 	return all
 })
@@ -106,17 +91,17 @@ func orOne(words map[string]int) string {
 // "tomorrow at 7", "jeden Montag um 9", "20分後". The schedule is in its final form.
 // All of the text must be understood; what is not is an error with examples.
 func Phrase(text string, now time.Time, loc *time.Location) (Schedule, error) {
-	return phraseIn(grammars(), text, now, loc)
+	return phraseIn(tongues(), text, now, loc)
 }
 
-func phraseIn(grammars []grammar, text string, now time.Time, loc *time.Location) (Schedule, error) {
+func phraseIn(tongues []*tongue, text string, now time.Time, loc *time.Location) (Schedule, error) {
 	plain := plainly(text)
 	if len(plain) > 200 {
 		return Schedule{}, notUnderstood("so much text")
 	}
 	var wrong error
-	for _, g := range grammars {
-		for _, f := range g.forms {
+	for _, t := range tongues {
+		for _, f := range t.forms {
 			m := f.re.FindStringSubmatch(plain)
 			if m == nil {
 				continue
@@ -127,7 +112,7 @@ func phraseIn(grammars []grammar, text string, now time.Time, loc *time.Location
 					said[name] = m[i]
 				}
 			}
-			s, err := g.schedule(f.sense, said, now.In(loc))
+			s, err := t.schedule(f.means, said, now.In(loc))
 			if err == nil {
 				return s.Validate(now, loc)
 			}
@@ -157,8 +142,8 @@ func (e *PhraseError) Error() string {
 func notUnderstood(text string) error { return &PhraseError{text} }
 
 // schedule makes what was said a schedule.
-func (t *tongue) schedule(meant sense, said map[string]string, now time.Time) (Schedule, error) {
-	if meant == inSense || meant == intervalSense {
+func (t *tongue) schedule(meant string, said map[string]string, now time.Time) (Schedule, error) {
+	if meant == "in" || meant == "every" {
 		return t.span(meant, said, now)
 	}
 	at, err := t.clock(said)
@@ -168,23 +153,23 @@ func (t *tongue) schedule(meant sense, said map[string]string, now time.Time) (S
 	clock := fmt.Sprintf("%02d:%02d", at/60, at%60)
 	day := t.weekdays[said["day"]]
 	switch meant {
-	case dailySense:
+	case "daily":
 		return Schedule{Type: daily, At: clock}, nil
-	case workdaySense:
+	case "workdays":
 		return Schedule{Type: byCron, Expression: fmt.Sprintf("%d %d * * mon-fri", at%60, at/60)}, nil
-	case weeklySense:
+	case "weekly":
 		return Schedule{Type: weekly, DayOfWeek: day, At: clock}, nil
-	case monthlySense:
+	case "monthly":
 		dom, err := t.number(said["dom"])
 		if err != nil || dom < 1 || dom > 31 {
 			return Schedule{}, fmt.Errorf("%s is no day of a month", said["dom"])
 		}
 		return Schedule{Type: monthly, DayOfMonth: dom, At: clock}, nil
-	case tomorrowSense:
+	case "tomorrow":
 		now = now.AddDate(0, 0, 1)
-	case afterSense:
+	case "after_tomorrow":
 		now = now.AddDate(0, 0, 2)
-	case weekdaySense:
+	case "on_day":
 		ahead := (slices.Index(days, day) + 1 - int(now.Weekday()) + 7) % 7
 		then, err := timeOn(now.AddDate(0, 0, ahead), clock)
 		if err == nil && !then.After(now) {
@@ -197,7 +182,7 @@ func (t *tongue) schedule(meant sense, said map[string]string, now time.Time) (S
 }
 
 // span is "in 20 minutes", or "every 20 minutes".
-func (t *tongue) span(meant sense, said map[string]string, now time.Time) (Schedule, error) {
+func (t *tongue) span(meant string, said map[string]string, now time.Time) (Schedule, error) {
 	n := 1
 	if said["n"] != "" {
 		var err error
@@ -210,7 +195,7 @@ func (t *tongue) span(meant sense, said map[string]string, now time.Time) (Sched
 		n, size = 1, 30*60
 	}
 	switch {
-	case meant == intervalSense:
+	case meant == "every":
 		return Schedule{Type: interval, IntervalSeconds: n * size}, nil
 	case size%86400 == 0: // a day of the calendar, whatever its length
 		then := now.AddDate(0, 0, min(n*(size/86400), 366*(maxYears+1)))
@@ -274,7 +259,7 @@ func (t *tongue) clock(said map[string]string) (int, error) {
 		m = 15
 	}
 	if h > 23 || m > 59 {
-		return 0, fmt.Errorf("%d:%02d is no time of day", h, m)
+		return 0, fmt.Errorf("%d:%02d is no time of day: write HH:MM (24 hours)", h, m)
 	}
 	for _, part := range []string{t.pre[said["pre"]], t.parts[said["part"]]} {
 		if h, err = within(h, part); err != nil {

@@ -36,6 +36,16 @@ var lists = sync.OnceValue(func() map[string]map[string][]string {
 // Words are the words of a list in a language such as "de"; none if it has no such list.
 func Words(language, name string) []string { return slices.Clone(lists()[language][name]) }
 
+// Pairs are the meanings of the words of a list in a language, which are written word=meaning.
+func Pairs(language, name string) map[string]string {
+	all := map[string]string{}
+	for _, item := range lists()[language][name] {
+		word, meaning, _ := strings.Cut(item, "=")
+		all[word] = meaning
+	}
+	return all
+}
+
 // All are the words of a list in all languages.
 func All(name string) (all []string) {
 	for _, language := range Languages() {

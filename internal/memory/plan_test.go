@@ -198,3 +198,16 @@ func TestProtected(t *testing.T) {
 		}
 	}
 }
+
+// TestMissing: what is only shown for another text may take Anna for Annas, and nothing else.
+func TestMissing(t *testing.T) {
+	for _, tt := range []struct{ from, to, want string }{
+		{"10 geese", "10 of them", ""}, {"10 geese", "100 of them", "10"}, {"10 geese", "at 10:30", "10"},
+		{"it has -5 degrees", "it has 5 degrees", "-5"}, {"at Jana", "JANA's", ""}, {"geht mit Janas", "von Jana", ""}, {"geht mit Jana", "mit Janas Bruder", ""},
+		{"with Ann", "with Anna", "ann"}, {"Bus 5s", "Bus 5", "5s"}, {"see https://a.example/x", "see https://a.example/xy", "a.example/x|https://a.example/x"},
+	} {
+		if got := strings.Join(Missing(tt.from, tt.to), "|"); got != tt.want {
+			t.Errorf("%q in %q: %q is missing, want %q", tt.from, tt.to, got, tt.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // forms knows the stems of words that are compared outside of an index.
@@ -131,7 +132,7 @@ func isCode(s string) bool {
 	return digits || upper > 0 || signs && letters
 }
 
-// Lost lists what of from is protected and is not said by to.
+// Lost lists what of from is protected and is not said by to. A number must stand in to by itself.
 func Lost(from, to string) []string {
 	there := map[string]bool{}
 	for _, p := range Protected(to) {
@@ -141,5 +142,21 @@ func Lost(from, to string) []string {
 	for _, w := range Words(to) {
 		there[w.Text], there[nameOf(w)] = true, true
 	}
-	return slices.DeleteFunc(Protected(from), func(p string) bool { return there[p] })
+	was, is := numbers.FindAllString(normalise(from), -1), numbers.FindAllString(normalise(to), -1)
+	return slices.DeleteFunc(Protected(from), func(p string) bool { return there[p] && (slices.Contains(is, p) || !slices.Contains(was, p)) })
+}
+
+// numbers are whole: the 10 of 10:30 is none.
+var numbers = regexp.MustCompile(`\d+(?:[.,:/-]\d+)*`)
+
+// Missing is Lost for when to is only shown for from: it takes Anna for Annas, as German
+// writes whose something is.
+func Missing(from, to string) []string {
+	there := map[string]bool{}
+	for _, w := range Words(to) {
+		there[w.Text] = true
+	}
+	return slices.DeleteFunc(Lost(from, to), func(p string) bool {
+		return utf8.RuneCountInString(p) > 2 && !strings.ContainsFunc(p, unicode.IsNumber) && (there[p+"s"] || there[strings.TrimSuffix(p, "s")])
+	})
 }

@@ -183,7 +183,7 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 	if read(t, dir, "deploy.md")+read(t, dir, "cook/SKILL.md")+read(t, dir, roomFolder+"/minutes.md") != "---\ntriggers: deploy\n---\nDeploy\nCook\n"+before {
 		t.Error("one was replaced")
 	}
-	if s := mustAdd(t, l, bob, "minutes", "Of what he cannot see there may be one of the name."); s.Path != "data/skills/users/@bob=3ax/minutes.md" || s.Triggers() != nil {
+	if s := mustAdd(t, l, bob, "minutes", "Of what he cannot see there may be one of the name."); s.Path != "data/skills/users/@bob=3ax/minutes.md" || s.triggers != "" {
 		t.Errorf("%+v", s)
 	}
 	put(t, dir, "tea.md", "Tea for everybody, written later by hand\n")

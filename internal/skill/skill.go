@@ -89,7 +89,7 @@ type Library struct {
 	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
-	files    map[string]file // by path below dir
+	files    map[string]*file // by path below dir
 	reported map[Problem]bool
 }
 
@@ -153,7 +153,7 @@ func (l *Library) look() (skills []Skill, problems []Problem, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
-	files := make(map[string]file, len(found))
+	files := make(map[string]*file, len(found))
 	for _, c := range found {
 		f := l.file(c)
 		files[c.rel] = f
@@ -182,13 +182,13 @@ func (l *Library) report(p Problem, text string) Problem {
 
 // file is the file of a candidate, read again if it changed. One that cannot
 // be read is left out and does not keep the others from being listed.
-func (l *Library) file(c candidate) file {
+func (l *Library) file(c candidate) *file {
 	now := l.now()
 	stamp, err := store.Stat(filepath.Join(l.dir, c.rel))
-	if f := l.files[c.rel]; err == nil && f.settled && stamp == f.stamp {
+	if f := l.files[c.rel]; f != nil && err == nil && f.settled && stamp == f.stamp {
 		return f
 	}
-	f := file{stamp: stamp, settled: err == nil && stamp.Settled(now)}
+	f := &file{stamp: stamp, settled: err == nil && stamp.Settled(now)}
 	var text []byte
 	switch {
 	case err == nil && !stamp.Exists(): // a folder that is no skill, or just removed

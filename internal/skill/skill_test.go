@@ -143,9 +143,7 @@ func TestUnsettledFilesAreReadAgain(t *testing.T) {
 		l.now = func() time.Time { return at }
 		put(t, dir, "a.md", "one")
 		list(t, l)
-		f := l.files["a.md"]
-		f.skill.Summary = "kept"
-		l.files["a.md"] = f
+		l.files["a.md"].skill.Summary = "kept"
 		if got := list(t, l); got != want {
 			t.Errorf("%s later: %q", ahead, got)
 		}

@@ -86,7 +86,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
 		}
 		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
-		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
+		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return slices.Contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
 			n.more = n.more || len(steps) > 0
 			if steps = nil; n.chores.none() {
@@ -98,7 +98,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 }
 
 func (n *night) only(steps []memory.Step) []planned {
-	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !contains(steps, p.Step) })
+	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(steps, p.Step) })
 }
 
 // takeBack notes, within the transaction that takes a dream back, that it did not happen,
@@ -118,7 +118,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 			return err
 		}
 		for _, s := range n.steps {
-			if !contains(lost, s.ID) {
+			if !slices.Contains(lost, s.ID) {
 				continue
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"reverie/internal/i18n"
@@ -61,8 +61,6 @@ type Config struct {
 type Dreamer struct {
 	cfg   Config
 	fault func(point string) // for tests, which die there
-
-	mu sync.Mutex // one dream in this process
 }
 
 // Phase is a part of a dream.
@@ -91,8 +89,9 @@ type Options struct {
 // Check says what is wrong with o.
 func (o Options) Check() error {
 	for _, p := range o.Phases {
-		if !contains(Phases, p) {
-			return fmt.Errorf("there is no phase %q of a dream; there are %s", p, join(Phases))
+		if !slices.Contains(Phases, p) {
+			all := strings.Trim(fmt.Sprint(Phases), "[]")
+			return fmt.Errorf("there is no phase %q of a dream; there are %s", p, strings.ReplaceAll(all, " ", ", "))
 		}
 	}
 	return nil
@@ -133,10 +132,6 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
-	if !d.mu.TryLock() {
-		return Report{}, ErrBusy
-	}
-	defer d.mu.Unlock()
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	n := &night{d: d, o: o, now: now, report: Report{
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
@@ -194,7 +189,7 @@ type planned struct {
 	why string
 }
 
-func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.Phases, p) }
+func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || slices.Contains(n.o.Phases, p) }
 
 func (n *night) dream(ctx context.Context) error {
 	if !n.o.DryRun {
@@ -240,21 +235,4 @@ func (n *night) dream(ctx context.Context) error {
 	n.tellChores(n.chores.tasks, n.chores.skills)
 	n.report.Diff = diff(before, n.d.ownersFile())
 	return nil
-}
-
-func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
-}
-
-func join[T ~string](list []T) string {
-	out := make([]string, len(list))
-	for i, x := range list {
-		out[i] = string(x)
-	}
-	return strings.Join(out, ", ")
 }

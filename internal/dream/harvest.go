@@ -94,7 +94,7 @@ type harvested struct {
 	until  time.Time
 }
 
-// OpenHarvester returns a harvester; nothing happens before Run or Harvest.
+// OpenHarvester returns a harvester; nothing happens before Run.
 func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Template == nil || c.Window == nil {
 		return nil, errors.New("harvest: database, store, model, template and window are all needed")
@@ -182,28 +182,6 @@ func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-// Harvest reads the messages of a conversation that were not read yet, up to the message
-// upTo (0 = all), request by request, and notes what is worth it. It ends at the first
-// request that comes to nothing: then nothing of that request is stored, its messages
-// are read again the next time, in smaller parts, and the error says why. What was done before
-// it stays done.
-func (h *Harvester) Harvest(ctx context.Context, conversation string, upTo int64) (Harvested, error) {
-	var sum Harvested
-	smaller := 0 // halvings, because somebody wrote in the middle
-	for {
-		done, more, err := h.part(ctx, conversation, upTo, smaller, h.ask)
-		sum.add(done)
-		switch {
-		case errors.Is(err, errGaveWay):
-			smaller++
-		case err != nil:
-			return sum, fmt.Errorf("harvest %s: %w", conversation, err)
-		case !more:
-			return sum, nil
-		}
-	}
-}
-
 // errGaveWay means that a request was given up because somebody wrote, errMoved that
 // messages changed while they were read, errEnough that nothing more may be asked for now.
 // None says anything about the messages.
@@ -221,7 +199,7 @@ func (h *Harvester) ask(ctx context.Context, prompt string) (string, error) {
 }
 
 // part reads as many messages as go into one request, and says whether there may be more.
-func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller int, ask asking) (done Harvested, more bool, err error) {
+func (h *Harvester) part(ctx context.Context, room string, smaller int, ask asking) (done Harvested, more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while harvesting", "room", room, "panic", p, "stack", string(debug.Stack()))
@@ -239,7 +217,7 @@ func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller i
 	case <-work.Done():
 		return done, false, gaveWay(ctx, work, work.Err())
 	}
-	b, err := h.next(work, room, upTo, smaller)
+	b, err := h.next(work, room, smaller)
 	if err != nil {
 		return done, false, gaveWay(ctx, work, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,9 +166,7 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if strings.HasPrefix(string(t.scope), "room:") && saysI(f.fact) { // others read it as well
 		e.Text = fmt.Sprintf("%s said: %s", shortName(t.sender), f.fact)
 	}
-	known := make([]memory.Entry, 0, len(t.known))
-	known = append(known, t.known...)
-	if e.repeats(known) {
+	if e.repeats(t.known) {
 		return harvestedEntry{}, refusedKnown
 	}
 	return e, ""
@@ -198,21 +197,15 @@ func (b *batch) turnOf(f finding) *turn {
 // message says it too.
 func (t *turn) subjectOf(s string, names []string) string {
 	words := harvestWords(s)
-	self := len(words) > 0
-	for _, w := range words {
-		self = self && (isSelf[w.text] || isName(w.text, names) || isFunction[w.text])
-	}
-	switch {
-	case len(words) == 0 || len(words) > 8:
+	if len(words) == 0 || len(words) > 8 {
 		return ""
-	case self:
-		return t.sender
 	}
-	said := harvestWords(t.own)
-	for _, w := range words {
-		if !isFunction[w.text] && !isSelf[w.text] && !isName(w.text, names) && !saidIn(w.text, said) {
-			return ""
-		}
+	content, said := contentWords(s, names), harvestWords(t.own)
+	switch {
+	case len(content) == 0:
+		return t.sender
+	case slices.ContainsFunc(content, func(w harvestWord) bool { return !saidIn(w.text, said) }):
+		return ""
 	}
 	return s
 }
@@ -225,19 +218,10 @@ func (e harvestedEntry) repeats(others []memory.Entry) bool {
 			continue
 		}
 		theirs := contentWords(o.Text, e.names)
-		if covered(mine, theirs) && negated(e.Text) == negated(o.Text) {
+		more := slices.ContainsFunc(mine, func(w harvestWord) bool { return !saidIn(w.text, theirs) })
+		if !more && negated(e.Text) == negated(o.Text) {
 			return true
 		}
 	}
 	return false
-}
-
-// covered reports whether each of words is among others.
-func covered(words, others []harvestWord) bool {
-	for _, w := range words {
-		if !saidIn(w.text, others) {
-			return false
-		}
-	}
-	return true
 }

@@ -37,7 +37,7 @@ func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failu
 	for len(left) > 0 && ctx.Err() == nil {
 		v := left[0]
 		left = left[1:]
-		done, more, err := h.part(ctx, v.room, 0, v.smaller, ask)
+		done, more, err := h.part(ctx, v.room, v.smaller, ask)
 		v.done.add(done)
 		sum.add(done)
 		switch {

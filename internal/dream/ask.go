@@ -197,21 +197,11 @@ func batches(pairs []*pair) func(func([]*pair) bool) {
 // request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
 // where it says none. It returns how many it gave.
 func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
-	if n.d.cfg.Quiet != nil {
-		if err := n.d.cfg.Quiet(ctx); err != nil {
-			return 0, err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	n.report.Cost.Calls++
 	n.report.Cost.Pairs += len(batch)
-	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := n.d.cfg.Ask(within, role, prompt)
+	answer, err := n.put(ctx, prompt)
 	if err != nil {
 		return 0, err
 	}
-	n.report.Cost.Tokens += llm.EstimateTokens(answer)
 	verdicts := readVerdicts(answer, len(batch), batch[0].verdicts())
 	for i, p := range batch {
 		if p.verdict = verdicts[i]; p.verdict != unclear {
@@ -219,6 +209,22 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 		}
 	}
 	return said, nil
+}
+
+// put asks a model one thing, within the budget, at a quiet moment.
+func (n *night) put(ctx context.Context, prompt string) (string, error) {
+	if n.d.cfg.Quiet != nil {
+		if err := n.d.cfg.Quiet(ctx); err != nil {
+			return "", err
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
+	defer cancel()
+	n.report.Cost.Calls++
+	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := n.d.cfg.Ask(within, role, prompt)
+	n.report.Cost.Tokens += llm.EstimateTokens(answer)
+	return answer, err
 }
 
 // readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
@@ -331,15 +337,12 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 }
 
 // hash names a pair without telling its words, and the question it was asked with.
-func (p *pair) hash(salt []byte) string { return p.hashOf(salt, p.conflict) }
-
-// otherHash is its name with the other question: what is known by it is not asked again.
-func (p *pair) otherHash(salt []byte) string { return p.hashOf(salt, !p.conflict) }
-
-func (p *pair) hashOf(salt []byte, conflict bool) string {
+func (p *pair) hash(salt []byte, conflict bool) string {
 	x, y := p.a.plain, p.b.plain
-	h := sha256.New()
-	h.Write(salt)
-	fmt.Fprintf(h, "%t\x00%s\x00%s", conflict, min(x, y), max(x, y))
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return hashed(salt, fmt.Sprintf("%t\x00%s\x00%s", conflict, min(x, y), max(x, y)))
+}
+
+func hashed(salt []byte, text string) string {
+	sum := sha256.Sum256(append(slices.Clone(salt), text...))
+	return hex.EncodeToString(sum[:16])
 }

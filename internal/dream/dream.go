@@ -16,6 +16,7 @@ import (
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -213,7 +214,6 @@ func (n *night) dream(ctx context.Context) error {
 	if n.o.DryRun {
 		n.report.State = Planned
 		n.tell(n.steps)
-		n.tellChores(n.chores.tasks, n.chores.skills)
 		return nil
 	}
 	if len(n.steps) == 0 && n.chores.none() {
@@ -232,7 +232,31 @@ func (n *night) dream(ctx context.Context) error {
 		n.report.State = Nothing
 	}
 	n.tell(done)
-	n.tellChores(n.chores.tasks, n.chores.skills)
 	n.report.Diff = diff(before, n.d.ownersFile())
 	return nil
+}
+
+// Errors that end a dream before anything is changed.
+var (
+	errNoCopy    = errors.New("no copy could be kept")
+	errForgotten = i18n.New("why.dream_forgotten")
+)
+
+// reason is what people are told of an error that ended a dream: calm, and known in every
+// language. exact is whether that is all that there is to say of it; what happened in
+// detail is for the log and the report.
+func reason(err error) (why i18n.Text, exact bool) {
+	if errors.Is(err, context.Canceled) {
+		return errYielded, true
+	}
+	if store.Full(err) {
+		return i18n.New("why.dream_no_room"), false
+	}
+	if errors.Is(err, errForgotten) {
+		return errForgotten, true
+	}
+	if errors.Is(err, errNoCopy) {
+		return i18n.New("why.dream_no_copy"), false
+	}
+	return i18n.New("why.trouble"), false
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // finding is one fact as a model gave it. Nothing of it is believed yet.
@@ -23,8 +24,8 @@ type finding struct {
 
 // Errors of answers that cannot be used.
 var (
-	errProse   = errors.New("the answer has no list of facts in it")
-	errPartial = errors.New("the answer ends in the middle of the list of facts")
+	errProse   = errors.New("the answer has no list in it")
+	errPartial = errors.New("the answer ends in the middle of its list")
 )
 
 // mostFindings is how many facts of one answer are looked at.
@@ -34,26 +35,19 @@ const mostFindings = 200
 // A list that is not complete is an error, because the rest is lost otherwise; an object
 // of another form is left out.
 func readFindings(answer string) ([]finding, error) {
-	list, err := jsonArray(answer)
-	if err != nil {
-		return nil, err
+	list, err := jsonObjects(answer)
+	list = list[:min(len(list), mostFindings)]
+	found := make([]finding, len(list))
+	for i, o := range list {
+		found[i] = finding{fact: field(o, "fact"), subject: field(o, "subject"), quote: field(o, "quote"), kind: kindOf(field(o, "kind")),
+			from: dateOf(field(o, "valid_from")), to: dateOf(field(o, "valid_to")), message: whole(o, "message")}
 	}
-	found := make([]finding, 0, len(list))
-	for _, raw := range list[:min(len(list), mostFindings)] {
-		var o map[string]any
-		if json.Unmarshal(raw, &o) != nil || o == nil {
-			continue
-		}
-		f := finding{fact: field(o, "fact"), subject: field(o, "subject"), quote: field(o, "quote"), kind: kindOf(field(o, "kind")),
-			from: dateOf(field(o, "valid_from")), to: dateOf(field(o, "valid_to"))}
-		f.message, _ = strconv.Atoi(strings.Trim(field(o, "message"), "[]# "))
-		found = append(found, f)
-	}
-	return found, nil
+	return found, err
 }
 
-// jsonArray is the first array of objects, or empty array, in text.
-func jsonArray(text string) ([]json.RawMessage, error) {
+// jsonObjects are the objects of the first array of objects, or empty array, in text. What is
+// none is left out.
+func jsonObjects(text string) (objects []map[string]any, err error) {
 	failed := errProse
 	for i, r := range text {
 		if r != '[' {
@@ -66,9 +60,16 @@ func jsonArray(text string) ([]json.RawMessage, error) {
 		var list []json.RawMessage
 		for _, try := range []string{rest, trailingComma.ReplaceAllString(rest, "$1")} {
 			err := json.NewDecoder(strings.NewReader(try)).Decode(&list)
-			if err == nil {
-				return list, nil
+			if err != nil {
+				continue
 			}
+			for _, raw := range list {
+				var o map[string]any
+				if json.Unmarshal(raw, &o) == nil && o != nil {
+					objects = append(objects, o)
+				}
+			}
+			return objects, nil
 		}
 		failed = errPartial
 	}
@@ -88,6 +89,12 @@ func field(o map[string]any, name string) string {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return ""
+}
+
+// whole is a field of an object as a whole number, also one in brackets; 0 = it is none.
+func whole(o map[string]any, name string) int {
+	n, _ := strconv.Atoi(strings.Trim(field(o, name), "[]# "))
+	return n
 }
 
 // kindOf reads a kind; what is none is a fact.
@@ -224,4 +231,13 @@ func (e harvestedEntry) repeats(others []memory.Entry) bool {
 		}
 	}
 	return false
+}
+
+// integrity is that of what is learned from b: of its least trusted sender.
+func (b *batch) integrity() trust.Integrity {
+	least := trust.Owner
+	for _, t := range b.turns {
+		least = min(least, t.level)
+	}
+	return least
 }

@@ -14,6 +14,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
 
@@ -305,4 +306,22 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	}
 	h.log.Warn("a message is not harvested: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
 	return 1, h.mark(ctx, t.id, "left", why.Error())
+}
+
+// harvestable reports whether the request that asks for facts may show words of m. Of people
+// these are their own words, whatever came with them; level is that of the sender.
+func harvestable(m history.Message, level trust.Integrity) bool {
+	switch m.Role {
+	case llm.User:
+		return m.Sender != "" && tool.Allows(level, tool.Harvest)
+	case llm.Assistant:
+		return tool.Allows(m.Label.Integrity, tool.Harvest)
+	}
+	return false
+}
+
+// levelOf is how far the own words of a message are trusted: as its sender, but as an owner only
+// when the message was an owner's. Others may have written it in an owner's name.
+func levelOf(sender, message trust.Integrity) trust.Integrity {
+	return min(sender, max(message, trust.User))
 }

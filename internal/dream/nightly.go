@@ -238,25 +238,22 @@ func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	case changed > 0:
 		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
 	}
-	for _, c := range r.Superseded {
-		if mine(c.Scope) {
-			fmt.Fprintf(&b, "- %s\n  %s\n", say("dream.no_longer", "text", c.Text), say("dream.now", "text", c.ByText))
+	tell := func(scope memory.Scope, line string) {
+		if mine(scope) {
+			b.WriteString("- " + line + "\n")
 		}
+	}
+	for _, c := range r.Superseded {
+		tell(c.Scope, say("dream.no_longer", "text", c.Text)+"\n  "+say("dream.now", "text", c.ByText))
 	}
 	for _, c := range r.Tasks {
-		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)) + "\n")
-		}
+		tell(c.Scope, say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)))
 	}
 	for _, c := range r.Skills {
-		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.skill", "name", c.Name, "what", c.What.In(say)) + "\n")
-		}
+		tell(c.Scope, say("dream.skill", "name", c.Name, "what", c.What.In(say)))
 	}
 	for _, p := range r.Proposals {
-		if mine(p.Scope) {
-			b.WriteString("- " + p.Text.In(say) + "\n")
-		}
+		tell(p.Scope, p.Text.In(say))
 	}
 	questions := 0
 	for _, q := range r.Questions {

@@ -409,9 +409,7 @@ func (n *night) question(p *pair, why i18n.Text) {
 		n.more = true
 		return
 	}
-	n.report.Questions = append(n.report.Questions, Question{
-		Scope: p.a.Scope, First: p.a.ID, FirstText: p.a.Text, FirstAt: p.a.Since(), Second: p.b.ID, SecondText: p.b.Text, SecondAt: p.b.Since(), Why: why,
-	})
+	n.report.Questions = append(n.report.Questions, asked(memory.Question{Scope: p.a.Scope, First: p.a.Entry, Second: p.b.Entry, Why: why}))
 }
 
 // group plans that of those that say the same in other words, as a model says, the fullest

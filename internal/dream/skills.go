@@ -185,7 +185,7 @@ func (n *night) twins(all []skill.Skill) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(a.Label.Readers, "skill", "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
+			n.propose(a.Label.Readers, "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
 		}
 	}
 }

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -222,10 +219,7 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
-	h := sha256.New()
-	h.Write(salt)
-	h.Write([]byte(model + "\x00" + strings.ReplaceAll(content, nonce, "")))
-	seen := hex.EncodeToString(h.Sum(nil)[:16])
+	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
 	var known int
 	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`, r.id, r.scope, seen).Scan(&known); err != nil {
 		return false, fmt.Errorf("dream: %w", err)
@@ -263,22 +257,6 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 		return true, fmt.Errorf("dream: %w", err)
 	}
 	return true, nil
-}
-
-// put asks a model one thing, within the budget, at a quiet moment.
-func (n *night) put(ctx context.Context, prompt string) (string, error) {
-	if n.d.cfg.Quiet != nil {
-		if err := n.d.cfg.Quiet(ctx); err != nil {
-			return "", err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
-	defer cancel()
-	n.report.Cost.Calls++
-	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := n.d.cfg.Ask(within, role, prompt)
-	n.report.Cost.Tokens += llm.EstimateTokens(answer)
-	return answer, err
 }
 
 // taskLines is what the model sees: the tasks, and as much as there is room for of what
@@ -319,49 +297,16 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 
 // taskAction is what a model would do.
 type taskAction struct {
-	Task    string      `json:"task"`
-	Action  string      `json:"action"`
-	Message wholeNumber `json:"message"`
-	Quote   string      `json:"quote"`
-	Into    string      `json:"into"`
+	task, action, quote, into string
+	message                   int // by its number; 0 = it names none
 }
 
-// wholeNumber is one, also one that stands in quotation marks or brackets; 0 = none.
-type wholeNumber int
-
-// UnmarshalJSON implements json.Unmarshaler; what is no number is 0.
-func (n *wholeNumber) UnmarshalJSON(b []byte) error {
-	i, err := strconv.Atoi(strings.Trim(string(b), `"[] `))
-	if err == nil {
-		*n = wholeNumber(i)
-	}
-	return nil
-}
-
-// readActions finds the one JSON array of actions in answer, whole. Of one that was cut
-// off nothing is taken.
+// readActions reads a model's answer. Of one that was cut off nothing is taken.
 func readActions(answer string) ([]taskAction, error) {
-	var out []taskAction
-	found := false
-	for at := 0; at < len(answer); {
-		i := strings.IndexByte(answer[at:], '[')
-		if i < 0 {
-			break
-		}
-		at += i
-		dec := json.NewDecoder(strings.NewReader(answer[at:]))
-		var list []taskAction
-		if err := dec.Decode(&list); err != nil {
-			at++
-			continue
-		}
-		if found = true; len(list) > 0 {
-			out = list
-		}
-		at += int(dec.InputOffset())
+	list, err := jsonObjects(answer)
+	actions := make([]taskAction, len(list))
+	for i, o := range list {
+		actions[i] = taskAction{task: bare(field(o, "task")), action: strings.ToLower(field(o, "action")), quote: field(o, "quote"), into: bare(field(o, "into")), message: whole(o, "message")}
 	}
-	if !found {
-		return nil, errNoArray
-	}
-	return out, nil
+	return actions, err
 }

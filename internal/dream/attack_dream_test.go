@@ -67,22 +67,6 @@ func TestForeignMemoriesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// TestNoQuestionsAreHarvested: the request that reads conversations shows no memory that the
-// person was asked about, foreign or not.
-func TestNoQuestionsAreHarvested(t *testing.T) {
-	for _, i := range []trust.Integrity{trust.Foreign, trust.User} {
-		a := newAsking(t, "unsure")
-		if _, err := a.db.Exec(`UPDATE memory SET integrity = ? WHERE id = ?`, i, a.second.ID); err != nil {
-			t.Fatal(err)
-		}
-		a.say("$said", "Hamburg is right")
-		a.harvest()
-		if strings.Contains(a.prompts[len(a.prompts)-1], a.second.Text) {
-			t.Errorf("%v: it is shown\n%s", i, a.prompts)
-		}
-	}
-}
-
 // TestHarvestedIntegrity: what is learned is trusted as the least trusted of those whose
 // messages were in the request.
 func TestHarvestedIntegrity(t *testing.T) {

@@ -17,9 +17,7 @@ func TestBudget(t *testing.T) {
 			c.add("Water the plants", nil)
 			c.ids = map[string]string{}
 			for i, room := range []string{"!a:x", "!b:x"} {
-				if _, err := c.d.cfg.DB.Exec(`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES (?, ?, 'x', 'Feed the hens', 5, 'active', 1, 1)`, "task_hens000"+string(rune('1'+i)), room); err != nil {
-					t.Fatal(err)
-				}
+				c.exec(`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES (?, ?, 'x', 'Feed the hens', 5, 'active', 1, 1)`, "task_hens000"+string(rune('1'+i)), room)
 			}
 			c.answer, c.d.cfg.Budget = "[]", b
 			r := c.dream(Options{})

@@ -15,14 +15,6 @@ import (
 	"reverie/internal/trust"
 )
 
-// exec changes the database behind everybody's back.
-func (w *world) exec(query string, args ...any) {
-	w.t.Helper()
-	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // TestVerdictsAreKept: what a model said of a pair is not asked again, also not of a
 // program that began anew and looks at everything; another model is asked once, and the
 // first is still known when it is back.
@@ -63,9 +55,7 @@ func TestDoneButNotToItsEnd(t *testing.T) {
 	c, _ := newSkills(t)
 	c.d.cfg.Ask = nil
 	for _, text := range []string{"Ben likes green tea.", "Ben likes green tea, with milk."} {
-		if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: day0}, "test"); err != nil {
-			t.Fatal(err)
-		}
+		c.know(memory.Entry{Text: text, ObservedAt: day0})
 	}
 	c.d.fault = func(point string) {
 		if point == "applied" {
@@ -92,10 +82,7 @@ func TestNothingLeftToDo(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	w.now = w.now.Add(time.Hour)
-	late, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ben likes green tea, with milk, mostly.", Source: memory.Harvest, Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := w.know(memory.Entry{Text: "Ben likes green tea, with milk, mostly.", Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)})
 	planned := false
 	w.d.fault = func(point string) {
 		if point == "snapshot" {
@@ -214,14 +201,9 @@ func TestWhatPeopleSaidStays(t *testing.T) {
 			for _, verdict := range []string{"keep_second", "duplicate"} {
 				w := newWorld(t, nil, always(verdict))
 				w.now = time.Now().AddDate(2, 0, 0)
-				said, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)}, "test")
-				if err != nil {
-					t.Fatal(err)
-				}
+				said := w.know(memory.Entry{Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)})
 				for i, text := range []string{"Anna has moved to Hamburg.", "Anna lives in Berlin, near the park.", "Anna resides in Berlin."} {
-					if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: w.now.AddDate(-1, i, 0)}, "test"); err != nil {
-						t.Fatal(err)
-					}
+					w.know(memory.Entry{Text: text, ObservedAt: w.now.AddDate(-1, i, 0)})
 				}
 				r := w.dream(Options{})
 				if got := w.byID(said.ID); got.State != memory.Active || got.By != "" {
@@ -267,9 +249,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w, _ = ask()
-	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, Integrity: trust.Owner, ObservedAt: w.now}, "test"); err != nil {
-		t.Fatal(err)
-	}
+	w.know(memory.Entry{Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, Integrity: trust.Owner, ObservedAt: w.now})
 	w.now = w.now.Add(24 * time.Hour)
 	w.exec(`UPDATE memory SET created_at = ?1, updated_at = ?1 WHERE source = 'user_explicit'`, w.now.Add(-time.Hour).UnixMilli())
 	r := w.dream(Options{})

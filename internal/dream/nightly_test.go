@@ -22,6 +22,19 @@ func times(t *testing.T, cron, zone string) task.Schedule {
 	return s
 }
 
+// runs has n run until what it returns is called.
+func runs(t *testing.T, n *Nightly) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.Run(ctx) }() // go: waited for below
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestWhenToDream: after the last night, and before the first after the oldest memory;
 // what was cut off does not count. Clocks that change leave no night out and make none twice.
 func TestWhenToDream(t *testing.T) {
@@ -38,12 +51,6 @@ func TestWhenToDream(t *testing.T) {
 		}
 		return x
 	}
-	exec := func(query string, args ...any) {
-		t.Helper()
-		if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
 	due := func(want time.Time) {
 		t.Helper()
 		if got, err := n.due(t.Context(), w.now); err != nil || !got.Equal(want) {
@@ -51,21 +58,21 @@ func TestWhenToDream(t *testing.T) {
 		}
 	}
 	w.now = at("2026-03-28 12:00")
-	exec(`UPDATE memory SET created_at = ?`, at("2026-03-20 12:00").UnixMilli())
+	w.exec(`UPDATE memory SET created_at = ?`, at("2026-03-20 12:00").UnixMilli())
 	due(at("2026-03-21 02:30")) // missed
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('a', ?, 1, 'nothing')`, at("2026-03-28 12:00").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('a', ?, 1, 'nothing')`, at("2026-03-28 12:00").UnixMilli())
 	due(at("2026-03-29 03:00")) // there is no 2:30 in that night
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('b', ?, 1, 'applied')`, at("2026-03-29 03:00").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('b', ?, 1, 'applied')`, at("2026-03-29 03:00").UnixMilli())
 	w.now = at("2026-10-24 12:00")
 	due(at("2026-03-30 02:30"))
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('c', ?, 1, 'applied')`, time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('c', ?, 1, 'applied')`, time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMilli())
 	w.now = at("2026-10-26 12:00")
 	due(at("2026-10-26 02:30")) // 2:30 comes twice on the 25th, and that was the first
-	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('d', ?, 1, 'failed', ?)`, at("2026-10-26 02:30").UnixMilli(), cutOff)
-	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('e', ?, 1, 'failed', ?)`, at("2026-10-26 02:40").UnixMilli(), errYielded.Error())
-	exec(`INSERT INTO dream_run (id, at, state) VALUES ('f', ?, 'planning')`, at("2026-10-26 02:50").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('d', ?, 1, 'failed', ?)`, at("2026-10-26 02:30").UnixMilli(), cutOff)
+	w.exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('e', ?, 1, 'failed', ?)`, at("2026-10-26 02:40").UnixMilli(), errYielded.Error())
+	w.exec(`INSERT INTO dream_run (id, at, state) VALUES ('f', ?, 'planning')`, at("2026-10-26 02:50").UnixMilli())
 	due(at("2026-10-26 02:30"))
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('g', ?, 1, 'applied')`, at("2036-10-26 02:50").UnixMilli()) // the clock was wrong
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('g', ?, 1, 'applied')`, at("2036-10-26 02:50").UnixMilli()) // the clock was wrong
 	due(at("2026-10-27 02:30"))
 }
 
@@ -77,7 +84,7 @@ func TestNights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openWorld(t, dir, facts(), perfect)
 		w.d.cfg.Now = time.Now
-		w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
 		var told []Report
 		moments, talks := 0, 0
 		ask := w.d.cfg.Ask
@@ -106,9 +113,7 @@ func TestNights(t *testing.T) {
 				leave = cancel
 				return work, cancel, nil
 			}}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop := runs(t, n)
 		time.Sleep(time.Hour)
 		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
@@ -118,12 +123,8 @@ func TestNights(t *testing.T) {
 			t.Errorf("%d nights", len(told))
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
-		ctx, stop = context.WithCancel(t.Context())
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop = runs(t, n)
 		time.Sleep(20 * time.Hour)
 		if len(told) != 4 {
 			t.Errorf("%d nights for three that were missed", len(told)-3)
@@ -133,9 +134,6 @@ func TestNights(t *testing.T) {
 			t.Errorf("%d nights after those that were missed", len(told)-4)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		var gaveWay int
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
 			t.Errorf("%d, %v", gaveWay, err)
@@ -173,12 +171,10 @@ func TestWake(t *testing.T) {
 			}
 			return work, cancel, nil
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop := runs(t, n)
 		status := func(want ...string) {
 			t.Helper()
-			text, err := n.Status(ctx, i18n.English)
+			text, err := n.Status(t.Context(), i18n.English)
 			for _, part := range want {
 				if err != nil || !strings.Contains(text, part) {
 					t.Errorf("%q, %v; want %q", text, err, part)
@@ -193,14 +189,11 @@ func TestWake(t *testing.T) {
 		if tries < 2 {
 			t.Errorf("%d tries", tries)
 		}
-		if _, err := w.d.Undo(ctx, ""); err != nil {
+		if _, err := w.d.Undo(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
 		status("taken back")
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		w.d.cfg.DB.Close()
 	})
 }
@@ -214,9 +207,7 @@ func TestTidyOnceADay(t *testing.T) {
 		var told []string
 		n := OpenNightly(w.d, task.Schedule{})
 		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop := runs(t, n)
 		for range 3 {
 			n.Tidy(Dedup)
 			time.Sleep(time.Hour)
@@ -232,9 +223,6 @@ func TestTidyOnceADay(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		w.d.cfg.DB.Close()
 	})
 }
@@ -274,16 +262,12 @@ func TestNightWaitsForAModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openWorld(t, dir, facts(), perfect)
 		w.d.cfg.Now = time.Now
-		if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli()); err != nil {
-			t.Fatal(err)
-		}
+		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
 		answers, told := false, 0
 		n := OpenNightly(w.d, times(t, "30 2 * * *", "UTC"))
 		n.Answers = func(context.Context) bool { return answers }
 		n.Tell = func(context.Context, Report) { told++ }
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }()
+		stop := runs(t, n)
 		time.Sleep(50 * time.Hour)
 		if told != 0 {
 			t.Errorf("%d dreams without a model", told)
@@ -293,9 +277,6 @@ func TestNightWaitsForAModel(t *testing.T) {
 		if told != 1 {
 			t.Errorf("%d dreams when the model answers again", told)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
 }

@@ -28,8 +28,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if err := os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w := &world{t: t, dir: dir, store: s, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
-			w.openDreamer(db, s, func(_ *world, prompt string) (string, error) {
+			w := worldOf(t, dir, db, s, nil, func(_ *world, prompt string) (string, error) {
 				return answerAll(prompt, func(x, y string) string {
 					if strings.Contains(x, "Anna") && strings.Contains(y, "Anna") {
 						return "duplicate"

@@ -261,17 +261,12 @@ func TestWithoutModel(t *testing.T) {
 // words is taken back; the others stay.
 func TestTakenBackWhenNotFound(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
-	w.d.fault = func(point string) {
-		if point != "applied" {
-			return
-		}
-		w.unindex("Ben likes%")
-	}
+	w.when("applied", func() { w.unindex("Ben likes%") })
 	r := w.dream(Options{})
 	if len(r.Merged) != 0 || len(r.Superseded) != 1 || len(r.Notes) != 1 || w.active()["Ben likes green tea."].ID == "" {
 		t.Errorf("%+v", r)
 	}
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	before := len(w.active())
 	if back, err := w.d.Undo(t.Context(), ""); err != nil || len(back.Back) != 1 || len(w.active()) != before+1 {
 		t.Errorf("%+v, %v", back, err)

@@ -57,14 +57,10 @@ func TestDoneButNotToItsEnd(t *testing.T) {
 	for _, text := range []string{"Ben likes green tea.", "Ben likes green tea, with milk."} {
 		c.know(memory.Entry{Text: text, ObservedAt: day0})
 	}
-	c.d.fault = func(point string) {
-		if point == "applied" {
-			c.exec(`ALTER TABLE dream_chore RENAME TO away`)
-		}
-	}
+	c.when("applied", func() { c.exec(`ALTER TABLE dream_chore RENAME TO away`) })
 	r := c.dream(Options{})
 	c.exec(`ALTER TABLE away RENAME TO dream_chore`)
-	c.d.fault = func(string) {}
+	c.when("", nil)
 	if r.State != AppliedState || r.Reason != "" || len(r.Merged) != 1 || len(r.Skills) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "the files of skills wait for the next dream") {
 		t.Errorf("%+v", r)
 	}
@@ -84,14 +80,12 @@ func TestNothingLeftToDo(t *testing.T) {
 	w.now = w.now.Add(time.Hour)
 	late := w.know(memory.Entry{Text: "Ben likes green tea, with milk, mostly.", Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)})
 	planned := false
-	w.d.fault = func(point string) {
-		if point == "snapshot" {
-			planned = true
-			w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
-		}
-	}
+	w.when("snapshot", func() {
+		planned = true
+		w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
+	})
 	r := w.dream(Options{Now: true})
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	if !planned || r.State != Nothing || len(r.Merged) != 0 {
 		t.Fatalf("%t, %+v", planned, r)
 	}
@@ -111,15 +105,13 @@ func TestTasksWithoutMemories(t *testing.T) {
 	c.add("water the plants!", nil)
 	before, rows := w.rows(), c.taskRows()
 	tries := 0
-	w.d.fault = func(point string) {
-		if point == "applied" {
-			if tries++; tries == 1 {
-				w.unindex("Ben likes%")
-			}
+	w.when("applied", func() {
+		if tries++; tries == 1 {
+			w.unindex("Ben likes%")
 		}
-	}
+	})
 	r := w.dream(Options{})
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	if tries != 2 || r.State != AppliedState || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
@@ -142,16 +134,14 @@ func TestWhatWasDroppedIsTriedAgain(t *testing.T) {
 	w := newWorld(t, facts, perfect)
 	names := []string{"Ben", "Carla", "David"}
 	tries := 0
-	w.d.fault = func(point string) {
-		if point == "applied" {
-			w.unindex(names[tries] + " likes%")
-			tries++
-		}
-	}
+	w.when("applied", func() {
+		w.unindex(names[tries] + " likes%")
+		tries++
+	})
 	if r := w.dream(Options{}); r.State != Nothing || tries != 3 {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Superseded) != 1 || len(r.Merged) != 0 {
 		t.Errorf("%+v", r)
@@ -308,5 +298,38 @@ func TestDaysInUse(t *testing.T) {
 				t.Errorf("tasks %t, %d days: %+v", tasks, days, r.Skills)
 			}
 		}
+	}
+}
+
+// TestBudget: what is used up is not asked, of memories, tasks and skills together; what
+// waits is asked the next time, and the report says what may be used and what was.
+func TestBudget(t *testing.T) {
+	for name, b := range map[string]Budget{
+		"calls": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 9, Tokens: 300, Time: time.Minute}, "time": {Calls: 9, Tokens: 1 << 20, Time: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChores(t)
+			c.add("Water the plants", nil)
+			c.ids = map[string]string{}
+			for i, room := range []string{"!a:x", "!b:x"} {
+				c.exec(`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES (?, ?, 'x', 'Feed the hens', 5, 'active', 1, 1)`, "task_hens000"+string(rune('1'+i)), room)
+			}
+			c.answer, c.d.cfg.Budget = "[]", b
+			r := c.dream(Options{})
+			want := 1
+			if name == "time" {
+				want = 0
+			}
+			if len(c.asked) != want || r.Cost.Calls != want || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "the tasks wait for the next dream") {
+				t.Errorf("%d requests, %+v", len(c.asked), r)
+			}
+			if text := r.Text(time.UTC); !strings.Contains(text, "A dream may ask ") {
+				t.Error(text)
+			}
+			c.d.cfg.Budget = Budget{Calls: 9, Tokens: 1 << 20, Time: time.Minute}
+			if c.dream(Options{}); len(c.asked) != 3 {
+				t.Errorf("%d requests in the end", len(c.asked))
+			}
+		})
 	}
 }

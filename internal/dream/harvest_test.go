@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,11 +85,17 @@ func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event,
 func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	r.t.Helper()
 	r.clock = r.clock.Add(time.Minute)
-	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, At: r.clock, Header: "[Fri 2026-11-20 09:00 UTC]"}
+	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, Header: "[Fri 2026-11-20 09:00 UTC]"}
 	if shared {
 		m.Header = "[Fri 2026-11-20 09:00 UTC, " + sender + "]"
 	}
-	m.Label = labelOf(m)
+	return r.hear(m)
+}
+
+// hear stores m with the label that a session gives to it.
+func (r *rig) hear(m history.Message) int64 {
+	r.t.Helper()
+	m.At, m.Label = r.clock, labelOf(m)
 	if err := r.history.Append(r.t.Context(), &m); err != nil {
 		r.t.Fatal(err)
 	}
@@ -568,5 +575,30 @@ func TestSmallWindow(t *testing.T) {
 	r.say("$1", "Locker 1 holds the lamp.")
 	if _, err := r.try(); err == nil || !strings.Contains(err.Error(), "600 tokens") || len(r.prompts) != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestHarvestInThreads: what somebody says in a thread is noted as said in the room, or to the
+// person alone in a direct chat; there is nothing that only a thread remembers.
+func TestHarvestInThreads(t *testing.T) {
+	r := newRig(t, nil)
+	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
+	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
+	if _, err := r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := r.waiting(t.Context())
+	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
+		t.Errorf("%+v, %v", waits, err)
+	}
+	r.answer = parrot
+	r.harvest()
+	got := map[string]memory.Scope{}
+	for _, e := range r.entries() {
+		got[e.Text] = e.Scope
+	}
+	want := map[string]memory.Scope{"Locker 1 holds the lamp": memory.Room("!group:b"), "Locker 2 holds the lamp": memory.Private(anna)}
+	if !maps.Equal(got, want) {
+		t.Errorf("noted %v", got)
 	}
 }

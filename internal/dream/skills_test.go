@@ -163,16 +163,12 @@ func TestSkillsCutOff(t *testing.T) {
 	c.d.cfg.Ask = nil
 	before := tree(t, dir, true)
 	die := func(f func()) {
-		c.d.fault = func(point string) {
-			if point == "settled" {
-				panic("killed")
-			}
-		}
+		c.when("settled", func() { panic("killed") })
 		defer func() {
 			if recover() == nil {
 				t.Error("it did not get there")
 			}
-			c.d.fault = func(string) {}
+			c.when("", nil)
 			d, err := Open(c.d.cfg) // as after a restart
 			if err != nil {
 				t.Fatal(err)

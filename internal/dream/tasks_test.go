@@ -300,16 +300,14 @@ func TestTasksMeanwhile(t *testing.T) {
 	c.add("Water the plants", nil)
 	c.add("Feed the cat", nil)
 	c.answer = `[{"task": "<Water the plants>", "action": "pause"}, {"task": "<Feed the cat>", "action": "pause"}]`
-	c.d.fault = func(point string) {
-		if point == "snapshot" {
-			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), trust.Place{Room: room}, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
-				t.Error("priority 0 was taken")
-			}
-			if _, err := c.d.cfg.DB.Exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"]); err != nil {
-				t.Error(err)
-			}
+	c.when("snapshot", func() {
+		if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), trust.Place{Room: room}, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
+			t.Error("priority 0 was taken")
 		}
-	}
+		if _, err := c.d.cfg.DB.Exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"]); err != nil {
+			t.Error(err)
+		}
+	})
 	r := c.dream(Options{})
 	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Paused {
 		t.Fatalf("%+v", r.Tasks)

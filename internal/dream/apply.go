@@ -187,14 +187,9 @@ func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool)
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.
 func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
-	var at int64
-	var batch, state string
-	query, args := `SELECT id, at, batch, state FROM dream_run WHERE state = 'applied' ORDER BY at DESC, rowid DESC LIMIT 1`, []any{}
-	if run != "" {
-		query, args = `SELECT id, at, batch, state FROM dream_run WHERE id = ?`, []any{run}
-	}
-	err := d.cfg.DB.QueryRowContext(ctx, query, args...).Scan(&run, &at, &batch, &state)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && state != "applied" {
+	var batch string
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id) ORDER BY at DESC, rowid DESC LIMIT 1`, run).Scan(&run, &batch)
+	if errors.Is(err, sql.ErrNoRows) {
 		return Report{}, ErrNothing
 	}
 	if err != nil {

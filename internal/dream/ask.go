@@ -211,13 +211,8 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 	return said, nil
 }
 
-// put asks a model one thing, within the budget, at a quiet moment.
+// put asks a model one thing, within the time of a night.
 func (n *night) put(ctx context.Context, prompt string) (string, error) {
-	if n.d.cfg.Quiet != nil {
-		if err := n.d.cfg.Quiet(ctx); err != nil {
-			return "", err
-		}
-	}
 	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
 	defer cancel()
 	n.report.Cost.Calls++

@@ -48,13 +48,10 @@ type Config struct {
 	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
 	// Harvester reads what was said before a dream plans; nil = nobody does.
 	Harvester *Harvester
-	// Quiet waits until nobody is being answered; it is called before each question to
-	// a model. nil = it is always quiet.
-	Quiet    func(context.Context) error
-	Now      func() time.Time // nil = time.Now
-	Location *time.Location   // of dates in reports; nil = UTC
-	Budget   Budget
-	Log      *slog.Logger // nil = silent
+	Now       func() time.Time // nil = time.Now
+	Location  *time.Location   // of dates in reports; nil = UTC
+	Budget    Budget
+	Log       *slog.Logger // nil = silent
 }
 
 // Dreamer dreams. It is safe for concurrent use, also beside other processes: one of

@@ -38,7 +38,6 @@ type HarvestConfig struct {
 	Messages int              // as many are read at once, without waiting for a pause; 0 = 20
 	Calls    int              // requests in 24 hours that Run makes; what is more is read later; 0 = 500
 	Idle     time.Duration    // a pause this long is waited for; 0 = 15 minutes
-	Look     time.Duration    // between two looks whether there is something to do; 0 = a minute
 	Location *time.Location   // of the times in the prompt; nil = UTC
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -102,7 +101,6 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	c.Messages = cmp.Or(c.Messages, 20)
 	c.Calls = cmp.Or(c.Calls, 500)
 	c.Idle = cmp.Or(c.Idle, 15*time.Minute)
-	c.Look = cmp.Or(c.Look, time.Minute)
 	if c.Location == nil {
 		c.Location = time.UTC
 	}
@@ -140,21 +138,21 @@ func (h *Harvester) Run(ctx context.Context) error {
 	if err := h.recall(ctx); err != nil && ctx.Err() == nil {
 		h.log.Warn("how much was asked today is not known, so it is counted from now on", "err", err)
 	}
-	look := time.NewTimer(h.cfg.Look)
-	defer look.Stop()
+	timer := time.NewTimer(look)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-h.wake:
-		case <-look.C:
+		case <-timer.C:
 		}
 		rooms, err := h.toRead(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
 		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
-		look.Reset(h.cfg.Look)
+		timer.Reset(look)
 	}
 }
 

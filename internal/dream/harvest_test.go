@@ -545,29 +545,6 @@ func TestGivesWay(t *testing.T) {
 	}
 }
 
-// TestRun: it reads by itself what Wake names, and ends with its context.
-func TestRun(t *testing.T) {
-	r := newRig(t, nil)
-	r.say("$1", "Locker 1 holds the lamp.")
-	asked := make(chan struct{}, 10)
-	r.answer = func(p string) (string, error) { asked <- struct{}{}; return parrot(p) }
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- r.Run(ctx) }() // go: waited for below
-	r.Wake("!dm")
-	select {
-	case <-asked:
-	case <-time.After(30 * time.Second):
-		t.Fatal("not read")
-	}
-	for end := time.Now().Add(30 * time.Second); r.texts() == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-	}
-	stop()
-	if err := <-ended; err != nil || r.texts() != "Locker 1 holds the lamp" {
-		t.Errorf("%v, %q", err, r.texts())
-	}
-}
-
 // TestSmallWindow: where there is no room for messages, nobody is asked.
 func TestSmallWindow(t *testing.T) {
 	r := newRig(t, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -27,13 +28,10 @@ func (m meaning) Embed(_ context.Context, texts []string) ([][]float32, error) {
 		}
 		h := fnv.New64a()
 		h.Write([]byte(key))
-		x := h.Sum64()
+		random := rand.New(rand.NewPCG(h.Sum64(), 0))
 		out[i] = make([]float32, 64)
 		for k := range out[i] {
-			x ^= x << 13
-			x ^= x >> 7
-			x ^= x << 17
-			out[i][k] = float32(int64(x%2000)) - 1000
+			out[i][k] = random.Float32() - .5
 		}
 	}
 	return out, nil

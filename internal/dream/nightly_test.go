@@ -38,6 +38,18 @@ func runs(t *testing.T, n *Nightly) (stop func()) {
 	}
 }
 
+// nights has f look at who dreams by s of all facts, in a time of its own.
+func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nightly)) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		defer w.d.cfg.DB.Close()
+		w.d.cfg.Now = time.Now
+		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+		f(t, w, OpenNightly(w.d, s))
+	})
+}
+
 // TestWhenToDream: after the last night, and before the first after the oldest memory;
 // what was cut off does not count. Clocks that change leave no night out and make none twice.
 func TestWhenToDream(t *testing.T) {
@@ -83,11 +95,7 @@ func TestWhenToDream(t *testing.T) {
 // talk: it gives way, and goes on when they are silent.
 // Holds P5.
 func TestNights(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+	nights(t, times(t, "0 3 * * *", ""), func(t *testing.T, w *world, n *Nightly) {
 		var told []Report
 		moments, talks := 0, 0
 		ask := w.d.cfg.Ask
@@ -101,21 +109,21 @@ func TestNights(t *testing.T) {
 			}
 			return ask(ctx, role, prompt)
 		}
-		n := &Nightly{Dreamer: w.d, Schedule: times(t, "0 3 * * *", ""), Tell: func(_ context.Context, r Report) { told = append(told, r) },
-			Quiet: func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
-				moments++
-				if long != 10*time.Minute {
-					t.Errorf("quiet of %v", long)
-				}
-				select {
-				case <-ctx.Done():
-					return nil, nil, ctx.Err()
-				case <-time.After(long):
-				}
-				work, cancel := context.WithCancel(ctx)
-				leave = cancel
-				return work, cancel, nil
-			}}
+		n.Tell = func(_ context.Context, r Report) { told = append(told, r) }
+		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+			moments++
+			if long != 10*time.Minute {
+				t.Errorf("quiet of %v", long)
+			}
+			select {
+			case <-ctx.Done():
+				return nil, nil, ctx.Err()
+			case <-time.After(long):
+			}
+			work, cancel := context.WithCancel(ctx)
+			leave = cancel
+			return work, cancel, nil
+		}
 		stop := runs(t, n)
 		time.Sleep(time.Hour)
 		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
@@ -141,31 +149,13 @@ func TestNights(t *testing.T) {
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
 			t.Errorf("%d, %v", gaveWay, err)
 		}
-		w.d.cfg.DB.Close()
 	})
-}
-
-// TestModelsThatFail: the night changes nothing that needed a model, says why, and ends.
-func TestModelsThatFail(t *testing.T) {
-	for name, answer := range map[string]string{"prose": "I think all of them are fine.", "refusal": "I can't help with that.", "cut": `[{"pair": 1, "verd`, "object": `{"error": "overloaded"}`} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, home(""), func(*world, string) (string, error) { return answer, nil })
-			r := w.dream(Options{})
-			if len(r.Superseded)+len(r.Grouped) > 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "could not be read") {
-				t.Errorf("%+v", r)
-			}
-		})
-	}
 }
 
 // TestWake: who is woken dreams without waiting for the night, again if it had to give
 // way, and tells how it went.
 func TestWake(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		n := OpenNightly(w.d, task.Schedule{})
+	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		tries := 0
 		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			work, cancel := context.WithCancel(ctx)
@@ -197,18 +187,13 @@ func TestWake(t *testing.T) {
 		}
 		status("taken back")
 		stop()
-		w.d.cfg.DB.Close()
 	})
 }
 
 // TestTidyOnceADay: a phase that is asked for is dreamt soon, alone, and not again on that day.
 func TestTidyOnceADay(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
+	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		var told []string
-		n := OpenNightly(w.d, task.Schedule{})
 		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
 		stop := runs(t, n)
 		for range 3 {
@@ -226,7 +211,6 @@ func TestTidyOnceADay(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		stop()
-		w.d.cfg.DB.Close()
 	})
 }
 
@@ -261,13 +245,8 @@ func TestDigest(t *testing.T) {
 // TestNightWaitsForAModel: while no model answers nothing is dreamt at the time for it, and
 // the night is made up for when one does.
 func TestNightWaitsForAModel(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+	nights(t, times(t, "30 2 * * *", "UTC"), func(t *testing.T, _ *world, n *Nightly) {
 		answers, told := false, 0
-		n := OpenNightly(w.d, times(t, "30 2 * * *", "UTC"))
 		n.Answers = func(context.Context) bool { return answers }
 		n.Tell = func(context.Context, Report) { told++ }
 		stop := runs(t, n)

@@ -90,7 +90,7 @@ func TestWhoIsShown(t *testing.T) {
 		return memory.Entry{ID: text + string(by), Scope: memory.Private(owner), Text: text, Source: by, State: memory.Active}
 	}
 	full, short := entry("she enjoys green tea in the evening", memory.Harvest), entry("she likes green tea", memory.Harvest)
-	names := namer{numbers: map[string]int32{}}
+	names := newNamer()
 	for i, c := range []struct {
 		head, member memory.Entry
 		want         bool
@@ -108,17 +108,5 @@ func TestWhoIsShown(t *testing.T) {
 				t.Errorf("%q for %q: %v", c.head.Text, c.member.Text, got)
 			}
 		})
-	}
-}
-
-// TestDisprovenGroupsNothing: of a model that takes everything for the same, nothing is
-// believed: it hides no text.
-func TestDisprovenGroupsNothing(t *testing.T) {
-	w := newWorld(t, facts(), always("duplicate"))
-	for range 3 {
-		if r := w.dream(Options{}); len(r.Grouped) > 0 {
-			t.Errorf("%+v", r.Grouped)
-		}
-		w.now = w.now.Add(24 * time.Hour)
 	}
 }

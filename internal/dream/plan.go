@@ -97,7 +97,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 
 // arrange divides entries into their scopes, each in the order of its age.
 func (n *night) arrange(all []memory.Entry) [][]*signature {
-	n.names = namer{numbers: map[string]int32{}}
+	n.names = newNamer()
 	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
 	n.alike = map[[2]string]bool{}
 	n.contexts = contexts{}

@@ -8,7 +8,7 @@ import (
 )
 
 func signed(texts ...string) []*signature {
-	n := namer{numbers: map[string]int32{}}
+	n := newNamer()
 	out := make([]*signature, len(texts))
 	for i, text := range texts {
 		s := n.sign(memory.Entry{ID: text, Scope: memory.Private(owner), Text: text})

@@ -167,7 +167,7 @@ func callable(all []skill.Skill, room, sender string) []skill.Skill {
 // twins proposes skills of the same readers that seem to be about the same; nothing is done
 // about them.
 func (n *night) twins(all []skill.Skill) {
-	numbers := namer{numbers: map[string]int32{}}
+	numbers := newNamer()
 	said := make([]signature, len(all))
 	for i, s := range all {
 		body, err := n.d.cfg.Skills.Body(s.ID())

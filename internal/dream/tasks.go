@@ -116,7 +116,7 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := namer{numbers: map[string]int32{}}
+	names := newNamer()
 	at := map[*taskRoom]int64{}
 	var rooms []*taskRoom
 	for _, id := range ids {

@@ -119,7 +119,7 @@ func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction
 
 // speaksOf reports whether text has a word of t that says something, in whatever form.
 func (n *night) speaksOf(t *openTask, text string) bool {
-	names := namer{numbers: map[string]int32{}}
+	names := newNamer()
 	said := names.sign(memory.Entry{Text: text})
 	return share(names.sign(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
 }

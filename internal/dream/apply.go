@@ -80,7 +80,7 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 			if err := n.d.settle(ctx); err != nil {
 				n.note("the files of skills wait for the next dream: %v", err)
 			}
-			return n.only(done.Done), nil
+			return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(done.Done, p.Step) }), nil
 		}
 		for _, id := range lost {
 			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
@@ -95,10 +95,6 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		}
 		batch = fmt.Sprintf("%s.%d", n.report.Run, try+1)
 	}
-}
-
-func (n *night) only(steps []memory.Step) []planned {
-	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(steps, p.Step) })
 }
 
 // takeBack notes, within the transaction that takes a dream back, that it did not happen,
@@ -230,10 +226,10 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 		return Report{}, fmt.Errorf("dream: %w", err)
 	}
 	for _, e := range undone.Back {
-		r.Back = append(r.Back, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+		r.Back = append(r.Back, Line{e.Scope, e.ID, e.Text})
 	}
 	for _, e := range undone.Changed {
-		r.Restored = append(r.Restored, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+		r.Restored = append(r.Restored, Line{e.Scope, e.ID, e.Text})
 	}
 	for _, l := range left {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))

@@ -29,23 +29,12 @@ const (
 	unclear    verdict = "unclear" // the model was asked, and its answer cannot be read
 )
 
-// A model's words for a verdict, for each of the two questions.
-var (
-	ofConflict = map[string]verdict{
-		"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
-		"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither, "unsure": unsure, "unknown": unsure,
-	}
-	ofParaphrase = map[string]verdict{
-		"duplicate": duplicate, "same": duplicate, "merge": duplicate, "compatible": neither, "different": neither, "neither": neither, "both": neither,
-		"keep_first": neither, "keep_second": neither, "update": neither, "contradiction": neither, "unsure": neither,
-	}
-)
-
-func (p *pair) verdicts() map[string]verdict {
-	if p.conflict {
-		return ofConflict
-	}
-	return ofParaphrase
+// verdicts are a model's words for them. Of a pair that is only asked about as a paraphrase,
+// all but a duplicate is neither.
+var verdicts = map[string]verdict{
+	"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
+	"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither,
+	"unsure": unsure, "unknown": unsure,
 }
 
 const (
@@ -89,7 +78,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 }
 
 // requests asks a model about each of batches, as far as the budget goes.
-func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), salt []byte, model string) {
+func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
 	if n.silent {
 		return
 	}
@@ -101,7 +90,7 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
 		}
 	}()
-	for batch := range batches {
+	for _, batch := range batches {
 		prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
 		if why := n.spent(within, prompt); why != "" {
 			n.note("%s; the rest waits for the next dream", why)
@@ -170,28 +159,24 @@ func (p *pair) foreign() bool { return min(p.a.Integrity, p.b.Integrity) < trust
 
 // batches cuts pairs into requests: of one scope and one question each, with foreign text
 // or without.
-func batches(pairs []*pair) func(func([]*pair) bool) {
+func batches(pairs []*pair) (all [][]*pair) {
 	pairs = slices.Clone(pairs)
 	slices.SortStableFunc(pairs, func(p, q *pair) int { return flag(p.foreign()) - flag(q.foreign()) })
 	together := func(p, q *pair) bool {
 		return p.conflict == q.conflict && p.a.Scope == q.a.Scope && p.foreign() == q.foreign()
 	}
-	return func(yield func([]*pair) bool) {
-		for len(pairs) > 0 {
-			end, size := 0, 0
-			for end < len(pairs) && end < perRequest && together(pairs[end], pairs[0]) {
-				size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
-				if end > 0 && size > perTokens {
-					break
-				}
-				end++
+	for len(pairs) > 0 {
+		end, size := 0, 0
+		for end < len(pairs) && end < perRequest && together(pairs[end], pairs[0]) {
+			size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
+			if end > 0 && size > perTokens {
+				break
 			}
-			if !yield(pairs[:end]) {
-				return
-			}
-			pairs = pairs[end:]
+			end++
 		}
+		all, pairs = append(all, pairs[:end]), pairs[end:]
 	}
+	return all
 }
 
 // request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
@@ -202,10 +187,13 @@ func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said
 	if err != nil {
 		return 0, err
 	}
-	verdicts := readVerdicts(answer, len(batch), batch[0].verdicts())
-	for i, p := range batch {
-		if p.verdict = verdicts[i]; p.verdict != unclear {
-			said++
+	for i, v := range readVerdicts(answer, len(batch)) {
+		p := batch[i]
+		if p.verdict = v; v == unclear {
+			continue
+		}
+		if said++; !p.conflict && v != duplicate {
+			p.verdict = neither
 		}
 	}
 	return said, nil
@@ -224,14 +212,14 @@ func (n *night) put(ctx context.Context, prompt string) (string, error) {
 
 // readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
 // not, and reads it as far as it goes. A pair without exactly one verdict of the list is unclear.
-func readVerdicts(answer string, pairs int, list map[string]verdict) []verdict {
+func readVerdicts(answer string, pairs int) []verdict {
 	out := make([]verdict, pairs)
 	for start := len(answer); start > 0; {
 		start = strings.LastIndexByte(answer[:start], '[')
 		if start < 0 {
 			break
 		}
-		if n := readArray(answer[start:], out, list); n > 0 {
+		if n := readArray(answer[start:], out); n > 0 {
 			break
 		}
 	}
@@ -243,7 +231,7 @@ func readVerdicts(answer string, pairs int, list map[string]verdict) []verdict {
 	return out
 }
 
-func readArray(text string, out []verdict, list map[string]verdict) (n int) {
+func readArray(text string, out []verdict) (n int) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if _, err := dec.Token(); err != nil {
 		return 0
@@ -258,7 +246,7 @@ func readArray(text string, out []verdict, list map[string]verdict) (n int) {
 		}
 		at, err := strconv.Atoi(strings.Trim(string(item.Pair), `" `))
 		word := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(item.Verdict)))
-		v, known := list[word]
+		v, known := verdicts[word]
 		if err != nil || at < 1 || at > len(out) {
 			continue
 		}

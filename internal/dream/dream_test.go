@@ -306,7 +306,7 @@ func TestReadVerdicts(t *testing.T) {
 		{`both should be kept`, []verdict{unclear, unclear}},
 		{``, []verdict{unclear, unclear}},
 	} {
-		if diff := cmp.Diff(c.want, readVerdicts(c.answer, 2, ofConflict)); diff != "" {
+		if diff := cmp.Diff(c.want, readVerdicts(c.answer, 2)); diff != "" {
 			t.Errorf("%s: %s", c.answer, diff)
 		}
 	}

@@ -140,6 +140,7 @@ func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	return h.ask(ctx, prompt)
 }
 
+// mayAsk counts one more request, unless there were too many.
 func (h *Harvester) mayAsk() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

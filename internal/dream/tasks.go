@@ -35,6 +35,7 @@ const (
 type taskRoom struct {
 	id        string
 	scope     memory.Scope // who may read them
+	asked     int64        // when a model was asked about them last, in milliseconds
 	tasks     []*openTask
 	witnesses []witness // the oldest first
 }
@@ -117,7 +118,6 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 		return nil, err
 	}
 	names := newNamer()
-	at := map[*taskRoom]int64{}
 	var rooms []*taskRoom
 	for _, id := range ids {
 		all, err := n.d.cfg.Tasks.InRoom(ctx, id, task.Active)
@@ -128,15 +128,14 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 			if err := n.readRoom(ctx, r); err != nil {
 				return nil, err
 			}
-			var last int64
-			if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ? AND readers = ?), 0)`, id, r.scope).Scan(&last); err != nil {
+			err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ? AND readers = ?), 0)`, id, r.scope).Scan(&r.asked)
+			if err != nil {
 				return nil, err
 			}
-			at[r] = last
 			rooms = append(rooms, r)
 		}
 	}
-	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(at[a], at[b]) })
+	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(a.asked, b.asked) })
 	return rooms, nil
 }
 

@@ -79,9 +79,6 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 
 // requests asks a model about each of batches, as far as the budget goes.
 func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
-	if n.silent {
-		return
-	}
 	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
 	failed, garbled, lost := 0, 0, 0
@@ -274,16 +271,13 @@ func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 }
 
 // fill puts pairs into a template. The part of it, between empty lines, that names
-// {entry_1} or {entry_2} is repeated for each pair; all of them together are {content}.
-// What the template has no place for is appended.
+// {entry_1} is repeated for each pair; all of them together are {content}. What the
+// template has no place for is appended.
 func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
-	parts := strings.Split(strings.TrimSpace(template), "\n\n")
 	each := "Pair {pair}\n1: {entry_1}\n2: {entry_2}"
-	own := false
-	for _, p := range parts {
-		if strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}") {
-			each, own = p, true
-		}
+	parts := strings.Split(strings.TrimSpace(template), "\n\n")
+	if i := slices.IndexFunc(parts, func(p string) bool { return strings.Contains(p, "{entry_1}") }); i >= 0 {
+		each, parts[i] = parts[i], "{content}"
 	}
 	if !strings.Contains(each, "{pair}") {
 		each = "Pair {pair}\n" + each
@@ -292,22 +286,8 @@ func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
 	for i, p := range batch {
 		blocks[i] = strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce)).Replace(each)
 	}
-	content := strings.Join(blocks, "\n\n")
-	placed := false
-	for i, p := range parts {
-		switch {
-		case own && p == each || strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}"):
-			parts[i], placed = content, true
-		case strings.Contains(p, "{content}") && !own:
-			parts[i], placed = strings.NewReplacer("{content}", content, "{nonce}", nonce).Replace(p), true
-		default:
-			parts[i] = strings.NewReplacer("{content}", "", "{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(p)
-		}
-	}
-	if !placed {
-		parts = append(parts, content)
-	}
-	return strings.Join(parts, "\n\n")
+	all := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(strings.Join(parts, "\n\n"))
+	return strings.TrimSpace(putInto(all, "{content}", strings.Join(blocks, "\n\n")))
 }
 
 // quote is an entry's text, word for word, with its date.

@@ -169,9 +169,6 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 	if err != nil {
 		return nil, err
 	}
-	if len(tasks) > 0 && d.cfg.Tasks == nil {
-		return nil, errors.New("the tasks are not at hand")
-	}
 	if len(tasks) > 0 {
 		left, err := d.cfg.Tasks.Untidy(ctx, tx, tasks)
 		if err != nil {

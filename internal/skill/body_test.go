@@ -99,12 +99,8 @@ func TestLongBodyIsCut(t *testing.T) {
 func TestBodyRefuses(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "secret.md", "secret")
-	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	link(t, filepath.Join(outside, "secret.md"), dir, "link.md")
+	put(t, dir, "folder.md/x", "x")
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil { // reading it would never end
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package skill
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,6 +21,14 @@ func put(t testing.TB, dir, name, text string) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func link(t testing.TB, to, dir, name string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(to, path)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -157,12 +166,8 @@ func TestOddFilesAreLeftOutAndReportedOnce(t *testing.T) {
 	put(t, dir, "ok.md", "fine")
 	put(t, dir, "what is this?.md", "odd")
 	put(t, dir, "-dash.md", "odd")
-	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
-		t.Fatal(err)
-	}
+	put(t, dir, "folder.md/x", "x")
+	link(t, filepath.Join(outside, "secret.md"), dir, "link.md")
 	var log bytes.Buffer
 	l := Open(dir)
 	l.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -246,20 +251,10 @@ func TestAddRefuses(t *testing.T) {
 func TestAddDoesNotFollowLinksOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "theirs.md", "theirs")
-	if err := os.MkdirAll(filepath.Join(dir, annFolder), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(outside, "theirs.md"), filepath.Join(dir, annFolder, "link.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, annFolder, "folder")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, "users", "@bob=3ax")); err != nil {
-		t.Fatal(err)
-	}
+	link(t, filepath.Join(outside, "theirs.md"), dir, annFolder+"/link.md")
+	link(t, outside, dir, annFolder+"/folder")
+	link(t, outside, dir, "users/@bob=3ax")
 	put(t, outside, "SKILL.md", annKeys+"theirs")
-	bob := trust.Place{Room: "!bob", Person: "@bob:x", Private: true}
 	for _, at := range []trust.Place{ann, bob} {
 		for _, name := range []string{"link", "new"} {
 			_, _, err := Open(dir).Add(at, trust.User, name, "s", "ours")

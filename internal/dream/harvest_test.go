@@ -330,49 +330,8 @@ func TestNothingIsSkipped(t *testing.T) {
 	}
 }
 
-// TestFailures: nothing changes when a model fails, and what fails alone is given up only
-// when the model can read the others.
-func TestFailures(t *testing.T) {
-	for name, bad := range map[string]func() (string, error){
-		"prose": func() (string, error) { return "Anna lives in Kiel.", nil },
-		"cut off": func() (string, error) {
-			return `[{"message":1,"fact":"anna lives in Kiel","quote":"I live in Kiel"},{"mess`, nil
-		},
-		"empty":      func() (string, error) { return "", nil },
-		"null":       func() (string, error) { return "null", nil },
-		"down":       func() (string, error) { return "", &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")} },
-		"too large":  func() (string, error) { return "", &llm.Error{Kind: llm.TooLarge, Err: errors.New("window")} },
-		"no message": func() (string, error) { return `{"facts": "none"}`, nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nil)
-			for i := range 8 {
-				r.say(fmt.Sprintf("$%d", i), fmt.Sprintf("Locker %d holds the lamp.", i))
-			}
-			r.answer = func(string) (string, error) { return bad() }
-			for range 12 {
-				if done, err := r.try(); err == nil || done.Messages != 0 {
-					t.Fatalf("%+v, %v", done, err)
-				}
-			}
-			if got := r.states(); got["new"] != 8 || len(r.entries()) != 0 {
-				t.Errorf("%v, %q", got, r.texts())
-			}
-			r.answer = parrot
-			for range 12 {
-				if _, err := r.try(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := r.states(); got["done"] != 8 || len(r.entries()) != 8 {
-				t.Errorf("afterwards %v, %q", got, r.texts())
-			}
-		})
-	}
-}
-
-// TestPoison: one message about which no answer can be used does not keep the others from
-// being read, and is given up with a reason.
+// TestPoison: while a model can read nothing, nothing is given up. One message about which no
+// answer can be used does not keep the others from being read, and is given up with a reason.
 func TestPoison(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 8 {
@@ -381,6 +340,15 @@ func TestPoison(t *testing.T) {
 			text = "Poison. " + text
 		}
 		r.say(fmt.Sprintf("$%d", i), text)
+	}
+	r.answer = func(string) (string, error) { return "no", nil }
+	for range 12 {
+		if done, err := r.try(); err == nil || done.Messages+done.Left != 0 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+	}
+	if got := r.states(); got["new"] != 8 || len(r.entries()) != 0 {
+		t.Errorf("%v, %q", got, r.texts())
 	}
 	r.answer = func(prompt string) (string, error) {
 		if strings.Contains(prompt, "Poison") {

@@ -58,16 +58,3 @@ func TestWrongPlaceholders(t *testing.T) {
 		}
 	}
 }
-
-// TestTemplatesWithoutPlaceholder: what a model is asked about comes at the end of a template
-// that has no place for it.
-func TestTemplatesWithoutPlaceholder(t *testing.T) {
-	c := newChores(t)
-	c.d.cfg.Prompts = fstest.MapFS{taskFile: {Data: []byte("Say what is done.\n")}}
-	c.add("water the plants", nil)
-	c.answer = "[]"
-	c.dream(Options{})
-	if len(c.asked) != 1 || !strings.HasPrefix(c.asked[0], "Say what is done.\n\nTasks:") || !strings.Contains(c.asked[0], "water the plants") {
-		t.Errorf("asked: %q", c.asked)
-	}
-}

@@ -184,7 +184,8 @@ func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool)
 // was taken back is not done again by later dreams.
 func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 	var batch string
-	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id) ORDER BY at DESC, rowid DESC LIMIT 1`, run).Scan(&run, &batch)
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id)
+		ORDER BY at DESC, rowid DESC LIMIT 1`, run).Scan(&run, &batch)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Report{}, ErrNothing
 	}

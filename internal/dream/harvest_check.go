@@ -51,8 +51,8 @@ func harvestWords(text string) []harvestWord {
 			runes[j] == '\'' && j+1 < len(runes) && (runes[j+1] == 't' || runes[j+1] == 'T') && unicode.ToLower(runes[j-1]) == 'n') {
 			j++
 		}
-		w := string(runes[i:j])
-		out = append(out, harvestWord{text: strings.TrimPrefix(cmp.Or(numerals[harvestFold.String(w)], harvestFold.String(w)), "+"), capital: unicode.IsUpper(r), first: first})
+		w := harvestFold.String(string(runes[i:j]))
+		out = append(out, harvestWord{text: strings.TrimPrefix(cmp.Or(numerals[w], w), "+"), capital: unicode.IsUpper(r), first: first})
 		first, i = false, j
 	}
 	return out
@@ -224,7 +224,8 @@ func clauses(quote string, content []harvestWord) string {
 // negated reports whether text says that something is not so.
 func negated(text string) bool {
 	return slices.ContainsFunc(harvestWords(text), func(w harvestWord) bool {
-		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || wide(w.text) && strings.ContainsAny(w.text, "不没") || strings.HasSuffix(w.text, "ない")
+		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || strings.HasSuffix(w.text, "ない") ||
+			wide(w.text) && strings.ContainsAny(w.text, "不没")
 	})
 }
 

@@ -185,7 +185,8 @@ func (r Report) Text(zone *time.Location) string {
 	section(&b, "Notes", r.Notes, func(s string) string { return s })
 	if c := r.Cost; r.State != Undone {
 		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. "+
-			"A dream may ask %d times, with %d tokens, in %v minutes.\n", c.Calls, c.Read, c.Pairs, c.Tokens, c.Cached, c.Most.Calls, c.Most.Tokens, c.Most.Time.Minutes())
+			"A dream may ask %d times, with %d tokens, in %v minutes.\n",
+			c.Calls, c.Read, c.Pairs, c.Tokens, c.Cached, c.Most.Calls, c.Most.Tokens, c.Most.Time.Minutes())
 	}
 	if r.State == AppliedState {
 		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)

@@ -128,7 +128,7 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 			if err := n.readRoom(ctx, r); err != nil {
 				return nil, err
 			}
-			err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ? AND readers = ?), 0)`, id, r.scope).Scan(&r.asked)
+			err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`, id, r.scope).Scan(&r.asked)
 			if err != nil {
 				return nil, err
 			}
@@ -305,7 +305,8 @@ func readActions(answer string) ([]taskAction, error) {
 	list, err := jsonObjects(answer)
 	actions := make([]taskAction, len(list))
 	for i, o := range list {
-		actions[i] = taskAction{task: bare(field(o, "task")), action: strings.ToLower(field(o, "action")), quote: field(o, "quote"), into: bare(field(o, "into")), message: whole(o, "message")}
+		actions[i] = taskAction{task: bare(field(o, "task")), action: strings.ToLower(field(o, "action")), quote: field(o, "quote"),
+			into: bare(field(o, "into")), message: whole(o, "message")}
 	}
 	return actions, err
 }

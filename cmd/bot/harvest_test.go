@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"reverie/internal/dream"
 	"reverie/internal/history"
 	"reverie/internal/llm"
 	"reverie/internal/memory"
@@ -59,16 +60,13 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
-	direct, err := b.harvester.Harvest(t.Context(), "!dm", 0)
+	d, err := b.openDreamer()
 	if err != nil {
 		t.Fatal(err)
 	}
-	group, err := b.harvester.Harvest(t.Context(), "!group", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if direct.Added != 3 || direct.Messages != 3 || direct.Requests != 1 || group.Added != 1 || group.Messages != 1 || group.Requests != 1 {
-		t.Errorf("%+v, %+v", direct, group)
+	r, err := d.Dream(t.Context(), dream.Options{Phases: []dream.Phase{dream.Harvest}, Now: true})
+	if err != nil || r.Harvested == nil || r.Harvested.Added != 4 || r.Harvested.Messages != 4 || r.Harvested.Requests != 2 {
+		t.Fatalf("%+v, %v", r, err)
 	}
 	file, err := os.ReadFile(filepath.Join(cfg.Data, "MEMORIES.txt"))
 	if err != nil || !strings.Contains(string(file), "My canary is called Tweety") || !strings.Contains(string(file), "I prefer green tea") || strings.Contains(string(file), "hunter") ||

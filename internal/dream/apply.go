@@ -80,13 +80,13 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 			if err := n.d.settle(ctx); err != nil {
 				n.note("the files of skills wait for the next dream: %v", err)
 			}
-			return n.only(done.Done), nil
+			return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !slices.Contains(done.Done, p.Step) }), nil
 		}
 		for _, id := range lost {
 			n.d.cfg.Log.Info("what took a memory's place is not found by its words", "entry", id)
 		}
 		n.note("%d steps were taken back, because what took a memory's place is not found by its words", len(lost))
-		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return contains(lost, s.ID) })
+		steps = slices.DeleteFunc(done.Done, func(s memory.Step) bool { return slices.Contains(lost, s.ID) })
 		if len(steps) == 0 || try == 3 {
 			n.more = n.more || len(steps) > 0
 			if steps = nil; n.chores.none() {
@@ -95,10 +95,6 @@ func (n *night) apply(ctx context.Context) ([]planned, error) {
 		}
 		batch = fmt.Sprintf("%s.%d", n.report.Run, try+1)
 	}
-}
-
-func (n *night) only(steps []memory.Step) []planned {
-	return slices.DeleteFunc(slices.Clone(n.steps), func(p planned) bool { return !contains(steps, p.Step) })
 }
 
 // takeBack notes, within the transaction that takes a dream back, that it did not happen,
@@ -118,7 +114,7 @@ func (n *night) takeBack(lost []string) func(context.Context, *sql.Tx) error {
 			return err
 		}
 		for _, s := range n.steps {
-			if !contains(lost, s.ID) {
+			if !slices.Contains(lost, s.ID) {
 				continue
 			}
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_op (run, kind, entry, by_id, why, undone) VALUES (?, ?, ?, ?, ?, 1)`, n.report.Run, s.Kind, s.ID, s.By, "not found by its words"); err != nil {
@@ -187,14 +183,10 @@ func (n *night) finds(ctx context.Context, q memory.Query, want map[string]bool)
 // Undo takes back what the dream run did; "" is the newest that did something. What
 // was taken back is not done again by later dreams.
 func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
-	var at int64
-	var batch, state string
-	query, args := `SELECT id, at, batch, state FROM dream_run WHERE state = 'applied' ORDER BY at DESC, rowid DESC LIMIT 1`, []any{}
-	if run != "" {
-		query, args = `SELECT id, at, batch, state FROM dream_run WHERE id = ?`, []any{run}
-	}
-	err := d.cfg.DB.QueryRowContext(ctx, query, args...).Scan(&run, &at, &batch, &state)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && state != "applied" {
+	var batch string
+	err := d.cfg.DB.QueryRowContext(ctx, `SELECT id, batch FROM dream_run WHERE state = 'applied' AND ?1 IN ('', id)
+		ORDER BY at DESC, rowid DESC LIMIT 1`, run).Scan(&run, &batch)
+	if errors.Is(err, sql.ErrNoRows) {
 		return Report{}, ErrNothing
 	}
 	if err != nil {
@@ -235,10 +227,10 @@ func (d *Dreamer) Undo(ctx context.Context, run string) (Report, error) {
 		return Report{}, fmt.Errorf("dream: %w", err)
 	}
 	for _, e := range undone.Back {
-		r.Back = append(r.Back, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+		r.Back = append(r.Back, Line{e.Scope, e.ID, e.Text})
 	}
 	for _, e := range undone.Changed {
-		r.Restored = append(r.Restored, Line{Scope: e.Scope, ID: e.ID, Text: e.Text})
+		r.Restored = append(r.Restored, Line{e.Scope, e.ID, e.Text})
 	}
 	for _, l := range left {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s stays as it is: %s", l.ID, l.Why))

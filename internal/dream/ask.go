@@ -29,23 +29,12 @@ const (
 	unclear    verdict = "unclear" // the model was asked, and its answer cannot be read
 )
 
-// A model's words for a verdict, for each of the two questions.
-var (
-	ofConflict = map[string]verdict{
-		"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
-		"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither, "unsure": unsure, "unknown": unsure,
-	}
-	ofParaphrase = map[string]verdict{
-		"duplicate": duplicate, "same": duplicate, "merge": duplicate, "compatible": neither, "different": neither, "neither": neither, "both": neither,
-		"keep_first": neither, "keep_second": neither, "update": neither, "contradiction": neither, "unsure": neither,
-	}
-)
-
-func (p *pair) verdicts() map[string]verdict {
-	if p.conflict {
-		return ofConflict
-	}
-	return ofParaphrase
+// verdicts are a model's words for them. Of a pair that is only asked about as a paraphrase,
+// all but a duplicate is neither.
+var verdicts = map[string]verdict{
+	"keep_first": keepFirst, "keep_second": keepSecond, "update": update, "contradiction": update, "contradict": update, "conflict": update,
+	"merge": duplicate, "duplicate": duplicate, "same": duplicate, "neither": neither, "both": neither, "compatible": neither, "different": neither,
+	"unsure": unsure, "unknown": unsure,
 }
 
 const (
@@ -89,10 +78,7 @@ func (n *night) ask(ctx context.Context, pairs []*pair) {
 }
 
 // requests asks a model about each of batches, as far as the budget goes.
-func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), salt []byte, model string) {
-	if n.silent {
-		return
-	}
+func (n *night) requests(ctx context.Context, batches [][]*pair, salt []byte, model string) {
 	within, cancel := context.WithTimeout(ctx, n.timeLeft())
 	defer cancel()
 	failed, garbled, lost := 0, 0, 0
@@ -101,7 +87,7 @@ func (n *night) requests(ctx context.Context, batches func(func([]*pair) bool), 
 			n.note("what the model said of %d pairs could not be read; nothing was done about them", lost)
 		}
 	}()
-	for batch := range batches {
+	for _, batch := range batches {
 		prompt := n.d.prompt(batch, strings.ToLower(rand.Text()[:8]))
 		if why := n.spent(within, prompt); why != "" {
 			n.note("%s; the rest waits for the next dream", why)
@@ -170,67 +156,67 @@ func (p *pair) foreign() bool { return min(p.a.Integrity, p.b.Integrity) < trust
 
 // batches cuts pairs into requests: of one scope and one question each, with foreign text
 // or without.
-func batches(pairs []*pair) func(func([]*pair) bool) {
+func batches(pairs []*pair) (all [][]*pair) {
 	pairs = slices.Clone(pairs)
 	slices.SortStableFunc(pairs, func(p, q *pair) int { return flag(p.foreign()) - flag(q.foreign()) })
 	together := func(p, q *pair) bool {
 		return p.conflict == q.conflict && p.a.Scope == q.a.Scope && p.foreign() == q.foreign()
 	}
-	return func(yield func([]*pair) bool) {
-		for len(pairs) > 0 {
-			end, size := 0, 0
-			for end < len(pairs) && end < perRequest && together(pairs[end], pairs[0]) {
-				size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
-				if end > 0 && size > perTokens {
-					break
-				}
-				end++
+	for len(pairs) > 0 {
+		end, size := 0, 0
+		for end < len(pairs) && end < perRequest && together(pairs[end], pairs[0]) {
+			size += llm.EstimateTokens(pairs[end].a.Text) + llm.EstimateTokens(pairs[end].b.Text)
+			if end > 0 && size > perTokens {
+				break
 			}
-			if !yield(pairs[:end]) {
-				return
-			}
-			pairs = pairs[end:]
+			end++
 		}
+		all, pairs = append(all, pairs[:end]), pairs[end:]
 	}
+	return all
 }
 
 // request asks a model about batch, which prompt is made of, and sets the verdicts: unclear
 // where it says none. It returns how many it gave.
 func (n *night) request(ctx context.Context, batch []*pair, prompt string) (said int, err error) {
-	if n.d.cfg.Quiet != nil {
-		if err := n.d.cfg.Quiet(ctx); err != nil {
-			return 0, err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	n.report.Cost.Calls++
 	n.report.Cost.Pairs += len(batch)
-	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := n.d.cfg.Ask(within, role, prompt)
+	answer, err := n.put(ctx, prompt)
 	if err != nil {
 		return 0, err
 	}
-	n.report.Cost.Tokens += llm.EstimateTokens(answer)
-	verdicts := readVerdicts(answer, len(batch), batch[0].verdicts())
-	for i, p := range batch {
-		if p.verdict = verdicts[i]; p.verdict != unclear {
-			said++
+	for i, v := range readVerdicts(answer, len(batch)) {
+		p := batch[i]
+		if p.verdict = v; v == unclear {
+			continue
+		}
+		if said++; !p.conflict && v != duplicate {
+			p.verdict = neither
 		}
 	}
 	return said, nil
 }
 
+// put asks a model one thing, within the time of a night.
+func (n *night) put(ctx context.Context, prompt string) (string, error) {
+	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
+	defer cancel()
+	n.report.Cost.Calls++
+	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
+	answer, err := n.d.cfg.Ask(within, role, prompt)
+	n.report.Cost.Tokens += llm.EstimateTokens(answer)
+	return answer, err
+}
+
 // readVerdicts finds in answer the last JSON array of verdicts, in a fence or prose or
 // not, and reads it as far as it goes. A pair without exactly one verdict of the list is unclear.
-func readVerdicts(answer string, pairs int, list map[string]verdict) []verdict {
+func readVerdicts(answer string, pairs int) []verdict {
 	out := make([]verdict, pairs)
 	for start := len(answer); start > 0; {
 		start = strings.LastIndexByte(answer[:start], '[')
 		if start < 0 {
 			break
 		}
-		if n := readArray(answer[start:], out, list); n > 0 {
+		if n := readArray(answer[start:], out); n > 0 {
 			break
 		}
 	}
@@ -242,7 +228,7 @@ func readVerdicts(answer string, pairs int, list map[string]verdict) []verdict {
 	return out
 }
 
-func readArray(text string, out []verdict, list map[string]verdict) (n int) {
+func readArray(text string, out []verdict) (n int) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	if _, err := dec.Token(); err != nil {
 		return 0
@@ -257,7 +243,7 @@ func readArray(text string, out []verdict, list map[string]verdict) (n int) {
 		}
 		at, err := strconv.Atoi(strings.Trim(string(item.Pair), `" `))
 		word := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(strings.TrimSpace(item.Verdict)))
-		v, known := list[word]
+		v, known := verdicts[word]
 		if err != nil || at < 1 || at > len(out) {
 			continue
 		}
@@ -285,16 +271,13 @@ func (d *Dreamer) prompt(batch []*pair, nonce string) string {
 }
 
 // fill puts pairs into a template. The part of it, between empty lines, that names
-// {entry_1} or {entry_2} is repeated for each pair; all of them together are {content}.
-// What the template has no place for is appended.
+// {entry_1} is repeated for each pair; all of them together are {content}. What the
+// template has no place for is appended.
 func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
-	parts := strings.Split(strings.TrimSpace(template), "\n\n")
 	each := "Pair {pair}\n1: {entry_1}\n2: {entry_2}"
-	own := false
-	for _, p := range parts {
-		if strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}") {
-			each, own = p, true
-		}
+	parts := strings.Split(strings.TrimSpace(template), "\n\n")
+	if i := slices.IndexFunc(parts, func(p string) bool { return strings.Contains(p, "{entry_1}") }); i >= 0 {
+		each, parts[i] = parts[i], "{content}"
 	}
 	if !strings.Contains(each, "{pair}") {
 		each = "Pair {pair}\n" + each
@@ -303,22 +286,8 @@ func (d *Dreamer) fill(template string, batch []*pair, nonce string) string {
 	for i, p := range batch {
 		blocks[i] = strings.NewReplacer("{pair}", strconv.Itoa(i+1), "{entry_1}", d.quote(p.a, nonce), "{entry_2}", d.quote(p.b, nonce)).Replace(each)
 	}
-	content := strings.Join(blocks, "\n\n")
-	placed := false
-	for i, p := range parts {
-		switch {
-		case own && p == each || strings.Contains(p, "{entry_1}") || strings.Contains(p, "{entry_2}"):
-			parts[i], placed = content, true
-		case strings.Contains(p, "{content}") && !own:
-			parts[i], placed = strings.NewReplacer("{content}", content, "{nonce}", nonce).Replace(p), true
-		default:
-			parts[i] = strings.NewReplacer("{content}", "", "{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(p)
-		}
-	}
-	if !placed {
-		parts = append(parts, content)
-	}
-	return strings.Join(parts, "\n\n")
+	all := strings.NewReplacer("{nonce}", nonce, "{count}", strconv.Itoa(len(batch))).Replace(strings.Join(parts, "\n\n"))
+	return strings.TrimSpace(putInto(all, "{content}", strings.Join(blocks, "\n\n")))
 }
 
 // quote is an entry's text, word for word, with its date.
@@ -331,15 +300,12 @@ func (d *Dreamer) quote(s *signature, nonce string) string {
 }
 
 // hash names a pair without telling its words, and the question it was asked with.
-func (p *pair) hash(salt []byte) string { return p.hashOf(salt, p.conflict) }
-
-// otherHash is its name with the other question: what is known by it is not asked again.
-func (p *pair) otherHash(salt []byte) string { return p.hashOf(salt, !p.conflict) }
-
-func (p *pair) hashOf(salt []byte, conflict bool) string {
+func (p *pair) hash(salt []byte, conflict bool) string {
 	x, y := p.a.plain, p.b.plain
-	h := sha256.New()
-	h.Write(salt)
-	fmt.Fprintf(h, "%t\x00%s\x00%s", conflict, min(x, y), max(x, y))
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	return hashed(salt, fmt.Sprintf("%t\x00%s\x00%s", conflict, min(x, y), max(x, y)))
+}
+
+func hashed(salt []byte, text string) string {
+	sum := sha256.Sum256(append(slices.Clone(salt), text...))
+	return hex.EncodeToString(sum[:16])
 }

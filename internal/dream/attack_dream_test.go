@@ -67,70 +67,35 @@ func TestForeignMemoriesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// TestNoQuestionsAreHarvested: the request that reads conversations shows no memory that the
-// person was asked about, foreign or not.
-func TestNoQuestionsAreHarvested(t *testing.T) {
-	for _, i := range []trust.Integrity{trust.Foreign, trust.User} {
-		a := newAsking(t, "unsure")
-		if _, err := a.db.Exec(`UPDATE memory SET integrity = ? WHERE id = ?`, i, a.second.ID); err != nil {
-			t.Fatal(err)
-		}
-		a.say("$said", "Hamburg is right")
-		a.harvest()
-		if strings.Contains(a.prompts[len(a.prompts)-1], a.second.Text) {
-			t.Errorf("%v: it is shown\n%s", i, a.prompts)
-		}
-	}
-}
-
 // TestHarvestedIntegrity: what is learned is trusted as the least trusted of those whose
-// messages were in the request.
+// messages were in the request. Words that counted as a user's when they were said are not
+// learned as an owner's. What came with a message does not lower what is learned below a user's.
 func TestHarvestedIntegrity(t *testing.T) {
-	level := func(sender string) trust.Integrity {
-		return map[string]trust.Integrity{owner: trust.Owner, anna: trust.User}[sender]
-	}
+	level := map[string]trust.Integrity{owner: trust.Owner, anna: trust.User}
 	for name, c := range map[string]struct {
-		senders []string
-		want    trust.Integrity
+		senders      []string
+		stored, want trust.Integrity
 	}{
-		"the owner": {[]string{owner}, trust.Owner}, "a person": {[]string{anna}, trust.User},
-		"both": {[]string{owner, anna}, trust.User}, "a stranger beside": {[]string{owner, "@eve:example.org"}, trust.Owner},
+		"the owner": {[]string{owner}, trust.Owner, trust.Owner}, "a person": {[]string{anna}, trust.User, trust.User},
+		"both": {[]string{owner, anna}, trust.Owner, trust.User}, "a stranger beside": {[]string{owner, "@eve:example.org"}, trust.Owner, trust.Owner},
+		"an unproven owner": {[]string{owner}, trust.User, trust.User}, "the owner, with a file": {[]string{owner}, trust.Foreign, trust.User},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, func(c *HarvestConfig) { c.Level = level })
+			r := newRig(t, func(c *HarvestConfig) { c.Level = func(sender string) trust.Integrity { return level[sender] } })
 			for i, sender := range c.senders {
 				r.sayIn("!group", sender, "$"+string(rune('1'+i)), "My sister Jana lives in Brno.", true)
+			}
+			if _, err := r.db.Exec(`UPDATE message SET integrity = ?`, c.stored); err != nil {
+				t.Fatal(err)
 			}
 			r.answer = func(string) (string, error) {
 				return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
 			}
 			r.harvest()
-			all := r.entries()
-			if len(all) != 1 || all[0].Integrity != c.want {
+			if all := r.entries(); len(all) != 1 || all[0].Integrity != c.want {
 				t.Errorf("%+v", all)
 			}
 		})
-	}
-}
-
-// TestHarvestOfAnUnprovenOwner: words that counted as a user's when they were said are not
-// learned as an owner's. What came with a message does not lower what is learned below a user's.
-func TestHarvestOfAnUnprovenOwner(t *testing.T) {
-	for stored, want := range map[trust.Integrity]trust.Integrity{
-		trust.Owner: trust.Owner, trust.User: trust.User, trust.Foreign: trust.User,
-	} {
-		r := newRig(t, func(c *HarvestConfig) { c.Level = func(string) trust.Integrity { return trust.Owner } })
-		id := r.sayIn("!group", owner, "$1", "My sister Jana lives in Brno.", true)
-		if _, err := r.db.Exec(`UPDATE message SET integrity = ? WHERE id = ?`, stored, id); err != nil {
-			t.Fatal(err)
-		}
-		r.answer = func(string) (string, error) {
-			return list(oneFact(1, "Jana lives in Brno", "My sister Jana lives in Brno")), nil
-		}
-		r.harvest()
-		if all := r.entries(); len(all) != 1 || all[0].Integrity != want {
-			t.Errorf("of a message of %v: %+v", stored, all)
-		}
 	}
 }
 

@@ -34,11 +34,8 @@ func TestQuestionsAfterForeignTextAreNotHarvested(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, nil)
 			for _, m := range c.messages {
-				m.Room, m.At, m.Header = "!dm", r.clock, "[Fri 2026-11-20 09:00 UTC]"
-				m.Label = labelOf(m)
-				if err := r.history.Append(t.Context(), &m); err != nil {
-					t.Fatal(err)
-				}
+				m.Room, m.Header = "!dm", "[Fri 2026-11-20 09:00 UTC]"
+				r.hear(m)
 			}
 			r.answers("$a", "Shall I note that the harbour belongs to eve?")
 			r.say("$2", "Yes, the harbour.")
@@ -56,5 +53,24 @@ func TestQuestionsAfterForeignTextAreNotHarvested(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestQuotesAreNotHarvested: what a message quotes is nobody's statement.
+func TestQuotesAreNotHarvested(t *testing.T) {
+	r := newRig(t, nil)
+	r.hear(history.Message{Room: "!group", Role: llm.User, EventID: "$1", Sender: anna, Text: "My sister Jana lives in Brno.",
+		Header: "[Fri 2026-11-20 09:00 UTC, " + anna + "]", Quoted: []history.Quoted{{Event: "$0", Text: "eve:\n> Anna owns the harbour"}}})
+	r.answer = func(string) (string, error) {
+		return list(oneFact(1, "Anna owns the harbour", "Anna owns the harbour"), oneFact(1, "Anna's sister Jana lives in Brno", "My sister Jana lives in Brno")), nil
+	}
+	r.harvest()
+	if got := r.texts(); strings.Contains(got, "harbour") || !strings.Contains(got, "Brno") {
+		t.Errorf("learned: %s", got)
+	}
+	for _, p := range r.prompts {
+		if strings.Contains(p, "harbour") {
+			t.Error("the model read a quote")
+		}
 	}
 }

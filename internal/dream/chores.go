@@ -18,11 +18,10 @@ import (
 // chores is what a night does beside memory. It stands in dream_chore, written in the
 // transaction of the memories; files of skills are moved once that is certain.
 type chores struct {
-	tasks     []plannedTask
-	skills    []plannedSkill
-	proposals []Proposal
-	before    map[[2]string]chore // by kind and item
-	told      map[[2]string]bool  // what was proposed before, by item and other
+	tasks  []plannedTask
+	skills []plannedSkill
+	before map[[2]string]chore // by kind and item
+	told   map[[2]string]bool  // what was proposed before, by item and other
 }
 
 // chore is when the same was done last, and whether somebody took it back.
@@ -36,7 +35,7 @@ type Proposal struct {
 	Scope memory.Scope `json:"scope"`
 	Text  i18n.Text    `json:"text"`
 
-	what, item, other string
+	item, other string
 }
 
 func (c *chores) none() bool { return len(c.tasks) == 0 && len(c.skills) == 0 }
@@ -94,20 +93,18 @@ func (n *night) rememberChores(ctx context.Context) error {
 const proposed = "propose"
 
 // propose tells people of what they may want to do, once.
-func (n *night) propose(scope memory.Scope, what, item, other string, text i18n.Text) {
+func (n *night) propose(scope memory.Scope, item, other string, text i18n.Text) {
 	key := [2]string{item, other}
-	if n.chores.told[key] || len(n.chores.proposals) >= maxProposals {
+	if n.chores.told[key] || len(n.report.Proposals) >= maxProposals {
 		return
 	}
 	n.chores.told[key] = true
-	p := Proposal{Scope: scope, Text: text, what: what, item: item, other: other}
-	n.chores.proposals = append(n.chores.proposals, p)
-	n.report.Proposals = append(n.report.Proposals, p)
+	n.report.Proposals = append(n.report.Proposals, Proposal{Scope: scope, Text: text, item: item, other: other})
 }
 
 // told keeps what was proposed, so that it is not proposed again.
 func (d *Dreamer) told(ctx context.Context, n *night) error {
-	for _, p := range n.chores.proposals {
+	for _, p := range n.report.Proposals {
 		if _, err := d.cfg.DB.ExecContext(ctx, `INSERT INTO dream_chore (run, kind, item, other, state, at) VALUES (?, ?, ?, ?, 'done', ?)`,
 			n.report.Run, proposed, p.item, p.other, n.now.UnixMilli()); err != nil {
 			return fmt.Errorf("dream: %w", err)
@@ -171,9 +168,6 @@ func (d *Dreamer) undoChores(ctx context.Context, tx *sql.Tx, run string) (lines
 	}, `SELECT kind, item, before, after FROM dream_chore WHERE run = ? AND state IN ('done', 'due') AND kind <> ? ORDER BY id`, run, proposed)
 	if err != nil {
 		return nil, err
-	}
-	if len(tasks) > 0 && d.cfg.Tasks == nil {
-		return nil, errors.New("the tasks are not at hand")
 	}
 	if len(tasks) > 0 {
 		left, err := d.cfg.Tasks.Untidy(ctx, tx, tasks)
@@ -240,14 +234,4 @@ func (d *Dreamer) settle(ctx context.Context) error {
 		d.fault("settled")
 	}
 	return nil
-}
-
-// tellChores puts what was done to tasks and skills into the report.
-func (n *night) tellChores(tasks []plannedTask, skills []plannedSkill) {
-	for _, t := range tasks {
-		n.report.Tasks = append(n.report.Tasks, t.change)
-	}
-	for _, s := range skills {
-		n.report.Skills = append(n.report.Skills, s.change)
-	}
 }

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +14,7 @@ import (
 	"reverie/internal/memory"
 )
 
-// TestNoRoomForACopy: without a copy nothing is changed, and the report says in detail why,
-// the digest in words that people understand; when there is room the same is dreamt.
+// TestNoRoomForACopy: on a full disk there is no copy.
 func TestNoRoomForACopy(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("mounting a small disk needs root")
@@ -28,23 +28,62 @@ func TestNoRoomForACopy(t *testing.T) {
 		t.Skipf("cannot mount a small disk here: %v", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	before := w.rows()
-	r, err := w.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), "the disk is full") || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) || !strings.Contains(err.Error(), "no copy could be kept: ") || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "the disk is full") {
-		t.Error(text)
-	}
-	if b, err := os.ReadFile(filepath.Join(dir, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {
-		t.Errorf("%s, %v", b, err)
-	}
-	if left, err := filepath.Glob(filepath.Join(dir, "*.db*")); err != nil || len(left) > 0 {
-		t.Errorf("%q, %v", left, err)
-	}
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+	w.dreamsWithoutCopy("the disk is full", "no copy could be kept: ", func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestADamagedCopy: a copy that is not whole is none. What was read before stays noted.
+func TestADamagedCopy(t *testing.T) {
+	k := newTalk(t, home(""), nil)
+	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
+	conn, err := k.d.cfg.DB.Conn(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
+	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
+		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
+		if _, err := conn.ExecContext(t.Context(), query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = conn.Close()
+	k.dream(Options{Phases: []Phase{Harvest}})
+	k.dreamsWithoutCopy("no copy of what I know could be kept", "the copy is damaged: NULL value in spoilt.n", func() { k.exec(`DROP TABLE spoilt`) })
+	if _, there := k.active()["Locker 7 holds the lamp."]; !there {
+		t.Error("what was read is gone")
+	}
+}
+
+// dreamsWithoutCopy looks whether nothing is changed without a copy, the report says in detail
+// why, and the digest in words that people understand; and whether the same is dreamt once
+// mend was called.
+func (w *world) dreamsWithoutCopy(reason, detail string, mend func()) {
+	t := w.t
+	t.Helper()
+	before := w.rows()
+	r, err := w.d.Dream(t.Context(), Options{})
+	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), reason) || !strings.Contains(strings.Join(r.Notes, "\n"), err.Error()) ||
+		!strings.Contains(err.Error(), detail) || w.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	text := r.Digest(i18n.English, func(memory.Scope) bool { return true })
+	if !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, reason) || strings.Contains(text, detail) {
+		t.Error(text)
+	}
+	folder := filepath.Join(w.dir, Folder)
+	if b, err := os.ReadFile(filepath.Join(folder, r.At.Format(time.DateOnly)+".md")); err != nil || !strings.Contains(string(b), "Nothing was changed: ") {
+		t.Errorf("%s, %v", b, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(folder, "*.db*")); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if _, err := w.d.Undo(t.Context(), ""); !errors.Is(err, ErrNothing) {
+		t.Errorf("there is something to take back: %v", err)
+	}
+	mend()
 	calls := w.calls
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Merged) != 1 || len(r.Superseded) != 1 || w.calls != calls {

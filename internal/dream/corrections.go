@@ -282,9 +282,6 @@ func (n *night) agreed(found []correction) map[*pair]bool {
 		corrects[p.b.ID] = true
 	}
 	for _, c := range found {
-		if len(c) == 0 {
-			continue
-		}
 		var claimed []*pair
 		done := n.replaced[c[0].b.ID] // the newer text, or one that says the same, has replaced something
 		other := 0                    // the weight of what is most like the newer text, and not replaced

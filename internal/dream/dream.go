@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"reverie/internal/i18n"
 	"reverie/internal/memory"
 	"reverie/internal/skill"
+	"reverie/internal/store"
 	"reverie/internal/task"
 )
 
@@ -47,13 +48,10 @@ type Config struct {
 	Model   func() string          // names what Ask asks: another one is asked again; nil = ""
 	// Harvester reads what was said before a dream plans; nil = nobody does.
 	Harvester *Harvester
-	// Quiet waits until nobody is being answered; it is called before each question to
-	// a model. nil = it is always quiet.
-	Quiet    func(context.Context) error
-	Now      func() time.Time // nil = time.Now
-	Location *time.Location   // of dates in reports; nil = UTC
-	Budget   Budget
-	Log      *slog.Logger // nil = silent
+	Now       func() time.Time // nil = time.Now
+	Location  *time.Location   // of dates in reports; nil = UTC
+	Budget    Budget
+	Log       *slog.Logger // nil = silent
 }
 
 // Dreamer dreams. It is safe for concurrent use, also beside other processes: one of
@@ -61,8 +59,6 @@ type Config struct {
 type Dreamer struct {
 	cfg   Config
 	fault func(point string) // for tests, which die there
-
-	mu sync.Mutex // one dream in this process
 }
 
 // Phase is a part of a dream.
@@ -91,8 +87,9 @@ type Options struct {
 // Check says what is wrong with o.
 func (o Options) Check() error {
 	for _, p := range o.Phases {
-		if !contains(Phases, p) {
-			return fmt.Errorf("there is no phase %q of a dream; there are %s", p, join(Phases))
+		if !slices.Contains(Phases, p) {
+			all := strings.Trim(fmt.Sprint(Phases), "[]")
+			return fmt.Errorf("there is no phase %q of a dream; there are %s", p, strings.ReplaceAll(all, " ", ", "))
 		}
 	}
 	return nil
@@ -133,10 +130,6 @@ func (d *Dreamer) Dream(ctx context.Context, o Options) (Report, error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
-	if !d.mu.TryLock() {
-		return Report{}, ErrBusy
-	}
-	defer d.mu.Unlock()
 	now := d.cfg.Now().UTC().Truncate(time.Millisecond)
 	n := &night{d: d, o: o, now: now, report: Report{
 		Run: "dream_" + now.In(d.cfg.Location).Format("20060102") + "_" + strings.ToLower(rand.Text()[:6]), At: now, DryRun: o.DryRun, Cost: spent{Most: d.cfg.Budget},
@@ -194,7 +187,7 @@ type planned struct {
 	why string
 }
 
-func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || contains(n.o.Phases, p) }
+func (n *night) has(p Phase) bool { return len(n.o.Phases) == 0 || slices.Contains(n.o.Phases, p) }
 
 func (n *night) dream(ctx context.Context) error {
 	if !n.o.DryRun {
@@ -218,7 +211,6 @@ func (n *night) dream(ctx context.Context) error {
 	if n.o.DryRun {
 		n.report.State = Planned
 		n.tell(n.steps)
-		n.tellChores(n.chores.tasks, n.chores.skills)
 		return nil
 	}
 	if len(n.steps) == 0 && n.chores.none() {
@@ -237,24 +229,31 @@ func (n *night) dream(ctx context.Context) error {
 		n.report.State = Nothing
 	}
 	n.tell(done)
-	n.tellChores(n.chores.tasks, n.chores.skills)
 	n.report.Diff = diff(before, n.d.ownersFile())
 	return nil
 }
 
-func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
-}
+// Errors that end a dream before anything is changed.
+var (
+	errNoCopy    = errors.New("no copy could be kept")
+	errForgotten = i18n.New("why.dream_forgotten")
+)
 
-func join[T ~string](list []T) string {
-	out := make([]string, len(list))
-	for i, x := range list {
-		out[i] = string(x)
+// reason is what people are told of an error that ended a dream: calm, and known in every
+// language. exact is whether that is all that there is to say of it; what happened in
+// detail is for the log and the report.
+func reason(err error) (why i18n.Text, exact bool) {
+	if errors.Is(err, context.Canceled) {
+		return errYielded, true
 	}
-	return strings.Join(out, ", ")
+	if store.Full(err) {
+		return i18n.New("why.dream_no_room"), false
+	}
+	if errors.Is(err, errForgotten) {
+		return errForgotten, true
+	}
+	if errors.Is(err, errNoCopy) {
+		return i18n.New("why.dream_no_copy"), false
+	}
+	return i18n.New("why.trouble"), false
 }

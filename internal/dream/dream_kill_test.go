@@ -3,9 +3,7 @@ package dream
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -110,8 +108,8 @@ func TestKilledWhileDreaming(t *testing.T) {
 			t.Fatalf("it failed before it was killed: %v\n%s", err, other)
 		}
 		db, s := openStore(t, dir)
-		k := &world{t: t, dir: dir, store: s, now: w.now, asked: map[string]int{}, of: w.of}
-		k.openDreamer(db, s, perfect)
+		k := worldOf(t, dir, db, s, w.facts, perfect)
+		k.now = w.now
 		k.withChores()
 		k.withTalk(parrot)
 		if err := k.d.Settle(t.Context()); err != nil { // as when the program begins
@@ -164,17 +162,8 @@ func prepareChores(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "skills"), 0o700); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"dust.md", "fold.md", "hum.md"} {
-		path := filepath.Join(dir, "skills", name)
-		if err := os.WriteFile(path, []byte("How to "+name+"\n\nSlowly.\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		writeSkill(t, filepath.Join(dir, "skills", name), "How to "+name+"\n\nSlowly.\n", old)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -250,17 +239,11 @@ func (w *world) withChores() {
 
 func dreamUntilKilled(t *testing.T, dir string) {
 	db, s := openStore(t, dir)
-	w := &world{t: t, dir: dir, store: s, facts: append(facts(), lockers()...), of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
-	for i := range w.facts {
-		for _, text := range w.facts[i].texts {
-			w.of[text] = &w.facts[i]
-		}
-	}
+	w := worldOf(t, dir, db, s, append(facts(), lockers()...), perfect)
 	var err error
 	if w.now, err = time.Parse(time.RFC3339Nano, os.Getenv(dreamKilledAt)); err != nil {
 		t.Fatal(err)
 	}
-	w.openDreamer(db, s, perfect)
 	w.withChores()
 	w.withTalk(func(prompt string) (string, error) {
 		fmt.Println("asked")
@@ -270,36 +253,13 @@ func dreamUntilKilled(t *testing.T, dir string) {
 	w.dream(Options{})
 }
 
-// fingerprint is a hash of all entries but those that were read out of a talk; exact: of all that is
-// stored of them.
+// fingerprint is what is stored of all entries but those that were read out of a talk; exact: all
+// that is stored of them.
 func fingerprint(t *testing.T, db *sql.DB, exact bool) string {
 	t.Helper()
 	columns := "id, scope, text, state, by_id, rev, source, observed_at"
 	if exact {
 		columns = "*"
 	}
-	rows, err := db.Query(`SELECT ` + columns + ` FROM memory WHERE event = '' ORDER BY id`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := sha256.New()
-	values, into := make([]any, len(names)), make([]any, len(names))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(h, "%#v\n", values)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return hex.EncodeToString(h.Sum(nil))
+	return dump(t, db, `SELECT `+columns+` FROM memory WHERE event = '' ORDER BY id`)
 }

@@ -144,9 +144,7 @@ func TestQuestions(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.facts, c.judge)
 			if c.pin {
-				if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, w.active()["Anna lives in Berlin."].ID); err != nil {
-					t.Fatal(err)
-				}
+				w.exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, w.active()["Anna lives in Berlin."].ID)
 			}
 			r := w.dream(Options{Phases: []Phase{Contradiction}})
 			if len(r.Questions) != 1 || len(r.Superseded) != 0 || w.active()["Anna lives in Berlin."].ID == "" {
@@ -170,13 +168,9 @@ func TestScopesStayApart(t *testing.T) {
 	})
 	guest := memory.Private("@guest:example.org")
 	for i, text := range []string{"Anna lives in Berlin.", "Zoe lives in Oslo.", "Zoe has moved to Bergen.", "Anna has moved to Paris."} {
-		if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: guest, Text: text, Source: memory.Harvest, ObservedAt: day0.AddDate(0, i, 0)}, "test"); err != nil {
-			t.Fatal(err)
-		}
+		w.know(memory.Entry{Scope: guest, Text: text, ObservedAt: day0.AddDate(0, i, 0)})
 	}
-	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: "Anna lives in Rome.", Source: memory.Harvest, ObservedAt: day0}, "test"); err != nil {
-		t.Fatal(err)
-	}
+	w.know(memory.Entry{Scope: memory.Shared, Text: "Anna lives in Rome.", ObservedAt: day0})
 	r := w.dream(Options{})
 	if len(r.Superseded) != 3 || len(r.Merged) != 1 {
 		t.Errorf("%+v", r)
@@ -196,10 +190,7 @@ func TestStale(t *testing.T) {
 	w.now = time.Now().AddDate(1, 0, 0)
 	old := w.now.AddDate(0, 0, -200)
 	add := func(text string, kind memory.Kind, source memory.Source, at time.Time) memory.Entry {
-		e, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Kind: kind, Source: source, ObservedAt: at}, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := w.know(memory.Entry{Text: text, Kind: kind, Source: source, ObservedAt: at})
 		return e
 	}
 	add("we saw a heron", memory.Happening, memory.Harvest, old)
@@ -209,12 +200,8 @@ func TestStale(t *testing.T) {
 		add("the roof leaked", memory.Happening, memory.Harvest, w.now.AddDate(0, 0, -100)), add("the boiler broke", memory.Happening, memory.Harvest, old),
 		add("the fence fell", memory.Happening, memory.Harvest, old),
 	}
-	if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, kept[3].ID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET hits = 1, last_hit = ? WHERE id = ?`, w.now.AddDate(0, 0, -10).UnixMilli(), kept[4].ID); err != nil {
-		t.Fatal(err)
-	}
+	w.exec(`UPDATE memory SET pinned = 1 WHERE id = ?`, kept[3].ID)
+	w.exec(`UPDATE memory SET hits = 1, last_hit = ? WHERE id = ?`, w.now.AddDate(0, 0, -10).UnixMilli(), kept[4].ID)
 	for night, want := range []int{1, 1, 0} {
 		if r := w.dream(Options{}); len(r.Archived) != want {
 			t.Errorf("night %d: %+v", night, r.Archived)
@@ -274,17 +261,12 @@ func TestWithoutModel(t *testing.T) {
 // words is taken back; the others stay.
 func TestTakenBackWhenNotFound(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
-	w.d.fault = func(point string) {
-		if point != "applied" {
-			return
-		}
-		w.unindex("Ben likes%")
-	}
+	w.when("applied", func() { w.unindex("Ben likes%") })
 	r := w.dream(Options{})
 	if len(r.Merged) != 0 || len(r.Superseded) != 1 || len(r.Notes) != 1 || w.active()["Ben likes green tea."].ID == "" {
 		t.Errorf("%+v", r)
 	}
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	before := len(w.active())
 	if back, err := w.d.Undo(t.Context(), ""); err != nil || len(back.Back) != 1 || len(w.active()) != before+1 {
 		t.Errorf("%+v, %v", back, err)
@@ -324,7 +306,7 @@ func TestReadVerdicts(t *testing.T) {
 		{`both should be kept`, []verdict{unclear, unclear}},
 		{``, []verdict{unclear, unclear}},
 	} {
-		if diff := cmp.Diff(c.want, readVerdicts(c.answer, 2, ofConflict)); diff != "" {
+		if diff := cmp.Diff(c.want, readVerdicts(c.answer, 2)); diff != "" {
 			t.Errorf("%s: %s", c.answer, diff)
 		}
 	}
@@ -360,9 +342,7 @@ func TestYoungIsLeftAlone(t *testing.T) {
 	w := newWorld(t, home(""), perfect)
 	w.now = time.Now()
 	for _, text := range []string{"Carla likes jazz.", "Carla likes jazz, on Sundays."} {
-		if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest}, "test"); err != nil {
-			t.Fatal(err)
-		}
+		w.know(memory.Entry{Text: text})
 	}
 	if r := w.dream(Options{}); len(r.Merged) != 1 || r.Merged[0].Text == "Carla likes jazz." {
 		t.Errorf("%+v", r.Merged)

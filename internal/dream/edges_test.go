@@ -15,14 +15,6 @@ import (
 	"reverie/internal/trust"
 )
 
-// exec changes the database behind everybody's back.
-func (w *world) exec(query string, args ...any) {
-	w.t.Helper()
-	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
 // TestVerdictsAreKept: what a model said of a pair is not asked again, also not of a
 // program that began anew and looks at everything; another model is asked once, and the
 // first is still known when it is back.
@@ -63,18 +55,12 @@ func TestDoneButNotToItsEnd(t *testing.T) {
 	c, _ := newSkills(t)
 	c.d.cfg.Ask = nil
 	for _, text := range []string{"Ben likes green tea.", "Ben likes green tea, with milk."} {
-		if _, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: day0}, "test"); err != nil {
-			t.Fatal(err)
-		}
+		c.know(memory.Entry{Text: text, ObservedAt: day0})
 	}
-	c.d.fault = func(point string) {
-		if point == "applied" {
-			c.exec(`ALTER TABLE dream_chore RENAME TO away`)
-		}
-	}
+	c.when("applied", func() { c.exec(`ALTER TABLE dream_chore RENAME TO away`) })
 	r := c.dream(Options{})
 	c.exec(`ALTER TABLE away RENAME TO dream_chore`)
-	c.d.fault = func(string) {}
+	c.when("", nil)
 	if r.State != AppliedState || r.Reason != "" || len(r.Merged) != 1 || len(r.Skills) == 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "the files of skills wait for the next dream") {
 		t.Errorf("%+v", r)
 	}
@@ -92,19 +78,14 @@ func TestNothingLeftToDo(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	w.now = w.now.Add(time.Hour)
-	late, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Ben likes green tea, with milk, mostly.", Source: memory.Harvest, Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	late := w.know(memory.Entry{Text: "Ben likes green tea, with milk, mostly.", Integrity: trust.Owner, ObservedAt: day0.AddDate(0, 0, 9)})
 	planned := false
-	w.d.fault = func(point string) {
-		if point == "snapshot" {
-			planned = true
-			w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
-		}
-	}
+	w.when("snapshot", func() {
+		planned = true
+		w.exec(`UPDATE memory SET rev = rev + 1 WHERE id = ?`, late.ID)
+	})
 	r := w.dream(Options{Now: true})
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	if !planned || r.State != Nothing || len(r.Merged) != 0 {
 		t.Fatalf("%t, %+v", planned, r)
 	}
@@ -124,15 +105,13 @@ func TestTasksWithoutMemories(t *testing.T) {
 	c.add("water the plants!", nil)
 	before, rows := w.rows(), c.taskRows()
 	tries := 0
-	w.d.fault = func(point string) {
-		if point == "applied" {
-			if tries++; tries == 1 {
-				w.unindex("Ben likes%")
-			}
+	w.when("applied", func() {
+		if tries++; tries == 1 {
+			w.unindex("Ben likes%")
 		}
-	}
+	})
 	r := w.dream(Options{})
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	if tries != 2 || r.State != AppliedState || len(r.Merged) != 0 || len(r.Tasks) != 1 || w.rows() != before || c.taskRows() == rows {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
@@ -155,16 +134,14 @@ func TestWhatWasDroppedIsTriedAgain(t *testing.T) {
 	w := newWorld(t, facts, perfect)
 	names := []string{"Ben", "Carla", "David"}
 	tries := 0
-	w.d.fault = func(point string) {
-		if point == "applied" {
-			w.unindex(names[tries] + " likes%")
-			tries++
-		}
-	}
+	w.when("applied", func() {
+		w.unindex(names[tries] + " likes%")
+		tries++
+	})
 	if r := w.dream(Options{}); r.State != Nothing || tries != 3 {
 		t.Fatalf("%d tries, %+v", tries, r)
 	}
-	w.d.fault = func(string) {}
+	w.when("", nil)
 	w.now = w.now.Add(24 * time.Hour)
 	if r := w.dream(Options{}); len(r.Superseded) != 1 || len(r.Merged) != 0 {
 		t.Errorf("%+v", r)
@@ -214,14 +191,9 @@ func TestWhatPeopleSaidStays(t *testing.T) {
 			for _, verdict := range []string{"keep_second", "duplicate"} {
 				w := newWorld(t, nil, always(verdict))
 				w.now = time.Now().AddDate(2, 0, 0)
-				said, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)}, "test")
-				if err != nil {
-					t.Fatal(err)
-				}
+				said := w.know(memory.Entry{Text: "Anna lives in Berlin.", Kind: kind, Source: source, ObservedAt: w.now.AddDate(-2, 0, 0)})
 				for i, text := range []string{"Anna has moved to Hamburg.", "Anna lives in Berlin, near the park.", "Anna resides in Berlin."} {
-					if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: text, Source: memory.Harvest, ObservedAt: w.now.AddDate(-1, i, 0)}, "test"); err != nil {
-						t.Fatal(err)
-					}
+					w.know(memory.Entry{Text: text, ObservedAt: w.now.AddDate(-1, i, 0)})
 				}
 				r := w.dream(Options{})
 				if got := w.byID(said.ID); got.State != memory.Active || got.By != "" {
@@ -267,9 +239,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w, _ = ask()
-	if _, _, err := w.store.Add(t.Context(), memory.Entry{Scope: memory.Private(owner), Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, Integrity: trust.Owner, ObservedAt: w.now}, "test"); err != nil {
-		t.Fatal(err)
-	}
+	w.know(memory.Entry{Text: "Anna lives in Hamburg.", Source: memory.UserExplicit, Integrity: trust.Owner, ObservedAt: w.now})
 	w.now = w.now.Add(24 * time.Hour)
 	w.exec(`UPDATE memory SET created_at = ?1, updated_at = ?1 WHERE source = 'user_explicit'`, w.now.Add(-time.Hour).UnixMilli())
 	r := w.dream(Options{})
@@ -296,23 +266,6 @@ func TestSlowModel(t *testing.T) {
 	}
 }
 
-// TestTokensAreHeld: no request is made for which not enough is left, but for the first.
-func TestTokensAreHeld(t *testing.T) {
-	w := newWorld(t, facts(), always("neither"))
-	one := w.dream(Options{DryRun: true}).Cost
-	if one.Calls < 3 {
-		t.Fatalf("%+v", one)
-	}
-	const answer = 200 // of one request, at most
-	for most := 1000; most < 6000; most += 700 {
-		w.d.cfg.Budget.Tokens = most
-		w.exec(`DELETE FROM dream_seen`)
-		if r := w.dream(Options{DryRun: true}); r.Cost.Calls == 0 || r.Cost.Tokens > most+answer || !strings.Contains(strings.Join(r.Notes, "\n"), "tokens are used up") {
-			t.Errorf("%+v of %d: %q", r.Cost, most, r.Notes)
-		}
-	}
-}
-
 // TestDaysInUse: whether a skill is used cannot be told of a few days, with tasks or without.
 func TestDaysInUse(t *testing.T) {
 	for _, tasks := range []bool{true, false} {
@@ -328,5 +281,39 @@ func TestDaysInUse(t *testing.T) {
 				t.Errorf("tasks %t, %d days: %+v", tasks, days, r.Skills)
 			}
 		}
+	}
+}
+
+// TestBudget: what is used up is not asked, of memories, tasks and skills together; what
+// waits is asked the next time, and the report says what may be used and what was.
+func TestBudget(t *testing.T) {
+	for name, b := range map[string]Budget{
+		"calls": {Calls: 1, Tokens: 1 << 20, Time: time.Minute}, "tokens": {Calls: 9, Tokens: 100, Time: time.Minute},
+		"tokens, nearly": {Calls: 9, Tokens: 500, Time: time.Minute}, "time": {Calls: 9, Tokens: 1 << 20, Time: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChores(t)
+			c.add("Water the plants", nil)
+			c.ids = map[string]string{}
+			for i, room := range []string{"!a:x", "!b:x"} {
+				c.exec(`INSERT INTO task (id, room, user, content, priority, status, created, updated) VALUES (?, ?, 'x', 'Feed the hens', 5, 'active', 1, 1)`, "task_hens000"+string(rune('1'+i)), room)
+			}
+			c.answer, c.d.cfg.Budget = "[]", b
+			r := c.dream(Options{})
+			want := 1
+			if name == "time" {
+				want = 0
+			}
+			if len(c.asked) != want || r.Cost.Calls != want || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "the tasks wait for the next dream") {
+				t.Errorf("%d requests, %+v", len(c.asked), r)
+			}
+			if text := r.Text(time.UTC); !strings.Contains(text, "A dream may ask ") {
+				t.Error(text)
+			}
+			c.d.cfg.Budget = Budget{Calls: 9, Tokens: 1 << 20, Time: time.Minute}
+			if c.dream(Options{}); len(c.asked) != 3 {
+				t.Errorf("%d requests in the end", len(c.asked))
+			}
+		})
 	}
 }

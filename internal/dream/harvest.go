@@ -38,7 +38,6 @@ type HarvestConfig struct {
 	Messages int              // as many are read at once, without waiting for a pause; 0 = 20
 	Calls    int              // requests in 24 hours that Run makes; what is more is read later; 0 = 500
 	Idle     time.Duration    // a pause this long is waited for; 0 = 15 minutes
-	Look     time.Duration    // between two looks whether there is something to do; 0 = a minute
 	Location *time.Location   // of the times in the prompt; nil = UTC
 	Now      func() time.Time // nil = time.Now
 	Log      *slog.Logger
@@ -94,7 +93,7 @@ type harvested struct {
 	until  time.Time
 }
 
-// OpenHarvester returns a harvester; nothing happens before Run or Harvest.
+// OpenHarvester returns a harvester; nothing happens before Run.
 func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	if c.DB == nil || c.Store == nil || c.Ask == nil || c.Template == nil || c.Window == nil {
 		return nil, errors.New("harvest: database, store, model, template and window are all needed")
@@ -102,7 +101,6 @@ func OpenHarvester(c HarvestConfig) (*Harvester, error) {
 	c.Messages = cmp.Or(c.Messages, 20)
 	c.Calls = cmp.Or(c.Calls, 500)
 	c.Idle = cmp.Or(c.Idle, 15*time.Minute)
-	c.Look = cmp.Or(c.Look, time.Minute)
 	if c.Location == nil {
 		c.Location = time.UTC
 	}
@@ -140,21 +138,21 @@ func (h *Harvester) Run(ctx context.Context) error {
 	if err := h.recall(ctx); err != nil && ctx.Err() == nil {
 		h.log.Warn("how much was asked today is not known, so it is counted from now on", "err", err)
 	}
-	look := time.NewTimer(h.cfg.Look)
-	defer look.Stop()
+	timer := time.NewTimer(look)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-h.wake:
-		case <-look.C:
+		case <-timer.C:
 		}
 		rooms, err := h.toRead(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("what is to be harvested is not known; it is tried again", "err", err)
 		}
 		_, _ = h.turns(ctx, rooms, h.byDay, len(rooms)) // the log says what failed
-		look.Reset(h.cfg.Look)
+		timer.Reset(look)
 	}
 }
 
@@ -182,28 +180,6 @@ func (h *Harvester) toRead(ctx context.Context) ([]string, error) {
 	return rooms, nil
 }
 
-// Harvest reads the messages of a conversation that were not read yet, up to the message
-// upTo (0 = all), request by request, and notes what is worth it. It ends at the first
-// request that comes to nothing: then nothing of that request is stored, its messages
-// are read again the next time, in smaller parts, and the error says why. What was done before
-// it stays done.
-func (h *Harvester) Harvest(ctx context.Context, conversation string, upTo int64) (Harvested, error) {
-	var sum Harvested
-	smaller := 0 // halvings, because somebody wrote in the middle
-	for {
-		done, more, err := h.part(ctx, conversation, upTo, smaller, h.ask)
-		sum.add(done)
-		switch {
-		case errors.Is(err, errGaveWay):
-			smaller++
-		case err != nil:
-			return sum, fmt.Errorf("harvest %s: %w", conversation, err)
-		case !more:
-			return sum, nil
-		}
-	}
-}
-
 // errGaveWay means that a request was given up because somebody wrote, errMoved that
 // messages changed while they were read, errEnough that nothing more may be asked for now.
 // None says anything about the messages.
@@ -221,7 +197,7 @@ func (h *Harvester) ask(ctx context.Context, prompt string) (string, error) {
 }
 
 // part reads as many messages as go into one request, and says whether there may be more.
-func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller int, ask asking) (done Harvested, more bool, err error) {
+func (h *Harvester) part(ctx context.Context, room string, smaller int, ask asking) (done Harvested, more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h.log.Error("panic while harvesting", "room", room, "panic", p, "stack", string(debug.Stack()))
@@ -239,7 +215,7 @@ func (h *Harvester) part(ctx context.Context, room string, upTo int64, smaller i
 	case <-work.Done():
 		return done, false, gaveWay(ctx, work, work.Err())
 	}
-	b, err := h.next(work, room, upTo, smaller)
+	b, err := h.next(work, room, smaller)
 	if err != nil {
 		return done, false, gaveWay(ctx, work, err)
 	}

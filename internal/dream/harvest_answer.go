@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // finding is one fact as a model gave it. Nothing of it is believed yet.
@@ -22,8 +24,8 @@ type finding struct {
 
 // Errors of answers that cannot be used.
 var (
-	errProse   = errors.New("the answer has no list of facts in it")
-	errPartial = errors.New("the answer ends in the middle of the list of facts")
+	errProse   = errors.New("the answer has no list in it")
+	errPartial = errors.New("the answer ends in the middle of its list")
 )
 
 // mostFindings is how many facts of one answer are looked at.
@@ -33,26 +35,19 @@ const mostFindings = 200
 // A list that is not complete is an error, because the rest is lost otherwise; an object
 // of another form is left out.
 func readFindings(answer string) ([]finding, error) {
-	list, err := jsonArray(answer)
-	if err != nil {
-		return nil, err
+	list, err := jsonObjects(answer)
+	list = list[:min(len(list), mostFindings)]
+	found := make([]finding, len(list))
+	for i, o := range list {
+		found[i] = finding{fact: field(o, "fact"), subject: field(o, "subject"), quote: field(o, "quote"), kind: kindOf(field(o, "kind")),
+			from: dateOf(field(o, "valid_from")), to: dateOf(field(o, "valid_to")), message: whole(o, "message")}
 	}
-	found := make([]finding, 0, len(list))
-	for _, raw := range list[:min(len(list), mostFindings)] {
-		var o map[string]any
-		if json.Unmarshal(raw, &o) != nil || o == nil {
-			continue
-		}
-		f := finding{fact: field(o, "fact"), subject: field(o, "subject"), quote: field(o, "quote"), kind: kindOf(field(o, "kind")),
-			from: dateOf(field(o, "valid_from")), to: dateOf(field(o, "valid_to"))}
-		f.message, _ = strconv.Atoi(strings.Trim(field(o, "message"), "[]# "))
-		found = append(found, f)
-	}
-	return found, nil
+	return found, err
 }
 
-// jsonArray is the first array of objects, or empty array, in text.
-func jsonArray(text string) ([]json.RawMessage, error) {
+// jsonObjects are the objects of the first array of objects, or empty array, in text. What is
+// none is left out.
+func jsonObjects(text string) (objects []map[string]any, err error) {
 	failed := errProse
 	for i, r := range text {
 		if r != '[' {
@@ -65,9 +60,16 @@ func jsonArray(text string) ([]json.RawMessage, error) {
 		var list []json.RawMessage
 		for _, try := range []string{rest, trailingComma.ReplaceAllString(rest, "$1")} {
 			err := json.NewDecoder(strings.NewReader(try)).Decode(&list)
-			if err == nil {
-				return list, nil
+			if err != nil {
+				continue
 			}
+			for _, raw := range list {
+				var o map[string]any
+				if json.Unmarshal(raw, &o) == nil && o != nil {
+					objects = append(objects, o)
+				}
+			}
+			return objects, nil
 		}
 		failed = errPartial
 	}
@@ -87,6 +89,12 @@ func field(o map[string]any, name string) string {
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	return ""
+}
+
+// whole is a field of an object as a whole number, also one in brackets; 0 = it is none.
+func whole(o map[string]any, name string) int {
+	n, _ := strconv.Atoi(strings.Trim(field(o, name), "[]# "))
+	return n
 }
 
 // kindOf reads a kind; what is none is a fact.
@@ -165,9 +173,7 @@ func (b *batch) entry(f finding) (harvestedEntry, string) {
 	if strings.HasPrefix(string(t.scope), "room:") && saysI(f.fact) { // others read it as well
 		e.Text = fmt.Sprintf("%s said: %s", shortName(t.sender), f.fact)
 	}
-	known := make([]memory.Entry, 0, len(t.known))
-	known = append(known, t.known...)
-	if e.repeats(known) {
+	if e.repeats(t.known) {
 		return harvestedEntry{}, refusedKnown
 	}
 	return e, ""
@@ -198,21 +204,15 @@ func (b *batch) turnOf(f finding) *turn {
 // message says it too.
 func (t *turn) subjectOf(s string, names []string) string {
 	words := harvestWords(s)
-	self := len(words) > 0
-	for _, w := range words {
-		self = self && (isSelf[w.text] || isName(w.text, names) || isFunction[w.text])
-	}
-	switch {
-	case len(words) == 0 || len(words) > 8:
+	if len(words) == 0 || len(words) > 8 {
 		return ""
-	case self:
-		return t.sender
 	}
-	said := harvestWords(t.own)
-	for _, w := range words {
-		if !isFunction[w.text] && !isSelf[w.text] && !isName(w.text, names) && !saidIn(w.text, said) {
-			return ""
-		}
+	content, said := contentWords(s, names), harvestWords(t.own)
+	switch {
+	case len(content) == 0:
+		return t.sender
+	case slices.ContainsFunc(content, func(w harvestWord) bool { return !saidIn(w.text, said) }):
+		return ""
 	}
 	return s
 }
@@ -225,19 +225,19 @@ func (e harvestedEntry) repeats(others []memory.Entry) bool {
 			continue
 		}
 		theirs := contentWords(o.Text, e.names)
-		if covered(mine, theirs) && negated(e.Text) == negated(o.Text) {
+		more := slices.ContainsFunc(mine, func(w harvestWord) bool { return !saidIn(w.text, theirs) })
+		if !more && negated(e.Text) == negated(o.Text) {
 			return true
 		}
 	}
 	return false
 }
 
-// covered reports whether each of words is among others.
-func covered(words, others []harvestWord) bool {
-	for _, w := range words {
-		if !saidIn(w.text, others) {
-			return false
-		}
+// integrity is that of what is learned from b: of its least trusted sender.
+func (b *batch) integrity() trust.Integrity {
+	least := trust.Owner
+	for _, t := range b.turns {
+		least = min(least, t.level)
 	}
-	return true
+	return least
 }

@@ -1,7 +1,9 @@
 package dream
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -49,21 +51,14 @@ func harvestWords(text string) []harvestWord {
 			runes[j] == '\'' && j+1 < len(runes) && (runes[j+1] == 't' || runes[j+1] == 'T') && unicode.ToLower(runes[j-1]) == 'n') {
 			j++
 		}
-		w := string(runes[i:j])
-		out = append(out, harvestWord{text: strings.TrimPrefix(numeral(harvestFold.String(w)), "+"), capital: unicode.IsUpper(r), first: first})
+		w := harvestFold.String(string(runes[i:j]))
+		out = append(out, harvestWord{text: strings.TrimPrefix(cmp.Or(numerals[w], w), "+"), capital: unicode.IsUpper(r), first: first})
 		first, i = false, j
 	}
 	return out
 }
 
-// numeral makes digits of the small numbers that people write in words.
-func numeral(w string) string {
-	if n, ok := numerals[w]; ok {
-		return n
-	}
-	return w
-}
-
+// numerals are the digits of the small numbers that people write in words.
 var numerals = func() map[string]string {
 	all := map[string]string{}
 	for _, language := range []string{"en", "de"} {
@@ -94,15 +89,6 @@ func namesOf(sender string) []string {
 	return append(names, harvestFold.String(shortName(sender)))
 }
 
-func isName(w string, names []string) bool {
-	for _, n := range names {
-		if w == n {
-			return true
-		}
-	}
-	return false
-}
-
 // shortName is a Matrix id without its server, for sentences.
 func shortName(sender string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(sender, "@"), ":")
@@ -111,23 +97,16 @@ func shortName(sender string) string {
 
 // contentWords are the words of text that say something, without the names of who said it.
 func contentWords(text string, names []string) []harvestWord {
-	var out []harvestWord
-	for _, w := range harvestWords(text) {
-		if !isFunction[w.text] && !isSelf[w.text] && !isName(w.text, names) {
-			out = append(out, w)
-		}
-	}
-	return out
+	return slices.DeleteFunc(harvestWords(text), func(w harvestWord) bool { return saysNothing(w, names) })
+}
+
+func saysNothing(w harvestWord, names []string) bool {
+	return isFunction[w.text] || isSelf[w.text] || slices.Contains(names, w.text)
 }
 
 // saidIn reports whether one of words is w, or another form of it.
 func saidIn(w string, words []harvestWord) bool {
-	for _, o := range words {
-		if w == o.text || sameStem(w, o.text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(o harvestWord) bool { return w == o.text || sameStem(w, o.text) })
 }
 
 // sameStem reports whether two words begin alike for long enough. Numbers never do.
@@ -223,12 +202,7 @@ func exactly(w string, words []harvestWord) bool {
 
 // answers reports whether one of content stands in said.
 func answers(content, said []harvestWord) bool {
-	for _, w := range content {
-		if saidIn(w.text, said) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(content, func(w harvestWord) bool { return saidIn(w.text, said) })
 }
 
 var clauseEnd = regexp.MustCompile(`(?i)[.,;!?:\n。，；！？]+|\s+(?:but|and|aber|und|sondern|mais|et|pero|ma)\s+`)
@@ -249,12 +223,10 @@ func clauses(quote string, content []harvestWord) string {
 
 // negated reports whether text says that something is not so.
 func negated(text string) bool {
-	for _, w := range harvestWords(text) {
-		if isNegation[w.text] || strings.HasSuffix(w.text, "n't") || wide(w.text) && strings.ContainsAny(w.text, "不没") || strings.HasSuffix(w.text, "ない") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(harvestWords(text), func(w harvestWord) bool {
+		return isNegation[w.text] || strings.HasSuffix(w.text, "n't") || strings.HasSuffix(w.text, "ない") ||
+			wide(w.text) && strings.ContainsAny(w.text, "不没")
+	})
 }
 
 // saysI reports whether a fact is told in the first person.

@@ -3,7 +3,6 @@ package dream
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"reverie/internal/llm"
 	"reverie/internal/memory"
 	"reverie/internal/store"
+	"reverie/internal/tool"
 	"reverie/internal/trust"
 )
 
@@ -78,9 +78,9 @@ type batch struct {
 
 // next makes the next request for a room, of the oldest messages that were not read yet,
 // and marks those that are not to be read at all.
-func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller int) (batch, error) {
+func (h *Harvester) next(ctx context.Context, room string, smaller int) (batch, error) {
 	b := batch{room: room}
-	all, err := h.unread(ctx, room, upTo)
+	all, err := h.unread(ctx, room)
 	if err != nil || len(all) == 0 {
 		return b, err
 	}
@@ -133,7 +133,7 @@ func (h *Harvester) next(ctx context.Context, room string, upTo int64, smaller i
 
 // unread reads the messages of a conversation that are to be read, the oldest first, but those
 // that failed alone come last.
-func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn, error) {
+func (h *Harvester) unread(ctx context.Context, room string) ([]turn, error) {
 	all, err := store.List(ctx, h.cfg.DB, func(row store.Row) (t turn, err error) {
 		var calls string
 		var before history.Message
@@ -154,8 +154,8 @@ func (h *Harvester) unread(ctx context.Context, room string, upTo int64) ([]turn
 		coalesce(a.id, 0), coalesce(a.conversation, 0), coalesce(a.role, ''), coalesce(a.calls, ''), coalesce(a.text, ''), coalesce(a.integrity, 0), coalesce(a.readers, '')
 		FROM harvest AS h JOIN message AS m ON m.id = h.message
 		LEFT JOIN message AS a ON a.id = (SELECT id FROM message WHERE room = m.room AND id < m.id ORDER BY id DESC LIMIT 1)
-		WHERE h.state = 'new' AND m.room = ?1 AND (?2 = 0 OR m.id <= ?2)
-		ORDER BY h.tries > ?3, m.id LIMIT 200`, room, upTo, harvestTries)
+		WHERE h.state = 'new' AND m.room = ?
+		ORDER BY h.tries > ?, m.id LIMIT 200`, room, harvestTries)
 	if err != nil {
 		return nil, fmt.Errorf("harvest: read messages: %w", err)
 	}
@@ -298,7 +298,7 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	}
 	var others int
 	err = h.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM harvest AS o WHERE o.state = 'done' AND o.reason = '' AND o.at > (SELECT at FROM harvest WHERE message = ?)`, t.id).Scan(&others)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err != nil {
 		return 0, fmt.Errorf("harvest: %w", err)
 	}
 	if others == 0 {
@@ -306,4 +306,22 @@ func (h *Harvester) failed(ctx context.Context, b batch, why error) (left int, e
 	}
 	h.log.Warn("a message is not harvested: no answer about it can be used", "room", b.room, "message", t.event, "err", why)
 	return 1, h.mark(ctx, t.id, "left", why.Error())
+}
+
+// harvestable reports whether the request that asks for facts may show words of m. Of people
+// these are their own words, whatever came with them; level is that of the sender.
+func harvestable(m history.Message, level trust.Integrity) bool {
+	switch m.Role {
+	case llm.User:
+		return m.Sender != "" && tool.Allows(level, tool.Harvest)
+	case llm.Assistant:
+		return tool.Allows(m.Label.Integrity, tool.Harvest)
+	}
+	return false
+}
+
+// levelOf is how far the own words of a message are trusted: as its sender, but as an owner only
+// when the message was an owner's. Others may have written it in an owner's name.
+func levelOf(sender, message trust.Integrity) trust.Integrity {
+	return min(sender, max(message, trust.User))
 }

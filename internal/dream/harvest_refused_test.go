@@ -107,11 +107,8 @@ func TestNotRead(t *testing.T) {
 		{Role: llm.Assistant, EventID: "re:$1", Text: "I live in Bern. Your dog is called Rex."},
 		{Role: llm.User, Text: "I live in the machine.", Header: "[Fri 2026-11-20 09:00 UTC, system event]"},
 	} {
-		m.Room, m.At = "!dm", r.clock
-		m.Label = labelOf(m)
-		if err := r.history.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		m.Room = "!dm"
+		r.hear(m)
 	}
 	done := r.harvest()
 	if done.Requests != 0 || len(r.prompts) != 0 || done.Messages != 4 {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -84,11 +85,17 @@ func (r *rig) say(event, text string) int64 { return r.sayIn("!dm", anna, event,
 func (r *rig) sayIn(room, sender, event, text string, shared bool) int64 {
 	r.t.Helper()
 	r.clock = r.clock.Add(time.Minute)
-	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, At: r.clock, Header: "[Fri 2026-11-20 09:00 UTC]"}
+	m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: event, Sender: sender, Text: text, Header: "[Fri 2026-11-20 09:00 UTC]"}
 	if shared {
 		m.Header = "[Fri 2026-11-20 09:00 UTC, " + sender + "]"
 	}
-	m.Label = labelOf(m)
+	return r.hear(m)
+}
+
+// hear stores m with the label that a session gives to it.
+func (r *rig) hear(m history.Message) int64 {
+	r.t.Helper()
+	m.At, m.Label = r.clock, labelOf(m)
 	if err := r.history.Append(r.t.Context(), &m); err != nil {
 		r.t.Fatal(err)
 	}
@@ -126,11 +133,21 @@ func (r *rig) answers(event, text string) {
 
 func (r *rig) harvest() Harvested {
 	r.t.Helper()
-	done, err := r.All(r.t.Context())
+	done, err := r.try()
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	return done
+}
+
+// try reads all conversations that have messages to be read; the error is the first.
+func (r *rig) try() (Harvested, error) {
+	r.t.Helper()
+	rooms, _, err := r.silent(r.t.Context(), r.clock.AddDate(1, 0, 0))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return r.turns(r.t.Context(), rooms, r.ask, len(rooms))
 }
 
 func (r *rig) entries() []memory.Entry {
@@ -288,7 +305,7 @@ func TestNothingIsSkipped(t *testing.T) {
 		return parrot(prompt)
 	}
 	for range 400 {
-		if _, err := r.Harvest(t.Context(), "!dm", 0); err == nil {
+		if _, err := r.try(); err == nil {
 			break
 		}
 	}
@@ -313,49 +330,8 @@ func TestNothingIsSkipped(t *testing.T) {
 	}
 }
 
-// TestFailures: nothing changes when a model fails, and what fails alone is given up only
-// when the model can read the others.
-func TestFailures(t *testing.T) {
-	for name, bad := range map[string]func() (string, error){
-		"prose": func() (string, error) { return "Anna lives in Kiel.", nil },
-		"cut off": func() (string, error) {
-			return `[{"message":1,"fact":"anna lives in Kiel","quote":"I live in Kiel"},{"mess`, nil
-		},
-		"empty":      func() (string, error) { return "", nil },
-		"null":       func() (string, error) { return "null", nil },
-		"down":       func() (string, error) { return "", &llm.Error{Kind: llm.Unreachable, Err: errors.New("refused")} },
-		"too large":  func() (string, error) { return "", &llm.Error{Kind: llm.TooLarge, Err: errors.New("window")} },
-		"no message": func() (string, error) { return `{"facts": "none"}`, nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := newRig(t, nil)
-			for i := range 8 {
-				r.say(fmt.Sprintf("$%d", i), fmt.Sprintf("Locker %d holds the lamp.", i))
-			}
-			r.answer = func(string) (string, error) { return bad() }
-			for range 12 {
-				if done, err := r.Harvest(t.Context(), "!dm", 0); err == nil || done.Messages != 0 {
-					t.Fatalf("%+v, %v", done, err)
-				}
-			}
-			if got := r.states(); got["new"] != 8 || len(r.entries()) != 0 {
-				t.Errorf("%v, %q", got, r.texts())
-			}
-			r.answer = parrot
-			for range 12 {
-				if _, err := r.Harvest(t.Context(), "!dm", 0); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if got := r.states(); got["done"] != 8 || len(r.entries()) != 8 {
-				t.Errorf("afterwards %v, %q", got, r.texts())
-			}
-		})
-	}
-}
-
-// TestPoison: one message about which no answer can be used does not keep the others from
-// being read, and is given up with a reason.
+// TestPoison: while a model can read nothing, nothing is given up. One message about which no
+// answer can be used does not keep the others from being read, and is given up with a reason.
 func TestPoison(t *testing.T) {
 	r := newRig(t, nil)
 	for i := range 8 {
@@ -365,6 +341,15 @@ func TestPoison(t *testing.T) {
 		}
 		r.say(fmt.Sprintf("$%d", i), text)
 	}
+	r.answer = func(string) (string, error) { return "no", nil }
+	for range 12 {
+		if done, err := r.try(); err == nil || done.Messages+done.Left != 0 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+	}
+	if got := r.states(); got["new"] != 8 || len(r.entries()) != 0 {
+		t.Errorf("%v, %q", got, r.texts())
+	}
 	r.answer = func(prompt string) (string, error) {
 		if strings.Contains(prompt, "Poison") {
 			return "no", nil
@@ -372,7 +357,7 @@ func TestPoison(t *testing.T) {
 		return parrot(prompt)
 	}
 	for range 30 {
-		if _, err := r.Harvest(t.Context(), "!dm", 0); err == nil {
+		if _, err := r.try(); err == nil {
 			break
 		}
 	}
@@ -442,18 +427,6 @@ func TestAnswersToQuestions(t *testing.T) {
 	done := r.harvest()
 	if got := r.texts(); got != "anna's sister is called Jana" || done.Refused[refusedInvented] != 2 || done.Refused[refusedQuote] != 1 {
 		t.Errorf("%q, %+v", got, done)
-	}
-}
-
-// TestUpTo: only what was asked for is read.
-func TestUpTo(t *testing.T) {
-	r := newRig(t, nil)
-	r.say("$1", "Locker 1 holds the lamp.")
-	upTo := r.say("$2", "Locker 2 holds the lamp.")
-	r.say("$3", "Locker 3 holds the lamp.")
-	r.answer = parrot
-	if done, err := r.Harvest(t.Context(), "!dm", upTo); err != nil || done.Messages != 2 || r.texts() != "Locker 1 holds the lamp|Locker 2 holds the lamp" {
-		t.Errorf("%+v, %v, %q", done, err, r.texts())
 	}
 }
 
@@ -540,35 +513,37 @@ func TestGivesWay(t *testing.T) {
 	}
 }
 
-// TestRun: it reads by itself what Wake names, and ends with its context.
-func TestRun(t *testing.T) {
-	r := newRig(t, nil)
-	r.say("$1", "Locker 1 holds the lamp.")
-	asked := make(chan struct{}, 10)
-	r.answer = func(p string) (string, error) { asked <- struct{}{}; return parrot(p) }
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- r.Run(ctx) }() // go: waited for below
-	r.Wake("!dm")
-	select {
-	case <-asked:
-	case <-time.After(30 * time.Second):
-		t.Fatal("not read")
-	}
-	for end := time.Now().Add(30 * time.Second); r.texts() == "" && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-	}
-	stop()
-	if err := <-ended; err != nil || r.texts() != "Locker 1 holds the lamp" {
-		t.Errorf("%v, %q", err, r.texts())
-	}
-}
-
 // TestSmallWindow: where there is no room for messages, nobody is asked.
 func TestSmallWindow(t *testing.T) {
 	r := newRig(t, nil)
 	r.window = 600
 	r.say("$1", "Locker 1 holds the lamp.")
-	if _, err := r.All(t.Context()); err == nil || !strings.Contains(err.Error(), "600 tokens") || len(r.prompts) != 0 {
+	if _, err := r.try(); err == nil || !strings.Contains(err.Error(), "600 tokens") || len(r.prompts) != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestHarvestInThreads: what somebody says in a thread is noted as said in the room, or to the
+// person alone in a direct chat; there is nothing that only a thread remembers.
+func TestHarvestInThreads(t *testing.T) {
+	r := newRig(t, nil)
+	r.sayIn(string(history.TalkOf("!group:b", "$root")), anna, "$1", "Locker 1 holds the lamp.", true)
+	r.sayIn(string(history.TalkOf("!dm", "$root")), anna, "$2", "Locker 2 holds the lamp.", false)
+	if _, err := r.db.ExecContext(t.Context(), `INSERT INTO session (room, person, private, heard_at) VALUES ('!group:b', ?, 0, 77)`, anna); err != nil {
+		t.Fatal(err)
+	}
+	waits, err := r.waiting(t.Context())
+	if err != nil || len(waits) != 2 || waits[0].heard.Unix() != 77 {
+		t.Errorf("%+v, %v", waits, err)
+	}
+	r.answer = parrot
+	r.harvest()
+	got := map[string]memory.Scope{}
+	for _, e := range r.entries() {
+		got[e.Text] = e.Scope
+	}
+	want := map[string]memory.Scope{"Locker 1 holds the lamp": memory.Room("!group:b"), "Locker 2 holds the lamp": memory.Private(anna)}
+	if !maps.Equal(got, want) {
+		t.Errorf("noted %v", got)
 	}
 }

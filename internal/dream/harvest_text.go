@@ -117,11 +117,7 @@ func lastQuestion(text string) string {
 		return ""
 	}
 	i := strings.LastIndexAny(strings.TrimRight(text, "?？"), ".!?\n。！？:")
-	question := strings.TrimSpace(text[i+1:])
-	if i >= 0 {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		question = strings.TrimSpace(text[i+size:])
-	}
+	question := strings.TrimLeft(text[max(i, 0):], ".!?\n。！？: ")
 	if utf8.RuneCountInString(question) > 200 {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (h *Harvester) turns(ctx context.Context, rooms []string, ask asking, failu
 	for len(left) > 0 && ctx.Err() == nil {
 		v := left[0]
 		left = left[1:]
-		done, more, err := h.part(ctx, v.room, 0, v.smaller, ask)
+		done, more, err := h.part(ctx, v.room, v.smaller, ask)
 		v.done.add(done)
 		sum.add(done)
 		switch {
@@ -140,6 +140,7 @@ func (h *Harvester) byDay(ctx context.Context, prompt string) (string, error) {
 	return h.ask(ctx, prompt)
 }
 
+// mayAsk counts one more request, unless there were too many.
 func (h *Harvester) mayAsk() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

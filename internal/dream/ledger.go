@@ -62,34 +62,30 @@ func (n *night) remember(ctx context.Context) error {
 		return fmt.Errorf("dream: %w", err)
 	}
 	n.since = time.UnixMilli(mark)
-	n.refused, n.asked = map[[2]string]bool{}, map[[2]string]bool{}
-	if err := n.rememberQuestions(ctx); err != nil {
+	asked, err := n.d.cfg.Store.Wondered(ctx)
+	if err != nil {
 		return err
 	}
-	if err := n.rememberReplaced(ctx); err != nil {
-		return err
+	n.asked = map[[2]string]bool{}
+	for _, p := range asked {
+		n.asked[pairOf(p[0], p[1])] = true
 	}
-	err := store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
+	n.replaced, n.refused = map[string]bool{}, map[[2]string]bool{}
+	err = store.Each(ctx, n.d.cfg.DB, func(row store.Row) error {
+		var kind memory.StepKind
 		var a, b string
-		err := row.Scan(&a, &b)
-		n.refused[pairOf(a, b)] = true
+		var undone bool
+		err := row.Scan(&kind, &a, &b, &undone)
+		switch {
+		case undone:
+			n.refused[pairOf(a, b)] = true
+		case kind == memory.SupersedeStep:
+			n.replaced[b] = true
+		}
 		return err
-	}, `SELECT entry, by_id FROM dream_op WHERE undone = 1`)
+	}, `SELECT kind, entry, by_id, undone FROM dream_op`)
 	if err != nil {
-		return fmt.Errorf("dream: read what was undone: %w", err)
-	}
-	return nil
-}
-
-// rememberReplaced reads which entries took the place of others in earlier dreams.
-func (n *night) rememberReplaced(ctx context.Context) error {
-	ids, err := store.Column[string](ctx, n.d.cfg.DB, `SELECT DISTINCT by_id FROM dream_op WHERE undone = 0 AND kind = ?`, memory.SupersedeStep)
-	if err != nil {
-		return fmt.Errorf("dream: %w", err)
-	}
-	n.replaced = map[string]bool{}
-	for _, id := range ids {
-		n.replaced[id] = true
+		return fmt.Errorf("dream: read what earlier dreams did: %w", err)
 	}
 	return nil
 }
@@ -104,9 +100,9 @@ func (d *Dreamer) known(ctx context.Context, pairs []*pair, salt []byte, model s
 	var todo []*pair
 	for _, p := range pairs {
 		var v string
-		own := p.hash(salt)
+		own := p.hash(salt, p.conflict)
 		err := d.cfg.DB.QueryRowContext(ctx, `SELECT verdict FROM dream_seen WHERE pair IN (?, ?) AND model = ? AND (verdict <> 'unclear' OR at > ?) ORDER BY pair = ? DESC LIMIT 1`,
-			own, p.otherHash(salt), model, fresh.UnixMilli(), own).Scan(&v)
+			own, p.hash(salt, !p.conflict), model, fresh.UnixMilli(), own).Scan(&v)
 		if p.verdict = verdict(v); err != nil {
 			if !errors.Is(err, sql.ErrNoRows) {
 				d.cfg.Log.Warn("what was said of a pair could not be read", "err", err)
@@ -122,7 +118,7 @@ func (d *Dreamer) keep(ctx context.Context, batch []*pair, salt []byte, model st
 	return store.InTx(ctx, d.cfg.DB, func(tx *sql.Tx) error {
 		for _, p := range batch {
 			if _, err := tx.ExecContext(ctx, `INSERT INTO dream_seen (pair, model, verdict, at) VALUES (?, ?, ?, ?)
-				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt), model, p.verdict, now.UnixMilli()); err != nil {
+				ON CONFLICT (pair, model) DO UPDATE SET verdict = excluded.verdict, at = excluded.at`, p.hash(salt, p.conflict), model, p.verdict, now.UnixMilli()); err != nil {
 				return err
 			}
 		}

@@ -69,8 +69,6 @@ func (n *night) compareNear(a, b *signature) *pair {
 		len(memory.Lost(a.Text, b.Text))+len(memory.Lost(b.Text, a.Text)) > 0 || sameGroup(a, b) {
 		return nil
 	}
-	if b.Since().Before(a.Since()) || b.Since().Equal(a.Since()) && b.ID < a.ID {
-		a, b = b, a
-	}
+	a, b = byAge(a, b)
 	return &pair{a: a, b: b}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/memory"
 )
@@ -28,14 +28,10 @@ func (m meaning) Embed(_ context.Context, texts []string) ([][]float32, error) {
 		}
 		h := fnv.New64a()
 		h.Write([]byte(key))
-		x := h.Sum64()
+		random := rand.New(rand.NewPCG(h.Sum64(), 0))
 		out[i] = make([]float32, 64)
 		for k := range out[i] {
-			if x ^= x << 13; true {
-				x ^= x >> 7
-				x ^= x << 17
-			}
-			out[i][k] = float32(int64(x%2000)) - 1000
+			out[i][k] = random.Float32() - .5
 		}
 	}
 	return out, nil
@@ -70,8 +66,7 @@ func TestNearInMeaning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, dir: dir, store: s, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
-	w.openDreamer(db, s, always("duplicate"))
+	w := worldOf(t, dir, db, s, nil, always("duplicate"))
 	r := w.dream(Options{Phases: []Phase{Dedup}})
 	pair := texts[0] + "|" + texts[1]
 	if len(r.Grouped) != 1 || w.asked[pair] != 1 || len(w.active()) != len(texts) {

@@ -24,7 +24,6 @@ type Nightly struct {
 	// Quiet waits until nobody waits for an answer and nobody has said anything for so
 	// long. The context it returns ends when somebody writes. nil = it is always quiet.
 	Quiet func(ctx context.Context, long time.Duration) (work context.Context, done func(), err error)
-	Long  time.Duration // of quiet, before a dream; 0 = 10 minutes
 	// Answers reports whether a model answers; a dream at its time waits for one. nil = always.
 	Answers func(ctx context.Context) bool
 	Tell    func(context.Context, Report) // is told what was dreamt; nil = nobody is
@@ -67,7 +66,8 @@ func (n *Nightly) soon(o Options) bool {
 	}
 }
 
-// look is how often the clock is looked at: a machine may sleep, or its clock be set.
+// look is how often it is looked whether there is something to do: a machine may sleep, or its
+// clock be set.
 const look = time.Minute
 
 // Run dreams at its times until ctx ends. A dream gives way to whoever writes, and goes
@@ -75,9 +75,6 @@ const look = time.Minute
 func (n *Nightly) Run(ctx context.Context) error {
 	if n.Log == nil {
 		n.Log = slog.New(slog.DiscardHandler)
-	}
-	if n.Long == 0 {
-		n.Long = 10 * time.Minute
 	}
 	if err := n.Dreamer.Settle(ctx); err != nil && ctx.Err() == nil {
 		n.Log.Warn("what a dream had still to do to skills waits for the next one", "err", err)
@@ -97,7 +94,7 @@ func (n *Nightly) Run(ctx context.Context) error {
 			skipped = true
 		case err == nil && !due.After(now):
 			skipped = false
-			if err := n.once(ctx, n.Long, Options{}); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
+			if err := n.once(ctx, quiet, Options{}); err != nil && ctx.Err() == nil && !errors.Is(err, errYielded) {
 				n.Log.Warn("a dream failed; memory is as it was", "err", err)
 			}
 		case err == nil:
@@ -126,8 +123,11 @@ func (n *Nightly) asked(ctx context.Context, o Options) {
 	}
 }
 
-// moments is how long nobody has said anything before a dream that somebody asked for.
-const moments = 5 * time.Second
+// How long nobody has said anything before a dream: at its time, and when somebody asked for it.
+const (
+	quiet   = 10 * time.Minute
+	moments = 5 * time.Second
+)
 
 // errYielded ends a dream because somebody writes.
 var errYielded = i18n.New("why.dream_yielded")
@@ -238,25 +238,22 @@ func (r Report) Digest(say i18n.Say, mine func(memory.Scope) bool) string {
 	case changed > 0:
 		b.WriteString(say("dream.told", "what", r.Summary(say)) + "\n")
 	}
-	for _, c := range r.Superseded {
-		if mine(c.Scope) {
-			fmt.Fprintf(&b, "- %s\n  %s\n", say("dream.no_longer", "text", c.Text), say("dream.now", "text", c.ByText))
+	tell := func(scope memory.Scope, line string) {
+		if mine(scope) {
+			b.WriteString("- " + line + "\n")
 		}
+	}
+	for _, c := range r.Superseded {
+		tell(c.Scope, say("dream.no_longer", "text", c.Text)+"\n  "+say("dream.now", "text", c.ByText))
 	}
 	for _, c := range r.Tasks {
-		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)) + "\n")
-		}
+		tell(c.Scope, say("dream.task", "task", c.Text, "id", c.ID, "what", c.What.In(say)))
 	}
 	for _, c := range r.Skills {
-		if mine(c.Scope) {
-			b.WriteString("- " + say("dream.skill", "name", c.Name, "what", c.What.In(say)) + "\n")
-		}
+		tell(c.Scope, say("dream.skill", "name", c.Name, "what", c.What.In(say)))
 	}
 	for _, p := range r.Proposals {
-		if mine(p.Scope) {
-			b.WriteString("- " + p.Text.In(say) + "\n")
-		}
+		tell(p.Scope, p.Text.In(say))
 	}
 	questions := 0
 	for _, q := range r.Questions {

@@ -2,7 +2,10 @@ package dream
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +25,31 @@ func times(t *testing.T, cron, zone string) task.Schedule {
 	return s
 }
 
+// runs has n run until what it returns is called.
+func runs(t *testing.T, n *Nightly) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- n.Run(ctx) }() // go: waited for below
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// nights has f look at who dreams by s of all facts, in a time of its own.
+func nights(t *testing.T, s task.Schedule, f func(t *testing.T, w *world, n *Nightly)) {
+	dir := prepare(t, facts())
+	synctest.Test(t, func(t *testing.T) {
+		w := openWorld(t, dir, facts(), perfect)
+		defer w.d.cfg.DB.Close()
+		w.d.cfg.Now = time.Now
+		w.exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+		f(t, w, OpenNightly(w.d, s))
+	})
+}
+
 // TestWhenToDream: after the last night, and before the first after the oldest memory;
 // what was cut off does not count. Clocks that change leave no night out and make none twice.
 func TestWhenToDream(t *testing.T) {
@@ -38,12 +66,6 @@ func TestWhenToDream(t *testing.T) {
 		}
 		return x
 	}
-	exec := func(query string, args ...any) {
-		t.Helper()
-		if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
-			t.Fatal(err)
-		}
-	}
 	due := func(want time.Time) {
 		t.Helper()
 		if got, err := n.due(t.Context(), w.now); err != nil || !got.Equal(want) {
@@ -51,21 +73,21 @@ func TestWhenToDream(t *testing.T) {
 		}
 	}
 	w.now = at("2026-03-28 12:00")
-	exec(`UPDATE memory SET created_at = ?`, at("2026-03-20 12:00").UnixMilli())
+	w.exec(`UPDATE memory SET created_at = ?`, at("2026-03-20 12:00").UnixMilli())
 	due(at("2026-03-21 02:30")) // missed
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('a', ?, 1, 'nothing')`, at("2026-03-28 12:00").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('a', ?, 1, 'nothing')`, at("2026-03-28 12:00").UnixMilli())
 	due(at("2026-03-29 03:00")) // there is no 2:30 in that night
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('b', ?, 1, 'applied')`, at("2026-03-29 03:00").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('b', ?, 1, 'applied')`, at("2026-03-29 03:00").UnixMilli())
 	w.now = at("2026-10-24 12:00")
 	due(at("2026-03-30 02:30"))
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('c', ?, 1, 'applied')`, time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('c', ?, 1, 'applied')`, time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMilli())
 	w.now = at("2026-10-26 12:00")
 	due(at("2026-10-26 02:30")) // 2:30 comes twice on the 25th, and that was the first
-	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('d', ?, 1, 'failed', ?)`, at("2026-10-26 02:30").UnixMilli(), cutOff)
-	exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('e', ?, 1, 'failed', ?)`, at("2026-10-26 02:40").UnixMilli(), errYielded.Error())
-	exec(`INSERT INTO dream_run (id, at, state) VALUES ('f', ?, 'planning')`, at("2026-10-26 02:50").UnixMilli())
+	w.exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('d', ?, 1, 'failed', ?)`, at("2026-10-26 02:30").UnixMilli(), cutOff)
+	w.exec(`INSERT INTO dream_run (id, at, ended, state, reason) VALUES ('e', ?, 1, 'failed', ?)`, at("2026-10-26 02:40").UnixMilli(), errYielded.Error())
+	w.exec(`INSERT INTO dream_run (id, at, state) VALUES ('f', ?, 'planning')`, at("2026-10-26 02:50").UnixMilli())
 	due(at("2026-10-26 02:30"))
-	exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('g', ?, 1, 'applied')`, at("2036-10-26 02:50").UnixMilli()) // the clock was wrong
+	w.exec(`INSERT INTO dream_run (id, at, ended, state) VALUES ('g', ?, 1, 'applied')`, at("2036-10-26 02:50").UnixMilli()) // the clock was wrong
 	due(at("2026-10-27 02:30"))
 }
 
@@ -73,11 +95,7 @@ func TestWhenToDream(t *testing.T) {
 // talk: it gives way, and goes on when they are silent.
 // Holds P5.
 func TestNights(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli())
+	nights(t, times(t, "0 3 * * *", ""), func(t *testing.T, w *world, n *Nightly) {
 		var told []Report
 		moments, talks := 0, 0
 		ask := w.d.cfg.Ask
@@ -91,24 +109,22 @@ func TestNights(t *testing.T) {
 			}
 			return ask(ctx, role, prompt)
 		}
-		n := &Nightly{Dreamer: w.d, Schedule: times(t, "0 3 * * *", ""), Tell: func(_ context.Context, r Report) { told = append(told, r) },
-			Quiet: func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
-				moments++
-				if long != 10*time.Minute {
-					t.Errorf("quiet of %v", long)
-				}
-				select {
-				case <-ctx.Done():
-					return nil, nil, ctx.Err()
-				case <-time.After(long):
-				}
-				work, cancel := context.WithCancel(ctx)
-				leave = cancel
-				return work, cancel, nil
-			}}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		n.Tell = func(_ context.Context, r Report) { told = append(told, r) }
+		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
+			moments++
+			if long != 10*time.Minute {
+				t.Errorf("quiet of %v", long)
+			}
+			select {
+			case <-ctx.Done():
+				return nil, nil, ctx.Err()
+			case <-time.After(long):
+			}
+			work, cancel := context.WithCancel(ctx)
+			leave = cancel
+			return work, cancel, nil
+		}
+		stop := runs(t, n)
 		time.Sleep(time.Hour)
 		if len(told) != 1 || moments != 2 || told[0].State != AppliedState || len(told[0].Merged) == 0 {
 			t.Fatalf("%d moments, %d nights", moments, len(told))
@@ -118,12 +134,8 @@ func TestNights(t *testing.T) {
 			t.Errorf("%d nights", len(told))
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		time.Sleep(75 * time.Hour) // three nights, and it does not run; now it is three hours after one
-		ctx, stop = context.WithCancel(t.Context())
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop = runs(t, n)
 		time.Sleep(20 * time.Hour)
 		if len(told) != 4 {
 			t.Errorf("%d nights for three that were missed", len(told)-3)
@@ -133,38 +145,17 @@ func TestNights(t *testing.T) {
 			t.Errorf("%d nights after those that were missed", len(told)-4)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 		var gaveWay int
 		if err := w.d.cfg.DB.QueryRow(`SELECT count(*) FROM dream_run WHERE state = 'failed' AND reason = ?`, errYielded).Scan(&gaveWay); err != nil || gaveWay != 1 {
 			t.Errorf("%d, %v", gaveWay, err)
 		}
-		w.d.cfg.DB.Close()
 	})
-}
-
-// TestModelsThatFail: the night changes nothing that needed a model, says why, and ends.
-func TestModelsThatFail(t *testing.T) {
-	for name, answer := range map[string]string{"prose": "I think all of them are fine.", "refusal": "I can't help with that.", "cut": `[{"pair": 1, "verd`, "object": `{"error": "overloaded"}`} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, home(""), func(*world, string) (string, error) { return answer, nil })
-			r := w.dream(Options{})
-			if len(r.Superseded)+len(r.Grouped) > 0 || !strings.Contains(strings.Join(r.Notes, "\n"), "could not be read") {
-				t.Errorf("%+v", r)
-			}
-		})
-	}
 }
 
 // TestWake: who is woken dreams without waiting for the night, again if it had to give
 // way, and tells how it went.
 func TestWake(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		n := OpenNightly(w.d, task.Schedule{})
+	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		tries := 0
 		n.Quiet = func(ctx context.Context, long time.Duration) (context.Context, func(), error) {
 			work, cancel := context.WithCancel(ctx)
@@ -173,12 +164,10 @@ func TestWake(t *testing.T) {
 			}
 			return work, cancel, nil
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop := runs(t, n)
 		status := func(want ...string) {
 			t.Helper()
-			text, err := n.Status(ctx, i18n.English)
+			text, err := n.Status(t.Context(), i18n.English)
 			for _, part := range want {
 				if err != nil || !strings.Contains(text, part) {
 					t.Errorf("%q, %v; want %q", text, err, part)
@@ -193,30 +182,20 @@ func TestWake(t *testing.T) {
 		if tries < 2 {
 			t.Errorf("%d tries", tries)
 		}
-		if _, err := w.d.Undo(ctx, ""); err != nil {
+		if _, err := w.d.Undo(t.Context(), ""); err != nil {
 			t.Error(err)
 		}
 		status("taken back")
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		w.d.cfg.DB.Close()
 	})
 }
 
 // TestTidyOnceADay: a phase that is asked for is dreamt soon, alone, and not again on that day.
 func TestTidyOnceADay(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
+	nights(t, task.Schedule{}, func(t *testing.T, w *world, n *Nightly) {
 		var told []string
-		n := OpenNightly(w.d, task.Schedule{})
 		n.Tell = func(_ context.Context, r Report) { told = append(told, r.Summary(i18n.English)) }
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }() // go: waited for below
+		stop := runs(t, n)
 		for range 3 {
 			n.Tidy(Dedup)
 			time.Sleep(time.Hour)
@@ -232,10 +211,6 @@ func TestTidyOnceADay(t *testing.T) {
 			t.Errorf("told %q", told)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		w.d.cfg.DB.Close()
 	})
 }
 
@@ -270,20 +245,11 @@ func TestDigest(t *testing.T) {
 // TestNightWaitsForAModel: while no model answers nothing is dreamt at the time for it, and
 // the night is made up for when one does.
 func TestNightWaitsForAModel(t *testing.T) {
-	dir := prepare(t, facts())
-	synctest.Test(t, func(t *testing.T) {
-		w := openWorld(t, dir, facts(), perfect)
-		w.d.cfg.Now = time.Now
-		if _, err := w.d.cfg.DB.Exec(`UPDATE memory SET created_at = ?`, time.Now().AddDate(0, 0, -5).UnixMilli()); err != nil {
-			t.Fatal(err)
-		}
+	nights(t, times(t, "30 2 * * *", "UTC"), func(t *testing.T, _ *world, n *Nightly) {
 		answers, told := false, 0
-		n := OpenNightly(w.d, times(t, "30 2 * * *", "UTC"))
 		n.Answers = func(context.Context) bool { return answers }
 		n.Tell = func(context.Context, Report) { told++ }
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- n.Run(ctx) }()
+		stop := runs(t, n)
 		time.Sleep(50 * time.Hour)
 		if told != 0 {
 			t.Errorf("%d dreams without a model", told)
@@ -293,9 +259,42 @@ func TestNightWaitsForAModel(t *testing.T) {
 		if told != 1 {
 			t.Errorf("%d dreams when the model answers again", told)
 		}
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		stop()
 	})
+}
+
+// TestReasons: what people are told of an error is one of the sentences that each language
+// has, never what a program said; what it leaves out is for the report.
+func TestReasons(t *testing.T) {
+	english := i18n.English("why.trouble")
+	for _, c := range []struct {
+		err   error
+		want  string
+		exact bool
+	}{
+		{fmt.Errorf("dream: %w", context.Canceled), i18n.English("why.dream_yielded"), true},
+		{fmt.Errorf("%w: %w", errNoCopy, errForgotten), i18n.English("why.dream_forgotten"), true},
+		{fmt.Errorf("%w: %w", errNoCopy, syscall.ENOSPC), i18n.English("why.dream_no_room"), false},
+		{fmt.Errorf("%w: %w", errNoCopy, syscall.EACCES), i18n.English("why.dream_no_copy"), false},
+		{errors.New("sqlite: a table is locked"), english, false},
+	} {
+		if got, exact := reason(c.err); got.String() != c.want || exact != c.exact || strings.HasPrefix(got.String(), "why.") {
+			t.Errorf("%v: got %q, %v, want %q, %v", c.err, got, exact, c.want, c.exact)
+		}
+	}
+}
+
+// TestUndoneInWords: what is said when a dream is taken back is made of sentences that are
+// known one by one.
+func TestUndoneInWords(t *testing.T) {
+	lines := []i18n.Text{i18n.New("why.task_back", "id", "task_a"), i18n.New("why.skill_back", "name", "tea")}
+	for want, r := range map[string]Report{
+		"taken back: 0 memories are as they were": {}, "taken back: 1 memory is as it was": {Back: make([]Line, 1)},
+		"taken back: 3 memories are as they were":       {Back: make([]Line, 2), Restored: make([]Line, 1)},
+		"taken back, " + i18n.Join(i18n.English, lines): {Chores: lines}, "taken back: 1 memory is as it was, " + lines[0].String(): {Back: make([]Line, 1), Chores: lines[:1]},
+	} {
+		if r.State = Undone; r.Summary(i18n.English) != want {
+			t.Errorf("got %q, want %q", r.Summary(i18n.English), want)
+		}
+	}
 }

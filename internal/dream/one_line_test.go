@@ -28,8 +28,7 @@ func TestOneLineAfterTheNight(t *testing.T) {
 			if err := os.WriteFile(path, []byte("# mine\n"+less+"\nBen plays chess.\n"+more+"\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w := &world{t: t, dir: dir, store: s, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
-			w.openDreamer(db, s, func(_ *world, prompt string) (string, error) {
+			w := worldOf(t, dir, db, s, nil, func(_ *world, prompt string) (string, error) {
 				return answerAll(prompt, func(x, y string) string {
 					if strings.Contains(x, "Anna") && strings.Contains(y, "Anna") {
 						return "duplicate"
@@ -91,7 +90,7 @@ func TestWhoIsShown(t *testing.T) {
 		return memory.Entry{ID: text + string(by), Scope: memory.Private(owner), Text: text, Source: by, State: memory.Active}
 	}
 	full, short := entry("she enjoys green tea in the evening", memory.Harvest), entry("she likes green tea", memory.Harvest)
-	names := namer{numbers: map[string]int32{}}
+	names := newNamer()
 	for i, c := range []struct {
 		head, member memory.Entry
 		want         bool
@@ -109,17 +108,5 @@ func TestWhoIsShown(t *testing.T) {
 				t.Errorf("%q for %q: %v", c.head.Text, c.member.Text, got)
 			}
 		})
-	}
-}
-
-// TestDisprovenGroupsNothing: of a model that takes everything for the same, nothing is
-// believed: it hides no text.
-func TestDisprovenGroupsNothing(t *testing.T) {
-	w := newWorld(t, facts(), always("duplicate"))
-	for range 3 {
-		if r := w.dream(Options{}); len(r.Grouped) > 0 {
-			t.Errorf("%+v", r.Grouped)
-		}
-		w.now = w.now.Add(24 * time.Hour)
 	}
 }

@@ -3,6 +3,7 @@ package dream
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (n *night) load(ctx context.Context) ([][]*signature, error) {
 
 // arrange divides entries into their scopes, each in the order of its age.
 func (n *night) arrange(all []memory.Entry) [][]*signature {
-	n.names = namer{numbers: map[string]int32{}}
+	n.names = newNamer()
 	n.byID, n.gone = map[string]*signature{}, map[string]bool{}
 	n.alike = map[[2]string]bool{}
 	n.contexts = contexts{}
@@ -239,43 +240,24 @@ type pair struct {
 // of each changed since the last dream. It compares an entry with those that share its
 // words or its question, never all with all.
 func (n *night) candidates(all []*signature) []*pair {
-	index, blocks := n.index(all)
-	seen := make([]int32, len(all)) // i+1 of the entry that all[j] was compared with last
-	shared := make([]int32, len(all))
+	index := n.index(all)
 	var pairs []*pair
 	for i, a := range all {
 		if n.gone[a.ID] || a.UpdatedAt.Before(n.since) {
 			continue
 		}
-		var near []int32
-		visit := func(list []int32, counts bool) {
-			if len(list) > longList {
-				return
-			}
-			for _, j := range list {
-				if seen[j] != int32(i)+1 {
-					seen[j], shared[j] = int32(i)+1, 0
-					near = append(near, j)
-				}
-				if counts {
+		shared := map[int]int{} // by place in all: how many keys of a it has
+		for _, k := range a.keys() {
+			if list := index[k]; len(list) <= longList {
+				for _, j := range list {
 					shared[j]++
 				}
 			}
 		}
-		for _, stem := range a.stems {
-			visit(index[stem], true)
-		}
-		enough := len(near)
-		for _, b := range a.blocks() {
-			visit(blocks[b], false)
-		}
-		for k, j := range near {
+		for j, keys := range shared {
 			b := all[j]
-			if int(j) == i || n.gone[b.ID] || int(j) < i && !b.UpdatedAt.Before(n.since) {
-				continue // that pair was or will be found from the other side
-			}
-			if k < enough && shared[j] < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
-				continue
+			if j == i || j < i && !b.UpdatedAt.Before(n.since) || keys < 2 && len(a.stems) > 2 && len(a.classes) == 0 {
+				continue // it is the same, the pair is found from the other side, or they share a word alone
 			}
 			if p := n.compare(a, b); p != nil {
 				pairs = append(pairs, p)
@@ -295,39 +277,32 @@ func flag(b bool) int {
 	return 0
 }
 
-// block is a question about somebody.
-type block struct {
-	class string
-	about int32 // 0 = the person whose memory it is
-}
-
-func (s *signature) blocks() []block {
-	var out []block
+// keys are what s is found by: its stems, and each of its questions about whomever it names.
+func (s *signature) keys() []int32 {
+	keys := slices.Clone(s.stems)
 	for _, f := range s.classes {
-		out = append(out, block{f.class.name, 0})
+		keys = append(keys, s.names.number("question "+f.class.name))
 		for _, t := range s.tokens {
 			if t.name {
-				out = append(out, block{f.class.name, t.stem})
+				keys = append(keys, s.names.number(fmt.Sprint("question ", f.class.name, " ", t.stem)))
 			}
 		}
 	}
-	return out
+	return unique(keys)
 }
 
-func (n *night) index(all []*signature) (map[int32][]int32, map[block][]int32) {
-	index, blocks := map[int32][]int32{}, map[block][]int32{}
+// index lists the places of entries in all by their keys.
+func (n *night) index(all []*signature) map[int32][]int {
+	index := map[int32][]int{}
 	for i, s := range all {
 		if n.gone[s.ID] {
 			continue
 		}
-		for _, stem := range s.stems {
-			index[stem] = append(index[stem], int32(i))
-		}
-		for _, b := range s.blocks() {
-			blocks[b] = append(blocks[b], int32(i))
+		for _, k := range s.keys() {
+			index[k] = append(index[k], i)
 		}
 	}
-	return index, blocks
+	return index
 }
 
 // compare makes a pair of what a model should look at, or nil.
@@ -335,9 +310,7 @@ func (n *night) compare(a, b *signature) *pair {
 	if n.refused[pairOf(a.ID, b.ID)] {
 		return nil
 	}
-	if b.Since().Before(a.Since()) || b.Since().Equal(a.Since()) && b.ID < a.ID {
-		a, b = b, a
-	}
+	a, b = byAge(a, b)
 	if k, ok := conflicting(a, b); ok && n.contexts.about(k) {
 		if !n.has(Contradiction) {
 			return nil
@@ -350,6 +323,14 @@ func (n *night) compare(a, b *signature) *pair {
 	return nil
 }
 
+// byAge are a and b, the older first.
+func byAge(a, b *signature) (older, newer *signature) {
+	if cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.ID, b.ID)) > 0 {
+		return b, a
+	}
+	return a, b
+}
+
 // paraphrase reports whether a and b may say the same in other words: numbers and
 // names are the same, and most of the words, or their question.
 func paraphrase(a, b *signature) bool {
@@ -359,7 +340,7 @@ func paraphrase(a, b *signature) bool {
 	if share(a.stems, b.stems) >= .5 {
 		return true
 	}
-	return a.protected != "" && slices.ContainsFunc(a.classes, func(f found) bool { return contains(b.classes, f) })
+	return a.protected != "" && slices.ContainsFunc(a.classes, func(f found) bool { return slices.Contains(b.classes, f) })
 }
 
 // supersede plans that the newer of two that contradict each other holds from its
@@ -428,9 +409,7 @@ func (n *night) question(p *pair, why i18n.Text) {
 		n.more = true
 		return
 	}
-	n.report.Questions = append(n.report.Questions, Question{
-		Scope: p.a.Scope, First: p.a.ID, FirstText: p.a.Text, FirstAt: p.a.Since(), Second: p.b.ID, SecondText: p.b.Text, SecondAt: p.b.Since(), Why: why,
-	})
+	n.report.Questions = append(n.report.Questions, asked(memory.Question{Scope: p.a.Scope, First: p.a.Entry, Second: p.b.Entry, Why: why}))
 }
 
 // group plans that of those that say the same in other words, as a model says, the fullest

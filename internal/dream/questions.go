@@ -2,9 +2,7 @@ package dream
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
 	"reverie/internal/memory"
 )
@@ -21,18 +19,6 @@ func (n *night) tooMany(scope memory.Scope) bool {
 		}
 	}
 	return found >= maxQuestions
-}
-
-// rememberQuestions reads what was a question before.
-func (n *night) rememberQuestions(ctx context.Context) error {
-	pairs, err := n.d.cfg.Store.Wondered(ctx)
-	if err != nil {
-		return err
-	}
-	for _, p := range pairs {
-		n.asked[pairOf(p[0], p[1])] = true
-	}
-	return nil
 }
 
 // wonder stores what r asks, and fills in what waits from earlier dreams.
@@ -65,21 +51,6 @@ func (d *Dreamer) wonder(ctx context.Context, r *Report) error {
 func asked(q memory.Question) Question {
 	return Question{Number: q.ID, Scope: q.Scope, First: q.First.ID, FirstText: q.First.Text, FirstAt: q.First.Since(),
 		Second: q.Second.ID, SecondText: q.Second.Text, SecondAt: q.Second.Since(), Why: q.Why}
-}
-
-func writeQuestions(b *strings.Builder, title string, list []Question, zone *time.Location) {
-	if len(list) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "\n### %s\n", title)
-	for _, q := range list {
-		number := ""
-		if q.Number > 0 {
-			number = fmt.Sprintf("%d. ", q.Number)
-		}
-		fmt.Fprintf(b, "- %sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s\n", number, q.Scope, q.Why,
-			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
-	}
 }
 
 // sameAs reports whether two entries say the same, as far as is known.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -201,7 +200,10 @@ func TestReadsNothing(t *testing.T) {
 		"refusing": {answer: "I can't help with that.", why: errProse.Error(), tries: true},
 		"prose":    {answer: "Anna lives in Kiel.", why: errProse.Error(), tries: true},
 		"cut off":  {answer: `[{"message":1,"fact":"Locker 1`, why: errPartial.Error(), tries: true},
-		"panic":    {why: "panic: boo"},
+		"empty":    {why: errProse.Error(), tries: true}, "null": {answer: "null", why: errProse.Error(), tries: true},
+		"too large": {err: &llm.Error{Kind: llm.TooLarge, Err: errors.New("window")}, why: "llm: window", tries: true},
+		"no list":   {answer: `{"facts": "none"}`, why: errProse.Error(), tries: true},
+		"panic":     {why: "panic: boo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := newTalk(t, home(""), nil)
@@ -339,46 +341,5 @@ func TestEnoughByDay(t *testing.T) {
 	}
 	if left, tries := k.unread(); left != 0 || tries != 0 {
 		t.Errorf("%d messages are left, %d tries", left, tries)
-	}
-}
-
-// TestADamagedCopy: a copy that is not whole is none: nothing is changed, the digest says
-// why, the report says it in full, and the copy is gone. What was read before stays noted.
-func TestADamagedCopy(t *testing.T) {
-	k := newTalk(t, home(""), nil)
-	k.say("!r", time.Hour, "Locker 7 holds the lamp.")
-	conn, err := k.d.cfg.DB.Conn(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, query := range []string{`CREATE TABLE spoilt (n INTEGER)`, `INSERT INTO spoilt VALUES (NULL)`, `PRAGMA writable_schema = 1`,
-		`UPDATE sqlite_schema SET sql = 'CREATE TABLE spoilt (n INTEGER NOT NULL)' WHERE name = 'spoilt'`, `PRAGMA writable_schema = RESET`} {
-		if _, err := conn.ExecContext(t.Context(), query); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = conn.Close()
-	k.dream(Options{Phases: []Phase{Harvest}})
-	before := k.rows()
-	r, err := k.d.Dream(t.Context(), Options{})
-	if err == nil || r.State != Failed || !strings.Contains(r.Reason.String(), "no copy of what I know could be kept") || !strings.Contains(strings.Join(r.Notes, "\n"), "the copy is damaged: NULL value in spoilt.n") ||
-		k.rows() != before || len(r.Merged)+len(r.Superseded) > 0 {
-		t.Errorf("%+v, %v", r, err)
-	}
-	if text := r.Digest(i18n.English, func(memory.Scope) bool { return true }); !strings.Contains(text, "I could not dream this night") || !strings.Contains(text, "no copy of what I know could be kept") || strings.Contains(text, "NULL") {
-		t.Error(text)
-	}
-	if left, err := filepath.Glob(filepath.Join(k.dir, Folder, "*.db*")); err != nil || len(left) > 0 {
-		t.Errorf("%q, %v", left, err)
-	}
-	if _, there := k.active()["Locker 7 holds the lamp."]; !there {
-		t.Error("what was read is gone")
-	}
-	if _, err := k.d.Undo(t.Context(), ""); !errors.Is(err, ErrNothing) {
-		t.Errorf("there is something to take back: %v", err)
-	}
-	k.exec(`DROP TABLE spoilt`)
-	if r := k.dream(Options{}); len(r.Merged) != 1 || len(r.Superseded) != 1 {
-		t.Errorf("%+v", r)
 	}
 }

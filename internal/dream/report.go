@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -88,8 +87,14 @@ func (n *night) note(format string, args ...any) {
 	n.d.cfg.Log.Info("dream: " + text)
 }
 
-// tell puts steps into the report.
+// tell puts steps, and what was done to tasks and skills, into the report.
 func (n *night) tell(steps []planned) {
+	for _, t := range n.chores.tasks {
+		n.report.Tasks = append(n.report.Tasks, t.change)
+	}
+	for _, s := range n.chores.skills {
+		n.report.Skills = append(n.report.Skills, s.change)
+	}
 	for _, s := range steps {
 		e := n.byID[s.ID]
 		c := Change{Line: Line{e.Scope, e.ID, e.Text}, By: s.By, Why: s.why}
@@ -147,38 +152,41 @@ func (r Report) Text(zone *time.Location) string {
 		fmt.Fprintf(&b, "\n%s\n", read)
 	}
 	changes := func(title, word string, list []Change) {
-		if len(list) == 0 {
-			return
-		}
-		fmt.Fprintf(&b, "\n### %s\n", title)
-		for _, c := range list {
-			fmt.Fprintf(&b, "- %s (%s, %s)\n", c.Text, c.Scope, c.ID)
+		section(&b, title, list, func(c Change) string {
+			line := fmt.Sprintf("%s (%s, %s)", c.Text, c.Scope, c.ID)
 			if c.ByText != "" {
-				fmt.Fprintf(&b, "  %s: %s (%s)\n", word, c.ByText, c.By)
+				line += fmt.Sprintf("\n  %s: %s (%s)", word, c.ByText, c.By)
 			}
-		}
+			return line
+		})
 	}
 	changes("Merged", "said by", r.Merged)
 	changes("The same in other words", "stands for both", r.Grouped)
 	changes("Superseded", "holds since", r.Superseded)
 	changes("Put away", "", r.Archived)
-	r.writeChores(&b)
-	writeQuestions(&b, "Questions", r.Questions, zone)
-	writeQuestions(&b, "Questions of earlier dreams, not answered yet", r.Waiting, zone)
-	if len(r.Back) > 0 {
-		b.WriteString("\n### Counts again\n")
-		for _, l := range r.Back {
-			fmt.Fprintf(&b, "- %s (%s, %s)\n", l.Text, l.Scope, l.ID)
+	section(&b, "Tasks", r.Tasks, func(c TaskChange) string { return fmt.Sprintf("%s (#%s): %s", c.Text, c.ID, c.What) })
+	section(&b, "Skills", r.Skills, func(c SkillChange) string { return c.Name + ": " + c.What.String() })
+	section(&b, "Proposed; nothing was done about it", r.Proposals, func(p Proposal) string { return p.Text.String() })
+	section(&b, "Tasks and skills", r.Chores, i18n.Text.String)
+	question := func(q Question) string {
+		number := ""
+		if q.Number > 0 {
+			number = fmt.Sprintf("%d. ", q.Number)
 		}
+		return fmt.Sprintf("%sWhich of the two holds? (%s: %s)\n  %s, %s: %s\n  %s, %s: %s", number, q.Scope, q.Why,
+			q.First, q.FirstAt.In(zone).Format(time.DateOnly), q.FirstText, q.Second, q.SecondAt.In(zone).Format(time.DateOnly), q.SecondText)
 	}
+	section(&b, "Questions", r.Questions, question)
+	section(&b, "Questions of earlier dreams, not answered yet", r.Waiting, question)
+	section(&b, "Counts again", r.Back, func(l Line) string { return fmt.Sprintf("%s (%s, %s)", l.Text, l.Scope, l.ID) })
 	if len(r.Diff) > 0 {
 		fmt.Fprintf(&b, "\n### MEMORIES.txt\n%s\n", strings.Join(r.Diff, "\n"))
 	}
-	if len(r.Notes) > 0 {
-		fmt.Fprintf(&b, "\n### Notes\n- %s\n", strings.Join(r.Notes, "\n- "))
-	}
-	if r.State != Undone {
-		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. A dream may ask %d times, with %d tokens, in %s.\n", r.Cost.Calls, r.Cost.Read, r.Cost.Pairs, r.Cost.Tokens, r.Cost.Cached, r.Cost.Most.Calls, r.Cost.Most.Tokens, minutes(r.Cost.Most.Time))
+	section(&b, "Notes", r.Notes, func(s string) string { return s })
+	if c := r.Cost; r.State != Undone {
+		fmt.Fprintf(&b, "\nThe model was asked %d times, %d of them to read what was said, about %d pairs (about %d tokens); %d pairs were known. "+
+			"A dream may ask %d times, with %d tokens, in %v minutes.\n",
+			c.Calls, c.Read, c.Pairs, c.Tokens, c.Cached, c.Most.Calls, c.Most.Tokens, c.Most.Time.Minutes())
 	}
 	if r.State == AppliedState {
 		fmt.Fprintf(&b, "`bot dream undo %s` takes all of it back.\n", r.Run)
@@ -189,8 +197,15 @@ func (r Report) Text(zone *time.Location) string {
 	return b.String()
 }
 
-func minutes(d time.Duration) string {
-	return strconv.FormatFloat(d.Minutes(), 'f', -1, 64) + " minutes"
+// section writes a list with its title, if there is something in it.
+func section[T any](b *strings.Builder, title string, list []T, line func(T) string) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### %s\n", title)
+	for _, x := range list {
+		fmt.Fprintf(b, "- %s\n", line(x))
+	}
 }
 
 func capital(s string) string {

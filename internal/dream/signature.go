@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -66,6 +67,8 @@ type namer struct {
 	numbers map[string]int32
 	own     map[string]bool // names that end in s where nothing is somebody's
 }
+
+func newNamer() namer { return namer{numbers: map[string]int32{}, own: map[string]bool{}} }
 
 // same reports whether two names are one: Annas before a noun is Anna's, unless there is
 // somebody of that name, as Andreas is not Andrea.
@@ -146,7 +149,7 @@ func (n *namer) tokens(text string) []token {
 				if len(s) < 3 && len(t.text) > 3 {
 					continue // anna's is a form of s in a language that writes l'amie
 				}
-				t.stems = append(t.stems, n.number(likeness(s)))
+				t.stems = append(t.stems, n.number(cmp.Or(alike[s], s)))
 			}
 			if len(t.stems) == 0 {
 				continue
@@ -163,9 +166,6 @@ func (n *namer) tokens(text string) []token {
 		if i+1 < len(out) && out[i+1].name && !out[i+1].after && len(bare) > 2 {
 			out[i].base = bare
 		} else {
-			if n.own == nil {
-				n.own = map[string]bool{}
-			}
 			n.own[t.text] = true
 		}
 	}

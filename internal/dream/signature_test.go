@@ -8,7 +8,7 @@ import (
 )
 
 func signed(texts ...string) []*signature {
-	n := namer{numbers: map[string]int32{}}
+	n := newNamer()
 	out := make([]*signature, len(texts))
 	for i, text := range texts {
 		s := n.sign(memory.Entry{ID: text, Scope: memory.Private(owner), Text: text})
@@ -130,6 +130,68 @@ func TestConflicting(t *testing.T) {
 		{"Anna's sister is Mia", "Anna's sister is Lea", false},
 		{"Locker 4711 belongs to Anna", "Locker 4712 belongs to Anna", false},
 		{"Berlin is home to Anna", "Berlin is home to Ben", false},
+
+		// from and to: a move names the place that was before as well
+		{"Anna lives in Berlin.", "Anna has moved from Berlin to Hamburg.", true},
+		{"Anna wohnt in Berlin.", "Anna ist von Berlin nach Hamburg umgezogen.", true},
+		{"Anna habite à Lyon.", "Anna a déménagé de Lyon à Lille.", true},
+		{"Anna vive en Sevilla.", "Anna se ha mudado de Sevilla a Bilbao.", true},
+		{"Anna vive a Pisa.", "Anna si è trasferita da Pisa a Bari.", true},
+		{"Der Code für die Garage von Fatma ist 3011.", "Der Code für die Garage von Ilse wurde auf 3019 geändert.", false},
+		{"Der Code für die Garage von Fatma wurde auf 3019 geändert.", "Der Code für die Garage von Ilse wurde auf 3020 geändert.", false},
+		{"Anna lives in Rome.", "Ben has moved from Berlin to Hamburg.", false},
+		{"Anna's train goes from Berlin to Hamburg.", "Anna lives in Hamburg.", false},
+		{"Anna has moved from Berlin to Hamburg.", "Anna lives in Hamburg.", false},
+		{"Anna lives in Berlin.", "Anna has moved from San Jose to Los Angeles.", true},
+		{"Anna lives in Berlin.", "Anna has moved from renting to Hamburg.", false}, // who knows what that is from
+		{"Anna wohnt in Berlin.", "Anna ist von der Tante nach Hamburg gezogen.", false},
+		{"Anna lives in Rome.", "Anna has moved her desk from downstairs to Paris.", false},
+		// a name that ends in s is another one than the name without, where it does not stand before what is somebody's
+		{"Andrea wohnt in Kiel.", "Andreas wohnt jetzt in Ulm.", false},
+		{"Lukas lives in York.", "Luka has moved to Derby.", false},
+		{"Mr Doyle lives in York.", "Mrs Doyle wohnt in Derby.", false},
+		{"Jona arbeitet bei Siemens.", "Jonas arbeitet jetzt bei Bosch.", false},
+		{"Annas Telefonnummer ist 123456.", "Die Telefonnummer von Anna ist jetzt 654321.", true},
+		{"Ute: hat Schlüssel Nr. 4711", "Ute: hat Schlüssel Nr. 4712", false},
+		{"Ute: Schlüssel: 4711", "Ute: Schlüssel: 4712", false},
+		{"Schlüssel Nr. 4711: bei Ute", "Schlüssel Nr. 4713: bei Ute", false},
+		{"Der WLAN-Schlüssel ist tulpe-11", "Der WLAN-Schlüssel ist jetzt nelke-12", true},
+		// of me, of her, and of a him of whom nobody knows who he is
+		{"He lives in Bath.", "She lives in Derby now.", false},
+		{"He lives in Bath.", "I live in Derby now.", false},
+		{"He lives in Bath.", "He lives in Derby now.", false},
+		{"His phone number is 123456", "Her phone number is 654321", false},
+		{"Your phone number is 123456", "My phone number is 654321", false},
+		{"Er wohnt in Ulm.", "Sie wohnt jetzt in Köln.", false},
+		{"Seine Telefonnummer ist 123456", "Ihre Telefonnummer ist 654321", false},
+		{"Lui vive a Roma", "Lei vive a Milano adesso", false},
+		{"Il vit à Lyon", "Elle vit à Paris maintenant", false},
+		{"I like tea.", "He doesn't like tea.", false},
+		{"He likes tea.", "He doesn't like tea.", false},
+		{"Mia wohnt in Ulm.", "Ich wohne jetzt in Köln.", false},
+		{"mia lives in Bath.", "I live in Derby now.", false},
+		{"Sue lives in Bath.", "I live in Derby now.", false},
+		{"Sue lives in Bath.", "Al lives in Derby now.", false},
+		{"Per wohnt in Ulm.", "Ich wohne jetzt in Köln.", false},
+		{"Al works as a pilot.", "I work as a nurse now.", false},
+		{"Die Telefonnummer von So ist 123456", "Meine Telefonnummer ist 654321", false},
+		{"Sue likes tea.", "I don't like tea.", false},
+		{"Sue lives in Bath.", "Sue lives in Derby now.", true},
+		{"Lives in Bath.", "Has moved to Derby.", true},
+		{"The garage code is 4711", "Our garage code is now 4712", true},
+		{"Il codice del garage è 4711", "Il codice del garage è 4712", true},
+		{"Mia lives in Bath.", "Mia's moved to Derby.", true},
+		{"I live in Bath.", "We have moved to Derby.", true},
+		{"Meine Handynummer ist 123456", "Meine Handynummer ist jetzt 654321", true},
+		{"Anna lives with her dog in Bath.", "Anna lives with her dog in Derby now.", true},
+		{"I like tea.", "I don't like tea.", true},
+		// what is so too takes the place of nothing
+		{"Anna works for Siemens.", "Anna also works for Bosch.", false},
+		{"Anna arbeitet bei Siemens.", "Anna arbeitet auch bei Bosch.", false},
+		{"Anna trabaja en Siemens.", "Anna también trabaja en Bosch.", false},
+		{"Anna vive a Pisa.", "Anna vive anche a Bari.", false},
+		{"Anna habite à Lyon.", "Anna habite aussi à Lille.", false},
+		{"Hazel is older than Owen.", "Owen isn't older than Hazel.", false}, // both hold
 	} {
 		if got, k := contradict(c.a, c.b); got != c.want {
 			t.Errorf("%q and %q contradict each other: %v (%+v)", c.a, c.b, got, k)
@@ -146,4 +208,27 @@ func contradict(a, b string) (bool, conflict) {
 	seen.take(s[1])
 	k, got := conflicting(s[0], s[1])
 	return got && seen.about(k), k
+}
+
+// TestNamesElsewhere: who is known by a name that ends in s elsewhere is nobody's.
+func TestNamesElsewhere(t *testing.T) {
+	s := signed("Andrea wohnt in Kiel.", "Andreas Wohnort ist Ulm.", "Andreas kocht gern.")
+	if k, got := conflicting(s[0], s[1]); got {
+		t.Errorf("Andreas is taken for Andrea: %+v", k)
+	}
+}
+
+// TestSelf: what is about the person whose memory it is.
+func TestSelf(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		self bool
+	}{
+		{"Mia lives in Bath.", false}, {"Die Nummer von Mia ist 4711.", false}, {"mia's moved to derby", false},
+		{"La mia auto è una Fiat.", true}, {"Mia sorella vive a Roma.", true},
+	} {
+		if s := signed(c.text)[0]; s.self != c.self {
+			t.Errorf("%q is about the person themselves: %v", c.text, s.self)
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -114,7 +113,7 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 			used[s.ID()] = true
 		}
 		for _, s := range all {
-			if names(calls, "skills/"+s.Place()) || names(text, "skills/"+s.Place()) {
+			if strings.Contains(calls+"\n"+text, "skills/"+s.Place()) {
 				used[s.ID()] = true
 			}
 		}
@@ -148,7 +147,7 @@ func (n *night) usedSkills(ctx context.Context, all []skill.Skill) (used map[str
 			if text := t.Content + "\n" + t.Prompt; t.Status == task.Active || t.Status == task.Paused {
 				look(room, t.User, text, "")
 				for _, s := range callable(all, room, t.User) {
-					used[s.ID()] = used[s.ID()] || names(text, s.Name)
+					used[s.ID()] = used[s.ID()] || skill.Said(text, []string{s.Name}) != ""
 				}
 			}
 		}
@@ -165,27 +164,10 @@ func callable(all []skill.Skill, room, sender string) []skill.Skill {
 	})
 }
 
-// names reports whether name stands in text by itself.
-func names(text, name string) bool {
-	for at := 0; ; {
-		i := strings.Index(text[at:], name)
-		if i < 0 {
-			return false
-		}
-		end := at + i + len(name)
-		after, _ := utf8.DecodeRuneInString(text[end:])
-		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
-		if !(isWordRune(after) || after == '-' || after == '_') && !(isWordRune(before) || before == '-' || before == '_') {
-			return true
-		}
-		at = end
-	}
-}
-
 // twins proposes skills of the same readers that seem to be about the same; nothing is done
 // about them.
 func (n *night) twins(all []skill.Skill) {
-	numbers := namer{numbers: map[string]int32{}}
+	numbers := newNamer()
 	said := make([]signature, len(all))
 	for i, s := range all {
 		body, err := n.d.cfg.Skills.Body(s.ID())
@@ -203,7 +185,7 @@ func (n *night) twins(all []skill.Skill) {
 				continue
 			}
 			a, b := all[j], all[i]
-			n.propose(a.Label.Readers, "skill", "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
+			n.propose(a.Label.Readers, "skills/"+a.ID(), "skills/"+b.ID(), i18n.New("why.skills_alike", "first", a.Path, "second", b.Path))
 		}
 	}
 }

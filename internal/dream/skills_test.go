@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,28 +31,17 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 		"called.md": "---\ntriggers: kettle\n---\nHow to descale the kettle\n\nVinegar.\n", "read.md": "How to read maps\n\nNorth is up.\n", "task.md": "How to brew\n\nSlowly.\n",
 		"new.md": "Something new\n\nJust written.\n", "plants.md": longLine + "\n\nIn the morning.\n",
 	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
 		at := c.now.AddDate(0, 0, -200)
 		if name == "new.md" {
 			at = c.now.AddDate(0, 0, -5)
 		}
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		writeSkill(t, filepath.Join(dir, name), text, at)
 	}
 	c.d.cfg.Skills = skill.Open(dir)
 	c.d.cfg.Default = fstest.MapFS{"skills/shipped.md": {Data: []byte("It came along\n")}, taskFile: {Data: []byte("{content}")}}
 	message := func(days int, role, sender, text, calls string) {
-		if _, err := c.d.cfg.DB.Exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,
-			room, role, fmt.Sprint("$", days, role), sender, text, calls, c.now.AddDate(0, 0, -days).UnixMilli()); err != nil {
-			t.Fatal(err)
-		}
+		c.exec(`INSERT INTO message (room, conversation, role, event_id, sender, text, calls, at) VALUES (?, 1, ?, ?, ?, ?, ?, ?)`,
+			room, role, fmt.Sprint("$", days, role), sender, text, calls, c.now.AddDate(0, 0, -days).UnixMilli())
 	}
 	message(300, "user", owner, "how do I dust shelves, and fold paper?", "")
 	message(290, "assistant", "", "", `[{"id":"1","name":"read_file","arguments":"{\"path\":\"skills/dusty.md\"}"}]`)
@@ -61,6 +51,15 @@ func newSkills(t *testing.T) (c *choreWorld, dir string) {
 	message(15, "assistant", "", "", `[{"id":"1","name":"read_file","arguments":"{\"path\":\"data/skills/read.md\"}"},{"id":"2","name":"read_file","arguments":"{\"path\":\"skills/plants.md\"}"}]`)
 	c.add("do as data/skills/task.md says", nil)
 	return c, dir
+}
+
+// writeSkill writes a file as if at that time.
+func writeSkill(t *testing.T, path, text string, at time.Time) {
+	t.Helper()
+	err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600), os.Chtimes(path, at, at))
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tree is what lies in a folder, with the times of files.
@@ -142,9 +141,7 @@ func TestTwins(t *testing.T) {
 	c, dir := newSkills(t)
 	for _, name := range []string{"tea", "brew"} {
 		text := "How to make tea\n\nBoil fresh water, warm the pot, add three spoons, wait four minutes, pour. (" + name + ")\n"
-		if err := os.WriteFile(filepath.Join(dir, name+".md"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeSkill(t, filepath.Join(dir, name+".md"), text, c.now)
 	}
 	c.d.cfg.Ask = nil
 	r := c.dream(Options{Phases: []Phase{Skills}})
@@ -166,16 +163,12 @@ func TestSkillsCutOff(t *testing.T) {
 	c.d.cfg.Ask = nil
 	before := tree(t, dir, true)
 	die := func(f func()) {
-		c.d.fault = func(point string) {
-			if point == "settled" {
-				panic("killed")
-			}
-		}
+		c.when("settled", func() { panic("killed") })
 		defer func() {
 			if recover() == nil {
 				t.Error("it did not get there")
 			}
-			c.d.fault = func(string) {}
+			c.when("", nil)
 			d, err := Open(c.d.cfg) // as after a restart
 			if err != nil {
 				t.Fatal(err)
@@ -211,9 +204,7 @@ func TestSkillsMeanwhile(t *testing.T) {
 	if len(r.Skills) != 2 {
 		t.Fatalf("%+v", r.Skills)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "dusty.md"), []byte("Mine\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeSkill(t, filepath.Join(dir, "dusty.md"), "Mine\n", c.now)
 	if _, err := c.d.Undo(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -228,18 +219,7 @@ func TestSkillsMeanwhile(t *testing.T) {
 func TestSkillsOfOthers(t *testing.T) {
 	c, dir := newSkills(t)
 	at := c.now.AddDate(0, 0, -200)
-	write := func(place, text string) {
-		path := filepath.Join(dir, place)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(place, text string) { writeSkill(t, filepath.Join(dir, place), text, at) }
 	const ann, eve, room = "users/@ann=3ax", "users/@eve=3ax", "rooms/!group"
 	for folder, canary := range map[string]string{ann: "ANN", eve: "EVE", room: "ROOM"} {
 		write(folder+"/plants.md", "---\nintegrity: user\nwritten_by: \"@x:x\"\ntriggers: hello\n---\n"+longLine+" "+canary+"\n\nIn the morning.\n")

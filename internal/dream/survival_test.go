@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -17,12 +18,18 @@ func TestNothingTrueIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := openWorld(t, dir, facts(), judge)
 			entries := len(w.active())
-			for range 7 {
+			for night := range 7 {
 				r := w.dream(Options{})
 				for _, c := range r.Superseded {
 					if f := w.of[c.Text]; !f.old {
 						t.Errorf("%q holds, and is superseded by %q", c.Text, c.ByText)
 					}
+				}
+				if garbled := name == "garbage" || name == "empty" || name == "inventing"; night == 0 && garbled && !strings.Contains(strings.Join(r.Notes, "\n"), "could not be read") {
+					t.Errorf("what the model said is not told: %q", r.Notes)
+				}
+				if name == "hostile2" && len(r.Grouped) > 0 {
+					t.Errorf("of a model that takes everything for the same, something is hidden: %+v", r.Grouped)
 				}
 				w.now = w.now.Add(24 * time.Hour)
 			}

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,6 +35,7 @@ const (
 type taskRoom struct {
 	id        string
 	scope     memory.Scope // who may read them
+	asked     int64        // when a model was asked about them last, in milliseconds
 	tasks     []*openTask
 	witnesses []witness // the oldest first
 }
@@ -119,8 +117,7 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := namer{numbers: map[string]int32{}}
-	at := map[*taskRoom]int64{}
+	names := newNamer()
 	var rooms []*taskRoom
 	for _, id := range ids {
 		all, err := n.d.cfg.Tasks.InRoom(ctx, id, task.Active)
@@ -131,15 +128,14 @@ func (n *night) taskRooms(ctx context.Context) ([]*taskRoom, error) {
 			if err := n.readRoom(ctx, r); err != nil {
 				return nil, err
 			}
-			var last int64
-			if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce((SELECT at FROM dream_room WHERE room = ? AND readers = ?), 0)`, id, r.scope).Scan(&last); err != nil {
+			err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT coalesce(max(at), 0) FROM dream_room WHERE room = ? AND readers = ?`, id, r.scope).Scan(&r.asked)
+			if err != nil {
 				return nil, err
 			}
-			at[r] = last
 			rooms = append(rooms, r)
 		}
 	}
-	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(at[a], at[b]) })
+	slices.SortStableFunc(rooms, func(a, b *taskRoom) int { return cmp.Compare(a.asked, b.asked) })
 	return rooms, nil
 }
 
@@ -222,10 +218,7 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 	if err != nil {
 		return false, fmt.Errorf("dream: %w", err)
 	}
-	h := sha256.New()
-	h.Write(salt)
-	h.Write([]byte(model + "\x00" + strings.ReplaceAll(content, nonce, "")))
-	seen := hex.EncodeToString(h.Sum(nil)[:16])
+	seen := hashed(salt, model+"\x00"+strings.ReplaceAll(content, nonce, ""))
 	var known int
 	if err := n.d.cfg.DB.QueryRowContext(ctx, `SELECT count(*) FROM dream_room WHERE room = ? AND readers = ? AND seen = ?`, r.id, r.scope, seen).Scan(&known); err != nil {
 		return false, fmt.Errorf("dream: %w", err)
@@ -263,22 +256,6 @@ func (n *night) askTasks(ctx context.Context, r *taskRoom, model string) (asked 
 		return true, fmt.Errorf("dream: %w", err)
 	}
 	return true, nil
-}
-
-// put asks a model one thing, within the budget, at a quiet moment.
-func (n *night) put(ctx context.Context, prompt string) (string, error) {
-	if n.d.cfg.Quiet != nil {
-		if err := n.d.cfg.Quiet(ctx); err != nil {
-			return "", err
-		}
-	}
-	within, cancel := context.WithTimeout(ctx, min(callTime, n.timeLeft()))
-	defer cancel()
-	n.report.Cost.Calls++
-	n.report.Cost.Tokens += llm.EstimateTokens(prompt)
-	answer, err := n.d.cfg.Ask(within, role, prompt)
-	n.report.Cost.Tokens += llm.EstimateTokens(answer)
-	return answer, err
 }
 
 // taskLines is what the model sees: the tasks, and as much as there is room for of what
@@ -319,49 +296,17 @@ func (n *night) taskLines(r *taskRoom, shown []*openTask, nonce string) (string,
 
 // taskAction is what a model would do.
 type taskAction struct {
-	Task    string      `json:"task"`
-	Action  string      `json:"action"`
-	Message wholeNumber `json:"message"`
-	Quote   string      `json:"quote"`
-	Into    string      `json:"into"`
+	task, action, quote, into string
+	message                   int // by its number; 0 = it names none
 }
 
-// wholeNumber is one, also one that stands in quotation marks or brackets; 0 = none.
-type wholeNumber int
-
-// UnmarshalJSON implements json.Unmarshaler; what is no number is 0.
-func (n *wholeNumber) UnmarshalJSON(b []byte) error {
-	i, err := strconv.Atoi(strings.Trim(string(b), `"[] `))
-	if err == nil {
-		*n = wholeNumber(i)
-	}
-	return nil
-}
-
-// readActions finds the one JSON array of actions in answer, whole. Of one that was cut
-// off nothing is taken.
+// readActions reads a model's answer. Of one that was cut off nothing is taken.
 func readActions(answer string) ([]taskAction, error) {
-	var out []taskAction
-	found := false
-	for at := 0; at < len(answer); {
-		i := strings.IndexByte(answer[at:], '[')
-		if i < 0 {
-			break
-		}
-		at += i
-		dec := json.NewDecoder(strings.NewReader(answer[at:]))
-		var list []taskAction
-		if err := dec.Decode(&list); err != nil {
-			at++
-			continue
-		}
-		if found = true; len(list) > 0 {
-			out = list
-		}
-		at += int(dec.InputOffset())
+	list, err := jsonObjects(answer)
+	actions := make([]taskAction, len(list))
+	for i, o := range list {
+		actions[i] = taskAction{task: bare(field(o, "task")), action: strings.ToLower(field(o, "action")), quote: field(o, "quote"),
+			into: bare(field(o, "into")), message: whole(o, "message")}
 	}
-	if !found {
-		return nil, errNoArray
-	}
-	return out, nil
+	return actions, err
 }

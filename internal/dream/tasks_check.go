@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"reverie/internal/memory"
 	"reverie/internal/task"
 )
-
-var errNoArray = errors.New("it is no JSON array")
 
 const (
 	urgent     = 2                   // tasks of this priority are not set aside
@@ -41,17 +38,17 @@ const (
 func (n *night) decideTasks(r *taskRoom, shown []*openTask, said []witness, actions []taskAction) {
 	times := map[string]int{}
 	for _, a := range actions {
-		times[bare(a.Task)]++
+		times[a.task]++
 	}
 	refused := map[string]int{}
 	most := max(3, len(r.tasks)/4)
 	for _, a := range actions {
-		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == bare(a.Task) })
+		i := slices.IndexFunc(shown, func(t *openTask) bool { return t.ID == a.task })
 		why := ""
 		switch {
 		case i < 0:
 			why = refusedTask
-		case times[bare(a.Task)] > 1:
+		case times[a.task] > 1:
 			why = refusedTwice
 		case shown[i].gone: // it is merged already
 		case most == 0:
@@ -76,18 +73,17 @@ func bare(id string) string {
 
 // decideTask plans or proposes a, or says why not.
 func (n *night) decideTask(r *taskRoom, shown []*openTask, said []witness, t *openTask, a taskAction) (why string) {
-	action := strings.ToLower(strings.TrimSpace(a.Action))
 	switch {
-	case !slices.Contains([]string{"complete", "merge", "pause"}, action):
+	case !slices.Contains([]string{"complete", "merge", "pause"}, a.action):
 		return refusedAction
 	case !t.plain():
 		return refusedSchedule
-	case action == "complete":
+	case a.action == "complete":
 		return n.askIfDone(r, said, t, a)
-	case action == "pause":
+	case a.action == "pause":
 		return n.pauseTask(r, t)
 	}
-	i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == bare(a.Into) })
+	i := slices.IndexFunc(shown, func(o *openTask) bool { return o.ID == a.into })
 	if i < 0 || shown[i] == t {
 		return refusedTask
 	}
@@ -109,21 +105,21 @@ func (n *night) change(r *taskRoom, t *openTask, s task.Tidying, what i18n.Text)
 // askIfDone asks people whether t is done, if somebody spoke of it since in the words that the
 // model quotes. That it was done, and is not only wished or planned, is theirs to say.
 func (n *night) askIfDone(r *taskRoom, said []witness, t *openTask, a taskAction) string {
-	i := int(a.Message) - 1
+	i := a.message - 1
 	if i < 0 || i >= len(said) {
 		return refusedEvidence
 	}
 	w := said[i]
-	if _, why := findQuote(w.text, a.Quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
+	if _, why := findQuote(w.text, a.quote); why != "" || !w.at.After(t.Created) || !n.speaksOf(t, w.text) {
 		return refusedEvidence
 	}
-	n.propose(r.scope, "task", t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))
+	n.propose(r.scope, t.ID, "", i18n.New("why.is_it_done", "task", t.Content, "id", t.ID, "who", w.name(n.d.cfg.Location)))
 	return ""
 }
 
 // speaksOf reports whether text has a word of t that says something, in whatever form.
 func (n *night) speaksOf(t *openTask, text string) bool {
-	names := namer{numbers: map[string]int32{}}
+	names := newNamer()
 	said := names.sign(memory.Entry{Text: text})
 	return share(names.sign(memory.Entry{Text: asTask(t.Content)}).stems, said.stems) > 0
 }
@@ -139,7 +135,7 @@ func (n *night) askIfSame(r *taskRoom, a, b *openTask) string {
 	case a.said.protected != b.said.protected || a.said.negative != b.said.negative || share(a.said.stems, b.said.stems) < alikeTasks:
 		return refusedSame
 	}
-	n.propose(r.scope, "task", min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
+	n.propose(r.scope, min(a.ID, b.ID), max(a.ID, b.ID), i18n.New("why.ask_the_same", "first", a.Content, "id", a.ID, "second", b.Content, "other", b.ID))
 	return ""
 }
 

@@ -1,7 +1,6 @@
 package dream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -38,9 +37,7 @@ func newChores(t *testing.T) *choreWorld {
 		return answer, c.err
 	})
 	c.d.cfg.Tasks = task.NewStore(c.d.cfg.DB, func() time.Time { return day0 })
-	if _, err := c.d.cfg.DB.Exec(`INSERT INTO room (id) VALUES (?)`, room); err != nil {
-		t.Fatal(err)
-	}
+	c.exec(`INSERT INTO room (id) VALUES (?)`, room)
 	c.now = day0.AddDate(0, 0, 100)
 	return c
 }
@@ -77,27 +74,7 @@ func (c *choreWorld) sayTo(readers trust.Readers, days int, text string) {
 // taskRows is all that is stored of tasks.
 func (c *choreWorld) taskRows() string {
 	c.t.Helper()
-	rows, err := c.d.cfg.DB.Query(`SELECT * FROM task ORDER BY id`)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer rows.Close()
-	names, err := rows.Columns()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	var out strings.Builder
-	values, into := make([]any, len(names)), make([]any, len(names))
-	for i := range values {
-		into[i] = &values[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			c.t.Fatal(err)
-		}
-		fmt.Fprintf(&out, "%#v\n", values)
-	}
-	return out.String()
+	return dump(c.t, c.d.cfg.DB, `SELECT * FROM task ORDER BY id`)
 }
 
 func (c *choreWorld) get(content string) task.Task {
@@ -173,9 +150,7 @@ func TestTasks(t *testing.T) {
 	if diff := cmp.Diff(before, c.taskRows()); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := c.d.cfg.DB.Exec(`DELETE FROM dream_room`); err != nil {
-		t.Fatal(err)
-	}
+	c.exec(`DELETE FROM dream_room`)
 	c.now = c.now.AddDate(0, 0, 60)
 	if r := c.dream(Options{}); len(r.Tasks) != 0 || c.taskRows() != before {
 		t.Errorf("done again: %+v", r.Tasks)
@@ -279,13 +254,8 @@ func TestTasksOfOthers(t *testing.T) {
 		t.Errorf("asked the same again: %d", len(c.asked))
 	}
 	// What is known of late is a witness as well; what was taken back is none.
-	if _, err := c.d.cfg.DB.Exec(`UPDATE message SET text = '[taken back]'`); err != nil {
-		t.Fatal(err)
-	}
-	known, _, err := c.store.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Source: memory.Harvest, Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.exec(`UPDATE message SET text = '[taken back]'`)
+	known := c.know(memory.Entry{Scope: memory.Room(room), Text: "Ben has watered the plants.", Integrity: trust.User, ObservedAt: day0.AddDate(0, 0, 9)})
 	c.answer = `[{"task": "<Water the plants>", "action": "complete", "message": 1, "quote": "Ben has watered the plants"}]`
 	if r := c.dream(Options{}); len(r.Proposals) != 1 || !strings.Contains(r.Proposals[0].Text.String(), "by the memory "+known.ID) {
 		t.Errorf("%+v", r.Proposals)
@@ -329,23 +299,14 @@ func TestTasksMeanwhile(t *testing.T) {
 	c.add("Water the plants", nil)
 	c.add("Feed the cat", nil)
 	c.answer = `[{"task": "<Water the plants>", "action": "pause"}, {"task": "<Feed the cat>", "action": "pause"}]`
-	c.d.fault = func(point string) {
-		if point == "snapshot" {
-			if _, err := task.NewStore(c.d.cfg.DB, time.Now).Update(context.Background(), trust.Place{Room: room}, c.ids["Feed the cat"], task.Patch{Priority: new(int)}); err == nil {
-				t.Error("priority 0 was taken")
-			}
-			if _, err := c.d.cfg.DB.Exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"]); err != nil {
-				t.Error(err)
-			}
-		}
-	}
+	c.when("snapshot", func() {
+		c.exec(`UPDATE task SET content = 'Feed both cats', updated = updated + 1 WHERE id = ?`, c.ids["Feed the cat"])
+	})
 	r := c.dream(Options{})
 	if len(r.Tasks) != 1 || c.get("Feed the cat").Status != task.Active || c.get("Water the plants").Status != task.Paused {
 		t.Fatalf("%+v", r.Tasks)
 	}
-	if _, err := c.d.cfg.DB.Exec(`UPDATE task SET status = 'deleted', updated = updated + 1 WHERE id = ?`, c.ids["Water the plants"]); err != nil {
-		t.Fatal(err)
-	}
+	c.exec(`UPDATE task SET status = 'deleted', updated = updated + 1 WHERE id = ?`, c.ids["Water the plants"])
 	before := c.taskRows()
 	back, err := c.d.Undo(t.Context(), r.Run)
 	if err != nil || c.taskRows() != before || len(back.Chores) != 1 || !strings.Contains(back.Chores[0].String(), "changed since") {

@@ -15,21 +15,19 @@ const (
 	paraphraseFile = "DREAM_DEDUP_PROMPT.txt"
 	memoriesFile   = "DREAM_MEMORIES_PROMPT.txt" // where the memory is a file that is read as a whole
 	taskFile       = "DREAM_TASK_PROMPT.txt"
-	harvestFile    = "MEMORY_HARVEST_PROMPT.txt"
-)
 
-// HarvestTemplate is the file of the request that asks for facts.
-const HarvestTemplate = harvestFile
+	HarvestTemplate = "MEMORY_HARVEST_PROMPT.txt" // of the request that asks for facts
+)
 
 // places are the placeholders of each template that stand for what a model is asked
 // about; one set of them is enough. A template without any of them gets it at its end.
 var places = map[string][][]string{
 	conflictFile: {{"{entry_1}", "{entry_2}"}, {"{content}"}}, paraphraseFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}}, memoriesFile: {{"{content}"}, {"{entry_1}", "{entry_2}"}},
-	taskFile: {{"{content}"}}, harvestFile: {{"{transcript}"}},
+	taskFile: {{"{content}"}}, HarvestTemplate: {{"{transcript}"}},
 }
 
-// others are the placeholders beside them.
-var others = []string{"{content}", "{entry_1}", "{entry_2}", "{transcript}", "{pair}", "{count}", "{nonce}"}
+// beside are the placeholders that may stand beside them.
+var beside = []string{"{pair}", "{count}", "{nonce}"}
 
 // Placeholders are those that are filled in in the template file, by the path below the
 // data folder; nil if it is no template of this package.
@@ -39,7 +37,7 @@ func Placeholders(file string) []string {
 		return []string{"{content}", "{entry_1}", "{entry_2}", "{pair}", "{count}", "{nonce}"}
 	case taskFile:
 		return []string{"{content}", "{count}", "{nonce}"}
-	case harvestFile:
+	case HarvestTemplate:
 		return []string{"{transcript}"}
 	}
 	return nil
@@ -72,7 +70,7 @@ func CheckTemplate(file, text string) error {
 		}
 	}
 	for _, p := range placeholder.FindAllString(text, -1) {
-		if !slices.Contains(others, p) || slices.Contains([]string{"{content}", "{entry_1}", "{entry_2}", "{transcript}"}, p) {
+		if !slices.Contains(beside, p) {
 			return fmt.Errorf("%s, line %d: %s is no placeholder there; write %s", file, lineOf(text, p), p, strings.Join(sets[0], " and "))
 		}
 	}

@@ -40,8 +40,8 @@ func TestWrongPlaceholders(t *testing.T) {
 		{paraphraseFile, "<!-- mine\n-->\n{contents}", "line 3: {contents} is no placeholder there; write {content}"},
 		{taskFile, "{tasks}", "write {content}"},
 		{taskFile, "{entry_1} {entry_2}", "write {content}"},
-		{harvestFile, "{history}", "write {transcript}"},
-		{harvestFile, "{transcript} {whatever}", ""},
+		{HarvestTemplate, "{history}", "write {transcript}"},
+		{HarvestTemplate, "{transcript} {whatever}", ""},
 		{conflictFile, "{entry_1} {entry_2} {whatever}", ""},
 		{conflictFile, "{count}: {content}", ""},
 		{taskFile, "Say what is done. Answer as {\"a\": 1}.", ""},
@@ -56,18 +56,5 @@ func TestWrongPlaceholders(t *testing.T) {
 		if got := d.template(c.file); (got == "Yours.") != (c.want != "") || strings.Contains(log.String(), "cannot be used") != (c.want != "") {
 			t.Errorf("%q: %q %s", c.text, got, log.String())
 		}
-	}
-}
-
-// TestTemplatesWithoutPlaceholder: what a model is asked about comes at the end of a template
-// that has no place for it.
-func TestTemplatesWithoutPlaceholder(t *testing.T) {
-	c := newChores(t)
-	c.d.cfg.Prompts = fstest.MapFS{taskFile: {Data: []byte("Say what is done.\n")}}
-	c.add("water the plants", nil)
-	c.answer = "[]"
-	c.dream(Options{})
-	if len(c.asked) != 1 || !strings.HasPrefix(c.asked[0], "Say what is done.\n\nTasks:") || !strings.Contains(c.asked[0], "water the plants") {
-		t.Errorf("asked: %q", c.asked)
 	}
 }

@@ -73,13 +73,6 @@ func alikes(list string) map[string]string {
 	return out
 }
 
-func likeness(stem string) string {
-	if base := alike[stem]; base != "" {
-		return base
-	}
-	return stem
-}
-
 // negations counts in low, lower-case with spaces around, what turns it to the contrary.
 func negations(low string) int {
 	n := len(spaceless.FindAllString(low, -1))

@@ -1,6 +1,7 @@
 package dream
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	reverie "reverie"
 	"reverie/internal/memory"
+	"reverie/internal/store"
 	"reverie/internal/store/storetest"
 )
 
@@ -133,18 +135,24 @@ func newWorld(t *testing.T, facts []fact, judge func(*world, string) (string, er
 // openWorld opens a copy of dir, which prepare made of facts.
 func openWorld(t *testing.T, dir string, facts []fact, judge func(*world, string) (string, error)) *world {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), facts: facts, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
-	if err := os.CopyFS(w.dir, os.DirFS(dir)); err != nil {
+	into := t.TempDir()
+	if err := os.CopyFS(into, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
-	var db *sql.DB
-	db, w.store = openStore(t, w.dir)
+	db, s := openStore(t, into)
+	return worldOf(t, into, db, s, facts, judge)
+}
+
+// worldOf is the world of an open store in dir, of which facts were said.
+func worldOf(t *testing.T, dir string, db *sql.DB, s *memory.Store, facts []fact, judge func(*world, string) (string, error)) *world {
+	t.Helper()
+	w := &world{t: t, dir: dir, store: s, facts: facts, of: map[string]*fact{}, now: time.Now().Add(time.Hour), asked: map[string]int{}}
 	for i := range w.facts {
 		for _, text := range w.facts[i].texts {
 			w.of[text] = &w.facts[i]
 		}
 	}
-	w.openDreamer(db, w.store, judge)
+	w.openDreamer(db, s, judge)
 	return w
 }
 
@@ -242,11 +250,63 @@ func (w *world) dream(o Options) Report {
 	return r
 }
 
+// exec changes the database behind everybody's back.
+func (w *world) exec(query string, args ...any) {
+	w.t.Helper()
+	if _, err := w.d.cfg.DB.Exec(query, args...); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// know stores e: the owner's own, read out of a talk, where e does not say otherwise.
+func (w *world) know(e memory.Entry) memory.Entry {
+	w.t.Helper()
+	e.Scope, e.Source = cmp.Or(e.Scope, memory.Private(owner)), cmp.Or(e.Source, memory.Harvest)
+	e, _, err := w.store.Add(w.t.Context(), e, "test")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// when has f run at the point of a dream, until it is called with nil.
+func (w *world) when(point string, f func()) {
+	w.d.fault = func(at string) {
+		if at == point && f != nil {
+			f()
+		}
+	}
+}
+
 // unindex takes the entries whose texts are like pattern out of the index.
 func (w *world) unindex(pattern string) {
 	w.t.Helper()
 	w.exec(`DELETE FROM index_fts WHERE rowid IN (SELECT row FROM index_doc JOIN memory ON doc = n WHERE text LIKE ?)`, pattern)
 	w.exec(`DELETE FROM index_doc WHERE doc IN (SELECT n FROM memory WHERE text LIKE ?)`, pattern)
+}
+
+// dump is all that a query finds, a row on each line.
+func dump(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	var out strings.Builder
+	err := store.Each(t.Context(), db, func(row store.Row) error {
+		rows := row.(*sql.Rows)
+		names, err := rows.Columns()
+		if err != nil {
+			return err
+		}
+		values, into := make([]any, len(names)), make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		err = rows.Scan(into...)
+		fmt.Fprintf(&out, "%#v\n", values)
+		return err
+	}, query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
 }
 
 // active are the texts that count.

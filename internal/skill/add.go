@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -113,9 +114,9 @@ func replaceable(visible []Skill, at trust.Place, name string) (*Skill, error) {
 
 // put writes the file rel and returns what stands in it now: the front matter it had is kept.
 func (l *Library) put(rel string, replace bool, owner string, integrity trust.Integrity, body []byte) ([]byte, error) {
-	file := filepath.Join(l.dir, filepath.FromSlash(rel))
+	file := filepath.Join(l.dir, rel)
 	text := compose(integrity, owner, nil, body)
-	old, err := l.read(rel)
+	old, err := l.read(rel, math.MaxInt64)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return text, store.WriteFile(file, text)
@@ -140,10 +141,7 @@ func (l *Library) put(rel string, replace bool, owner string, integrity trust.In
 
 // frontLines are the lines of a skill's front matter but for those of some keys.
 func frontLines(old []byte, without ...string) (out []byte) {
-	front, _, _, closed := cutFront(old)
-	if !closed || !isFront(old) {
-		return nil
-	}
+	front, _ := frontOf(old)
 	skip := false
 	for l := range bytes.Lines(front) {
 		if goesOn := len(bytes.TrimSpace(l)) == 0 || l[0] == ' ' || l[0] == '\t'; !goesOn {
@@ -156,40 +154,20 @@ func frontLines(old []byte, without ...string) (out []byte) {
 	return out
 }
 
-// read reads a file that lies in the folder for certain: the name comes from a
-// model, and no link may carry what it writes elsewhere.
-func (l *Library) read(rel string) ([]byte, error) {
-	root, err := os.OpenRoot(l.dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.ReadFile(filepath.FromSlash(rel))
-}
-
-// keep stores old as the next earlier version of the file at path.
+// keep stores old as the next earlier version of the file at path, never over another one.
 func keep(path string, old []byte) error {
-	version, err := reserve(path)
-	if err != nil {
-		return err
-	}
-	return store.WriteFile(version, old) // the name is ours now
-}
-
-// reserve makes an empty file that is to be the next earlier version of path.
-func reserve(path string) (version string, err error) {
 	for n := 1; ; n++ {
 		version := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), n))
 		f, err := os.OpenFile(version, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			continue // never over another version
+			continue
 		}
 		if err == nil {
 			err = f.Close()
 		}
 		if err != nil {
-			return "", fmt.Errorf("keep the earlier version: %w", err)
+			return fmt.Errorf("keep the earlier version: %w", err)
 		}
-		return version, nil
+		return store.WriteFile(version, old) // the name is ours now
 	}
 }

@@ -30,7 +30,7 @@ func (l *Library) Archive(place string) (string, error) {
 		if n > 1 {
 			to = archive + "/" + strings.TrimSuffix(place, ext) + "." + strconv.Itoa(n) + ext
 		}
-		_, err := os.Lstat(filepath.Join(l.dir, filepath.FromSlash(to)))
+		_, err := os.Lstat(filepath.Join(l.dir, to))
 		if errors.Is(err, fs.ErrNotExist) {
 			return to, nil
 		}
@@ -54,8 +54,8 @@ func (l *Library) Shift(from, to string) error {
 		return fmt.Errorf("skills: %w", err)
 	}
 	defer root.Close()
-	_, here := root.Lstat(filepath.FromSlash(from))
-	_, there := root.Lstat(filepath.FromSlash(to))
+	_, here := root.Lstat(from)
+	_, there := root.Lstat(to)
 	switch {
 	case errors.Is(here, fs.ErrNotExist) && there == nil:
 		return nil
@@ -64,10 +64,10 @@ func (l *Library) Shift(from, to string) error {
 	case there == nil:
 		return fmt.Errorf("there is something at %s%s already, so %s%s stays where it is", pathPrefix, to, pathPrefix, from)
 	}
-	if err := root.MkdirAll(filepath.FromSlash(path.Dir(to)), 0o700); err != nil {
+	if err := root.MkdirAll(path.Dir(to), 0o700); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
-	if err := root.Rename(filepath.FromSlash(from), filepath.FromSlash(to)); err != nil {
+	if err := root.Rename(from, to); err != nil {
 		return fmt.Errorf("skills: %w", err)
 	}
 	return nil
@@ -76,7 +76,7 @@ func (l *Library) Shift(from, to string) error {
 // Changed is when a file of s was last written, by whomever.
 func (l *Library) Changed(s Skill) (time.Time, error) {
 	var last time.Time
-	err := filepath.WalkDir(filepath.Join(l.dir, filepath.FromSlash(s.Place())), func(_ string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(l.dir, s.Place()), func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}

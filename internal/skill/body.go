@@ -1,11 +1,8 @@
 package skill
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
@@ -13,87 +10,36 @@ import (
 	"reverie/internal/store"
 )
 
-const (
-	maxBody   = 64 << 10 // bytes that Body returns
-	keptTexts = 16       // texts that Body remembers
-)
-
-// text is what Body read last from the file of a skill.
-type text struct {
-	stamp   store.Stamp
-	settled bool
-	body    string
-}
+const maxBody = 64 << 10 // bytes that Body returns
 
 // Body returns the text of the skill called id without its front matter, at most 64 KiB: of a
-// longer one the beginning, and a line that says so. It reads the file only when
-// it changed. A skill that is not there is an error that wraps fs.ErrNotExist.
+// longer one the beginning, and a line that says so. A skill that is not there is an error
+// that wraps fs.ErrNotExist.
 func (l *Library) Body(id string) (string, error) {
 	files := filesOf(id)
 	if files == nil {
 		return "", fmt.Errorf("skill %q: that is no name of a skill: %w", id, fs.ErrNotExist)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, rel := range files {
-		now := l.now()
-		stamp, err := store.Stat(filepath.Join(l.dir, filepath.FromSlash(rel)))
-		switch {
-		case err != nil:
-			return "", fmt.Errorf("skill %s: %w", id, err)
-		case !stamp.Exists():
+		stamp, err := store.Stat(filepath.Join(l.dir, rel))
+		if err == nil && !stamp.Exists() {
 			continue
-		case !stamp.Regular():
-			return "", fmt.Errorf("skill %s: %s%s is not a regular file", id, pathPrefix, rel)
 		}
-		if t := l.texts[id]; t.stamp == stamp && t.settled {
-			return t.body, nil
+		if err == nil && !stamp.Regular() {
+			err = fmt.Errorf("%s%s is not a regular file", pathPrefix, rel)
 		}
-		body, err := l.readBody(rel)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		var raw []byte
+		if err == nil {
+			raw, err = l.read(rel, headSize+maxBody+1)
 		}
 		if err != nil {
 			return "", fmt.Errorf("skill %s: %w", id, err)
 		}
-		if len(l.texts) >= keptTexts {
-			clear(l.texts)
-		}
-		l.texts[id] = text{stamp, stamp.Settled(now), body}
-		return body, nil
+		_, body := frontOf(raw)
+		note := fmt.Sprintf("\n[The skill is longer than %d KiB. The rest stands in %s%s.]", maxBody>>10, pathPrefix, rel)
+		return cutBody(clean(string(body)), len(raw) > headSize+maxBody, note), nil
 	}
-	delete(l.texts, id)
 	return "", fmt.Errorf("skill %s: its file %s%s.md is not there: %w", id, pathPrefix, id, fs.ErrNotExist)
-}
-
-func (l *Library) readBody(rel string) (string, error) {
-	root, err := os.OpenRoot(l.dir)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	f, err := root.Open(filepath.FromSlash(rel))
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, headSize+maxBody+1))
-	if err != nil {
-		return "", err
-	}
-	return cutBody(clean(textOf(raw)), len(raw) > headSize+maxBody, fmt.Sprintf("\n[The skill is longer than %d KiB. The rest stands in %s%s.]", maxBody>>10, pathPrefix, rel)), nil
-}
-
-// textOf is a skill's text without front matter, where there is some.
-func textOf(raw []byte) string {
-	front, body, _, closed := cutFront(raw)
-	if closed {
-		var h head
-		if !h.readFront(front, 1) {
-			body = raw
-		}
-	}
-	return string(body)
 }
 
 // clean makes a file's bytes plain text with \n as line ends.

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -42,69 +41,27 @@ func TestBody(t *testing.T) {
 }
 
 func TestBodyFollowsEdits(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "skills")
-			l := Open(dir)
-			l.now = func() time.Time { return time.Now().Add(ahead) }
-			step := func(want string) {
-				t.Helper()
-				got, err := l.Body("a")
-				if want == "" && (!errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "data/skills/a.md")) {
-					t.Errorf("%q, %v", got, err)
-				}
-				if got != want || want != "" && err != nil {
-					t.Errorf("got %q, %v; want %q", got, err, want)
-				}
-			}
-			step("")
-			put(t, dir, "a.md", "one")
-			step("one")
-			step("one")
-			put(t, dir, "a.md", "two and more")
-			step("two and more")
-			put(t, dir, "a/SKILL.md", "the folder")
-			step("two and more")
-			if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
-				t.Fatal(err)
-			}
-			step("the folder")
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
-			step("")
-		})
-	}
-}
-
-func TestBodyIsKeptOnceSettled(t *testing.T) {
-	dir := t.TempDir()
-	put(t, dir, "a.md", "one")
+	dir := filepath.Join(t.TempDir(), "skills")
 	l := Open(dir)
-	before := time.Now()
-	l.now = func() time.Time { return before }
-	for ahead, want := range map[time.Duration]string{0: "one", time.Hour: "kept"} {
-		l.now = func() time.Time { return before.Add(ahead) }
-		clear(l.texts)
-		if _, err := l.Body("a"); err != nil {
-			t.Fatal(err)
+	step := func(want string) {
+		t.Helper()
+		got, err := l.Body("a")
+		if want == "" && (!errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "data/skills/a.md")) {
+			t.Errorf("%q, %v", got, err)
 		}
-		kept := l.texts["a"]
-		kept.body = "kept"
-		l.texts["a"] = kept
-		if got, err := l.Body("a"); err != nil || got != want {
-			t.Errorf("%s later: %q, %v", ahead, got, err)
+		if got != want || want != "" && err != nil {
+			t.Errorf("got %q, %v; want %q", got, err, want)
 		}
 	}
-	for _, c := range "bcdefghijklmnopqrstuvwxyz" {
-		put(t, dir, string(c)+".md", "x")
-		if _, err := l.Body(string(c)); err != nil {
-			t.Fatal(err)
-		}
+	step("")
+	put(t, dir, "a.md", "one")
+	step("one")
+	put(t, dir, "a/SKILL.md", "the folder")
+	step("one")
+	if err := os.Remove(filepath.Join(dir, "a.md")); err != nil {
+		t.Fatal(err)
 	}
-	if len(l.texts) > keptTexts {
-		t.Errorf("%d texts are kept", len(l.texts))
-	}
+	step("the folder")
 }
 
 func TestLongBodyIsCut(t *testing.T) {
@@ -142,12 +99,8 @@ func TestLongBodyIsCut(t *testing.T) {
 func TestBodyRefuses(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	put(t, outside, "secret.md", "secret")
-	if err := os.Symlink(filepath.Join(outside, "secret.md"), filepath.Join(dir, "link.md")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "folder.md"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	link(t, filepath.Join(outside, "secret.md"), dir, "link.md")
+	put(t, dir, "folder.md/x", "x")
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.md"), 0o600); err != nil { // reading it would never end
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package skill
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -73,140 +72,73 @@ func filesOf(id string) []string {
 	return []string{id + ".md", id + "/" + folderFile}
 }
 
-// listing is what a folder held when it was read last.
-type listing struct {
-	stamp   store.Stamp
-	settled bool // stamp alone tells whether entries is complete
-	entries []fs.DirEntry
-	fault   error
+// candidate is a file that is or may become a skill.
+type candidate struct {
+	name   string // of the skill
+	folder string // in which it lies: "", or such as "users/PERSON"
+	rel    string // below the folder of skills
 }
 
-// refreshFolders finds the files again if one of the folders changed.
-func (l *Library) refreshFolders() (changed bool, err error) {
-	now := l.now()
-	stamp, err := store.Stat(l.dir)
-	if err != nil {
-		return false, fmt.Errorf("skills: %w", err)
-	}
-	root, reread := l.listing("", stamp, stamp.Settled(now))
-	if root.fault != nil {
-		return false, fmt.Errorf("skills: %w", root.fault)
-	}
-	look := func(folder string) *listing {
-		stamp, err := store.Stat(filepath.Join(l.dir, filepath.FromSlash(folder)))
-		if err != nil {
-			stamp = store.Stamp{} // what is wrong shows when it is read
-		}
-		at, again := l.listing(folder, stamp, stamp.Settled(now))
-		reread = reread || again
-		return at
-	}
+// candidates finds the files that may be skills, sorted by name, and what else lies there.
+func (l *Library) candidates() (found []candidate, odd []Problem, err error) {
 	folders := []string{""}
 	for _, kind := range []string{usersFolder, roomsFolder} {
-		if !slices.ContainsFunc(root.entries, func(e fs.DirEntry) bool { return strings.EqualFold(e.Name(), kind) }) {
-			l.listings[kind] = &listing{}
-			continue
+		entries, err := l.entries(kind)
+		if err != nil {
+			odd = append(odd, l.leftOut(kind, err.Error()))
 		}
-		for _, e := range look(kind).entries {
-			if folder := kind + "/" + e.Name(); isFolder(e, folder) {
-				look(folder)
+		for _, e := range entries {
+			switch folder := kind + "/" + e.Name(); {
+			case e.IsDir() && Folder(Readers(folder)) == folder:
 				folders = append(folders, folder)
-			}
-		}
-	}
-	if !reread {
-		return false, nil
-	}
-	return l.findFiles(folders), nil
-}
-
-// listing is the folder's, read again if its stamp does not tell that nothing changed.
-func (l *Library) listing(folder string, stamp store.Stamp, settled bool) (at *listing, reread bool) {
-	at = l.listings[folder]
-	if at == nil {
-		at = &listing{}
-		l.listings[folder] = at
-	}
-	if at.fault == nil && stamp == at.stamp && (at.settled || !stamp.Exists()) {
-		return at, false
-	}
-	entries, err := os.ReadDir(filepath.Join(l.dir, filepath.FromSlash(folder)))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	*at = listing{stamp, settled, entries, err}
-	return at, true
-}
-
-// isFolder reports whether e is the folder of a person or a room.
-func isFolder(e fs.DirEntry, folder string) bool {
-	return e.IsDir() && Folder(Readers(folder)) == folder
-}
-
-// findFiles makes the list of files anew from the listings of folders.
-func (l *Library) findFiles(folders []string) (changed bool) {
-	old := map[string]*file{}
-	for _, f := range l.files {
-		old[f.rel] = f
-	}
-	l.odd = nil
-	l.findStrays()
-	var files []*file
-	for _, folder := range folders {
-		at := l.listings[folder]
-		if at.fault != nil {
-			l.odd = append(l.odd, l.leftOut(folder, at.fault.Error()))
-		}
-		for _, e := range at.entries {
-			name, rel, ok := l.candidate(folder, e)
-			if !ok {
-				continue
-			}
-			f := old[rel]
-			if f == nil {
-				f = &file{name: name, folder: folder, rel: rel}
-			}
-			files = append(files, f)
-		}
-	}
-	// In one folder, for one name, the file comes before the folder ("." sorts before "/").
-	slices.SortFunc(files, func(a, b *file) int {
-		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.folder, b.folder), strings.Compare(a.rel, b.rel))
-	})
-	changed = !slices.Equal(files, l.files)
-	l.files = files
-	return changed
-}
-
-// findStrays reports what lies between the folders of people and rooms.
-func (l *Library) findStrays() {
-	for _, kind := range []string{usersFolder, roomsFolder} {
-		for _, e := range l.listings[kind].entries {
-			if folder := kind + "/" + e.Name(); !isFolder(e, folder) && !strings.HasPrefix(e.Name(), ".") {
-				l.odd = append(l.odd, l.leftOut(folder, "it is not the folder of a person or a room: "+
+			case !strings.HasPrefix(e.Name(), "."):
+				odd = append(odd, l.leftOut(folder, "it is not the folder of a person or a room: "+
 					"the name is a Matrix id in which other characters than a-z, 0-9 and @!._- are = and two hex digits"))
 			}
 		}
 	}
+	for _, folder := range folders {
+		entries, err := l.entries(folder)
+		if err != nil && folder == "" {
+			return nil, nil, err
+		}
+		if err != nil {
+			odd = append(odd, l.leftOut(folder, err.Error()))
+		}
+		for _, e := range entries {
+			switch c, ok := candidateOf(folder, e); {
+			case ok && nameForm.MatchString(c.name):
+				found = append(found, c)
+			case ok:
+				odd = append(odd, l.leftOut(path.Join(folder, e.Name()), "its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
+			}
+		}
+	}
+	// In one folder, for one name, the file comes before the folder ("." sorts before "/").
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.folder, b.folder), strings.Compare(a.rel, b.rel))
+	})
+	return found, odd, nil
 }
 
-// candidate tells which skill an entry of folder can be.
-func (l *Library) candidate(folder string, e fs.DirEntry) (name, rel string, ok bool) {
+// entries is what lies in a folder; nothing if there is no such folder.
+func (l *Library) entries(folder string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(filepath.Join(l.dir, folder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// candidateOf tells which skill an entry of folder would be; false if it is none.
+func candidateOf(folder string, e fs.DirEntry) (candidate, bool) {
 	switch base := e.Name(); {
-	case strings.HasPrefix(base, "."): // earlier versions, editors' files
-		return "", "", false
-	case folder == "" && reserved(base):
-		return "", "", false
+	case strings.HasPrefix(base, "."), folder == "" && reserved(base): // earlier versions, editors' files; people's and rooms' folders
+		return candidate{}, false
 	case strings.HasSuffix(base, ".md"):
-		name, rel = strings.TrimSuffix(base, ".md"), base
+		return candidate{strings.TrimSuffix(base, ".md"), folder, path.Join(folder, base)}, true
 	case e.IsDir() || e.Type()&fs.ModeSymlink != 0:
-		name, rel = base, base+"/"+folderFile
-	default:
-		return "", "", false
+		return candidate{base, folder, path.Join(folder, base, folderFile)}, true
 	}
-	if !nameForm.MatchString(name) {
-		l.odd = append(l.odd, l.leftOut(path.Join(folder, e.Name()), "its name is not that of a skill: use letters, digits, - and _ and the ending .md"))
-		return "", "", false
-	}
-	return name, path.Join(folder, rel), true
+	return candidate{}, false
 }

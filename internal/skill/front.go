@@ -30,18 +30,12 @@ type head struct {
 	triggers        []string
 	priority, turns int
 	integrity       trust.Integrity
-	owner           string // who had it written
-	faults          []fault
-}
-
-// fault is something in front matter that cannot be taken as it stands.
-type fault struct {
-	line int // in the file, from 1
-	text string
+	owner           string    // who had it written
+	faults          []Problem // what cannot be taken as it stands, File left out
 }
 
 func (h *head) say(line int, format string, args ...any) {
-	h.faults = append(h.faults, fault{line, fmt.Sprintf(format, args...)})
+	h.faults = append(h.faults, Problem{Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 var (
@@ -267,17 +261,11 @@ func firstLine(text []byte) string {
 	return ""
 }
 
-// bodyOf is what comes after the front matter, byte for byte.
-func bodyOf(old []byte) []byte {
-	if _, body, _, closed := cutFront(old); closed && isFront(old) {
-		return body
+// frontOf parts a skill's text from its front matter; nil = it begins with none, or with a rule.
+func frontOf(text []byte) (front, body []byte) {
+	front, body, line, closed := cutFront(text)
+	if closed && new(head).readFront(front, line) {
+		return front, body
 	}
-	return bytes.TrimPrefix(old, byteOrderMark)
-}
-
-// isFront reports whether a skill begins with front matter, and not with a rule.
-func isFront(old []byte) bool {
-	front, _, line, closed := cutFront(old)
-	var h head
-	return closed && h.readFront(front, line)
+	return nil, bytes.TrimPrefix(text, byteOrderMark)
 }

@@ -74,7 +74,8 @@ func compose(integrity trust.Integrity, owner string, front, body []byte) []byte
 // front matter cannot be changed by a program.
 func relabel(text []byte, integrity trust.Integrity) ([]byte, bool) {
 	was := readHead(text)
-	out := compose(integrity, was.owner, frontLines(text, labelKeys...), bodyOf(text))
+	_, body := frontOf(text)
+	out := compose(integrity, was.owner, frontLines(text, labelKeys...), body)
 	now := readHead(out)
 	return out, now.integrity == integrity && now.owner == was.owner && now.summary == was.summary && len(now.faults) <= len(was.faults)
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -77,50 +76,36 @@ func TestReaders(t *testing.T) {
 
 // TestListShowsWhatThePlaceMayRead: a person's in their direct chats, a room's there.
 func TestListShowsWhatThePlaceMayRead(t *testing.T) {
-	for name, ahead := range map[string]time.Duration{"just changed": 0, "settled": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			l := Open(dir)
-			l.now = func() time.Time { return time.Now().Add(ahead) }
-			put(t, dir, "shared.md", "Shared")
-			visible(t, l, ann)
-			mustAdd(t, l, ann, "notes", "Her PIN.")
-			mustAdd(t, l, bob, "notes", "His PIN.")
-			mustAdd(t, l, annIn, "minutes", "Who writes them.")
-			for at, want := range map[trust.Place]string{
-				ann: "shared " + annFolder, bob: "shared users/@bob=3ax", annIn: roomFolder + " shared", bobIn: roomFolder + " shared",
-				{Room: "!other", Person: "@ann:x"}: "shared", {Room: "!ann2", Person: "@ann:x", Private: true}: "shared " + annFolder, {}: "shared", {Private: true}: "shared",
-			} {
-				want = strings.NewReplacer(annFolder, annFolder+"/notes", "@bob=3ax", "@bob=3ax/notes", roomFolder, roomFolder+"/minutes").Replace(want)
-				if want = strings.TrimSpace(want); visible(t, l, at) != sorted(want) {
-					t.Errorf("%+v: %s, want %s", at, visible(t, l, at), sorted(want))
-				}
-			}
-			if err := os.RemoveAll(filepath.Join(dir, "users")); err != nil {
-				t.Fatal(err)
-			}
-			if got := visible(t, l, ann); got != "shared" {
-				t.Errorf("removed by hand: %s", got)
-			}
-			put(t, dir, annFolder+"/a.md", "By hand")
-			put(t, dir, "users/@Carl:x/a.md", "In no folder of a person")
-			put(t, dir, "users/SKILL.md", "Nobody's")
-			if got := visible(t, l, ann); got != annFolder+"/a shared" {
-				t.Errorf("put there by hand: %s", got)
-			}
-			if p := l.Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "Matrix id") {
-				t.Errorf("%+v", p)
-			}
-		})
+	dir := t.TempDir()
+	l := Open(dir)
+	put(t, dir, "shared.md", "Shared")
+	visible(t, l, ann)
+	mustAdd(t, l, ann, "notes", "Her PIN.")
+	mustAdd(t, l, bob, "notes", "His PIN.")
+	mustAdd(t, l, annIn, "minutes", "Who writes them.")
+	for at, want := range map[trust.Place]string{
+		ann: annFolder + "/notes shared", bob: "users/@bob=3ax/notes shared", annIn: roomFolder + "/minutes shared", bobIn: roomFolder + "/minutes shared",
+		{Room: "!other", Person: "@ann:x"}: "shared", {Room: "!ann2", Person: "@ann:x", Private: true}: annFolder + "/notes shared", {}: "shared", {Private: true}: "shared",
+	} {
+		if got := visible(t, l, at); got != want {
+			t.Errorf("%+v: %s, want %s", at, got, want)
+		}
 	}
-}
-
-// sorted has the skills of rooms and people where their names put them.
-func sorted(ids string) string {
-	if rest, ok := strings.CutPrefix(ids, "shared "); ok && strings.HasSuffix(rest, "/notes") {
-		return rest + " shared"
+	if err := os.RemoveAll(filepath.Join(dir, "users")); err != nil {
+		t.Fatal(err)
 	}
-	return ids
+	if got := visible(t, l, ann); got != "shared" {
+		t.Errorf("removed by hand: %s", got)
+	}
+	put(t, dir, annFolder+"/a.md", "By hand")
+	put(t, dir, "users/@Carl:x/a.md", "In no folder of a person")
+	put(t, dir, "users/SKILL.md", "Nobody's")
+	if got := visible(t, l, ann); got != annFolder+"/a shared" {
+		t.Errorf("put there by hand: %s", got)
+	}
+	if p := l.Problems(); len(p) != 2 || !strings.Contains(p[0].Text, "Matrix id") {
+		t.Errorf("%+v", p)
+	}
 }
 
 // TestLabel: what the program wrote counts; what breaks it makes the skill foreign.
@@ -183,7 +168,7 @@ func TestAddLeavesOthersAlone(t *testing.T) {
 	if read(t, dir, "deploy.md")+read(t, dir, "cook/SKILL.md")+read(t, dir, roomFolder+"/minutes.md") != "---\ntriggers: deploy\n---\nDeploy\nCook\n"+before {
 		t.Error("one was replaced")
 	}
-	if s := mustAdd(t, l, bob, "minutes", "Of what he cannot see there may be one of the name."); s.Path != "data/skills/users/@bob=3ax/minutes.md" || s.Triggers() != nil {
+	if s := mustAdd(t, l, bob, "minutes", "Of what he cannot see there may be one of the name."); s.Path != "data/skills/users/@bob=3ax/minutes.md" || s.triggers != "" {
 		t.Errorf("%+v", s)
 	}
 	put(t, dir, "tea.md", "Tea for everybody, written later by hand\n")

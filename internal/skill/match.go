@@ -13,13 +13,10 @@ import (
 // trigger must stand by itself, not within a longer word; but in scripts that
 // put no blanks between words it may stand anywhere.
 func Match(skills []Skill, text string, most int) []Skill {
-	if most <= 0 || text == "" {
-		return nil
-	}
-	t := index(fold(text))
+	text = fold(text)
 	var found []Skill
 	for _, s := range skills {
-		if s.folded != "" && t.hasAny(s.folded) {
+		if s.triggers != "" && slices.ContainsFunc(strings.Split(s.triggers, "\n"), func(t string) bool { return stands(t, text) }) {
 			found = append(found, s)
 		}
 	}
@@ -32,81 +29,31 @@ func Match(skills []Skill, text string, most int) []Skill {
 // Said returns the first of the phrases that occurs in text, as Match compares them;
 // "" = none.
 func Said(text string, phrases []string) string {
-	t := index(fold(text))
+	text = fold(text)
 	for _, p := range phrases {
-		if t.has(fold(p)) {
+		if stands(fold(p), text) {
 			return p
 		}
 	}
 	return ""
 }
 
-// indexed is a folded text that says quickly what does not stand in it: most
-// triggers of most skills. It has a bit for each three bytes in a row.
-type indexed struct {
-	text string
-	bits [1 << 10]uint64
-}
-
-func slot(s string, i int) (word, bit uint32) {
-	h := (uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16) * 0x9E3779B1 >> 16
-	return h >> 6, h & 63
-}
-
-func index(text string) *indexed {
-	t := &indexed{text: text}
-	for i := 0; i+2 < len(text); i++ {
-		word, bit := slot(text, i)
-		t.bits[word] |= 1 << bit
-	}
-	return t
-}
-
-// hasAny reports whether one of the folded triggers, a line each, occurs.
-func (t *indexed) hasAny(triggers string) bool {
-	for trigger := range strings.SplitSeq(triggers, "\n") {
-		if t.has(trigger) {
-			return true
-		}
-	}
-	return false
-}
-
-func (t *indexed) has(trigger string) bool {
-	for i := 0; i+2 < len(trigger); i++ {
-		if word, bit := slot(trigger, i); t.bits[word]&(1<<bit) == 0 {
-			return false
-		}
-	}
+// stands reports whether a trigger stands in text by itself, both folded.
+func stands(trigger, text string) bool {
+	first, size := utf8.DecodeRuneInString(trigger)
+	last, _ := utf8.DecodeLastRuneInString(trigger)
 	for at := 0; ; {
-		i := strings.Index(t.text[at:], trigger)
+		i := strings.Index(text[at:], trigger)
 		if i < 0 {
 			return false
 		}
-		begin, end := at+i, at+i+len(trigger)
-		if apart(lastRune(t.text[:begin]), firstRune(trigger)) && apart(firstRune(t.text[end:]), lastRune(trigger)) {
+		before, _ := utf8.DecodeLastRuneInString(text[:at+i])
+		after, _ := utf8.DecodeRuneInString(text[at+i+len(trigger):])
+		if apart(before, first) && apart(after, last) {
 			return true
 		}
-		_, size := utf8.DecodeRuneInString(trigger)
-		at = begin + size
+		at += i + size
 	}
-}
-
-// The runes at the ends of a text; 0 = it is empty.
-func firstRune(s string) rune {
-	r, size := utf8.DecodeRuneInString(s)
-	if size == 0 {
-		return 0
-	}
-	return r
-}
-
-func lastRune(s string) rune {
-	r, size := utf8.DecodeLastRuneInString(s)
-	if size == 0 {
-		return 0
-	}
-	return r
 }
 
 // apart reports whether a trigger that begins or ends with edge is not one word
@@ -126,23 +73,7 @@ func unspaced(r rune) bool {
 
 // fold makes texts that differ in case or in their blanks the same.
 func fold(text string) string {
-	out := make([]byte, 0, len(text))
-	for _, r := range text {
-		switch {
-		case r == ' ' || r >= '\t' && r <= '\r' || r > utf8.RuneSelf && unicode.IsSpace(r):
-			if len(out) == 0 || out[len(out)-1] != ' ' {
-				out = append(out, ' ')
-			}
-		case r < utf8.RuneSelf:
-			if r >= 'a' && r <= 'z' {
-				r -= 'a' - 'A'
-			}
-			out = append(out, byte(r))
-		default:
-			out = utf8.AppendRune(out, foldRune(r))
-		}
-	}
-	return string(out)
+	return strings.Map(foldRune, strings.Join(strings.Fields(text), " "))
 }
 
 // foldRune is the first of the letters that are r in another case.

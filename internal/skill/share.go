@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,7 +33,7 @@ func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	}
 	rel := strings.TrimPrefix(s.Path, pathPrefix)
 	to := strings.TrimPrefix(rel, Folder(s.Label.Readers)+"/")
-	old, err := l.read(rel)
+	old, err := l.read(rel, math.MaxInt64)
 	if err != nil {
 		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
 	}
@@ -40,7 +41,7 @@ func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 	if !ok {
 		return Skill{}, ErrFront
 	}
-	file := filepath.Join(l.dir, filepath.FromSlash(rel))
+	file := filepath.Join(l.dir, rel)
 	if err := keep(file, old); err != nil {
 		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
 	}
@@ -52,7 +53,7 @@ func (l *Library) Share(at trust.Place, name string) (Skill, error) {
 		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
 	}
 	defer root.Close()
-	if err := root.Rename(filepath.FromSlash(s.Place()), path.Base(s.Place())); err != nil {
+	if err := root.Rename(s.Place(), path.Base(s.Place())); err != nil {
 		return Skill{}, fmt.Errorf("skill %s: %w", name, err)
 	}
 	return newSkill(s.Name, to, readHead(text)), nil
@@ -98,7 +99,7 @@ func (l *Library) Move(from, to string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entries, err := os.ReadDir(filepath.Join(l.dir, filepath.FromSlash(old)))
+	entries, err := os.ReadDir(filepath.Join(l.dir, old))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -110,12 +111,12 @@ func (l *Library) Move(from, to string) error {
 		return fmt.Errorf("skills: move room: %w", err)
 	}
 	defer root.Close()
-	if err := root.MkdirAll(filepath.FromSlash(now), 0o700); err != nil {
+	if err := root.MkdirAll(now, 0o700); err != nil {
 		return fmt.Errorf("skills: move room: %w", err)
 	}
 	left := false
 	for _, e := range entries {
-		source, target := filepath.FromSlash(old+"/"+e.Name()), filepath.FromSlash(now+"/"+e.Name())
+		source, target := old+"/"+e.Name(), now+"/"+e.Name()
 		if _, err := root.Lstat(target); err == nil {
 			left = true
 			continue
@@ -127,7 +128,7 @@ func (l *Library) Move(from, to string) error {
 	if left {
 		return nil
 	}
-	if err := root.Remove(filepath.FromSlash(old)); err != nil {
+	if err := root.Remove(old); err != nil {
 		return fmt.Errorf("skills: move room: %w", err)
 	}
 	return nil

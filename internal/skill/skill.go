@@ -21,6 +21,7 @@ package skill
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -37,7 +38,7 @@ import (
 )
 
 // Skill is one file of the library. Its text is read by its Path when needed, or
-// with Body. Skills are equal when what is in them is: they may be compared.
+// with Body. Skills are equal when what is in them is.
 type Skill struct {
 	Name     string // as the file is called, without ".md"
 	Summary  string // the description in its front matter, or else its first line, without leading "#"
@@ -47,22 +48,16 @@ type Skill struct {
 	Label    trust.Label
 	Owner    string // who had it written, by Matrix id; "" = it was written by hand
 
-	triggers string // a line each
-	folded   string // the same as Match compares them
+	triggers string // a line each, as Match compares them
 }
 
-// Equal reports whether s and t are the same in every respect.
-func (s Skill) Equal(t Skill) bool { return s == t }
-
 func newSkill(name, rel string, h head) Skill {
-	triggers := strings.Join(h.triggers, "\n")
-	folded := make([]string, len(h.triggers))
+	triggers := make([]string, len(h.triggers))
 	for i, t := range h.triggers {
-		folded[i] = fold(t)
+		triggers[i] = fold(t)
 	}
 	return Skill{Name: name, Summary: h.summary, Path: pathPrefix + rel, Priority: h.priority, Turns: h.turns,
-		Label: trust.Label{Integrity: h.integrity, Readers: Readers(rel)}, Owner: h.owner,
-		triggers: triggers, folded: strings.Join(folded, "\n")}
+		Label: trust.Label{Integrity: h.integrity, Readers: Readers(rel)}, Owner: h.owner, triggers: strings.Join(triggers, "\n")}
 }
 
 // Problem is something that a person should mend in the folder of skills.
@@ -87,27 +82,19 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // people who edit the files.
 type Library struct {
 	// Log hears about files that are no skills, and about faults in front
-	// matter, once each; nil means nobody.
-	// Set it before the first use.
+	// matter, once each; nil means nobody. Set it before the first use.
 	Log *slog.Logger
 
 	dir string
 	now func() time.Time // the clock that file times are compared with
 
 	mu       sync.Mutex
-	listings map[string]*listing // by path of the folder; "" = dir
-	files    []*file             // by name, then folder
-	skills   []Skill             // never changed once made
-	odd      []Problem           // entries of the folder that are no skills
-	texts    map[string]text
+	files    map[string]*file // by path below dir
 	reported map[Problem]bool
 }
 
-// file is one file that is or may become a skill.
+// file is what was read last of a file that is or may become a skill.
 type file struct {
-	name    string // of the skill
-	folder  string // in which it lies: "", or such as "users/PERSON"
-	rel     string // below the folder of skills, with forward slashes
 	stamp   store.Stamp
 	settled bool
 	ok      bool
@@ -117,7 +104,7 @@ type file struct {
 
 // Open returns the library in dir, which need not exist yet.
 func Open(dir string) *Library {
-	return &Library{dir: dir, now: time.Now, listings: map[string]*listing{}, texts: map[string]text{}, reported: map[Problem]bool{}}
+	return &Library{dir: dir, now: time.Now, reported: map[Problem]bool{}}
 }
 
 // List returns the skills that may be shown at a place, as All does.
@@ -129,28 +116,19 @@ func (l *Library) List(at trust.Place) ([]Skill, error) {
 
 // visible is List without the lock.
 func (l *Library) visible(at trust.Place) ([]Skill, error) {
-	if err := l.refresh(); err != nil {
-		return nil, err
-	}
-	hidden := func(s Skill) bool { return !at.MayRead(s.Label.Readers) }
-	if !slices.ContainsFunc(l.skills, hidden) {
-		return l.skills, nil
-	}
-	return slices.DeleteFunc(slices.Clone(l.skills), hidden), nil
+	skills, _, err := l.look()
+	return slices.DeleteFunc(skills, func(s Skill) bool { return !at.MayRead(s.Label.Readers) }), err
 }
 
 // All returns the skills of all people and rooms, sorted by name. It is for the program's own
 // work: what is shown to somebody comes from List. Edits show at once: every file is
-// looked at each time, but only read when it changed. As long as nothing
-// changed it is the same slice, which must not be changed. Files whose names are
+// looked at each time, but only read when it changed. Files whose names are
 // not those of skills are left out.
 func (l *Library) All() ([]Skill, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.refresh(); err != nil {
-		return nil, err
-	}
-	return l.skills, nil
+	skills, _, err := l.look()
+	return skills, err
 }
 
 // Problems lists what is wrong in the folder, sorted by file and line: names that
@@ -159,12 +137,9 @@ func (l *Library) All() ([]Skill, error) {
 func (l *Library) Problems() []Problem {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.refresh(); err != nil {
+	_, all, err := l.look()
+	if err != nil {
 		return []Problem{{File: strings.TrimSuffix(pathPrefix, "/"), Text: err.Error()}}
-	}
-	all := slices.Clone(l.odd)
-	for _, f := range l.files {
-		all = append(all, f.faults...)
 	}
 	slices.SortStableFunc(all, func(a, b Problem) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
@@ -172,113 +147,79 @@ func (l *Library) Problems() []Problem {
 	return all
 }
 
-// refresh looks at the folder and its files.
-func (l *Library) refresh() error {
-	changed, err := l.refreshFolders()
+// look finds the skills, sorted by name, and what is wrong in the folder.
+func (l *Library) look() (skills []Skill, problems []Problem, err error) {
+	found, problems, err := l.candidates()
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("skills: %w", err)
 	}
-	heads := headReader{dir: l.dir}
-	defer heads.close()
-	for _, f := range l.files {
-		changed = l.refreshFile(f, &heads) || changed
-	}
-	if changed || l.skills == nil {
-		l.skills = make([]Skill, 0, len(l.files))
-		for i, f := range l.files {
-			if f.ok && !(i > 0 && l.files[i-1].ok && l.files[i-1].name == f.name && l.files[i-1].folder == f.folder) { // NAME.md goes before NAME/SKILL.md
-				l.skills = append(l.skills, f.skill)
-			}
+	files := make(map[string]*file, len(found))
+	for _, c := range found {
+		f := l.file(c)
+		files[c.rel] = f
+		problems = append(problems, f.faults...)
+		if n := len(skills); f.ok && (n == 0 || skills[n-1].ID() != f.skill.ID()) { // NAME.md goes before NAME/SKILL.md
+			skills = append(skills, f.skill)
 		}
 	}
-	return nil
+	l.files = files
+	return skills, problems, nil
 }
 
+// leftOut is the problem of a file that is no skill.
 func (l *Library) leftOut(rel, why string) Problem {
-	p := Problem{File: pathPrefix + rel, Text: why}
-	l.report(p, "skill file is left out")
-	return p
+	return l.report(Problem{File: pathPrefix + rel, Text: why}, "skill file is left out")
 }
 
 // report logs a problem once.
-func (l *Library) report(p Problem, text string) {
-	if l.reported[p] {
-		return
-	}
-	l.reported[p] = true
-	if l.Log != nil {
+func (l *Library) report(p Problem, text string) Problem {
+	if l.Log != nil && !l.reported[p] {
 		l.Log.Warn(text, "file", p.File, "line", p.Line, "why", p.Text)
 	}
+	l.reported[p] = true
+	return p
 }
 
-// refreshFile reads the beginning again if the file changed. A file that cannot
+// file is the file of a candidate, read again if it changed. One that cannot
 // be read is left out and does not keep the others from being listed.
-func (l *Library) refreshFile(f *file, heads *headReader) (changed bool) {
-	stamp, err := store.Stat(filepath.Join(l.dir, filepath.FromSlash(f.rel)))
-	if err == nil && stamp == f.stamp && (f.settled || !stamp.Exists()) {
-		return false
-	}
-	was := *f
+func (l *Library) file(c candidate) *file {
 	now := l.now()
-	f.ok, f.skill, f.faults = false, Skill{}, nil
+	stamp, err := store.Stat(filepath.Join(l.dir, c.rel))
+	if f := l.files[c.rel]; f != nil && err == nil && f.settled && stamp == f.stamp {
+		return f
+	}
+	f := &file{stamp: stamp, settled: err == nil && stamp.Settled(now)}
+	var text []byte
 	switch {
 	case err == nil && !stamp.Exists(): // a folder that is no skill, or just removed
+		return f
 	case err == nil && !stamp.Regular():
-		f.faults = []Problem{l.leftOut(f.rel, "it is not a regular file")}
-	default:
-		var head []byte
-		if err == nil {
-			head, err = heads.read(f.rel)
-		}
-		if err != nil {
-			f.faults = []Problem{l.leftOut(f.rel, err.Error())}
-			break
-		}
-		h := readHead(head)
-		f.ok, f.skill = true, newSkill(f.name, f.rel, h)
-		for _, fault := range h.faults {
-			p := Problem{pathPrefix + f.rel, fault.line, fault.text}
-			f.faults = append(f.faults, p)
-			l.report(p, "skill file has a fault")
-		}
+		err = errors.New("it is not a regular file")
+	case err == nil:
+		text, err = l.read(c.rel, headSize)
 	}
-	f.stamp, f.settled = stamp, err == nil && stamp.Settled(now)
-	return f.ok != was.ok || f.skill != was.skill
+	if err != nil {
+		f.faults = []Problem{l.leftOut(c.rel, err.Error())}
+		return f
+	}
+	h := readHead(text)
+	f.ok, f.skill = true, newSkill(c.name, c.rel, h)
+	for _, p := range h.faults {
+		p.File = pathPrefix + c.rel
+		f.faults = append(f.faults, l.report(p, "skill file has a fault"))
+	}
+	return f
 }
 
-// headReader reads the beginnings of files. A link that leads out of the folder
-// is an error: the model could not read that skill either.
-type headReader struct {
-	dir  string
-	root *os.Root
-	buf  []byte
-}
-
-// read returns the head of a file, good until the next call.
-func (h *headReader) read(rel string) ([]byte, error) {
-	if h.root == nil {
-		root, err := os.OpenRoot(h.dir)
-		if err != nil {
-			return nil, err
-		}
-		h.root, h.buf = root, make([]byte, headSize)
-	}
-	f, err := h.root.Open(filepath.FromSlash(rel))
+// read reads a file up to so many bytes. A link that leads out of the folder is an error: the
+// name may come from a model, and nothing may carry what it reads or writes elsewhere.
+func (l *Library) read(rel string, most int64) ([]byte, error) {
+	f, err := os.OpenInRoot(l.dir, rel)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	n, err := io.ReadFull(f, h.buf)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, err
-	}
-	return h.buf[:n], nil
-}
-
-func (h *headReader) close() {
-	if h.root != nil {
-		_ = h.root.Close() // it was only read from
-	}
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // tidy makes text one clean line.

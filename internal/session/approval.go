@@ -195,7 +195,7 @@ func (s *Session) gather(
 		a = found[0]
 	}
 	open, err := s.approvals(ctx, tx, `WHERE talk = ? AND conversation = ? AND state = 'open' AND expires > ?`,
-		s.talk, conversation, s.millisNow())
+		s.talk, conversation, s.cfg.Now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -212,11 +212,7 @@ func (s *Session) gather(
 			told[i] = toldAsked
 		}
 	}
-	for _, text := range seen.seen {
-		if !slices.Contains(a.seen, text) {
-			a.seen = append(a.seen, text)
-		}
-	}
+	a.seen = append(a.seen, slices.DeleteFunc(seen.seen, func(text string) bool { return slices.Contains(a.seen, text) })...)
 	a.mark = seen.mark
 	if len(a.acts) == 0 {
 		return told, nil
@@ -259,7 +255,7 @@ func (s *Session) askApprovals(ctx context.Context, event string) error {
 		}
 		if !same { // others read the room since, and the question shows what was said before
 			a.state = void
-			if err := store.InTx(ctx, s.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+			if err := storeApproval(ctx, s.cfg.DB, a); err != nil {
 				return err
 			}
 			continue
@@ -281,19 +277,16 @@ func (s *Session) sameReaders(ctx context.Context, a approval) (bool, error) {
 // were edited, redacted or stopped. What has been done stays done.
 func (m *Manager) voidApprovals(ctx context.Context, room string, targets ...string) error {
 	for _, target := range targets {
-		code, question := strings.CutPrefix(target, askPrefix)
-		if !question {
-			code = ""
-		}
+		question := strings.HasPrefix(target, askPrefix)
 		all, err := m.approvals(ctx, m.cfg.DB,
-			`WHERE room = ? AND (event = ? OR code = ?) AND state IN ('gathering', 'open', 'approved')`, room, target, code)
+			`WHERE room = ?1 AND ?2 IN (event, ?3 || code) AND state IN ('gathering', 'open', 'approved')`, room, target, askPrefix)
 		if err != nil {
 			return err
 		}
 		for _, a := range all {
 			was := a.state
 			a.state = void
-			if err := store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err != nil {
+			if err := storeApproval(ctx, m.cfg.DB, a); err != nil {
 				return err
 			}
 			if was == gathering || question { // there is nothing to be seen of it
@@ -401,7 +394,7 @@ func (m *Manager) wakeApproval(ctx context.Context, a approval) error {
 // resumeApprovals goes on with what an interruption left: questions that may not have been
 // asked yet, and acts that were approved.
 func (m *Manager) resumeApprovals(ctx context.Context) error {
-	failed := store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return m.dropApprovals(ctx, tx) })
+	failed := m.dropApprovals(ctx, m.cfg.DB)
 	left, err := m.approvals(ctx, m.cfg.DB, `WHERE state IN ('open', 'approved')`)
 	failed = errors.Join(failed, err)
 	for _, a := range left {
@@ -412,7 +405,7 @@ func (m *Manager) resumeApprovals(ctx context.Context) error {
 			err = newSession(m, a.talk).askApprovals(ctx, a.event)
 		default:
 			a.state = expired
-			if err = store.InTx(ctx, m.cfg.DB, func(tx *sql.Tx) error { return storeApproval(ctx, tx, a) }); err == nil {
+			if err = storeApproval(ctx, m.cfg.DB, a); err == nil {
 				err = m.closeQuestion(ctx, a, "approve.expired")
 			}
 		}
@@ -473,7 +466,7 @@ func (s *Session) runApproved(ctx context.Context, a approval) error {
 		result := s.cfg.Tools.Run(kept, scope, act.Call)
 		act.Done, act.Result, act.Failed, act.Read = true, result.Content, result.Failed, result.Integrity
 		s.log.Info("approved tool", "approval", a.code, "tool", act.Call.Name, "failed", result.Failed, "by", a.answeredBy)
-		if err := store.InTx(kept, s.cfg.DB, func(tx *sql.Tx) error { return storeApproval(kept, tx, a) }); err != nil {
+		if err := storeApproval(kept, s.cfg.DB, a); err != nil {
 			return err
 		}
 	}
@@ -538,5 +531,3 @@ func (s *Session) concludeApproval(ctx context.Context, a approval, text string)
 		return nil
 	})
 }
-
-func (m *Manager) millisNow() int64 { return m.cfg.Now().UnixMilli() }

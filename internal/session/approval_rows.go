@@ -34,12 +34,12 @@ func scanApproval(row store.Row) (a approval, err error) {
 	return a, nil
 }
 
-func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
+func storeApproval(ctx context.Context, db store.DBTX, a approval) error {
 	var expires int64
 	if a.state != gathering {
 		expires = a.expires.UnixMilli()
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	_, err := db.ExecContext(ctx, `INSERT INTO approval (`+approvalColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (code) DO UPDATE SET acts = excluded.acts, seen = excluded.seen, mark = excluded.mark, state = excluded.state,
 			wide = excluded.wide,
 			answered_by = excluded.answered_by, unproven = excluded.unproven WHERE approval.state IN ('gathering', 'open', 'approved')`,
@@ -53,8 +53,8 @@ func storeApproval(ctx context.Context, tx *sql.Tx, a approval) error {
 }
 
 // dropApprovals deletes what ended long ago, with its texts.
-func (m *Manager) dropApprovals(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM approval WHERE created < ? AND state NOT IN ('open', 'approved')`,
+func (m *Manager) dropApprovals(ctx context.Context, db store.DBTX) error {
+	_, err := db.ExecContext(ctx, `DELETE FROM approval WHERE created < ? AND state NOT IN ('open', 'approved')`,
 		m.cfg.Now().Add(-approvalKept).UnixMilli())
 	if err != nil {
 		return fmt.Errorf("session: delete old approvals: %w", err)

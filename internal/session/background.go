@@ -81,19 +81,15 @@ func (m *Manager) After(ctx context.Context, quiet time.Duration) (work context.
 		if work != nil {
 			return work, done, nil
 		}
-		timer := time.NewTimer(max(wait, time.Millisecond))
-		later := timer.C
-		if calm != nil {
-			later = nil
+		var later <-chan time.Time
+		if calm == nil {
+			later = time.After(max(wait, time.Millisecond))
 		}
 		select {
 		case <-ctx.Done():
+			return nil, nil, ctx.Err()
 		case <-calm:
 		case <-later:
-		}
-		timer.Stop()
-		if err := ctx.Err(); err != nil {
-			return nil, nil, err
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,15 +41,6 @@ const (
 	becauseAsked   = "asked"   // somebody said !compact
 )
 
-// compact makes the conversation shorter: old tool results first, and if that is not
-// enough the older part is summarised. reason is kept beside it. It does nothing when
-// little would be won, and what fails is made up for: only what cannot be stored, or is
-// ended by ctx, is an error. The next request begins a new epoch.
-func (s *Session) compact(ctx context.Context, reason string) error {
-	_, err := s.compactTo(ctx, reason, 100)
-	return err
-}
-
 // fits assembles the next request for the message in, and says in which manner it is
 // answered. A conversation that would not fit, or at a boundary would soon not, is
 // compacted first; when that does not help, the tier goes down.
@@ -78,19 +68,19 @@ func (s *Session) fits(ctx context.Context, in Inbound) (prompt.Prompt, manner, 
 			try--
 			continue
 		}
-		reason := s.tooFull(p.Report, past, err)
-		if reason == "" || try == mostTries {
-			p, err = s.orShorter(ctx, in, t, p, err)
-			return p, how, err
+		done := false
+		if reason := s.tooFull(p.Report, past, err); reason != "" && try < mostTries {
+			var failed error
+			done, failed = s.compactTo(ctx, reason, 100-20*try)
+			switch {
+			case ctx.Err() != nil:
+				return p, how, ctx.Err()
+			case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
+				s.log.Error("conversation not compacted", "reason", reason, "err", failed)
+				done = false
+			}
 		}
-		done, failed := s.compactTo(ctx, reason, 100-20*try)
-		switch {
-		case ctx.Err() != nil:
-			return p, how, ctx.Err()
-		case failed != nil: // the assembler leaves the oldest out, and the answer is there all the same
-			s.log.Error("conversation not compacted", "reason", reason, "err", failed)
-		}
-		if failed != nil || !done {
+		if !done {
 			p, err = s.orShorter(ctx, in, t, p, err)
 			return p, how, err
 		}
@@ -132,8 +122,11 @@ func overflowed(err error) bool {
 	return errors.As(err, &model) && model.Kind == llm.TooLarge
 }
 
-// compactTo compacts the conversation to share percent of what the window has for it,
-// and says whether it did.
+// compactTo makes the conversation shorter, to share percent of what the window has for it, and
+// says whether it did: old tool results first, and if that is not enough the older part is
+// summarised. reason is kept beside it. It does nothing when little would be won, and what fails
+// is made up for: only what cannot be stored, or is ended by ctx, is an error. The next request
+// begins a new epoch.
 func (s *Session) compactTo(ctx context.Context, reason string, share int) (bool, error) {
 	past, err := s.cfg.History.Load(ctx, s.talk)
 	if err != nil || len(past) == 0 {
@@ -211,15 +204,11 @@ func worthIt(p history.Plan, l history.Limits, reason string) bool {
 
 // whose is the message that is worked on, or else the person who wrote last.
 func (s *Session) whose(ctx context.Context) (Inbound, error) {
-	in := s.compaction.in
-	if in.Sender != "" {
-		return in, nil
+	if s.compaction.in.Sender != "" {
+		return s.compaction.in, nil
 	}
-	in.Room = s.room
-	if err := s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private); err != nil {
-		return in, fmt.Errorf("session: read room: %w", err)
-	}
-	return in, nil
+	in, _, err := s.wroteLast(ctx)
+	return in, err
 }
 
 // limits measures what a fresh prompt leaves for the history and the summary. t
@@ -259,19 +248,16 @@ func (s *Session) tell(ctx context.Context, in Inbound, c history.Compaction, cu
 // compactNow is the command !compact.
 func (s *Session) compactNow(ctx context.Context, in Inbound, _ string) (string, error) {
 	s.compaction.in = in
-	before, err := s.cfg.History.Compacted(ctx, s.talk)
+	done, err := s.compactTo(ctx, becauseAsked, 100)
 	if err != nil {
 		return "", err
 	}
-	if err := s.compact(ctx, becauseAsked); err != nil {
-		return "", err
+	if !done {
+		return s.text(ctx, "compact.nothing"), nil
 	}
 	c, err := s.cfg.History.Compacted(ctx, s.talk)
 	if err != nil {
 		return "", err
-	}
-	if c.ID == before.ID {
-		return s.text(ctx, "compact.nothing"), nil
 	}
 	text := s.text(ctx, "compact.done", "messages", s.messages(ctx, c.Messages), "after", fmt.Sprint(c.After), "before", fmt.Sprint(c.Before))
 	if c.Level == history.Extracted {
@@ -296,6 +282,3 @@ func (s *Session) showSummary(ctx context.Context, _ Inbound, _ string) (string,
 func (s *Session) messages(ctx context.Context, n int) string {
 	return s.text(ctx, "count.messages", "count", fmt.Sprint(n))
 }
-
-// summaryWithin is how long a summary may take.
-func (s *Session) summaryWithin() time.Duration { return cmp.Or(s.cfg.Summary, time.Minute) }

@@ -84,14 +84,11 @@ func (s *Session) shownSettings(ctx context.Context) ([]shownSetting, error) {
 	}
 	all := []shownSetting{mode, {name: settingModel, value: s.firstModel(now.role), values: s.cfg.Models.Names(), by: s.decidedBy(ctx, model)}}
 	for _, k := range settings() {
-		value, err := s.Manager.settings().Get(ctx, s.room, k.name)
-		if err != nil {
-			return nil, err
-		}
 		d, err := s.Manager.settings().decided(ctx, s.room, k.name)
 		if err != nil {
 			return nil, err
 		}
+		value := k.is(d.value)
 		if d.value != value { // of another release
 			d = decided{}
 		}

@@ -3,8 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -121,12 +119,10 @@ func (s *Session) edited(targets ...string) bool {
 // settle waits until a message has been left as it is for a while. Another edit of it
 // ends ctx, so that many quick ones are answered once.
 func (s *Session) settle(ctx context.Context) error {
-	timer := time.NewTimer(s.cfg.Settle)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-timer.C:
+	case <-time.After(s.cfg.Settle):
 		return nil
 	}
 }
@@ -167,7 +163,7 @@ func (s *Session) attempt(ctx context.Context, burst *[]Inbound, edits *[]Inboun
 		return s.notice(ctx, now[len(now)-1], s.text(ctx, "stop.ended"))
 	}
 	s.asked = ""
-	return s.guarded(ctx, left)
+	return s.dispatch(ctx, left)
 }
 
 // wantedOf leaves out what somebody stopped while it waited.
@@ -263,7 +259,7 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 		}
 		if err == nil {
 			was.Text = e.Text
-			err = s.hearAgain(ctx, was, was)
+			err = s.hearAgain(ctx, was)
 		}
 		if err != nil {
 			return err
@@ -277,25 +273,17 @@ func (s *Session) reword(ctx context.Context, e Inbound, note string) error {
 // file that they stood beside. Such an edit is none.
 func emptied(e Inbound, was history.Message) bool { return e.Text == "" && len(was.Files) == 0 }
 
-// hearAgain keeps m, a message of the scope of the question, so that it can be found, if
-// those around it can be. What is newer is kept with them, see keep.
-func (s *Session) hearAgain(ctx context.Context, m, question history.Message) error {
-	if s.kept == 0 {
-		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
-		if err != nil {
-			return err
-		}
-		s.kept = n
+// hearAgain keeps m, a message of a person, so that it can be found, if those around it can
+// be. What is newer is kept with them, see keep.
+func (s *Session) hearAgain(ctx context.Context, m history.Message) error {
+	if err := s.knowKept(ctx); err != nil {
+		return err
 	}
-	words := m.Text
-	if m.Role == llm.Assistant {
-		words = visible(words)
-	}
-	if int(m.ID) > s.kept || m.EventID == "" || strings.TrimSpace(words) == "" {
+	if int(m.ID) > s.kept || strings.TrimSpace(m.Text) == "" {
 		return nil
 	}
-	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: question.Label.Readers, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender,
-		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: words})
+	return s.cfg.Memory.Hear(ctx, memory.Turn{Scope: m.Label.Readers, Integrity: m.Label.Integrity, Event: m.EventID, Sender: m.Sender,
+		At: m.At, Conversation: string(s.talk), Seq: int(m.ID), Text: m.Text})
 }
 
 // shared reports whether others read the room when m was written.
@@ -308,7 +296,7 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 	s.asked, s.asking = "", Inbound{}
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, in.Sender, in.Target)
-		err := s.guardedChange(turn, in)
+		err := recovered(log, func() error { return s.change(turn, in) })
 		done()
 		switch {
 		case err == nil || work.Err() != nil || store.Passing(err):
@@ -338,14 +326,8 @@ func (s *Session) handleChange(work context.Context, in Inbound) {
 	}
 }
 
-// guardedChange turns a panic into an error.
-func (s *Session) guardedChange(ctx context.Context, in Inbound) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("panic over a change", "event", in.ID, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("session: panic: %v", p)
-		}
-	}()
+// change follows one change.
+func (s *Session) change(ctx context.Context, in Inbound) (err error) {
 	switch in.Change {
 	case Edited, TakenBack:
 		if err := s.voidApprovals(ctx, s.room, in.Target); err != nil {
@@ -423,17 +405,21 @@ func (s *Session) amend(ctx context.Context, in Inbound) error {
 // a rule. It is taken as if it had come like this, as long as it is young.
 func (s *Session) amendUnheard(ctx context.Context, in Inbound) error {
 	gone, err := s.cfg.Transport.Withdrawn(ctx, in.Target)
-	if err != nil || gone || !s.young(in.At) || in.Text == "" {
+	if err != nil || gone || s.cfg.Now().Sub(in.At) > Young || in.Text == "" {
 		return err
 	}
 	// What was remembered by the words before, as with !remember.
 	if err := s.cfg.Memory.Reword(ctx, memory.Access{Actor: "edit", All: true}, in.Target, in.Text); err != nil {
 		return err
 	}
-	m := in
-	m.ID, m.Change, m.Target = in.Target, "", ""
-	s.asking = m
-	return s.guarded(ctx, []Inbound{m})
+	return s.asIfNew(ctx, in)
+}
+
+// asIfNew works on the message that in edits as if it had come with the new words.
+func (s *Session) asIfNew(ctx context.Context, in Inbound) error {
+	in.ID, in.Change, in.Target = in.Target, "", ""
+	s.asking = in
+	return s.dispatch(ctx, []Inbound{in})
 }
 
 // becomesCommand runs a message as a command that was none before. It is part of the
@@ -452,13 +438,8 @@ func (s *Session) becomesCommand(ctx context.Context, in Inbound, past []history
 	if err := s.cfg.History.Drop(ctx, drop...); err != nil {
 		return err
 	}
-	m := in
-	m.ID, m.Change, m.Target = in.Target, "", ""
-	s.asking = m
-	return s.guarded(ctx, []Inbound{m})
+	return s.asIfNew(ctx, in)
 }
-
-func (s *Session) young(at time.Time) bool { return s.cfg.Now().Sub(at) <= Young }
 
 // group is the messages of people that one answer answers, in a history.
 type group struct {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"reverie/internal/history"
@@ -41,7 +40,10 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	s.insist(work, log, func() error {
 		turn, done := s.stoppable(work, "", in.ID, replyID(in.ID))
 		defer done()
-		answer, failed = s.guardedEvent(turn, in)
+		failed = recovered(log, func() (err error) {
+			answer, err = s.event(turn, in)
+			return err
+		})
 		if failed != nil && context.Cause(turn) == errStopped { //nolint:errorlint // our own value
 			failed = errStopped
 		}
@@ -63,18 +65,12 @@ func (s *Session) handleEvent(work context.Context, in Inbound) {
 	s.insist(work, log, func() error { return source.Done(work, in.ID, answer, failed) })
 }
 
-// guardedEvent turns a panic into an error.
-func (s *Session) guardedEvent(ctx context.Context, in Inbound) (answer string, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error("panic while working on a system event", "event", in.ID, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("session: panic: %v", p)
-		}
-	}()
+// event works on a system event and returns what came of it.
+func (s *Session) event(ctx context.Context, in Inbound) (answer string, err error) {
 	if in.Private, err = s.private(ctx, in.Sender); err != nil {
 		return "", err
 	}
-	if err := s.separate(ctx, in); err != nil {
+	if err := s.separate(ctx, s.place(in).Readers()); err != nil {
 		return "", err
 	}
 	if wanted, err := s.wanted(ctx, in); err != nil || !wanted {
@@ -207,16 +203,18 @@ func (s *Session) private(ctx context.Context, person string) (bool, error) {
 		with, err := s.cfg.DirectWith(ctx, s.room)
 		return err == nil && with != "" && with == person, err
 	}
-	var private bool
-	var last string
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&last, &private)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+	last, _, err := s.wroteLast(ctx)
+	return last.Private && last.Sender == person, err
+}
+
+// wroteLast is who wrote in the room last, and whether it was a direct chat then; false if nobody has.
+func (s *Session) wroteLast(ctx context.Context) (in Inbound, known bool, err error) {
+	in = Inbound{Room: s.room, At: s.cfg.Now()}
+	err = s.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return in, false, fmt.Errorf("session: read room: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("session: read room: %w", err)
-	}
-	return private && last == person, nil
+	return in, err == nil, nil
 }
 
 // Stopped reports whether failed says that a person stopped the work on an event.
@@ -224,14 +222,10 @@ func Stopped(failed error) bool { return errors.Is(failed, errStopped) }
 
 // lastPlace is the room as it is now, for who wrote there last.
 func (s *Session) lastPlace(ctx context.Context) (trust.Place, error) {
-	at := trust.Place{Room: s.room}
-	err := s.cfg.DB.QueryRowContext(ctx, `SELECT person FROM session WHERE room = ?`, s.room).Scan(&at.Person)
-	if errors.Is(err, sql.ErrNoRows) {
-		return at, nil
+	in, known, err := s.wroteLast(ctx)
+	if err != nil || !known {
+		return trust.Place{Room: s.room}, err
 	}
-	if err != nil {
-		return at, fmt.Errorf("session: read room: %w", err)
-	}
-	at.Private, err = s.private(ctx, at.Person)
-	return at, err
+	in.Private, err = s.private(ctx, in.Sender)
+	return s.place(in), err
 }

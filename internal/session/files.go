@@ -82,7 +82,7 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 	case f.Kind == AudioFile && sounds(f.Type):
 		var text string
 		if text, err = s.transcript(ctx, f); err == nil {
-			h.Text = "(what is said in it)\n" + s.capped(text, s.fileText())
+			h.Text = "(what is said in it)\n" + s.capped(text, s.cfg.FileText)
 			return h
 		}
 		if why := i18n.Of(err); why.Known() {
@@ -91,7 +91,7 @@ func (s *Session) file(ctx context.Context, f File) history.File {
 	default:
 		var text string
 		if text, err = s.cfg.Media.Text(ctx, f.Path, f.Type); err == nil {
-			s.excerpt(&h, text, s.fileText())
+			s.excerpt(&h, text, s.cfg.FileText)
 			return h
 		}
 	}
@@ -115,14 +115,6 @@ func (s *Session) fileReason(ctx context.Context, err error, f File) i18n.Text {
 		return i18n.New("why.file_lost")
 	}
 	return i18n.New("why.file_of_kind", "why", i18n.Of(err), "type", f.Type, "size", media.Size(f.Size))
-}
-
-// fileText is how many characters of a file the model may get.
-func (s *Session) fileText() int {
-	if s.cfg.FileText > 0 {
-		return s.cfg.FileText
-	}
-	return defaultFileText
 }
 
 // excerpt has the model get at most so many characters of a text, and no more than its

@@ -3,8 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -50,7 +48,6 @@ type helpers struct {
 	count  int
 	hold   map[string]time.Time // not to be tried again before, by id or event
 	events map[string]string    // those that a room works on: by room, the event
-	left   map[string]bool      // rooms that we are no longer in since leave looked last
 }
 
 // activeHelper is one that is being worked on.
@@ -71,7 +68,7 @@ func newHelpers(m *Manager) *helpers {
 		c.Rounds = 15
 	}
 	return &helpers{Manager: m, wake: make(chan struct{}, 1), active: map[string]activeHelper{}, starts: map[string]int{},
-		hold: map[string]time.Time{}, events: map[string]string{}, left: map[string]bool{}}
+		hold: map[string]time.Time{}, events: map[string]string{}}
 }
 
 // look has Run look at the table soon.
@@ -91,13 +88,11 @@ func (h *helpers) Run(ctx context.Context) {
 			h.cfg.Log.Error("sub-sessions", "err", err)
 			wait = h.cfg.Again
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 		case <-h.wake:
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 	_ = h.group.Wait() // nothing in it returns an error
 }
@@ -209,7 +204,7 @@ func (h *helpers) keepBack(what string) {
 // work works on a sub-session until it ends, or must wait for something.
 func (h *helpers) work(ctx context.Context, id string) {
 	log := h.cfg.Log.With("sub_session", id)
-	err := h.guarded(ctx, id)
+	err := recovered(log, func() error { return h.advance(ctx, id) })
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -230,16 +225,6 @@ func (h *helpers) work(ctx context.Context, id string) {
 	h.mu.Unlock()
 	stop(nil)
 	h.look()
-}
-
-func (h *helpers) guarded(ctx context.Context, id string) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			h.cfg.Log.Error("panic in a sub-session", "sub_session", id, "panic", p, "stack", string(debug.Stack()))
-			err = fmt.Errorf("session: panic: %v", p)
-		}
-	}()
-	return h.advance(ctx, id)
 }
 
 // end ends a sub-session, unless it has ended: a cancelled one stays cancelled.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,6 +59,8 @@ func TestLeftWhileTheyWork(t *testing.T) {
 	w := newWorld(t, t.TempDir())
 	held := make(chan struct{})
 	w.script.hold = func(string) <-chan struct{} { return held }
+	var left atomic.Bool
+	w.cfg.Left = func(_ context.Context, room string) (bool, error) { return left.Load() && room == "!dm", nil }
 	w.withHelpers(t)
 	works, later := w.spawn(t, tool.Job{Objective: "works"}), w.spawn(t, tool.Job{Objective: "later", NotBefore: time.Now().Add(time.Hour)})
 	elsewhere, _, err := w.helpers.Spawn(t.Context(), spawnScope(w, "!group", false), tool.Job{Objective: "elsewhere", Mode: "minimal"})
@@ -65,6 +68,7 @@ func TestLeftWhileTheyWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, "they work", func() bool { return len(w.script.asked()) == 2 })
+	left.Store(true)
 	w.Left("!dm")
 	find := func(id string) helper { n, _, _ := w.helpers.one(t.Context(), w.cfg.DB, id); return n }
 	until(t, "they are ended", func() bool { return find(works).status == helperCancelled && find(later).status == helperCancelled })

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"reverie/internal/history"
 	"reverie/internal/i18n"
@@ -193,7 +192,7 @@ func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (stri
 		if err != nil {
 			return "", err
 		}
-		line := h.line(n)
+		line := h.line(n, i18n.English)
 		scope.Shows(n.integrity)
 		if n.result != "" {
 			line += "\n" + quoted(n.result, tool.MaxResult-1000)
@@ -209,7 +208,7 @@ func (h *helpers) Status(ctx context.Context, scope tool.Scope, id string) (stri
 	}
 	var lines []string
 	for _, n := range all {
-		lines = append(lines, h.line(n))
+		lines = append(lines, h.line(n, i18n.English))
 		scope.Shows(n.integrity)
 	}
 	return strings.Join(lines, "\n"), nil
@@ -222,29 +221,6 @@ func (h *helpers) latest(ctx context.Context, p trust.Place) ([]helper, error) {
 		p.Room, 10*shownHelpers)
 	all = slices.DeleteFunc(all, func(n helper) bool { return !p.MayRead(n.readers()) })
 	return all[:min(len(all), shownHelpers)], err
-}
-
-// line is a sub-session in one line.
-func (h *helpers) line(n helper) string {
-	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
-	line := fmt.Sprintf("%s %s: %s (since %s", n.id, n.status, history.OneLine(n.objective, 120), at(n.created))
-	switch {
-	case !n.open():
-		line += ", ended " + at(n.ended)
-	case n.status == helperPending && n.due.After(h.cfg.Now()):
-		line += ", not before " + at(n.due)
-	}
-	if n.rounds > 0 {
-		line += fmt.Sprintf(", rounds: %d, tokens: %d", n.rounds, n.tokens)
-	}
-	if n.continued > 0 {
-		line += fmt.Sprintf(", times it went on: %d", n.continued)
-	}
-	line += ")"
-	if n.reason != "" {
-		line += ": " + history.OneLine(n.reason.String(), 200)
-	}
-	return line
 }
 
 // Cancel implements tool.Spawner.
@@ -297,8 +273,9 @@ func (s *Session) listHelpers(ctx context.Context, in Inbound, _ string) (string
 		return s.text(ctx, "helpers.none"), nil
 	}
 	var b strings.Builder
+	say := s.cfg.Messages.For(ctx, s.room)
 	for _, n := range all {
-		b.WriteString("- " + s.helperLine(ctx, n) + "\n")
+		b.WriteString("- " + s.helpers.line(n, say) + "\n")
 	}
 	return b.String() + "\n" + s.text(ctx, "helpers.stop"), nil
 }

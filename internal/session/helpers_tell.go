@@ -121,7 +121,7 @@ func (h *helpers) event(ctx context.Context, n helper, of []helper) (Inbound, []
 		least = min(least, o.integrity)
 	}
 	in.Verbatim = n.tries >= mostTold
-	lead := leadOf(in.Event)
+	lead := leads[in.Event]
 	if in.Verbatim {
 		lead = h.cfg.Messages.Text(ctx, n.room, "helpers.verbatim")
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -10,29 +9,32 @@ import (
 	"reverie/internal/i18n"
 )
 
-// helperLine is a sub-session in one line, for people.
-func (s *Session) helperLine(ctx context.Context, n helper) string {
-	at := func(t time.Time) string { return t.In(s.cfg.Location).Format(minute) }
-	parts := []string{s.text(ctx, "helpers.since", "at", at(n.created))}
+// line is a sub-session in one line, in the words of say.
+func (h *helpers) line(n helper, say i18n.Say) string {
+	at := func(t time.Time) string { return t.In(h.cfg.Location).Format(minute) }
+	parts := []string{say("helpers.since", "at", at(n.created))}
 	switch {
 	case !n.open():
-		parts = append(parts, s.text(ctx, "helpers.ended", "at", at(n.ended)))
-	case n.status == helperPending && n.due.After(s.cfg.Now()):
-		parts = append(parts, s.text(ctx, "helpers.not_before", "at", at(n.due)))
+		parts = append(parts, say("helpers.ended", "at", at(n.ended)))
+	case n.status == helperPending && n.due.After(h.cfg.Now()):
+		parts = append(parts, say("helpers.not_before", "at", at(n.due)))
 	}
 	if n.rounds > 0 {
-		parts = append(parts, s.text(ctx, "helpers.spent", "rounds", fmt.Sprint(n.rounds), "tokens", fmt.Sprint(n.tokens)))
+		parts = append(parts, say("helpers.spent", "rounds", fmt.Sprint(n.rounds), "tokens", fmt.Sprint(n.tokens)))
 	}
 	if n.continued > 0 {
-		parts = append(parts, s.text(ctx, "helpers.continued", "count", fmt.Sprint(n.continued)))
+		parts = append(parts, say("helpers.continued", "count", fmt.Sprint(n.continued)))
 	}
-	objective := n.objective
+	objective, reason := n.objective, n.reason
 	if objective == unasked {
-		objective = s.text(ctx, "why.unasked")
+		objective = say("why.unasked")
 	}
-	line := fmt.Sprintf("%s %s: %s (%s)", n.id, s.text(ctx, "state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
+	if reason != "" && !reason.Known() {
+		reason = i18n.New("why.trouble")
+	}
+	line := fmt.Sprintf("%s %s: %s (%s)", n.id, say("state."+n.status), history.OneLine(objective, 120), strings.Join(parts, ", "))
 	if n.reason != "" && n.reason != unasked {
-		line += ": " + history.OneLine(s.why(ctx, n.reason), 200)
+		line += ": " + history.OneLine(reason.In(say), 200)
 	}
 	return line
 }

@@ -107,8 +107,7 @@ func (s *Session) mayQuote(ctx context.Context, in Inbound, q Quote) (bool, erro
 
 // separate begins a new conversation, without a summary, where others read the room than those
 // with whom the current one was held.
-func (s *Session) separate(ctx context.Context, in Inbound) error {
-	now := s.place(in).Readers()
+func (s *Session) separate(ctx context.Context, now trust.Readers) error {
 	if s.readBy == now {
 		return nil
 	}
@@ -142,7 +141,7 @@ func (s *Session) separateNow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.separate(ctx, Inbound{Room: s.room, Sender: at.Person, Private: at.Private})
+	return s.separate(ctx, at.Readers())
 }
 
 // untrusted names the texts of a request that are below the line, for people, and a mark that

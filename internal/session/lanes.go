@@ -38,8 +38,7 @@ const mostYielded = 10 * time.Minute
 
 // yield returns when no person waits for model, or ctx has ended.
 func (l *lanes) yield(ctx context.Context, model string) error {
-	timer := time.NewTimer(mostYielded)
-	defer timer.Stop()
+	enough := time.After(mostYielded)
 	for {
 		l.mu.Lock()
 		waits, changed := l.people[model] > 0, l.changed
@@ -49,7 +48,7 @@ func (l *lanes) yield(ctx context.Context, model string) error {
 		}
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-enough:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -2,9 +2,10 @@ package session
 
 import (
 	"context"
-	"maps"
+	"fmt"
 
 	"reverie/internal/i18n"
+	"reverie/internal/store"
 )
 
 // Left ends what is worked on for a room that we are no longer in: nobody could read it.
@@ -25,49 +26,39 @@ func (m *Manager) Left(room string) {
 		}
 		s.mu.Unlock()
 	}
-	if h := m.helpers; h != nil { // those of an earlier run may work for it, too
-		h.mu.Lock()
-		h.left[room] = true
-		h.mu.Unlock()
-		h.look()
+	if m.helpers != nil {
+		m.helpers.look()
 	}
 }
 
 // leave ends what works for rooms that we are no longer in, and tells nobody of what has
 // ended there: also when the program was down as that happened, and had work left.
 func (h *helpers) leave(ctx context.Context) error {
-	h.mu.Lock()
-	left := maps.Clone(h.left)
-	h.mu.Unlock()
-	open, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 GROUP BY room`)
-	if err != nil {
-		return err
+	if h.cfg.Left == nil {
+		return nil
 	}
-	for _, n := range open {
-		gone := left[n.room]
-		if !gone && h.cfg.Left != nil {
-			if gone, err = h.cfg.Left(ctx, n.room); err != nil {
-				return err
-			}
+	rooms, err := store.Column[string](ctx, h.cfg.DB, `SELECT DISTINCT room FROM sub_session WHERE told = 0`)
+	if err != nil {
+		return fmt.Errorf("session: read sub-sessions: %w", err)
+	}
+	for _, room := range rooms {
+		gone, err := h.cfg.Left(ctx, room)
+		if err != nil {
+			return err
 		}
 		if !gone {
 			continue
 		}
-		all, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND room = ?`, n.room)
+		all, err := h.read(ctx, h.cfg.DB, `WHERE told = 0 AND room = ?`, room)
 		if err != nil {
 			return err
 		}
 		if _, err := h.cancel(ctx, all, "", i18n.New("why.room_left")); err != nil {
 			return err
 		}
-		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), n.room); err != nil {
+		if _, err := h.change(ctx, h.cfg.DB, `told = ? WHERE told = 0 AND room = ?`, h.millis(), room); err != nil {
 			return err
 		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for room := range left {
-		delete(h.left, room)
 	}
 	return nil
 }

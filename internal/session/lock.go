@@ -133,10 +133,7 @@ func scanLock(row store.Row) (*TierLock, error) {
 		&l.Candidate, &l.Seen, &seen); err != nil {
 		return nil, err
 	}
-	l.At = time.UnixMilli(at)
-	if seen > 0 {
-		l.SeenAt = time.UnixMilli(seen)
-	}
+	l.At, l.SeenAt = time.UnixMilli(at), moment(seen)
 	return &l, nil
 }
 
@@ -170,7 +167,7 @@ func (m *Manager) TierLocks(ctx context.Context) ([]TierLock, error) {
 
 func (m *Manager) saveTierLock(ctx context.Context, l TierLock) error {
 	_, err := m.cfg.DB.ExecContext(ctx, `INSERT OR REPLACE INTO tier_lock (`+lockColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason, l.Candidate, l.Seen, milli(l.SeenAt))
+		l.Room, l.Conversation, l.Tier, l.Window, l.Source, l.Sure, l.Model, l.Settings, l.At.UnixMilli(), l.Reason, l.Candidate, l.Seen, millis(l.SeenAt))
 	if err != nil {
 		return fmt.Errorf("session: store tier: %w", err)
 	}
@@ -180,16 +177,9 @@ func (m *Manager) saveTierLock(ctx context.Context, l TierLock) error {
 // saveObservation stores what observe noted, unless the tier was locked anew meanwhile.
 func (m *Manager) saveObservation(ctx context.Context, l TierLock) error {
 	_, err := m.cfg.DB.ExecContext(ctx, `UPDATE tier_lock SET candidate = ?, seen = ?, seen_at = ? WHERE room = ? AND locked_at = ?`,
-		l.Candidate, l.Seen, milli(l.SeenAt), l.Room, l.At.UnixMilli())
+		l.Candidate, l.Seen, millis(l.SeenAt), l.Room, l.At.UnixMilli())
 	if err != nil {
 		return fmt.Errorf("session: store observation of a window: %w", err)
 	}
 	return nil
-}
-
-func milli(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -106,8 +107,6 @@ type Manager struct {
 	turns  chan struct{} // holds a token for each turn that runs
 	lanes  *lanes
 
-	objective chan struct{} // holds a token while a model is asked for a task
-
 	helpers *helpers // nil = there are no sub-sessions
 
 	background background
@@ -119,47 +118,23 @@ type Manager struct {
 
 // New returns a manager; nothing happens before Run.
 func New(cfg Config) *Manager {
-	if cfg.MaxRound == 0 {
-		cfg.MaxRound = 25
-	}
-	if cfg.Parallel == 0 {
-		cfg.Parallel = 4
-	}
-	if cfg.Grace == 0 {
-		cfg.Grace = 10 * time.Second
-	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 8 * time.Second
-	}
-	if cfg.Quiet == 0 {
-		cfg.Quiet = 2 * time.Second
-	}
-	if cfg.Settle == 0 {
-		cfg.Settle = 1500 * time.Millisecond
-	}
-	if cfg.Again == 0 {
-		cfg.Again = time.Second
-	}
+	cfg.MaxRound, cfg.Parallel = cmp.Or(cfg.MaxRound, 25), cmp.Or(cfg.Parallel, 4)
+	cfg.Grace, cfg.Patience = cmp.Or(cfg.Grace, 10*time.Second), cmp.Or(cfg.Patience, 8*time.Second)
+	cfg.Quiet, cfg.Settle = cmp.Or(cfg.Quiet, 2*time.Second), cmp.Or(cfg.Settle, 1500*time.Millisecond)
+	cfg.Summary, cfg.Again = cmp.Or(cfg.Summary, time.Minute), cmp.Or(cfg.Again, time.Second)
+	cfg.FileText = cmp.Or(cfg.FileText, defaultFileText)
+	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.Local), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Location == nil {
-		cfg.Location = time.Local
-	}
-	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel), lanes: newLanes(), objective: make(chan struct{}, 1), rooms: map[history.Talk]*Session{}}
+	m := &Manager{cfg: cfg, began: cfg.Now(), start: make(chan *Session, 16), turns: make(chan struct{}, cfg.Parallel),
+		lanes: newLanes(), rooms: map[history.Talk]*Session{}}
 	if cfg.Helpers.Parallel > 0 {
 		m.helpers = newHelpers(m)
-		m.cfg.Events = maps.Clone(cfg.Events)
-		if m.cfg.Events == nil {
-			m.cfg.Events = map[EventKind]Source{}
-		}
-		for _, k := range eventKinds {
-			if k.ends {
-				m.cfg.Events[k.kind] = m.helpers
-			}
+		m.cfg.Events = map[EventKind]Source{}
+		maps.Copy(m.cfg.Events, cfg.Events)
+		for _, kind := range []EventKind{SubSessionResult, SubSessionFailed, SubSessionTimedOut} {
+			m.cfg.Events[kind] = m.helpers
 		}
 	}
 	m.offers = offers(cfg.Tools.Specs(), cfg.Tools.Brief(), m.helpers != nil)
@@ -234,14 +209,14 @@ func (m *Manager) Run(ctx context.Context) error {
 // conversation with the first owner.
 func (m *Manager) Preview(ctx context.Context, room string) (prompt.Prompt, error) {
 	s := newSession(m, history.Talk(room))
-	in := Inbound{Room: s.room, Private: true, At: m.cfg.Now()}
-	if len(m.cfg.Owners) > 0 {
+	in, known, err := s.wroteLast(ctx)
+	if err != nil {
+		return prompt.Prompt{}, err
+	}
+	if !known && len(m.cfg.Owners) > 0 {
 		in.Sender = m.cfg.Owners[0]
 	}
-	err := m.cfg.DB.QueryRowContext(ctx, `SELECT person, private FROM session WHERE room = ?`, s.room).Scan(&in.Sender, &in.Private)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return prompt.Prompt{}, fmt.Errorf("session: read room: %w", err)
-	}
+	in.Private = in.Private || !known
 	past, err := m.cfg.History.Load(ctx, s.talk)
 	if err != nil {
 		return prompt.Prompt{}, err

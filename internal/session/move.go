@@ -15,15 +15,15 @@ import (
 func (m *Manager) Move(ctx context.Context, from, to string) error {
 	var failed []error
 	failed = append(failed, m.moveTalks(ctx, from, to), m.cfg.Tasks.Move(ctx, from, to), m.cfg.Tasks.Goals().Move(ctx, from, to), Settings{m.cfg.DB}.move(ctx, from, to))
-	if _, err := m.cfg.DB.ExecContext(ctx, `INSERT INTO session (room, person, private, heard_at, think, mode, pin, pin_asked, pin_read)
-		SELECT ?, person, private, heard_at, think, mode, pin, pin_asked, pin_read FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`, to, from); err != nil {
-		failed = append(failed, fmt.Errorf("session: move room: %w", err))
-	}
-	if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE mode_switch SET room = ? WHERE room = ?`, to, from); err != nil {
-		failed = append(failed, fmt.Errorf("session: move room: %w", err))
-	}
-	if _, err := m.cfg.DB.ExecContext(ctx, `UPDATE sub_session SET room = ? WHERE room = ?`, to, from); err != nil {
-		failed = append(failed, fmt.Errorf("session: move room: %w", err))
+	for _, query := range []string{
+		`INSERT INTO session (room, person, private, heard_at, think, mode, pin, pin_asked, pin_read)
+			SELECT ?, person, private, heard_at, think, mode, pin, pin_asked, pin_read FROM session WHERE room = ? ON CONFLICT (room) DO NOTHING`,
+		`UPDATE mode_switch SET room = ? WHERE room = ?`,
+		`UPDATE sub_session SET room = ? WHERE room = ?`,
+	} {
+		if _, err := m.cfg.DB.ExecContext(ctx, query, to, from); err != nil {
+			failed = append(failed, fmt.Errorf("session: move room: %w", err))
+		}
 	}
 	if m.cfg.Skills != nil {
 		failed = append(failed, m.cfg.Skills.Move(from, to))

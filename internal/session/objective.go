@@ -24,39 +24,22 @@ const (
 	objectiveTime  = time.Minute
 )
 
-// whileIdle gives what is done while nobody waits a context that ends with the next
-// message of the room; false if one waits already. done must be called.
-func (s *Session) whileIdle(work context.Context) (_ context.Context, done func(), ok bool) {
-	ctx, cancel := context.WithCancel(work)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.lane) > 0 {
-		cancel()
-		return nil, nil, false
-	}
-	s.interrupt = cancel
-	return ctx, func() {
-		s.mu.Lock()
-		s.interrupt = nil
-		s.mu.Unlock()
-		cancel()
-	}, true
-}
-
 // findObjective has a model say which task the room works on, if that is wanted and not
-// known, and pins it. Whatever fails changes nothing.
-func (s *Session) findObjective(work context.Context) {
+// known, and pins it. Whatever fails changes nothing. It reports false while somebody waits for
+// an answer, in any room: then it is to be tried again.
+func (s *Session) findObjective(ctx context.Context) bool {
 	if s.cfg.Objective == "" || s.thread != "" { // what is pinned belongs to the room's own conversation
-		return
+		return true
 	}
-	ctx, done, ok := s.whileIdle(work)
-	if !ok {
-		return
+	calm, done, _, _ := s.background.begin(ctx, s.cfg.Now(), 0)
+	if calm == nil {
+		return false
 	}
 	defer done()
-	if err := s.askObjective(ctx); err != nil && ctx.Err() == nil {
+	if err := s.askObjective(calm); err != nil && calm.Err() == nil {
 		s.log.Warn("it is not known which task is worked on", "err", err)
 	}
+	return true
 }
 
 func (s *Session) askObjective(ctx context.Context) error {
@@ -88,24 +71,13 @@ func (s *Session) askObjective(ctx context.Context) error {
 	if window, out := s.cfg.Models.Window(s.cfg.Objective); llm.EstimateTokens(question)+out > window {
 		return nil
 	}
-	select { // one question at a time, whatever the number of rooms
-	case s.objective <- struct{}{}:
-		defer func() { <-s.objective }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	calm, through, err := s.Background(ctx)
-	if err != nil {
-		return err
-	}
-	defer through()
-	calm, cancel := context.WithTimeout(calm, objectiveTime)
+	ctx, cancel := context.WithTimeout(ctx, objectiveTime)
 	defer cancel()
 	if err := s.notePin(ctx, `pin_asked = ?`, newest); err != nil {
 		return err
 	}
 	var cold float32
-	reply, err := s.cfg.Models.Complete(calm, s.cfg.Objective, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: question}}, Think: llm.ThinkOff, Temperature: &cold}, nil)
+	reply, err := s.cfg.Models.Complete(ctx, s.cfg.Objective, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: question}}, Think: llm.ThinkOff, Temperature: &cold}, nil)
 	if err != nil {
 		return err
 	}

@@ -30,15 +30,19 @@ func (s *Session) recallable(ctx context.Context) {
 // where memories are for everybody (memory.isolation): what was noted may be shared, a
 // talk word for word is not.
 func (s *Session) keep(ctx context.Context, past []history.Message) error {
-	if s.kept == 0 {
-		n, err := s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
-		if err != nil {
-			return err
-		}
-		s.kept = n
+	err := s.knowKept(ctx)
+	if err != nil {
+		return err
 	}
-	var err error
 	s.kept, err = searchable(ctx, s.cfg.History, s.cfg.Memory, s.talk, past, s.kept)
+	return err
+}
+
+// knowKept finds out up to which message the conversation can be found again.
+func (s *Session) knowKept(ctx context.Context) (err error) {
+	if s.kept == 0 {
+		s.kept, err = s.cfg.Memory.HeardUpTo(ctx, string(s.talk))
+	}
 	return err
 }
 

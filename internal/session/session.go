@@ -28,16 +28,15 @@ type Session struct {
 	thread string       // in which thread of it, by its root; empty = in none
 	log    *slog.Logger
 
-	mu        sync.Mutex
-	lane      []Inbound
-	arrived   map[string]time.Time    // when what is not through came, by its ID
-	running   context.CancelCauseFunc // ends the burst in hand; nil when there is none
-	inHand    string                  // whose burst that is; empty = an event
-	hand      map[string]bool         // what that is about: its messages, and its reply
-	unwanted  map[string]bool         // messages that somebody stopped before they came
-	stopped   bool                    // somebody stopped a burst, and has not heard of it yet
-	interrupt func()                  // ends what is done while nobody waits; nil = nothing is
-	ready     chan struct{}           // holds a token while the lane may have work
+	mu       sync.Mutex
+	lane     []Inbound
+	arrived  map[string]time.Time    // when what is not through came, by its ID
+	running  context.CancelCauseFunc // ends the burst in hand; nil when there is none
+	inHand   string                  // whose burst that is; empty = an event
+	hand     map[string]bool         // what that is about: its messages, and its reply
+	unwanted map[string]bool         // messages that somebody stopped before they came
+	stopped  bool                    // somebody stopped a burst, and has not heard of it yet
+	ready    chan struct{}           // holds a token while the lane may have work
 
 	meanwhile *meanwhile // of the answer that is worked on; nil = nobody waits for one
 	taken     int64      // up to this message of ours, its markers are known to be taken in
@@ -76,9 +75,6 @@ func newSession(m *Manager, talk history.Talk) *Session {
 func (s *Session) push(in Inbound) {
 	s.mu.Lock()
 	s.arrived[in.ID] = s.cfg.Now()
-	if s.interrupt != nil {
-		s.interrupt()
-	}
 	if in.Change != "" {
 		s.pushChange(in)
 	} else if isStop(in) {
@@ -136,10 +132,12 @@ func (s *Session) Run(ctx, work context.Context) {
 			}
 			if !kept {
 				s.recallable(work)
-				s.findObjective(ctx)
+				kept = s.findObjective(ctx)
 			}
-			kept = true
-			if s.thread != "" {
+			switch {
+			case !kept:
+				quiet.Reset(s.cfg.Quiet)
+			case s.thread != "":
 				quiet.Reset(branchRest)
 			}
 			continue
@@ -177,7 +175,7 @@ func (s *Session) handle(ctx context.Context, burst []Inbound) {
 	var edits []Inbound
 	once := func() error {
 		turn, done := s.stoppable(ctx, newest.Sender, named(burst)...)
-		err := s.attempt(turn, &burst, &edits, changed)
+		err := recovered(log, func() error { return s.attempt(turn, &burst, &edits, changed) })
 		done()
 		newest = burst[len(burst)-1]
 		switch {
@@ -230,29 +228,32 @@ func (s *Session) insist(ctx context.Context, log *slog.Logger, f func() error) 
 			return
 		}
 		log.Error("what became of a message cannot be stored; trying again", "in", wait, "err", err)
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(wait):
 		}
-		timer.Stop()
 	}
 }
 
-// guarded turns a panic into an error, so that one message cannot end the room.
-func (s *Session) guarded(ctx context.Context, burst []Inbound) (err error) {
-	newest := burst[len(burst)-1]
+// recovered runs f and turns a panic into an error, so that one message cannot end the room.
+func recovered(log *slog.Logger, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("panic while answering", "message", newest.ID, "panic", p, "stack", string(debug.Stack()))
+			log.Error("panic", "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("session: panic: %v", p)
 		}
 	}()
-	if err := s.separate(ctx, newest); err != nil {
+	return f()
+}
+
+// dispatch decides what becomes of a burst: a notice, a command, or a turn.
+func (s *Session) dispatch(ctx context.Context, burst []Inbound) error {
+	newest := burst[len(burst)-1]
+	if err := s.separate(ctx, s.place(newest).Readers()); err != nil {
 		return err
 	}
 	s.along = []storing{func(ctx context.Context, tx *sql.Tx) error { return s.rememberIn(ctx, tx, newest) }}
-	burst, err = s.standing(ctx, burst)
+	burst, err := s.standing(ctx, burst)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,14 @@ func (k setting) takes(value string) (_ string, ok bool) {
 	return value, utf8.RuneCountInString(value) <= k.most
 }
 
+// is what a setting is of which stored was kept; "" = nothing was.
+func (k setting) is(stored string) string {
+	if value, ok := k.takes(stored); ok && value != "" {
+		return value
+	}
+	return k.initial()
+}
+
 // The settings that the transport asks for too.
 const (
 	SettingThreads   = "threads"
@@ -67,6 +75,15 @@ func settings() []setting {
 	}
 }
 
+func settingNamed(name string) (setting, error) {
+	for _, k := range settings() {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return setting{}, fmt.Errorf("session: there is no setting %q", name)
+}
+
 // Settings keeps what people have set for their rooms, in bot.db.
 type Settings struct {
 	DB *sql.DB // migrated
@@ -75,23 +92,12 @@ type Settings struct {
 // Get returns what the setting name is in room: what was set there, else its
 // default. A value that there is no more counts as not set.
 func (s Settings) Get(ctx context.Context, room, name string) (string, error) {
-	i := slices.IndexFunc(settings(), func(k setting) bool { return k.name == name })
-	if i < 0 {
-		return "", fmt.Errorf("session: there is no setting %q", name)
+	known, err := settingNamed(name)
+	if err != nil {
+		return "", err
 	}
-	known := settings()[i]
-	var value string
-	err := s.DB.QueryRowContext(ctx, `SELECT value FROM room_setting WHERE room = ? AND name = ?`, room, name).Scan(&value)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return known.initial(), nil
-	case err != nil:
-		return "", fmt.Errorf("session: read a setting: %w", err)
-	}
-	if value, ok := known.takes(value); ok {
-		return value, nil
-	}
-	return known.initial(), nil
+	d, err := s.decided(ctx, room, name)
+	return known.is(d.value), err
 }
 
 // Person is who set the setting name of room; empty if nobody has.
@@ -114,21 +120,17 @@ func (s Settings) All(ctx context.Context, room string) (map[string]string, erro
 	}
 	all := map[string]string{}
 	for _, known := range settings() {
-		all[known.name] = known.initial()
-		if value, ok := known.takes(stored[known.name]); ok && value != "" {
-			all[known.name] = value
-		}
+		all[known.name] = known.is(stored[known.name])
 	}
 	return all, nil
 }
 
 // Set has person decide what the setting name is in room.
 func (s Settings) Set(ctx context.Context, room, name, value, person string, at time.Time) error {
-	i := slices.IndexFunc(settings(), func(k setting) bool { return k.name == name })
-	if i < 0 {
-		return fmt.Errorf("session: there is no setting %q", name)
+	known, err := settingNamed(name)
+	if err != nil {
+		return err
 	}
-	known := settings()[i]
 	value, ok := known.takes(value)
 	switch {
 	case !ok && known.values == nil:

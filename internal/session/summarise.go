@@ -81,7 +81,7 @@ func (s *Session) learn(err error) {
 
 // askSummary asks a model for a summary in at most so many tokens.
 func (s *Session) askSummary(ctx context.Context, before history.Compaction, gone []history.Message, goal []string, most int) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.summaryWithin())
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Summary)
 	defer cancel()
 	window, out := s.cfg.Models.Window(compactionRole)
 	words := max(30, most*100/wordTokens)

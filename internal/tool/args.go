@@ -425,6 +425,20 @@ func clip(s string) string {
 	return strconv.Quote(strings.ToValidUTF8(s, "\uFFFD"))
 }
 
+// unused lists the arguments in a struct of them that were sent, besides action and those in
+// uses.
+func unused(args any, uses []string) []string {
+	return slices.DeleteFunc(given(args), func(name string) bool { return name == "action" || slices.Contains(uses, name) })
+}
+
+// inVain tells the model of arguments that an action did not use: said, never silently dropped.
+func inVain(action string, args any, uses []string) string {
+	if names := unused(args, uses); len(names) > 0 {
+		return fmt.Sprintf("\n(%s does not use: %s.)", action, strings.Join(names, ", "))
+	}
+	return ""
+}
+
 // given lists the arguments in a struct of them that were sent, by name, in the
 // order of the struct.
 func given(args any) []string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,11 +48,7 @@ func (s *Set) goal(ctx context.Context, scope Scope, a goalArgs) (string, error)
 	if err != nil {
 		return "", err
 	}
-	unused := slices.DeleteFunc(given(a), func(name string) bool { return name == "action" || slices.Contains(goalUses[a.Action], name) })
-	if len(unused) > 0 {
-		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
-	}
-	return text, nil
+	return text + inVain(a.Action, a, goalUses[a.Action]), nil
 }
 
 // faults is everything that is missing for the action.

@@ -51,35 +51,43 @@ const (
 
 // readFile shows a text file, or what is in a folder.
 func (s *Set) readFile(ctx context.Context, scope Scope, a readFileArgs) (string, error) {
-	name, ok := cleanPath(a.Path)
-	if !ok {
-		return "", s.refuseFile(scope, a.Path)
-	}
-	if name == "." {
+	if name, ok := cleanPath(a.Path); ok && name == "." {
 		return s.readable(scope), nil
 	}
-	f, err := s.openFile(scope, name)
-	switch {
-	case errors.Is(err, errNotReadable):
-		return "", s.refuseFile(scope, a.Path)
-	case errors.Is(err, fs.ErrNotExist):
-		return "", refusal(fmt.Sprintf("There is no file %s. %s", clip(a.Path), s.readable(scope)))
-	case err != nil:
-		return "", err
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, name, info, err := s.openNamed(scope, a.Path)
 	if err != nil {
 		return "", err
 	}
+	defer f.Close()
 	if info.IsDir() {
 		return s.listFolder(f, scope, name)
 	}
-	if !info.Mode().IsRegular() {
-		return "", s.refuseFile(scope, a.Path)
-	}
 	scope.Shows(s.fileIntegrity(ctx, scope, name))
 	return showFile(f, name, a.Offset, a.Limit)
+}
+
+// openNamed opens the file or folder that a model calls asked. name is its path in the data folder.
+func (s *Set) openNamed(scope Scope, asked string) (f *os.File, name string, info fs.FileInfo, err error) {
+	name, ok := cleanPath(asked)
+	if ok {
+		f, err = s.openFile(scope, name)
+	}
+	switch {
+	case !ok || errors.Is(err, errNotReadable):
+		return nil, "", nil, refusal(fmt.Sprintf("%s cannot be read. %s", clip(asked), s.readable(scope)))
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "", nil, refusal(fmt.Sprintf("There is no file %s. %s", clip(asked), s.readable(scope)))
+	case err != nil:
+		return nil, "", nil, err
+	}
+	if info, err = f.Stat(); err == nil && !info.IsDir() && !info.Mode().IsRegular() { // it became something else
+		err = errNotReadable
+	}
+	if err != nil {
+		f.Close()
+		return nil, "", nil, err
+	}
+	return f, name, info, nil
 }
 
 // fileIntegrity is of the text of a file that may be read here.
@@ -109,10 +117,6 @@ func (s *Set) fileIntegrity(ctx context.Context, scope Scope, name string) trust
 }
 
 var errNotReadable = errors.New("not among what may be read")
-
-func (s *Set) refuseFile(scope Scope, asked string) refusal {
-	return refusal(fmt.Sprintf("%s cannot be read. %s", clip(asked), s.readable(scope)))
-}
 
 // readable tells the model what it may read here.
 func (s *Set) readable(scope Scope) string {

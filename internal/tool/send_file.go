@@ -1,10 +1,10 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 
@@ -35,26 +35,13 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if scope.Send == nil || s.cfg.Media == nil || scope.System {
 		return "", refusal("A file is sent only when a person asks for it in a conversation that takes files. Nothing was sent.")
 	}
-	name, ok := cleanPath(a.Path)
-	if !ok || name == "." {
-		return "", s.refuseFile(scope, a.Path)
-	}
-	f, err := s.openFile(scope, name)
-	switch {
-	case errors.Is(err, errNotReadable):
-		return "", s.refuseFile(scope, a.Path)
-	case errors.Is(err, fs.ErrNotExist):
-		return "", refusal(fmt.Sprintf("There is no file %s. %s", clip(a.Path), s.readable(scope)))
-	case err != nil:
+	f, name, info, err := s.openNamed(scope, a.Path)
+	if err != nil {
 		return "", err
 	}
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	if info.IsDir() {
 		f.Close()
-		if err == nil {
-			err = refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(a.Path)))
-		}
-		return "", err
+		return "", refusal(fmt.Sprintf("%s is no file; name one file in it.", clip(a.Path)))
 	}
 	kept, err := s.cfg.Media.Keep(f, maxSent) // and closes it
 	var large *media.TooLargeError
@@ -67,10 +54,7 @@ func (s *Set) sendFile(ctx context.Context, scope Scope, a sendFileArgs) (string
 	if strings.HasPrefix(kept.Type, "text/") { // a client must not come to show it as a page
 		kept.Type = "text/plain"
 	}
-	shown := path.Base(name)
-	if called := scope.Files[name]; called != "" {
-		shown = called
-	}
+	shown := cmp.Or(scope.Files[name], path.Base(name))
 	out := Outgoing{Name: media.Name(shown), Caption: strings.TrimSpace(a.Caption), Kept: kept}
 	if err := scope.Send(ctx, out); err != nil {
 		return "", err

@@ -91,10 +91,8 @@ func (s *Set) spawnSubSession(ctx context.Context, scope Scope, a spawnArgs) (st
 // job checks the arguments of an action, and makes a job of those of spawn.
 func (s *Set) job(scope Scope, a spawnArgs) (Job, faults) {
 	var found faults
-	for _, name := range given(a) {
-		if name != "action" && !slices.Contains(spawnUses[a.Action], name) {
-			found.add("%s: %s does not use it; remove it", name, a.Action)
-		}
+	for _, name := range unused(a, spawnUses[a.Action]) {
+		found.add("%s: %s does not use it; remove it", name, a.Action)
 	}
 	if a.Action == "cancel" && a.ID == "" {
 		found.add("id: is missing; send the id that spawn returned")

@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,10 +56,7 @@ func (s *Set) task(ctx context.Context, scope Scope, a taskArgs) (string, error)
 	if err != nil {
 		return "", err
 	}
-	if unused := a.unused(); len(unused) > 0 {
-		text += fmt.Sprintf("\n(%s does not use: %s.)", a.Action, strings.Join(unused, ", "))
-	}
-	return text, nil
+	return text + inVain(a.Action, a, taskUses[a.Action]), nil
 }
 
 // caller is who asks for a change of a task or goal.
@@ -72,7 +68,7 @@ func (s Scope) caller() task.Caller {
 // schedule; nil when none was given.
 func (s *Set) checkTask(scope Scope, a taskArgs) (*task.Schedule, error) {
 	var found faults
-	given, uses := a.given(), taskUses[a.Action]
+	given, uses := given(a), taskUses[a.Action]
 	if a.Action == "add" && a.Content == "" {
 		found.add("content: is missing; send what is to be done")
 	}
@@ -212,11 +208,4 @@ func (s *Set) listTasks(ctx context.Context, scope Scope, status string) (string
 		return "There are no such tasks in this room.", nil
 	}
 	return strings.Join(lines, "\n"), nil
-}
-
-func (a taskArgs) given() []string { return given(a) }
-
-// unused lists the arguments that were sent in vain: said, never silently dropped.
-func (a taskArgs) unused() []string {
-	return slices.DeleteFunc(a.given(), func(name string) bool { return name == "action" || slices.Contains(taskUses[a.Action], name) })
 }

@@ -7,6 +7,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -109,7 +110,6 @@ type Config struct {
 // Set is the tools, ready to run. It is safe for concurrent use.
 type Set struct {
 	cfg   Config
-	log   *slog.Logger
 	tools []entry
 	limit time.Duration
 }
@@ -123,13 +123,8 @@ func newSet(cfg Config, tools []entry) (*Set, error) {
 	if cfg.Memory == nil || cfg.Tasks == nil || cfg.Skills == nil || cfg.Dir == "" {
 		return nil, errors.New("tools: memory, tasks, skills and the data folder are all needed")
 	}
-	if cfg.Location == nil {
-		cfg.Location = time.UTC
-	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Set{cfg: cfg, log: cfg.Log, tools: tools, limit: callLimit}, nil
+	cfg.Location, cfg.Log = cmp.Or(cfg.Location, time.UTC), cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	return &Set{cfg: cfg, tools: tools, limit: callLimit}, nil
 }
 
 // Specs describes the tools to the model, in the catalog's order, every time
@@ -195,7 +190,7 @@ func (s *Set) Run(ctx context.Context, scope Scope, call llm.ToolCall) Result {
 	}
 	res.Integrity = least
 	res.Content = capText(res.Content, MaxResult)
-	s.log.Debug("tool", "tool", call.Name, "room", scope.Room, "failed", res.Failed, "took", time.Since(began).Round(time.Millisecond))
+	s.cfg.Log.Debug("tool", "tool", call.Name, "room", scope.Room, "failed", res.Failed, "took", time.Since(began).Round(time.Millisecond))
 	return res
 }
 
@@ -247,7 +242,7 @@ func (s *Set) run(ctx context.Context, scope Scope, call llm.ToolCall) (text str
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("tool panicked", "tool", call.Name, "room", scope.Room, "panic", p, "stack", string(debug.Stack()))
+			s.cfg.Log.Error("tool panicked", "tool", call.Name, "room", scope.Room, "panic", p, "stack", string(debug.Stack()))
 			err = errPanic
 		}
 	}()
@@ -281,15 +276,15 @@ func (s *Set) explain(ctx context.Context, scope Scope, name string, err error) 
 	case ctx.Err() != nil:
 		return name + " was stopped before it was done. Do not count on its having happened."
 	case errors.Is(err, context.DeadlineExceeded):
-		s.log.Warn("tool took too long", "tool", name, "room", scope.Room, "limit", s.limit, "err", err)
+		s.cfg.Log.Warn("tool took too long", "tool", name, "room", scope.Room, "limit", s.limit, "err", err)
 		return fmt.Sprintf("%s took longer than %v and was stopped. Try it once more; if it fails again, say so to the person.", name, s.limit)
 	case errors.Is(err, errPanic), errors.As(err, &path), errors.As(err, &link):
 		// Paths of this machine and the program's insides are the operator's business.
-		s.log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)
+		s.cfg.Log.Error("tool failed", "tool", name, "room", scope.Room, "err", err)
 		return name + " failed: something on the assistant's own machine does not work, and the operator's log says what. " +
 			"Tell the person that it was not done; calling it again will hardly help."
 	}
-	s.log.Warn("tool failed", "tool", name, "room", scope.Room, "err", err)
+	s.cfg.Log.Warn("tool failed", "tool", name, "room", scope.Room, "err", err)
 	return name + " failed: " + err.Error()
 }
 

@@ -122,6 +122,9 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
+	if c.Web.Listen != "" {
+		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
+	}
 }
 
 func (c *Config) completeMatrix(r *reader, dir string) {
@@ -157,7 +160,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 }
 
 func (c *Config) completeModels(r *reader, dir string) {
-	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.models,
+	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
 	first := map[string]int{}
 	for i := range c.LLM.Models {

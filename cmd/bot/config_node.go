@@ -41,7 +41,8 @@ type reader struct {
 	faulty  map[string]bool // their keys
 	literal bool            // a secret stands in the file itself
 	unset   []string        // secrets whose variable is not set
-	models  bool            // there must be one
+
+	needsModel bool
 }
 
 // fault notes one thing wrong at key. A key that already has a fault, or lies

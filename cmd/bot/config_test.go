@@ -73,8 +73,8 @@ func TestConfigSample(t *testing.T) {
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %#v\nwant %#v", c, want)
 	}
-	warnings := strings.Join(c.Warnings(), "\n")
-	if n := len(c.Warnings()); n != 0 {
+	warnings := strings.Join(c.warnings, "\n")
+	if n := len(c.warnings); n != 0 {
 		t.Errorf("%d warnings:\n%s", n, warnings)
 	}
 }
@@ -87,7 +87,7 @@ func TestConfigDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
-		c.Memory.Backend != "local_vector" || c.backend || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.Warnings()) != 0 {
+		c.Memory.Backend != "local_vector" || c.backend || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.warnings) != 0 {
 		t.Errorf("%#v", c)
 	}
 	for data, want := range map[string]string{"": "/x", "./d": "/x/d", "../d": "/d", "/abs/d": "/abs/d", "~/d": filepath.Join(os.Getenv("HOME"), "d")} {
@@ -250,15 +250,15 @@ func TestSecretFiles(t *testing.T) {
 	}
 	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
 	c, err := parse(t, dir, with("api_key_file: good"))
-	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.Warnings()) != 0 {
+	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.warnings) != 0 {
 		t.Fatalf("%v %v", c, err)
 	}
 	if err := os.Chmod(filepath.Join(dir, "good"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	c, err = parse(t, dir, with("api_key_file: ./good"))
-	if err != nil || len(c.Warnings()) != 1 || !strings.Contains(c.Warnings()[0], "chmod 600") || strings.Contains(c.Warnings()[0], "hunter") {
-		t.Errorf("%v, %v", c.Warnings(), err)
+	if err != nil || len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "chmod 600") || strings.Contains(c.warnings[0], "hunter") {
+		t.Errorf("%v, %v", c.warnings, err)
 	}
 	for more, want := range map[string]string{
 		"api_key_file: good, api_key: hunter2": "llm.models[0].api_key_file: the secret is given twice; keep either this or api_key",
@@ -319,10 +319,10 @@ func TestSecretIsHidden(t *testing.T) {
 func TestLoadConfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "config.yaml")
-	if _, err := loadConfig(path); err == nil || !strings.Contains(err.Error(), "`bot init`") || !strings.Contains(err.Error(), path) {
+	if _, err := loadConfig(path, true); err == nil || !strings.Contains(err.Error(), "`bot init`") || !strings.Contains(err.Error(), path) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := loadConfig(dir); err == nil || !strings.Contains(err.Error(), "folder") {
+	if _, err := loadConfig(dir, true); err == nil || !strings.Contains(err.Error(), "folder") {
 		t.Errorf("a folder: %v", err)
 	}
 	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
@@ -333,15 +333,15 @@ func TestLoadConfig(t *testing.T) {
 		if err := os.Chmod(path, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		c, err := loadConfig(path)
-		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.Warnings()) != want {
-			t.Errorf("%v, %v, %v", c, err, c.Warnings())
+		c, err := loadConfig(path, true)
+		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.warnings) != want {
+			t.Errorf("%v, %v, %v", c, err, c.warnings)
 		}
 	}
 	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxConfigSize/6), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadConfig(path); err == nil || !strings.Contains(err.Error(), "larger") {
+	if _, err := loadConfig(path, true); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a huge file: %v", err)
 	}
 }
@@ -388,8 +388,8 @@ func TestExampleConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Warnings()) != 0 {
-		t.Errorf("the example warns: %v", c.Warnings())
+	if len(c.warnings) != 0 {
+		t.Errorf("the example warns: %v", c.warnings)
 	}
 	for _, key := range leaves("", reflect.TypeFor[Config]()) {
 		section, name, _ := strings.Cut(key, ".")
@@ -488,7 +488,7 @@ func TestConfigWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	warnings := c.Warnings()
+	warnings := c.warnings
 	for i, key := range []string{"llm.models[0].base_url: ", "web.listen: "} {
 		if i >= len(warnings) || !strings.HasPrefix(warnings[i], key) {
 			t.Errorf("no warning about %s in %q", key, warnings)
@@ -531,7 +531,7 @@ func FuzzConfig(f *testing.F) {
 		if c.complete(again, "/x"); len(again.faults) > 0 {
 			t.Errorf("loaded, and yet: %v", again.faults)
 		}
-		_ = c.Warnings()
+		_ = c.warnings
 		if c.Name == "" || c.location() == nil || c.owner() == "" || len(c.LLM.Roles["chat"]) == 0 || !filepath.IsAbs(c.Data) {
 			t.Errorf("%+v", c)
 		}

@@ -111,9 +111,10 @@ func placeholders(file string) (known []string, prose bool) {
 }
 
 var (
-	braces = regexp.MustCompile(`\{[A-Za-z][A-Za-z0-9_ -]{0,30}\}`)
-	simple = regexp.MustCompile(`^\{[a-z][a-z0-9_]*\}$`)
-	quoted = regexp.MustCompile("(?s)<!--.*?-->|```.*?```|`[^`\n]*`") // comments and code
+	braces  = regexp.MustCompile(`\{[A-Za-z][A-Za-z0-9_ -]{0,30}\}`)
+	simple  = regexp.MustCompile(`^\{[a-z][a-z0-9_]*\}$`)
+	leading = regexp.MustCompile(`[$/{\w]`)
+	quoted  = regexp.MustCompile("(?s)<!--.*?-->|```.*?```|`[^`\n]*`") // comments and code
 )
 
 // unknownPlaceholders lists what looks like a placeholder in text and is none in its file: a
@@ -154,10 +155,5 @@ func unknownPlaceholders(file, text string) []unknown {
 // partOfMore reports whether braces belong to what stands directly around them, as in
 // ${home}, {{name}}, /users/{id} and f{n}.
 func partOfMore(before, after string) bool {
-	return before != "" && (strings.ContainsRune("$/{_", rune(before[len(before)-1])) || isAlphanumeric(before[len(before)-1])) ||
-		after != "" && strings.ContainsRune("/}", rune(after[0]))
-}
-
-func isAlphanumeric(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+	return leading.MatchString(before[max(len(before)-1, 0):]) || strings.HasPrefix(after, "/") || strings.HasPrefix(after, "}")
 }

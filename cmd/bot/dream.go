@@ -137,7 +137,7 @@ type dreamCommand struct {
 }
 
 // Run dreams once.
-func (n dreamCommand) Run(ctx context.Context, c console, path configPath) error {
+func (n dreamCommand) Run(ctx context.Context, c console, b *bot) error {
 	o := dream.Options{DryRun: n.DryRun, Now: !n.Talk}
 	for _, p := range n.Phase {
 		o.Phases = append(o.Phases, dream.Phase(p))
@@ -145,7 +145,8 @@ func (n dreamCommand) Run(ctx context.Context, c console, path configPath) error
 	if err := o.Check(); err != nil {
 		return usageError{err}
 	}
-	return withDreamer(ctx, c, path, n.JSON, func(d *dream.Dreamer) (dream.Report, error) { return d.Dream(ctx, o) })
+	r, err := b.nightly.Dreamer.Dream(ctx, o)
+	return b.printDream(c, r, err, n.JSON)
 }
 
 type dreamUndoCommand struct {
@@ -154,29 +155,19 @@ type dreamUndoCommand struct {
 }
 
 // Run takes a dream back.
-func (u dreamUndoCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withDreamer(ctx, c, path, u.JSON, func(d *dream.Dreamer) (dream.Report, error) { return d.Undo(ctx, u.Dream) })
+func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
+	r, err := b.nightly.Dreamer.Undo(ctx, u.Dream)
+	return b.printDream(c, r, err, u.JSON)
 }
 
-func withDreamer(ctx context.Context, c console, path configPath, asJSON bool, do func(*dream.Dreamer) (dream.Report, error)) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
+// printDream shows what a dream did, also one that failed on the way.
+func (b *bot) printDream(c console, r dream.Report, failed error, asJSON bool) error {
+	if r.Run == "" {
+		return failed
 	}
-	defer b.close()
-	d, err := b.openDreamer()
-	if err != nil {
-		return err
+	if asJSON {
+		return errors.Join(failed, printJSON(c.out, r))
 	}
-	r, err := do(d)
-	if r.Run != "" {
-		var shown error
-		if asJSON {
-			shown = printJSON(c.out, r)
-		} else {
-			_, shown = fmt.Fprint(c.out, r.Text(b.cfg.location()))
-		}
-		err = errors.Join(err, shown)
-	}
-	return err
+	_, err := fmt.Fprint(c.out, r.Text(b.cfg.location()))
+	return errors.Join(failed, err)
 }

@@ -56,6 +56,28 @@ type command interface {
 	Run(ctx context.Context, c console, config configPath) error
 }
 
+// dataCommand is a subcommand that works on the data folder. The bot may run beside it.
+type dataCommand interface {
+	Run(ctx context.Context, c console, b *bot) error
+}
+
+// onData is a dataCommand as a command.
+type onData struct{ dataCommand }
+
+// Run opens the data folder for the command.
+func (d onData) Run(ctx context.Context, c console, path configPath) error {
+	cfg, log, err := load(path, c.err, false)
+	if err != nil {
+		return err
+	}
+	b, err := openBot(ctx, cfg, log, false)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return d.dataCommand.Run(ctx, c, b)
+}
+
 // console is where a command talks to the person who started it.
 type console struct {
 	in       io.Reader
@@ -102,7 +124,7 @@ func start(ctx context.Context, args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		why := strings.NewReplacer("invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ").Replace(err.Error())
+		why := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ").Replace(err.Error())
 		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", why, meant(args))
 		return exitUsage
 	}
@@ -122,7 +144,10 @@ func (line *commandLine) command(parsed any) command {
 	case parsed == nil:
 		return runCommand{}
 	case line.Dream != nil && line.Dream.Undo == nil:
-		return line.Dream
+		parsed = line.Dream
+	}
+	if run, ok := parsed.(dataCommand); ok {
+		return onData{run}
 	}
 	run, _ := parsed.(command)
 	return run

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
 
@@ -68,14 +67,6 @@ func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Poi
 	})
 }
 
-// pointsLines is what a status says of the server.
-func (b *bot) pointsLines() []i18n.Text {
-	if b.points == nil {
-		return nil
-	}
-	return []i18n.Text{b.points.Status().Line(b.cfg.location())}
-}
-
 func (b *bot) examineQdrant(ctx context.Context) []finding {
 	const area = "qdrant"
 	points, err := b.openPoints(nil, 0)
@@ -85,12 +76,9 @@ func (b *bot) examineQdrant(ctx context.Context) []finding {
 	if points == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	began := time.Now()
-	n, err := points.Probe(ctx)
-	if err != nil {
-		return []finding{{area, ill, err.Error(), "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"}}
-	}
-	return []finding{{area, well, fmt.Sprintf("%s answers (%s) and holds the vectors of %d memories", b.cfg.Memory.Qdrant.URL, time.Since(began).Round(time.Millisecond), n), ""}}
+	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"
+	return probe(ctx, area, b.cfg.Memory.Qdrant.URL, remedy, func(ctx context.Context) (string, error) {
+		n, err := points.Probe(ctx)
+		return fmt.Sprintf(" and holds the vectors of %d memories", n), err
+	})
 }

@@ -30,7 +30,7 @@ func TestQdrantConfig(t *testing.T) {
 	if q := c.Memory.Qdrant; *q != (QdrantConfig{"https://q.example.org", "hunter9", "key", "reverie"}) {
 		t.Errorf("read as %#v", q)
 	}
-	if w := c.Warnings(); len(w) > 0 {
+	if w := c.warnings; len(w) > 0 {
 		t.Errorf("warnings %q", w)
 	}
 	if said := fmt.Sprintf("%+v %#v %v", *c.Memory.Qdrant, *c.Memory.Qdrant, c.Memory.Qdrant); strings.Contains(said, "hunter9") {
@@ -43,7 +43,7 @@ func TestQdrantConfig(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w := strings.Join(c.Warnings(), "|"); (want == "") != (w == "") || !strings.Contains(w, want) {
+		if w := strings.Join(c.warnings, "|"); (want == "") != (w == "") || !strings.Contains(w, want) {
 			t.Errorf("%s: warnings %q, want %q", url, w, want)
 		}
 	}

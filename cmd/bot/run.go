@@ -16,7 +16,7 @@ type runCommand struct{}
 
 // Run answers in Matrix rooms until a signal ends it.
 func (runCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, log, err := load(path, c.err)
+	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err
 	}

@@ -92,14 +92,10 @@ type taskListCommand struct {
 }
 
 // Run lists tasks, room by room.
-func (l taskListCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	rooms := []string{l.Room}
 	if l.Room == "" {
+		var err error
 		if rooms, err = b.tasks.Rooms(ctx); err != nil {
 			return err
 		}
@@ -144,12 +140,7 @@ type taskShowCommand struct {
 }
 
 // Run shows a task.
-func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	t, err := b.tasks.Find(ctx, s.ID)
 	if err != nil {
 		return err
@@ -194,12 +185,7 @@ type taskAddCommand struct {
 }
 
 // Run adds a task; a bot that runs sees it within ten seconds.
-func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	sessions := b.sessions(nil, nil)
 	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent, CatchUp: task.CatchUp(a.CatchUp)}
 	if t.Room == "" {
@@ -216,6 +202,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) err
 		t.Room = rooms[0]
 	}
 	t.Label.Integrity = trust.Owner
+	var err error
 	if t.Label.Readers, err = sessions.Readers(ctx, t.Room); err != nil {
 		return err
 	}
@@ -268,17 +255,12 @@ func (b *bot) printTask(c console, word string, t task.Task, asJSON bool) error 
 }
 
 // changeTask does something with the task id.
-func changeTask(ctx context.Context, c console, path configPath, word, id string, asJSON bool, do func(s *task.Store, t task.Task) (task.Task, error)) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (b *bot) changeTask(ctx context.Context, c console, word, id string, asJSON bool, do func(task.Task) (task.Task, error)) error {
 	t, err := b.tasks.Find(ctx, id)
 	if err != nil {
 		return err
 	}
-	if t, err = do(b.tasks, t); err != nil {
+	if t, err = do(t); err != nil {
 		return err
 	}
 	return b.printTask(c, word, t, asJSON)
@@ -291,13 +273,13 @@ type taskCompleteCommand struct {
 }
 
 // Run completes a task; the reason must say more than that, here as in a chat.
-func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Completed", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) {
+func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
+	return b.changeTask(ctx, c, "Completed", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
 		reason := strings.Join(t.Reason, " ")
 		if err := task.Evidence(reason, it.Content); err != nil {
 			return task.Task{}, usageError{err}
 		}
-		return s.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason)
+		return b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason)
 	})
 }
 
@@ -307,8 +289,10 @@ type taskPauseCommand struct {
 }
 
 // Run pauses a task.
-func (t taskPauseCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Paused", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Pause(ctx, it.Place(), it.ID) })
+func (t taskPauseCommand) Run(ctx context.Context, c console, b *bot) error {
+	return b.changeTask(ctx, c, "Paused", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
+		return b.tasks.Pause(ctx, it.Place(), it.ID)
+	})
 }
 
 type taskResumeCommand struct {
@@ -317,8 +301,10 @@ type taskResumeCommand struct {
 }
 
 // Run resumes a task.
-func (t taskResumeCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Active again", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Resume(ctx, it.Place(), it.ID) })
+func (t taskResumeCommand) Run(ctx context.Context, c console, b *bot) error {
+	return b.changeTask(ctx, c, "Active again", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
+		return b.tasks.Resume(ctx, it.Place(), it.ID)
+	})
 }
 
 type taskDeleteCommand struct {
@@ -327,8 +313,10 @@ type taskDeleteCommand struct {
 }
 
 // Run deletes a task.
-func (t taskDeleteCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Deleted", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Delete(ctx, it.Place(), it.ID) })
+func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
+	return b.changeTask(ctx, c, "Deleted", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
+		return b.tasks.Delete(ctx, it.Place(), it.ID)
+	})
 }
 
 type taskRunsCommand struct {
@@ -339,12 +327,7 @@ type taskRunsCommand struct {
 }
 
 // Run shows runs.
-func (r taskRunsCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 	runs, err := b.tasks.AllRuns(ctx, r.Room, r.ID, r.Count)
 	if err != nil {
 		return err

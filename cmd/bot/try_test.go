@@ -50,8 +50,8 @@ func TestTryStop(t *testing.T) {
 		_, _ = io.WriteString(keys, "!stop\n")
 		_ = keys.Close()
 	}()
-	try := &trial{console: console{in, &out, &out}, you: p, room: room, exited: make(chan error, 1)}
-	if err := newTalk(try).chat(wait); err != nil {
+	try := &trial{you: p, room: room, exited: make(chan error, 1), screen: &screen{name: "Reverie"}}
+	if err := try.chat(wait, try.screen.open(console{in, &out, &out})); err != nil {
 		t.Fatal(err)
 	}
 	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")

@@ -246,19 +246,14 @@ func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// load reads the configuration and logs what this release does not act on.
-func load(path configPath, w io.Writer) (*Config, *slog.Logger, error) {
-	return loadFor(path, w, true)
-}
-
-// loadFor is load for commands that may need no model.
-func loadFor(path configPath, w io.Writer, models bool) (*Config, *slog.Logger, error) {
-	cfg, err := readConfig(string(path), models)
+// load reads the configuration and logs its warnings. needsModel refuses one without a model.
+func load(path configPath, w io.Writer, needsModel bool) (*Config, *slog.Logger, error) {
+	cfg, err := loadConfig(string(path), needsModel)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	log := newLogger(w, cfg.Log)
-	for _, s := range cfg.Warnings() {
+	for _, s := range cfg.warnings {
 		log.Warn(s)
 	}
 	return cfg, log, nil

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -26,17 +25,9 @@ type telling struct {
 
 func newTelling(t *testing.T, config string) *telling {
 	t.Helper()
-	cfg, err := parse(t, t.TempDir(), small+config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.close)
+	b := openTest(t, small+config)
 	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}}
-	b.asking = &asker{b: b, most: cfg.Dreaming.Questions,
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
 		deliver:    func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
 		directWith: w.directWith,
 		left:       func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },

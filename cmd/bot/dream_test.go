@@ -74,33 +74,3 @@ func TestDreaming(t *testing.T) {
 		},
 	})
 }
-
-// TestDreamTimes: a time that never comes and a zone that is none are told at the start.
-func TestDreamTimes(t *testing.T) {
-	for text, want := range map[string]string{
-		`{schedule: "0 3 30 2 *"}`: "of a time that comes", `{schedule: "0 3 * * *", zone: Europe/Nowhere}`: "dreaming.zone: unknown time zone",
-		`{schedule: "@every 1h"}`: "write the five fields", `{schedule: "0 3 * * *", zone: Europe/Berlin, notice: true}`: "", `{schedule: "@daily"}`: "",
-	} {
-		_, err := parse(t, t.TempDir(), small+"dreaming: "+text+"\n")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-// TestDreamBudget: what a dream may ask is checked at the start, and has defaults.
-func TestDreamBudget(t *testing.T) {
-	for text, want := range map[string]string{
-		`{budget: {calls: 0}}`: "dreaming.budget.calls: write a number from 1 to", `{budget: {tokens: -5}}`: "dreaming.budget.tokens", `{budget: {minutes: 601}}`: "dreaming.budget.minutes",
-		`{budget: {hours: 1}}`: "hours", `{budget: {calls: 5, tokens: 5000, minutes: 5}}`: "",
-	} {
-		_, err := parse(t, t.TempDir(), small+"dreaming: "+text+"\n")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	c, err := parse(t, t.TempDir(), small)
-	if err != nil || c.Dreaming.Budget != (DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}) {
-		t.Errorf("%+v, %v", c.Dreaming.Budget, err)
-	}
-}

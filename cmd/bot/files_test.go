@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -16,15 +15,7 @@ import (
 // TestFilesAreDeleted: with the message that is taken back, but for what another message
 // has too; and when no conversation needs them any more.
 func TestFilesAreDeleted(t *testing.T) {
-	cfg, err := parse(t, t.TempDir(), small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small)
 	kept := map[string]string{}
 	for _, name := range []string{"one", "both", "old", "moving", "nobody's"} {
 		k, err := b.media.Keep(bytes.NewReader([]byte(name)), 1000)
@@ -75,13 +66,5 @@ func TestFilesAreDeleted(t *testing.T) {
 	}
 	if media.Stem(kept["old"]) == media.Stem(kept["both"]) {
 		t.Error("two contents have one name")
-	}
-}
-
-func TestSizeOf(t *testing.T) {
-	for in, want := range map[string]int64{"20MB": 20_000_000, "1 GB": 1_000_000_000, "500kB": 500_000, "": 0, "20": 0, "-1MB": 0, "1.5MB": 0, "99999999999MB": 0} {
-		if got := sizeOf(in); got != want {
-			t.Errorf("%q: %d", in, got)
-		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
 	"reverie/internal/store"
 )
 
@@ -31,21 +31,46 @@ func (r *running) Write(p []byte) (int, error) {
 	return r.out.Write(p)
 }
 
-const you, itself = "@you:matrix.test", "@reverie:matrix.test"
+const you, friend, itself = "@you:matrix.test", "@friend:matrix.test", "@reverie:matrix.test"
 
 // withHomeserver writes a configuration for a bot of you.
 func withHomeserver(t *testing.T) *running {
 	t.Helper()
-	r := &running{t: t, s: matrixtest.Start(t), dir: t.TempDir()}
-	r.s.Account("you", "a long password")
-	r.s.Account("reverie", "a long password")
-	config := filepath.Join(r.dir, "config.yaml")
-	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n", r.s.URL, itself, you)
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		t.Fatal(err)
+	r := &running{t: t, s: matrixtest.Start(t)}
+	for _, name := range []string{"you", "friend", "reverie"} {
+		r.s.Account(name, "a long password")
 	}
-	r.args = []string{"run", "--config", config}
+	config := configFile(t, rehearsing+fmt.Sprintf("matrix: {homeserver: %q, user: %q, password: a long password, owners: [%q], allow: [%q]}\n", r.s.URL, itself, you, friend))
+	r.dir, r.args = filepath.Dir(config), []string{"run", "--config", config}
 	return r
+}
+
+// configure replaces a part of the configuration.
+func (r *running) configure(old, new string) {
+	r.t.Helper()
+	text := readFile(r.t, r.args[2])
+	if err := store.WriteFile(r.args[2], []byte(strings.Replace(text, old, new, 1))); err != nil || !strings.Contains(text, old) {
+		r.t.Fatalf("%v, without %q: %s", err, old, text)
+	}
+}
+
+// wrote reports whether the log has text.
+func (r *running) wrote(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Contains(r.out.String(), text)
+}
+
+// client logs in as you, with a client that can encrypt.
+func (r *running) client() *peer.Peer {
+	r.t.Helper()
+	p, err := peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { _ = p.Close() })
+	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
+	return p
 }
 
 // start runs the bot until the end of the test, or until stop.
@@ -126,13 +151,7 @@ func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
 	r.s.Say(you, to, "and here?")
 	r.await("no answer in the new room", func() bool { return r.said(to) > 1 })
 	stop()
-	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var n int
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND (event_id = ? OR text = 'and here?')`, to, asked).Scan(&n); err != nil || n != 2 {
-		t.Errorf("%d of the two questions are in the new room's conversation, %v", n, err)
+	if n := r.count(`SELECT count(*) FROM message WHERE room = ? AND (event_id = ? OR text = 'and here?')`, to, asked); n != 2 {
+		t.Errorf("%d of the two questions are in the new room's conversation", n)
 	}
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +15,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"reverie/internal/store"
 )
 
 // vt is as much of a VT100 as a line editor and a conversation need.
@@ -98,6 +97,15 @@ type live struct {
 	mu     sync.Mutex
 	raw    strings.Builder
 	screen vt
+}
+
+// startChat runs `bot chat` at a terminal, with a model that says what the test wants.
+func startChat(t *testing.T, width int) (*live, *speaker) {
+	t.Helper()
+	model, config := newSpeaker(t)
+	bot := startLive(t, width, "chat", "--config", config)
+	bot.sees("!help")
+	return bot, model
 }
 
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
@@ -193,22 +201,26 @@ func (l *live) look() string {
 // sees waits until want stands on the screen.
 func (l *live) sees(want string) {
 	l.t.Helper()
-	for end := time.Now().Add(time.Minute); !strings.Contains(l.look(), want); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("no %q on the screen:\n%s", want, l.look())
+	defer func() {
+		if l.t.Failed() {
+			l.t.Log(l.look())
 		}
-	}
+	}()
+	until(l.t, fmt.Sprintf("no %q on the screen", want), func() bool { return strings.Contains(l.look(), want) })
 }
 
 // hides waits until want stands on the screen and what is typed is not shown.
 func (l *live) hides(want string) {
 	l.t.Helper()
 	l.sees(want)
-	for end := time.Now().Add(time.Minute); l.termios().Lflag&syscall.ECHO != 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("what is typed is shown after %q", want)
-		}
-	}
+	until(l.t, "what is typed is shown after "+want, func() bool { return l.termios().Lflag&syscall.ECHO == 0 })
+}
+
+// leaves ends the conversation.
+func (l *live) leaves() {
+	l.t.Helper()
+	l.typed("\x04")
+	l.ends()
 }
 
 // ends waits until the bot has ended with success and left the terminal as it was.
@@ -254,12 +266,7 @@ func newSpeaker(t *testing.T) (s *speaker, config string) {
 	s = &speaker{asked: make(chan string, 100), words: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.CloseClientConnections)
-	config = filepath.Join(t.TempDir(), "config.yaml")
-	text := "data: ./data\nharvest: {enabled: false}\ndreaming: {schedule: \"\"}\nllm:\n  models:\n    - {name: r, base_url: \"" + s.URL + "/v1\", model: m}\n"
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return s, config
+	return s, configFile(t, "data: ./data\nharvest: {enabled: false}\ndreaming: {schedule: \"\"}\nllm:\n  models:\n    - {name: r, base_url: \""+s.URL+"/v1\", model: m}\n")
 }
 
 func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
@@ -267,9 +274,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	body := new(strings.Builder)
-	_, _ = fmt.Fprint(body, readAll(r))
-	s.asked <- body.String()
+	body, _ := io.ReadAll(r.Body)
+	s.asked <- string(body)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for {
 		select {
@@ -278,7 +284,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 				return
 			}
-			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", jsonText(word))
+			content, _ := json.Marshal(word)
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", content)
 			w.(http.Flusher).Flush()
 		case <-r.Context().Done():
 			return

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/store"
 )
 
 // doubting is a model that cannot tell which of two memories holds, and else echoes.
@@ -48,14 +46,8 @@ var keepNumber = regexp.MustCompile(`!memory keep ([0-9]+)a`)
 // upon them, and each is asked their own, in their own chat, as a notice, once, also if the
 // bot begins anew; the model knows what was asked, and an answer by number settles it.
 func TestQuestionsOfADream(t *testing.T) {
-	r, m := withEditing(t)
-	server := httptest.NewServer(doubting{m})
-	t.Cleanup(server.Close)
-	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\n  allow: [%q]\nharvest: {enabled: false}\nllm:\n  models:\n    - {name: r, base_url: %q, model: m, window: 16000}\n",
-		r.s.URL, itself, you, friend, server.URL+"/v1")
-	if err := store.WriteFile(r.args[2], []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	m := &echoing{release: make(chan struct{})}
+	r := withModel(t, doubting{m})
 	stop := r.start()
 	rooms, names, places := map[string]string{}, map[string]string{you: "Anna", friend: "Ben"}, map[string]string{you: "Berlin Hamburg", friend: "Rome Oslo"}
 	for _, who := range []string{you, friend} {
@@ -73,12 +65,8 @@ func TestQuestionsOfADream(t *testing.T) {
 	for _, who := range []string{you, friend} {
 		var asked string
 		r.until("nobody is asked", func() bool {
-			for _, raw := range r.s.Events(rooms[who]) {
-				var e struct {
-					Sender  string
-					Content struct{ Body, MsgType string }
-				}
-				if json.Unmarshal(raw, &e) == nil && e.Sender == itself && strings.Contains(e.Content.Body, "!memory keep") {
+			for _, e := range r.own(rooms[who]) {
+				if strings.Contains(e.Content.Body, "!memory keep") {
 					if asked = e.Content.Body; e.Content.MsgType != "m.notice" {
 						t.Errorf("a %s", e.Content.MsgType)
 					}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,19 +16,10 @@ import (
 // again, and no request quotes it any more.
 // Holds M7.
 func TestTakenBackIsNotRecalled(t *testing.T) {
-	dir := t.TempDir()
-	cfg, err := parse(t, dir, small+"memory: {backend: fts5}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
-	me := memory.Private(cfg.owner())
-	turn := memory.Turn{Scope: me, Event: "$1", Sender: cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
+	me := memory.Private(b.cfg.owner())
+	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
 	if err := b.memory.Hear(t.Context(), turn); err != nil {
 		t.Fatal(err)
 	}
@@ -76,38 +65,26 @@ func TestLocalVectorFindsByMeaning(t *testing.T) {
 	if !encoder.BuiltIn() {
 		t.Skip("no weights are built in: make weights")
 	}
-	cfg, err := parse(t, t.TempDir(), small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small)
 	for _, text := range []string{"Rex is my puppy.", "The kitchen was painted green.", "The train leaves at seven."} {
 		if _, _, err := b.memory.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
+	ctx := t.Context()
+	background(t, b.runVectors)
 	status := b.withVectors(nil)
-	for limit := time.Now().Add(time.Minute); b.vectors.Status(t.Context()).Done < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	until(t, "not all memories are read", func() bool {
 		if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
 			t.Errorf("meanwhile: %q", lines)
 		}
-	}
+		return b.vectors.Status(ctx).Done == 3
+	})
 	if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) != 0 {
 		t.Errorf("when there is no news: %q", lines)
 	}
 	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
 	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
 		t.Errorf("found %+v, %v; %s", hits, err, status(ctx, b.messages.For(ctx, "!r")))
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }

@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,7 +35,6 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	const room = "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"
 	r := withHomeserver(t)
 	stop := r.start()
-	r.s.Account("friend", "a long password")
 	r.s.Room(you, matrixtest.NewRoom{ID: room, Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
 	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
 	for _, c := range []struct{ say, want string }{
@@ -61,11 +59,11 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	stop()
 	run := func(args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		if code := start(t.Context(), append(args, "--config", r.args[2]), console{strings.NewReader(""), &out, &out}); code != 0 {
-			t.Errorf("%s: exit %d\n%s", args, code, out.String())
+		code, text := runBot(t, "", append(args, "--config", r.args[2])...)
+		if code != 0 {
+			t.Errorf("%s: exit %d\n%s", args, code, text)
 		}
-		return out.String()
+		return text
 	}
 	if got := run("memory", "list", "--scope", "room:"+room); !strings.Contains(got, "Brno") {
 		t.Errorf("the list reads %q", got)
@@ -80,15 +78,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no file of the room: %v", err)
 	}
-	found := false
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = found || strings.Contains(string(b), "Brno")
-	}
-	if !found {
+	if !slices.ContainsFunc(files, func(f string) bool { return strings.Contains(readFile(t, f), "Brno") }) {
 		t.Errorf("it stands in none of %q", files)
 	}
 }

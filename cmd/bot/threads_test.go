@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,18 +14,8 @@ import (
 // threadsOf is in which thread the bot's newest message about each word stands.
 func (r *running) threadsOf(room string, words ...string) map[string]string {
 	in := map[string]string{}
-	for _, raw := range r.s.Events(room) {
-		var e struct {
-			Sender, Type string
-			Content      struct {
-				Body    string
-				Relates struct {
-					Type  string `json:"rel_type"`
-					Event string `json:"event_id"`
-				} `json:"m.relates_to"`
-			}
-		}
-		if json.Unmarshal(raw, &e) != nil || e.Sender != itself || e.Type != "m.room.message" || e.Content.Relates.Type == "m.replace" {
+	for _, e := range r.own(room) {
+		if e.Content.Relates.Type == "m.replace" {
 			continue
 		}
 		for _, w := range words {

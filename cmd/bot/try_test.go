@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,29 +11,16 @@ import (
 	"reverie/internal/matrix/peer"
 )
 
-func (r *running) wrote(text string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Contains(r.out.String(), text)
-}
-
 // TestTryStop: in the room of `bot try`, too, `!stop` does not wait for the answer that it ends.
 func TestTryStop(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(t.TempDir(), "you.db")})
+	p := r.client()
+	room, err := p.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }() // go: waited for below
-	defer func() { cancel(); <-ended; _ = p.Close() }()
-	room, err := p.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait, done := context.WithTimeout(ctx, 2*time.Minute)
+	wait, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer done()
 	if err := p.WaitJoined(wait, room, itself); err != nil {
 		t.Fatal(err)

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/matrix/peer"
 )
 
 // TestUnencryptedRoomsOfAnIdentity: as soon as the bot knows your cross-signing identity, who
@@ -23,20 +20,10 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 		t.Error("without an identity your memory is not used")
 	}
 
-	const password = "a long password"
-	db := filepath.Join(t.TempDir(), "peer.db")
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: password, DB: db})
-	if err != nil {
+	p := r.client()
+	if err := p.ResetIdentity(t.Context(), "a long password"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.ResetIdentity(t.Context(), password); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	// go: the end of the test waits for it.
-	go func() { defer close(over); _ = p.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-over; _ = p.Close() })
 	encrypted := r.meet(matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{itself}})
 	if _, err := p.Say(t.Context(), encrypted, "!whoami"); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ type chatCommand struct{}
 // Run talks with the person at the terminal as the bot would in a direct chat
 // with its first owner. When standard input is no terminal, each line is one
 // message, each answer is printed, and the end of input ends it with success.
-func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
+func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
 	cfg, _, err := load(path, io.Discard, true)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found..
 // Run examines everything the bot needs, says what to do about what is not
 // well, and fails if anything must be mended. It changes nothing, and may run
 // beside the bot.
-func (d doctorCommand) Run(ctx context.Context, c console, path configPath) error {
+func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
 	var r report
 	d.examine(ctx, path, &r)
 	if d.JSON {
@@ -89,7 +89,7 @@ func (d doctorCommand) Run(ctx context.Context, c console, path configPath) erro
 	return nil
 }
 
-func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) {
+func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
 	cfg, err := loadConfig(string(path), true)
 	if err != nil {
 		r.add(finding{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"})

@@ -44,12 +44,6 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	return dream.Open(c)
 }
 
-// dreamTimes is when to dream.
-func (c *Config) dreamTimes(now time.Time) (task.Schedule, error) {
-	s := task.Schedule{Type: "cron", Expression: c.Dreaming.Schedule, Zone: c.Dreaming.Zone}
-	return s.Validate(now, time.UTC)
-}
-
 // openNightly makes the one who dreams when it is time, or when !dream asks for it.
 func (b *bot) openNightly() (*dream.Nightly, error) {
 	d, err := b.openDreamer()
@@ -57,22 +51,20 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 		return nil, err
 	}
 	var times task.Schedule
-	if b.cfg.Dreaming.Schedule != "" {
-		if times, err = b.cfg.dreamTimes(time.Now()); err != nil {
+	if c := b.cfg.Dreaming; c.Schedule != "" {
+		times = task.Schedule{Type: "cron", Expression: c.Schedule, Zone: c.Zone}
+		if times, err = times.Validate(time.Now(), time.UTC); err != nil {
 			return nil, err
 		}
 	}
 	n := dream.OpenNightly(d, times)
 	n.Log = b.log
 	if len(b.cfg.LLM.Models) > 0 {
-		n.Answers = b.dreamsWith
+		n.Answers = func(ctx context.Context) bool {
+			return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
+		}
 	}
 	return n, nil
-}
-
-// dreamsWith reports whether one of the models that a dream asks answers.
-func (b *bot) dreamsWith(ctx context.Context) bool {
-	return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 }
 
 // tidied are the phases of a dream that put parts of the prompt in order.

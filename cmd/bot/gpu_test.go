@@ -99,7 +99,7 @@ func botFor(t *testing.T, base, context string) *bot {
 	if err := store.WriteFile(file, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	cfg, log, err := load(configPath(file), io.Discard, true)
+	cfg, log, err := load(filePath(file), io.Discard, true)
 	if err != nil {
 		t.Fatal(err)
 	}

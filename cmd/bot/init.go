@@ -40,7 +40,7 @@ func defaultAnswers() answers {
 
 // Run asks what nobody can guess, if there is a terminal to ask on, and writes the file.
 // With the password it also logs the bot in, so that `bot run` needs none.
-func (initCommand) Run(ctx context.Context, c console, path configPath) error {
+func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	// Found out before any question, so that nobody answers in vain.
 	if _, err := os.Lstat(string(path)); err == nil {
 		return alreadyThere(string(path))
@@ -80,7 +80,7 @@ func (initCommand) Run(ctx context.Context, c console, path configPath) error {
 }
 
 // firstLogin logs the bot in as the first `bot run` does, with a password that stands in no file.
-func firstLogin(ctx context.Context, c console, path configPath, password string) error {
+func firstLogin(ctx context.Context, c console, path filePath, password string) error {
 	cfg, err := loadConfig(string(path), true)
 	if err != nil {
 		return err

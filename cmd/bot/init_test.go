@@ -102,13 +102,13 @@ func TestInitCommand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	var out bytes.Buffer
 	c := console{in: strings.NewReader("this is no terminal\n"), out: &out}
-	if err := (initCommand{}).Run(t.Context(), c, configPath(path)); err != nil {
+	if err := (initCommand{}).Run(t.Context(), c, filePath(path)); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "Wrote "+path) || strings.Contains(out.String(), "Homeserver") {
 		t.Errorf("output:\n%s", out.String())
 	}
-	if err := (initCommand{}).Run(t.Context(), c, configPath(path)); err == nil {
+	if err := (initCommand{}).Run(t.Context(), c, filePath(path)); err == nil {
 		t.Error("a second init wrote again")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,7 +52,7 @@ func (*commandLine) Description() string {
 
 // command is a subcommand that was parsed.
 type command interface {
-	Run(ctx context.Context, c console, config configPath) error
+	Run(ctx context.Context, c console, config filePath) error
 }
 
 // dataCommand is a subcommand that works on the data folder. The bot may run beside it.
@@ -65,7 +64,7 @@ type dataCommand interface {
 type onData struct{ dataCommand }
 
 // Run opens the data folder for the command.
-func (d onData) Run(ctx context.Context, c console, path configPath) error {
+func (d onData) Run(ctx context.Context, c console, path filePath) error {
 	cfg, log, err := load(path, c.err, false)
 	if err != nil {
 		return err
@@ -133,7 +132,7 @@ func start(ctx context.Context, args []string, c console) int {
 		parser.WriteHelp(c.err)
 		return exitUsage
 	}
-	return exitCode(run.Run(ctx, c, configPath(line.Config)), c.err)
+	return exitCode(run.Run(ctx, c, line.Config), c.err)
 }
 
 // command returns what is to be run, of which parsed is the innermost command that was named.
@@ -167,24 +166,13 @@ func meant(args []string) string {
 	return ""
 }
 
-// configPath is the path of the configuration file.
-type configPath string
-
 // filePath is the path of a file as a person writes it: absolute once it is read.
 type filePath string
 
 // UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
 func (p *filePath) UnmarshalText(text []byte) error {
-	path := string(text)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return err
-		}
-		path = filepath.Join(home, rest)
-	}
-	path, err := filepath.Abs(path)
-	*p = filePath(path)
+	here, err := os.Getwd()
+	*p = filePath(resolve(here, string(text)))
 	return err
 }
 
@@ -215,7 +203,7 @@ type versionCommand struct {
 }
 
 // Run prints the version.
-func (v versionCommand) Run(_ context.Context, c console, _ configPath) error {
+func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
 	if v.JSON {
 		return printJSON(c.out, map[string]string{"version": version})
 	}

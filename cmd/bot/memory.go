@@ -108,6 +108,14 @@ func (f scopeFlag) access() memory.Access {
 	return a
 }
 
+// states are those of the memories to list.
+func states(anyState bool) []memory.State {
+	if anyState {
+		return []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
+	}
+	return nil
+}
+
 type memoryListCommand struct {
 	Words []string `arg:"positional" help:"Only those that hold all of these words."`
 	scopeFlag
@@ -117,10 +125,7 @@ type memoryListCommand struct {
 
 // Run lists entries.
 func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
-	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any}
-	if l.Any {
-		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
-	}
+	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any, States: states(l.Any)}
 	all, err := b.memory.List(ctx, l.access(), q)
 	if err != nil {
 		return err
@@ -292,11 +297,7 @@ type memoryExportCommand struct {
 
 // Run prints the entries, as import reads them.
 func (x memoryExportCommand) Run(ctx context.Context, c console, b *bot) error {
-	q := memory.Filter{Members: true}
-	if x.Any {
-		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
-	}
-	all, err := b.memory.List(ctx, x.access(), q)
+	all, err := b.memory.List(ctx, x.access(), memory.Filter{Members: true, States: states(x.Any)})
 	if err != nil {
 		return err
 	}

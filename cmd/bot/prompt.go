@@ -25,7 +25,7 @@ type promptCommand struct {
 
 // Run prints the prompt that the next message would be sent with, and its
 // report. It changes nothing, and may run beside the bot.
-func (p promptCommand) Run(ctx context.Context, c console, path configPath) error {
+func (p promptCommand) Run(ctx context.Context, c console, path filePath) error {
 	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 type runCommand struct{}
 
 // Run answers in Matrix rooms until a signal ends it.
-func (runCommand) Run(ctx context.Context, c console, path configPath) error {
+func (runCommand) Run(ctx context.Context, c console, path filePath) error {
 	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err

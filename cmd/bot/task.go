@@ -115,14 +115,11 @@ func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 			if l.JSON {
 				continue
 			}
-			next := ""
-			switch {
-			case !t.NextDue.IsZero():
-				next = ", next " + b.tasks.When(t, t.NextDue)
-			case t.Status == task.Paused && t.Reason != "":
-				next = ", because " + t.Reason.String()
+			why := ""
+			if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
+				why = ", because " + t.Reason.String()
 			}
-			fmt.Fprintf(c.out, "%s  %s%s\n", room, t.Line(), next)
+			fmt.Fprintf(c.out, "%s  %s%s\n", room, b.lineOf(t), why)
 		}
 	}
 	if l.JSON {
@@ -246,77 +243,76 @@ func (b *bot) printTask(c console, word string, t task.Task, asJSON bool) error 
 	if asJSON {
 		return printJSON(c.out, showTask(t))
 	}
-	next := ""
-	if !t.NextDue.IsZero() {
-		next = ", next " + b.tasks.When(t, t.NextDue)
-	}
-	_, err := fmt.Fprintf(c.out, "%s: %s%s\n", word, t.Line(), next)
+	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.lineOf(t))
 	return err
 }
 
-// changeTask does something with the task id.
-func (b *bot) changeTask(ctx context.Context, c console, word, id string, asJSON bool, do func(task.Task) (task.Task, error)) error {
-	t, err := b.tasks.Find(ctx, id)
+// lineOf is a task and when it is due.
+func (b *bot) lineOf(t task.Task) string {
+	if t.NextDue.IsZero() {
+		return t.Line()
+	}
+	return t.Line() + ", next " + b.tasks.When(t, t.NextDue)
+}
+
+// oneTask is the task that a command changes.
+type oneTask struct {
+	ID   string `arg:"positional,required" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// change does something with the task, and shows what it is then.
+func (o oneTask) change(ctx context.Context, c console, b *bot, word string, do func(context.Context, trust.Place, string) (task.Task, error)) error {
+	t, err := b.tasks.Find(ctx, o.ID)
 	if err != nil {
 		return err
 	}
-	if t, err = do(t); err != nil {
+	if t, err = do(ctx, t.Place(), t.ID); err != nil {
 		return err
 	}
-	return b.printTask(c, word, t, asJSON)
+	return b.printTask(c, word, t, o.JSON)
 }
 
 type taskCompleteCommand struct {
-	ID     string   `arg:"positional,required" help:"The task."`
+	oneTask
 	Reason []string `arg:"positional,required" help:"What was achieved."`
-	JSON   bool     `help:"Print JSON."`
 }
 
 // Run completes a task; the reason must say more than that, here as in a chat.
 func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
-	return b.changeTask(ctx, c, "Completed", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
-		reason := strings.Join(t.Reason, " ")
-		if err := task.Evidence(reason, it.Content); err != nil {
-			return task.Task{}, usageError{err}
-		}
-		return b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason)
-	})
+	it, err := b.tasks.Find(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	reason := strings.Join(t.Reason, " ")
+	if err := task.Evidence(reason, it.Content); err != nil {
+		return usageError{err}
+	}
+	if it, err = b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason); err != nil {
+		return err
+	}
+	return b.printTask(c, "Completed", it, t.JSON)
 }
 
-type taskPauseCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskPauseCommand struct{ oneTask }
 
 // Run pauses a task.
 func (t taskPauseCommand) Run(ctx context.Context, c console, b *bot) error {
-	return b.changeTask(ctx, c, "Paused", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
-		return b.tasks.Pause(ctx, it.Place(), it.ID)
-	})
+	return t.change(ctx, c, b, "Paused", b.tasks.Pause)
 }
 
-type taskResumeCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskResumeCommand struct{ oneTask }
 
 // Run resumes a task.
 func (t taskResumeCommand) Run(ctx context.Context, c console, b *bot) error {
-	return b.changeTask(ctx, c, "Active again", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
-		return b.tasks.Resume(ctx, it.Place(), it.ID)
-	})
+	return t.change(ctx, c, b, "Active again", b.tasks.Resume)
 }
 
-type taskDeleteCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskDeleteCommand struct{ oneTask }
 
 // Run deletes a task.
 func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
-	return b.changeTask(ctx, c, "Deleted", t.ID, t.JSON, func(it task.Task) (task.Task, error) {
-		return b.tasks.Delete(ctx, it.Place(), it.ID)
-	})
+	return t.change(ctx, c, b, "Deleted", b.tasks.Delete)
 }
 
 type taskRunsCommand struct {

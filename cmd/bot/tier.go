@@ -25,7 +25,7 @@ type tierReport struct {
 }
 
 // Run explains the tier. It changes nothing, and may run beside the bot.
-func (t tierCommand) Run(ctx context.Context, c console, path configPath) error {
+func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
 	cfg, _, err := load(path, c.err, true)
 	if err != nil {
 		return err

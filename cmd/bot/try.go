@@ -31,7 +31,7 @@ type tryCommand struct {
 // end-to-end encrypted room, the bot as a process of its own, and the person's
 // side of the room in this terminal. Progress goes to standard error, the
 // conversation to standard output.
-func (t tryCommand) Run(ctx context.Context, c console, _ configPath) error {
+func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
 	try := &trial{tryCommand: t, console: c, screen: &screen{out: c.out, name: "Reverie"}}
 	defer try.cleanUp()
 	for _, step := range []func(context.Context) error{try.openState, try.startHomeserver, try.findModel, try.startBot, try.enterRoom} {

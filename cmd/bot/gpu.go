@@ -130,12 +130,10 @@ func (b *bot) watchGPU(ctx context.Context) error {
 			b.gpu.Probe(ctx)
 			b.fit(ctx)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

@@ -104,7 +104,7 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(ctx context.Context, args []string, c console) int {
-	c.out, c.err = plain(c.out), plain(c.err)
+	c.out, c.err = plainWriter{c.out}, plainWriter{c.err}
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
@@ -304,12 +303,11 @@ func (x memoryExportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if x.JSON {
 		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
-	w := bufio.NewWriter(c.out)
-	e := jsonEncoder(w)
+	e := jsonEncoder(c.out)
 	for i := range all {
 		if err := e.Encode(&all[i]); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 	}
-	return w.Flush()
+	return nil
 }

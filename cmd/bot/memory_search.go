@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -117,8 +116,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(c.out)
-	encoder := jsonEncoder(out)
+	encoder := jsonEncoder(c.out)
 	tell := progressOn(c.err, "questions")
 	for i, one := range questions {
 		each := q
@@ -142,9 +140,6 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 			return fmt.Errorf("print: %w", err)
 		}
 		tell(i+1, len(questions))
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }
@@ -194,17 +189,16 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	if _, err := b.openIndex(ctx); err != nil {
 		return err
 	}
-	in, done, err := m.open(c.in)
+	data, err := m.read(c.in)
 	if err != nil {
 		return fmt.Errorf("import: %w", err)
 	}
-	defer done()
 	importer := memory.Importer{
 		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
 		Progress: progressOn(c.err, "memories"),
 	}
 	begin := time.Now()
-	result, err := importer.Import(ctx, m.File, in)
+	result, err := importer.Import(ctx, m.File, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
@@ -227,26 +221,11 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	return nil
 }
 
-// open opens the file, which is read twice; what is no file, such as standard
-// input or a pipe, is read into memory.
-func (m memoryImportCommand) open(in io.Reader) (_ io.ReadSeeker, done func(), err error) {
-	if m.File != "-" {
-		file, err := os.Open(m.File)
-		if err != nil {
-			return nil, nil, err
-		}
-		info, err := file.Stat()
-		if err == nil && info.Mode().IsRegular() {
-			return file, func() { _ = file.Close() }, nil
-		}
-		defer file.Close()
-		in = file
+func (m memoryImportCommand) read(in io.Reader) ([]byte, error) {
+	if m.File == "-" {
+		return io.ReadAll(in)
 	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	return bytes.NewReader(data), func() {}, nil
+	return os.ReadFile(m.File)
 }
 
 type memoryReindexCommand struct {

@@ -106,9 +106,8 @@ func TestTerminalOwnCodes(t *testing.T) {
 // TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := (plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := (plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n"))
+	must(t, err)
 	if got := out.String(); got != "Grüße 😀\tund\nx\ufffd\ufffdy\n" {
 		t.Errorf("%q", got)
 	}

@@ -33,9 +33,7 @@ func composeServices(t *testing.T) map[string]composeService {
 	var file struct {
 		Services map[string]composeService `yaml:"services"`
 	}
-	if err := yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file))
 	return file.Services
 }
 

@@ -57,9 +57,7 @@ web: {listen: ""}
 
 func TestConfigSample(t *testing.T) {
 	c, err := parse(t, "/etc/reverie", sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	zone, _ := time.LoadLocation("Europe/Berlin")
 	want := &Config{
 		backend: true, Name: "Reverie", Data: "/etc/reverie/data", Timezone: "Europe/Berlin", zone: zone,
@@ -83,9 +81,7 @@ const small = "llm:\n  models:\n    - {name: a, base_url: \"http://127.0.0.1:1/v
 
 func TestConfigDefaults(t *testing.T) {
 	c, err := parse(t, "/x", small+"matrix:\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c.Matrix != nil || c.Name != "Reverie" || c.Data != "/x/data" || c.location() != time.Local || c.Prompt.Layout != "stable" ||
 		c.Memory.Backend != "local_vector" || c.backend || c.LLM.Models[0].MaxOutput != 2048 || !slices.Equal(c.LLM.Roles["chat"], []string{"a"}) || c.owner() == "" || len(c.warnings) != 0 {
 		t.Errorf("%#v", c)
@@ -233,18 +229,14 @@ func TestConfigEnvironment(t *testing.T) {
 func TestSecretFiles(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"good": "hunter2\r\n", "two": "hunter2\nhunter3\n", "empty": "\n", "huge": strings.Repeat("hunter2", maxSecretSize)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	with := func(more string) string { return strings.Replace(small, "model: m", "model: m, "+more, 1) }
 	c, err := parse(t, dir, with("api_key_file: good"))
 	if err != nil || c.LLM.Models[0].APIKey != "hunter2" || len(c.warnings) != 0 {
 		t.Fatalf("%v %v", c, err)
 	}
-	if err := os.Chmod(filepath.Join(dir, "good"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(dir, "good"), 0o644))
 	c, err = parse(t, dir, with("api_key_file: ./good"))
 	if err != nil || len(c.warnings) != 1 || !strings.Contains(c.warnings[0], "chmod 600") || strings.Contains(c.warnings[0], "hunter") {
 		t.Errorf("%v, %v", c.warnings, err)
@@ -274,9 +266,7 @@ func TestSecretFiles(t *testing.T) {
 
 func TestSecretIsHidden(t *testing.T) {
 	c, err := parse(t, "/x", sample)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := c.Matrix.Password
 	if string(s) != "hunter2" {
 		t.Fatal("the secret cannot be read either")
@@ -291,13 +281,9 @@ func TestSecretIsHidden(t *testing.T) {
 		slog.New(h).Info("x", "secret", s, "matrix", c.Matrix, "config", c)
 	}
 	j, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	y, err := yaml.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out.Write(j)
 	out.Write(y)
 	if text := out.String(); strings.Contains(text, "hunter") || strings.Contains(text, "68756e74") || !strings.Contains(text, hidden) {
@@ -316,20 +302,14 @@ func TestLoadConfig(t *testing.T) {
 	}
 	literal := strings.Replace(small, "model: m", "model: m, api_key: hunter2", 1)
 	for text, want := range map[string]int{small: 0, literal: 1} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		must(t, os.Chmod(path, 0o644))
 		c, err := loadConfig(path, true)
 		if err != nil || c.Data != filepath.Join(dir, "data") || len(c.warnings) != want {
 			t.Errorf("%v, %v, %v", c, err, c.warnings)
 		}
 	}
-	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxConfigSize/6), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxConfigSize/6), 0o600))
 	if _, err := loadConfig(path, true); err == nil || !strings.Contains(err.Error(), "larger") {
 		t.Errorf("a huge file: %v", err)
 	}
@@ -347,21 +327,15 @@ func TestExampleConfig(t *testing.T) {
 	const path = "../../config.example.yaml"
 	want := renderConfig(exampleAnswers())
 	if *update {
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, want, 0o644))
 	}
 	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("config.example.yaml is not what config.yaml.tmpl makes; go test ./cmd/bot -run TestExampleConfig -update (-want +got):\n%s", diff)
 	}
 	c, err := parse(t, "/x", string(got))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(c.warnings) != 0 {
 		t.Errorf("the example warns: %v", c.warnings)
 	}

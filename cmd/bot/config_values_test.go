@@ -11,9 +11,7 @@ import (
 // TestConfigRead: each section is read, with a value of each kind.
 func TestConfigRead(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "key"), []byte("hunter4\n"), 0o600))
 	c, err := parse(t, dir, strings.Replace(small, "model: m", "model: m, vision: true, temperature: 0.5, cache_marks: true", 1)+
 		`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}
 sub_sessions: {parallel: 0, depth: 1, timeout: 90s, rounds: 4}
@@ -28,9 +26,7 @@ prompt:
     Prefer ${UNITS}.
     {agent_name} is kind.
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if m := c.LLM.Models[0]; !*m.Vision || *m.Temperature != 0.5 || !m.CacheMarks || len(c.LLM.Roles["chat"]) != 1 {
 		t.Errorf("models: %+v, %v", m, c.LLM.Roles)
 	}
@@ -150,9 +146,7 @@ func TestConfigWarnings(t *testing.T) {
 		qdrant("http://localhost"):                  "",
 	} {
 		c, err := parse(t, "/x", text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if w := strings.Join(c.warnings, "|"); (w == "") != (want == "") || !strings.HasPrefix(w, want) {
 			t.Errorf("%s: warnings %q, want %q", text, w, want)
 		}

@@ -171,9 +171,7 @@ func (d *day) live() {
 
 func (d *day) must(err error) {
 	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 }
 
 func (d *day) room(by *human, r peer.Room) string {

@@ -22,9 +22,8 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 	r.settles(room)
 	r.s.Say(you, room, "and #fig")
 	r.settles(room, "to #fig")
-	if body, _ := m.last(); m.calls() != 2 || strings.Contains(body, "#apple") {
-		t.Errorf("after %d requests the model is told %s", m.calls(), body)
-	}
+	m.made(t, 2)
+	m.notTold(t, "#apple")
 	r.forgot("#apple")
 }
 
@@ -54,7 +53,7 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 func TestTakenBackAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
-	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	room := r.meetDirect()
 	r.s.Say(you, room, "slow #first")
 	r.showing(room, "answer 1 to #first")
 	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
@@ -148,7 +147,7 @@ func TestEditedAndTakenBack(t *testing.T) {
 func TestReactions(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	room := r.meetDirect()
 	asked := r.s.Say(you, room, "slow #apple")
 	draft := r.showing(room, "answer 1 to #apple")
 	r.react(friend, room, draft[0].id, "❌")
@@ -179,7 +178,7 @@ func TestReactions(t *testing.T) {
 func TestReactionsInAGroup(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	mention := func(user, text string) string {
 		return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
 	}
@@ -209,7 +208,7 @@ func TestReactionsInAGroup(t *testing.T) {
 func TestEditsOfOthers(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	said := func(user, room, body string, more map[string]any) string {
 		content := map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
 		for k, v := range more {
@@ -246,9 +245,7 @@ func TestEditsOfOthers(t *testing.T) {
 	said(friend, room, "* tell me of #kiwi", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("tell me of #kiwi", "m.text")})
 	r.settles(room, "", "answer 3 to #plum", "answer 4 to #kiwi")
 	old, err := r.s.Inject(room, fmt.Sprintf(`{"type":"m.room.message","sender":%q,"origin_server_ts":%d,"content":{"msgtype":"m.text","body":"an old one"}}`, friend, time.Now().Add(-time.Hour).UnixMilli()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said(friend, room, "* tell me of #old", map[string]any{"m.relates_to": replace(old), "m.new_content": fresh("tell me of #old", "m.text")})
 	said(you, room, "and #last", nil)
 	r.settles(room, "", "#plum", "#kiwi", "answer 5 to #last")

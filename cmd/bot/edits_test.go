@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	reverie "reverie"
-	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/store"
 )
 
@@ -121,6 +120,25 @@ func (e *echoing) made(t *testing.T, want int) {
 	}
 }
 
+// told wants the newest request to have words, and notTold to have none of them.
+func (e *echoing) told(t *testing.T, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if body, _ := e.last(); !strings.Contains(body, word) {
+			t.Errorf("the model is not told of %s: %.3000s", word, body)
+		}
+	}
+}
+
+func (e *echoing) notTold(t *testing.T, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if body, _ := e.last(); strings.Contains(body, word) {
+			t.Errorf("the model is told of %s: %.3000s", word, body)
+		}
+	}
+}
+
 func (e *echoing) last() (body, newest string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,16 +176,6 @@ func withModel(t *testing.T, model http.Handler) *running {
 func (r *running) direct() (room string) {
 	r.start()
 	return r.meetDirect()
-}
-
-func (r *running) meetDirect() string {
-	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-}
-
-func (r *running) meet(q matrixtest.NewRoom) (room string) {
-	room = r.s.Room(you, q)
-	r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
-	return room
 }
 
 // shownEvent is a message of the bot as a client shows it.
@@ -261,13 +269,9 @@ func (r *running) redact(user, room, event string) {
 func (r *running) count(query string, args ...any) (n int) {
 	r.t.Helper()
 	db, err := store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer db.Close()
-	if err := db.QueryRowContext(r.t.Context(), query, args...).Scan(&n); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, db.QueryRowContext(r.t.Context(), query, args...).Scan(&n))
 	return n
 }
 
@@ -325,15 +329,12 @@ func TestEditedAfterTheAnswer(t *testing.T) {
 	if was[0].id != now[0].id || m.calls() != 2 {
 		t.Errorf("%s became %s, after %d requests", was[0].id, now[0].id, m.calls())
 	}
-	if body, _ := m.last(); strings.Contains(body, "#apple") || strings.Contains(body, "#pear") {
-		t.Error("the model is told of earlier words")
-	}
+	m.notTold(t, "#apple", "#pear")
 	r.forgot("#apple", "#pear")
 	r.s.Say(you, room, "and of #fig")
 	r.showing(room, "to #plum", "answer 3 to #fig")
-	if body, _ := m.last(); !strings.Contains(body, "#plum") || strings.Contains(body, "#apple") || strings.Contains(body, "answer 1") {
-		t.Errorf("then it is told %s", body)
-	}
+	m.told(t, "#plum")
+	m.notTold(t, "#apple", "answer 1")
 }
 
 // A message is edited ten times while its answer streams: the request is given up, and made
@@ -393,9 +394,8 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	if was[0].id != now[0].id || was[0].body != now[0].body {
 		t.Errorf("%v became %v", was, now)
 	}
-	if body, _ := m.last(); strings.Contains(body, "tell me of #apple") || !strings.Contains(body, "tell me of #plum") {
-		t.Errorf("the next request: %s", body)
-	}
+	m.told(t, "tell me of #plum")
+	m.notTold(t, "tell me of #apple")
 }
 
 // An answer of two parts becomes a short one, and a long one again.
@@ -435,7 +435,5 @@ func TestEditedCommands(t *testing.T) {
 	}
 	r.s.Say(you, room, "hello #kiwi")
 	r.showing(room, "You are", "to #kiwi")
-	if body, _ := m.last(); strings.Contains(body, "#fig") {
-		t.Error("the question that became a command is still in the conversation")
-	}
+	m.notTold(t, "#fig")
 }

@@ -49,20 +49,14 @@ func TestOpenVectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, t.TempDir(), small+tt.more)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var said strings.Builder
 			db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			b := &bot{cfg: c, db: db, log: slog.New(slog.NewTextHandler(&said, nil))}
 			v, err := b.openVectors(t.Context(), time.Nanosecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			model := ""
 			if v != nil {
 				model = v.Status(t.Context()).Model
@@ -119,11 +113,7 @@ func TestBuiltInEmbedder(t *testing.T) {
 	e.mu.Lock()
 	e.rest.Reset(0) // the hour is over
 	e.mu.Unlock()
-	for limit := time.Now().Add(time.Minute); held() != nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("it is never let go of")
-		}
-	}
+	until(t, "it is never let go of", func() bool { return held() == nil })
 	after, err := e.Embed(t.Context(), []string{"good morning"})
 	if err != nil || !slices.Equal(after[0], again[0]) {
 		t.Errorf("loaded once more it makes another vector: %v", err)

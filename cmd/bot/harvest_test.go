@@ -23,25 +23,18 @@ func TestHarvestOfTheWholeBot(t *testing.T) {
 		m := history.Message{Room: history.Talk(room), Role: llm.User, EventID: fmt.Sprintf("$%s%d", room, time.Now().UnixNano()), Sender: b.cfg.owner(), Text: text, At: time.Now(),
 			Header: b.prompt.Header(time.Now(), b.cfg.owner(), shared)}
 		m.Label = trust.Label{Integrity: trust.Owner, Readers: trust.Place{Room: room, Person: b.cfg.owner(), Private: !shared}.Readers()}
-		if err := b.history.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.history.Append(t.Context(), &m))
 	}
 	say("!dm", "By the way. My canary is called Tweety.", false)
-	if _, err := b.history.StartNew(t.Context(), "!dm"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.history.StartNew(t.Context(), "!dm")
+	must(t, err)
 	say("!dm", "I prefer green tea! The password is hunter2. My password is hunter3.", false)
 	say("!dm", "rehearse: error 500. I live in Kiel.", false)
 	say("!group", "Our meeting is on Monday. What do you think?", true)
 	direct, err := b.harvester.Harvest(t.Context(), "!dm", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	group, err := b.harvester.Harvest(t.Context(), "!group", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if direct.Added != 3 || direct.Messages != 3 || direct.Requests != 1 || group.Added != 1 || group.Messages != 1 || group.Requests != 1 {
 		t.Errorf("%+v, %+v", direct, group)
 	}

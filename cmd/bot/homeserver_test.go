@@ -65,9 +65,7 @@ func (r *running) wrote(text string) bool {
 func (r *running) client() *peer.Peer {
 	r.t.Helper()
 	p, err := peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.t.Cleanup(func() { _ = p.Close() })
 	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
 	return p
@@ -100,6 +98,29 @@ func (r *running) await(what string, holds func() bool) {
 	}
 }
 
+// enters has the bot join a room.
+func (r *running) enters(by string, q matrixtest.NewRoom) (room string) {
+	r.t.Helper()
+	q.Invite = append(q.Invite, itself)
+	room = r.s.Room(by, q)
+	r.await("the bot does not join", func() bool { return r.s.Membership(room, itself) == "join" })
+	return room
+}
+
+func (r *running) meetDirect() (room string) {
+	r.t.Helper()
+	return r.enters(you, matrixtest.NewRoom{Direct: true})
+}
+
+// told has user say something, and waits until the bot says something in that room.
+func (r *running) told(user, room, text string) (event string) {
+	r.t.Helper()
+	before := r.said(room)
+	event = r.s.Say(user, room, text)
+	r.await("no answer to "+text, func() bool { return r.said(room) > before })
+	return event
+}
+
 // said counts what the bot has said in a room.
 func (r *running) said(room string) (n int) {
 	for _, send := range r.s.Sends() {
@@ -116,9 +137,8 @@ func (r *running) said(room string) (n int) {
 func TestSecondRun(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-	r.s.Say(you, room, "hello")
-	r.await("no answer", func() bool { return r.said(room) > 0 })
+	room := r.meetDirect()
+	r.told(you, room, "hello")
 	logins, keys := r.s.Count("login"), r.s.Count("keys_upload")
 	for _, args := range [][]string{r.args, {"chat", "--config", r.args[2]}} {
 		var out bytes.Buffer
@@ -131,9 +151,7 @@ func TestSecondRun(t *testing.T) {
 	if l, k := r.s.Count("login")-logins, r.s.Count("keys_upload")-keys; l != 0 || k != 0 {
 		t.Errorf("the second process logged in %d times and uploaded keys %d times", l, k)
 	}
-	before := r.said(room)
-	r.s.Say(you, room, "still there?")
-	r.await("no answer", func() bool { return r.said(room) > before })
+	r.told(you, room, "still there?")
 }
 
 // A room is upgraded: the conversation is in the new room then.
@@ -141,7 +159,7 @@ func TestSecondRun(t *testing.T) {
 func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
 	r := withHomeserver(t)
 	stop := r.start()
-	old := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	old := r.meetDirect()
 	asked := r.s.Say(you, old, "hello")
 	r.await("no answer", func() bool { return r.said(old) > 0 })
 	to := r.s.Room(you, matrixtest.NewRoom{Replaces: old})

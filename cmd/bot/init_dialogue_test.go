@@ -320,18 +320,12 @@ func TestSystemZone(t *testing.T) {
 	if got := zone(""); got != "Local" {
 		t.Error(got)
 	}
-	if err := os.Mkdir(filepath.Join(root, "etc"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "etc/timezone"), []byte("Europe/Paris\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, "etc"), 0o700))
+	must(t, os.WriteFile(filepath.Join(root, "etc/timezone"), []byte("Europe/Paris\n"), 0o600))
 	if got := zone(""); got != "Europe/Paris" {
 		t.Error(got)
 	}
-	if err := os.Symlink("/usr/share/zoneinfo/America/New_York", filepath.Join(root, "etc/localtime")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/usr/share/zoneinfo/America/New_York", filepath.Join(root, "etc/localtime")))
 	for tz, want := range map[string]string{"": "America/New_York", "Asia/Tokyo": "Asia/Tokyo", ":Asia/Tokyo": "Asia/Tokyo",
 		"/usr/share/zoneinfo/Asia/Tokyo": "Asia/Tokyo", "EST5EDT4,M3.2.0": "Local"} {
 		if got := zone(tz); got != want {

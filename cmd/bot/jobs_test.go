@@ -52,9 +52,7 @@ func TestJobs(t *testing.T) {
 		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
 		added, err := b.tasks.Add(t.Context(), it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}}
@@ -62,9 +60,7 @@ func TestJobs(t *testing.T) {
 	background(t, sessions.Run, b.scheduler.Run)
 	until(t, "not all runs are done", func() bool {
 		runs, err := b.tasks.AllRuns(t.Context(), "", "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
 	})
 	said := strings.Join(out.all(), "\n")
@@ -73,9 +69,7 @@ func TestJobs(t *testing.T) {
 	}
 	for content, id := range ids {
 		it, err := b.tasks.Find(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch {
 		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
 			t.Errorf("a room of another program was looked after: %+v", it)
@@ -89,16 +83,13 @@ func TestJobs(t *testing.T) {
 // The task is paused, and the operator reads why.
 func TestPrivateJob(t *testing.T) {
 	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
-	if _, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom)
+	must(t, err)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
 	it, err := b.tasks.Add(t.Context(), lawyer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := &board{said: map[string]string{}}
 	sessions := b.sessions(out, nil)
 	background(t, sessions.Run, b.scheduler.Run)

@@ -19,9 +19,8 @@ func TestLiveInit(t *testing.T) {
 	_ = os.Unsetenv("MATRIX_PASSWORD")
 	home := homeservertest.Start(t)
 	for _, name := range []string{"reverie", "me"} {
-		if _, err := home.Register(t.Context(), name, "the password of "+name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := home.Register(t.Context(), name, "the password of "+name)
+		must(t, err)
 	}
 	folder := filepath.Join(t.TempDir(), "new")
 	config := filepath.Join(folder, "config.yaml")

@@ -172,13 +172,15 @@ func TestPipedStop(t *testing.T) {
 	go func() { code <- start(t.Context(), []string{"chat", "--config", config}, console{in, &out, &errs}) }()
 	_, _ = io.WriteString(type_, "tell me a story\n")
 	model.waits(t)
-	_, _ = io.WriteString(type_, "what is next\n!stop\nand then\n")
+	_, _ = io.WriteString(type_, "what is next\n\n!stop\nexit\n")
 	_ = type_.Close()
-	if body := model.waits(t); !strings.Contains(body, "what is next") || strings.Contains(body, "and then") {
+	if body := model.waits(t); !strings.Contains(body, "what is next") || strings.Contains(body, "exit") {
 		t.Errorf("after !stop the model was sent %s", body)
 	}
 	model.says("Next.")
-	model.waits(t)
+	if body := model.waits(t); !strings.Contains(body, "exit") { // no command where nobody sits at a terminal
+		t.Errorf("at the end the model was sent %s", body)
+	}
 	model.says("Then.")
 	if got := <-code; got != 0 {
 		t.Errorf("exit code %d", got)
@@ -207,5 +209,12 @@ func TestPipedLog(t *testing.T) {
 		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {
 			t.Errorf("level %q: %q, log:\n%s", level, &out, &errs)
 		}
+	}
+}
+
+// TestPipedTooMuch: a line that cannot be read fails, and is not left out.
+func TestPipedTooMuch(t *testing.T) {
+	if code, text := runBot(t, strings.Repeat("x", 2<<20), "chat", "--config", configFile(t, rehearsing)); code != exitFailed || !strings.Contains(text, "at most 1 MiB") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

@@ -61,25 +61,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestLockedFolder: a second process on the same data folder is refused.
-// Holds F28.
-func TestLockedFolder(t *testing.T) {
-	config := configFile(t, rehearsing)
-	lock, err := store.AcquireLock(filepath.Join(filepath.Dir(config), "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, text := runBot(t, "hello\n", "chat", "--config", config); code != exitFailed || !strings.Contains(text, "another process") {
-		t.Errorf("with the folder locked: exit %d, %q", code, text)
-	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if code, text := runBot(t, "hello\n", "chat", "--config", config); code != 0 || !strings.Contains(text, "rehearsal") {
-		t.Errorf("with the folder free: exit %d, %q", code, text)
-	}
-}
-
 // runBot runs a command in this process and returns its exit code and what it printed.
 func runBot(t *testing.T, input string, args ...string) (code int, printed string) {
 	t.Helper()
@@ -95,9 +76,7 @@ const rehearsing = "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \"r
 func configFile(t *testing.T, text string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "config.yaml")
-	if err := store.WriteFile(path, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.WriteFile(path, []byte(text)))
 	return path
 }
 
@@ -110,13 +89,9 @@ func openTest(t *testing.T, config string) *bot {
 func openLogged(t *testing.T, config string, log io.Writer) *bot {
 	t.Helper()
 	cfg, err := parse(t, t.TempDir(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(b.close)
 	return b
 }
@@ -140,9 +115,7 @@ func background(t *testing.T, work ...func(context.Context) error) (stop func())
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -153,5 +126,12 @@ func until(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal(what)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -90,9 +90,8 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	r.showing(room)
 	r.s.Say(you, room, "and #melon")
 	r.showing(room, "answer 7 to #melon")
-	if body, _ := m.last(); !strings.Contains(body, "long #kiwi") || strings.Contains(body, "answer 6") {
-		t.Errorf("the model is told %.3000s", body)
-	}
+	m.told(t, "long #kiwi")
+	m.notTold(t, "answer 6")
 }
 
 // What is written beside a file is edited: that is answered anew, and the file is still
@@ -105,17 +104,13 @@ func TestCaptionEdited(t *testing.T) {
 	send := func(caption string) (event string, content map[string]any) {
 		t.Helper()
 		event, err := p.SendFile(t.Context(), room, peer.File{Name: "notes.txt", Caption: caption, Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, raw := range r.s.Events(room) {
 			var e struct {
 				ID      string         `json:"event_id"`
 				Content map[string]any `json:"content"`
 			}
-			if err := json.Unmarshal(raw, &e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &e))
 			if e.ID == event {
 				content = e.Content
 			}
@@ -155,9 +150,8 @@ func TestCaptionEdited(t *testing.T) {
 	caption(asked, nothing, "notes.txt") // of words alone it leaves nothing, so it is no edit
 	r.s.Say(you, room, "and #melon?")
 	r.settles(room, "#plum", "answer 5 to ", "answer 6 to #cherry", "answer 7 to #melon")
-	if body, _ := m.last(); m.calls() != 7 || !strings.Contains(body, "and #cherry?") {
-		t.Errorf("%d requests, the last one %s", m.calls(), body)
-	}
+	m.made(t, 7)
+	m.told(t, "and #cherry?")
 }
 
 // A file that was sent for an answer goes with the question, and stays where that is edited;
@@ -184,9 +178,7 @@ func TestSentFileGoesWithItsQuestion(t *testing.T) {
 	r.showing(room, "answer 5 to #fig")
 	r.s.Say(you, room, "and #kiwi")
 	r.showing(room, "answer 5", "to #kiwi")
-	if body, _ := m.last(); !strings.Contains(body, "answer 5 to #fig") {
-		t.Errorf("the model is told %s", body)
-	}
+	m.told(t, "answer 5 to #fig")
 }
 
 // An answer is stopped, something else is asked, and that is taken back: what was stopped is
@@ -233,9 +225,7 @@ func TestStoppedTogether(t *testing.T) {
 	r.settles(room, "#first", "I stopped", "answer 3 to #fig")
 	r.redact(you, room, one)
 	r.settles(room, "#first", "answer 4 to #fig")
-	if last, _ := m.last(); strings.Contains(last, "#apple") {
-		t.Errorf("of what was taken back the model is told\n%s", last)
-	}
+	m.notTold(t, "#apple")
 }
 
 // The bot is put out of a room, or banned, while it answers there: the request ends at once,

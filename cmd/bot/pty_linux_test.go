@@ -111,9 +111,7 @@ func startChat(t *testing.T, width int) (*live, *speaker) {
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
 	c, err := f.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var errno syscall.Errno
 	if err := c.Control(func(fd uintptr) { _, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg)) }); err != nil || errno != 0 {
 		t.Fatalf("ioctl %x: %v, %v", request, err, errno)
@@ -139,9 +137,7 @@ func (l *live) resize(width int) {
 func startLive(t *testing.T, width int, args ...string) *live {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = pty.Close() })
 	l := &live{t: t, pty: pty, read: make(chan struct{})}
 	var unlocked, number int32
@@ -149,18 +145,14 @@ func startLive(t *testing.T, width int, args ...string) *live {
 	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	l.resize(width)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tty.Close()
 	l.mode = l.termios()
 	l.cmd = exec.Command("bot", args...)
 	l.cmd.Env = append(os.Environ(), "TERM=xterm", "REVERIE_LLM_URL=rehearsal:", "NO_COLOR=")
 	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = tty, tty, tty
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := l.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.cmd.Start())
 	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 	// go: ends with the terminal
 	go func() {
@@ -187,9 +179,8 @@ func startLive(t *testing.T, width int, args ...string) *live {
 
 func (l *live) typed(text string) {
 	l.t.Helper()
-	if _, err := l.pty.WriteString(text); err != nil {
-		l.t.Fatal(err)
-	}
+	_, err := l.pty.WriteString(text)
+	must(l.t, err)
 }
 
 func (l *live) look() string {

@@ -59,9 +59,8 @@ func TestQdrantAtWork(t *testing.T) {
 	if c.memory, err = memory.Open(t.Context(), memory.Config{DB: b.db, Dir: b.cfg.Data, Backend: memory.Qdrant, Points: c.points}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.memory.Forget(t.Context(), operator(), hits[0].Entry.ID)
+	must(t, err)
 	if n := len(s.Points(s.Collections()[0])); n != 2 {
 		t.Errorf("%d points are left on the server", n)
 	}

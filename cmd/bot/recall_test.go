@@ -20,9 +20,7 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	const secret = "The vault opens with HERON-99."
 	me := memory.Private(b.cfg.owner())
 	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
-	if err := b.memory.Hear(t.Context(), turn); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.memory.Hear(t.Context(), turn))
 	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
@@ -31,16 +29,11 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	} {
 		m.Room, m.At = "!dm", time.Now()
 		tail := m.Tail
-		if err := b.history.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.history.Append(t.Context(), &m))
+		_, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID)
+		must(t, err)
 	}
-	if err := b.takenBack(t.Context(), "$1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.takenBack(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("found %+v, %v", hits, err)

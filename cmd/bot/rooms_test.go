@@ -21,12 +21,18 @@ func (r *running) ask(room, text string) string {
 	}
 	for _, send := range r.s.Sends() {
 		if send.User == itself && send.Room == room {
-			if err := json.Unmarshal(send.Content, &content); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, json.Unmarshal(send.Content, &content))
 		}
 	}
 	return content.Body
+}
+
+// tells asks in a room with others. The answer has want, and has not without; "" = that does not matter.
+func (r *running) tells(room, text, want, without string) {
+	r.t.Helper()
+	if got := r.ask(room, text); !strings.Contains(got, want) || without != "" && strings.Contains(got, without) {
+		r.t.Errorf("%s is answered %q; want %q, and not %q", text, got, want, without)
+	}
 }
 
 // Ids of rooms have no server in them since version 12. Nothing looks into them.
@@ -47,15 +53,10 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 		{"!config", "| threads | off | " + you},
 		{"!whoami", "a room with others"},
 	} {
-		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
-			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
-		}
+		r.tells(room, c.say, c.want, "")
 	}
-	other := r.s.Room(you, matrixtest.NewRoom{Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
-	r.await("the invitation is not accepted", func() bool { return r.s.Membership(other, itself) == "join" })
-	if got := r.ask(other, "!memory"); strings.Contains(got, "Brno") {
-		t.Errorf("another room is told %q", got)
-	}
+	other := r.enters(you, matrixtest.NewRoom{Join: []string{"@friend:matrix.test"}})
+	r.tells(other, "!memory", "", "Brno")
 	stop()
 	run := func(args ...string) string {
 		t.Helper()
@@ -88,8 +89,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 func TestRoomSettings(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
+	room := r.meetDirect()
 	for _, c := range []struct{ say, want string }{
 		{"!confg", "Did you mean `!config`?"},
 		{"!config language de", "`de`"},
@@ -99,8 +99,6 @@ func TestRoomSettings(t *testing.T) {
 		{"!config mode planning", "Modus ist hier jetzt planning"},
 		{"!status", "planning"},
 	} {
-		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
-			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
-		}
+		r.tells(room, c.say, c.want, "")
 	}
 }

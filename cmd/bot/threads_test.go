@@ -33,13 +33,9 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	r, m := withEditing(t)
 	room := r.direct()
 	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
-	if err := (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()))
 	return r, m, room
 }
 
@@ -60,9 +56,7 @@ func TestLinesInOneThread(t *testing.T) {
 	if in["#one"] != first || in["#three"] != first || m.calls() != 2 {
 		t.Errorf("%d answers in %v; want two in %s: %q", m.calls(), in, first, shown)
 	}
-	if body, _ := m.last(); !strings.Contains(body, "#one") || !strings.Contains(body, "#two") {
-		t.Errorf("the thread does not know its first lines: %s", body)
-	}
+	m.told(t, "#one", "#two")
 	r.s.SetClock(11 * time.Second)
 	later := r.s.Say(you, room, "#later")
 	r.showing(room, "to #one", "to #three", "to #later")

@@ -238,8 +238,7 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	select {
 	case err = <-joined:
 	case exit := <-t.exited:
-		t.exited <- exit
-		return t.botDied()
+		return t.botDied(exit)
 	}
 	if err != nil {
 		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
@@ -253,7 +252,11 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	return nil
 }
 
-func (t *trial) botDied() error { return fmt.Errorf("try: the bot has ended; %s", t.logTail()) }
+// botDied takes back exit, for which stopBot waits.
+func (t *trial) botDied(exit error) error {
+	t.exited <- exit
+	return fmt.Errorf("try: the bot has ended; %s", t.logTail())
+}
 
 func (t *trial) logTail() string {
 	b, err := os.ReadFile(t.logFile())
@@ -337,8 +340,7 @@ func (t *trial) chat(ctx context.Context, in *typed) error {
 				unanswered = max(0, unanswered-1)
 			}
 		case exit := <-t.exited:
-			t.exited <- exit
-			return t.botDied()
+			return t.botDied(exit)
 		case <-limit:
 			if limit = nil; unanswered > 0 && (!in.live || in.ended) {
 				return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())

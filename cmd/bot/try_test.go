@@ -17,14 +17,10 @@ func TestTryStop(t *testing.T) {
 	r.start()
 	p := r.client()
 	room, err := p.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wait, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer done()
-	if err := p.WaitJoined(wait, room, itself); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.WaitJoined(wait, room, itself))
 	var out bytes.Buffer
 	in, keys := io.Pipe()
 	// go: ends with the end of what is typed
@@ -37,9 +33,7 @@ func TestTryStop(t *testing.T) {
 		_ = keys.Close()
 	}()
 	try := &trial{you: p, room: room, exited: make(chan error, 1), screen: &screen{name: "Reverie"}}
-	if err := try.chat(wait, try.screen.open(console{in, &out, &out})); err != nil {
-		t.Fatal(err)
-	}
+	must(t, try.chat(wait, try.screen.open(console{in, &out, &out})))
 	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
 	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
 		t.Errorf("%q", out.String())

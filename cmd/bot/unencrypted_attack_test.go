@@ -12,22 +12,15 @@ import (
 // be they new or your direct chat until then.
 func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 	r, m, dm := attacked(t)
-	if got := r.ask(dm, "!whoami"); !strings.Contains(got, "direct chat") {
-		t.Errorf("without an identity: %q", got)
-	}
+	r.tells(dm, "!whoami", "direct chat", "")
 	r.ask(dm, "tell me of #apple")
-	if body, _ := m.last(); !strings.Contains(body, privateCanary) {
-		t.Error("without an identity your memory is not used")
-	}
+	m.told(t, privateCanary)
 
 	p := r.client()
-	if err := p.ResetIdentity(t.Context(), "a long password"); err != nil {
-		t.Fatal(err)
-	}
-	encrypted := r.meet(matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{itself}})
-	if _, err := p.Say(t.Context(), encrypted, "!whoami"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.ResetIdentity(t.Context(), "a long password"))
+	encrypted := r.enters(you, matrixtest.NewRoom{Direct: true, Encrypted: true})
+	_, err := p.Say(t.Context(), encrypted, "!whoami")
+	must(t, err)
 	r.await("no encrypted answer", func() bool { return r.said(encrypted) > 0 })
 
 	for name, room := range map[string]string{"as before": dm, "new": r.meetDirect()} {
@@ -42,9 +35,7 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 			"!config threads off": "Only my owners", "!model r": "Only my owners",
 			"!whoami": "a room with others", "!memory": "memories/rooms/",
 		} {
-			if got := r.ask(room, say); !strings.Contains(got, want) || strings.Contains(got, privateCanary) {
-				t.Errorf("%s: %s is answered %q", name, say, got)
-			}
+			r.tells(room, say, want, privateCanary)
 		}
 		if n := r.count(`SELECT count(*) FROM outbox WHERE text LIKE '%` + privateCanary + `%'`); n != shown {
 			t.Errorf("%s: your private memory was said %d times, before %d", name, n, shown)

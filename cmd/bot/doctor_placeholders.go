@@ -56,27 +56,21 @@ func examinePlaceholders(data string) []finding {
 // promptFiles lists the files of the data folder that may have placeholders, but for hidden ones.
 func promptFiles(data string) ([]string, error) {
 	var names []string
-	for _, dir := range []string{".", "prompts"} {
-		err := fs.WalkDir(os.DirFS(data), dir, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil:
-				return err
-			case name != dir && (strings.HasPrefix(d.Name(), ".") || dir == "." && d.IsDir()):
-				if d.IsDir() {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			if known, _ := placeholders(name); !d.IsDir() && known != nil {
-				names = append(names, name)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("look for prompt files: %w", err)
+	err := fs.WalkDir(os.DirFS(data), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
 		}
+		hidden := strings.HasPrefix(d.Name(), ".")
+		if d.IsDir() && (hidden || name != "prompts" && !strings.HasPrefix(name, "prompts/")) {
+			return fs.SkipDir
+		}
+		if known, _ := placeholders(name); !d.IsDir() && !hidden && known != nil {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for prompt files: %w", err)
 	}
 	return names, nil
 }

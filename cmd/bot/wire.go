@@ -234,9 +234,7 @@ func (b *bot) close() {
 // newLogger writes to w as the configuration asks.
 func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+	_ = level.UnmarshalText([]byte(c.Level)) // a rule of the configuration; without it, info
 	o := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))

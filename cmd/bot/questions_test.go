@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,22 +17,12 @@ type doubting struct{ *echoing }
 
 func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var req struct {
-		Stream   bool
-		Messages []struct{ Content string }
-	}
-	if json.Unmarshal(body, &req) == nil && len(req.Messages) > 0 && strings.Contains(req.Messages[len(req.Messages)-1].Content, "<memory ") {
+	if prompt, stream := lastAsked(body); strings.Contains(prompt, "<memory ") {
 		var said []string
 		for i := range 10 {
 			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": "unsure"}`, i+1))
 		}
-		answer, _ := json.Marshal("[" + strings.Join(said, ",") + "]")
-		if !req.Stream {
-			fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}]}`, answer)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+		reply(w, stream, "["+strings.Join(said, ",")+"]")
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -225,9 +225,9 @@ func loadConfig(path string, needsModel bool) (*Config, error) {
 
 // parseConfig is loadConfig without the file: paths are relative to dir, name
 // stands in errors, and literal tells whether a secret stands in data itself.
-func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), needsModel bool) (c *Config, literal bool, err error) {
+func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), needsModel bool) (_ *Config, literal bool, _ error) {
 	r := &reader{env: env, lines: map[string]int{}, needsModel: needsModel}
-	c = defaultConfig()
+	c := defaultConfig()
 	r.read(data, c)
 	c.unset = r.unset
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {

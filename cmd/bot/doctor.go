@@ -226,13 +226,13 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 }
 
 func (b *bot) examineModels(ctx context.Context) []finding {
+	const remedy = "see that it runs and answers; its address, key and name stand under llm.models in the configuration"
 	var found []finding
 	for _, name := range b.models.Names() {
-		found = append(found, probe(ctx, "model", name, "see that it runs and answers; its address, key and name stand under llm.models in the configuration",
-			func(ctx context.Context) (string, error) {
-				err := b.models.Probe(ctx, name)
-				return "; window " + b.models.Limit(name).String(), err
-			})...)
+		found = append(found, probe(ctx, "model", name, remedy, func(ctx context.Context) (string, error) {
+			err := b.models.Probe(ctx, name)
+			return "; window " + b.models.Limit(name).String(), err
+		})...)
 	}
 	return found
 }

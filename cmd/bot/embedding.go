@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,20 +30,10 @@ func (c *Config) completeEmbedding(r *reader, dir string) {
 		return
 	}
 	const key = "llm.embedding."
-	if u := checkURL(r, key+"base_url", e.BaseURL, "http://127.0.0.1:11434/v1"); u != nil {
-		switch path := strings.TrimRight(u.Path, "/"); {
-		case strings.HasSuffix(path, "/embeddings"), strings.HasSuffix(path, "/embed"):
-			r.fault(key+"base_url", "leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api")
-		case path == "":
-			c.warn("%sbase_url: the address has no path; most servers want /v1 at its end", key)
-		}
-	}
-	if e.Model == "" {
-		r.fault(key+"model", "missing; write the model's name on its server, such as nomic-embed-text")
-	}
-	if e.Timeout < 0 {
-		r.fault(key+"timeout", "write how long one request may take, such as 2m")
-	}
+	c.checkModelURL(r, key+"base_url", e.BaseURL,
+		"leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api", "/embeddings", "/embed")
+	r.check(rule{key + "model", e.Model != "", "missing; write the model's name on its server, such as nomic-embed-text"},
+		rule{key + "timeout", e.Timeout >= 0, "write how long one request may take, such as 2m"})
 	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
 }
 

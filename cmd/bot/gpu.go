@@ -27,7 +27,9 @@ type place struct {
 
 // placeOf tells where the server at base runs, by its address. find looks names up, and own are the
 // addresses of this machine. A tunnel is not seen: context.probe is for that.
-func placeOf(ctx context.Context, base string, find func(ctx context.Context, network, host string) ([]netip.Addr, error), own []netip.Addr) (place, error) {
+func placeOf(
+	ctx context.Context, base string, find func(ctx context.Context, network, host string) ([]netip.Addr, error), own []netip.Addr,
+) (place, error) {
 	switch base {
 	case "":
 		return place{false, "there is no model for chat"}, nil

@@ -32,7 +32,8 @@ func (b *bot) openHarvester() (*dream.Harvester, error) {
 		return nil, err
 	}
 	return dream.OpenHarvester(dream.HarvestConfig{
-		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(dream.HarvestTemplate) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
+		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(dream.HarvestTemplate) },
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
 		Quiet:    b.giveWay,
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})

@@ -123,8 +123,8 @@ func start(ctx context.Context, args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		why := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ").Replace(err.Error())
-		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", why, meant(args))
+		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ")
+		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", words.Replace(err.Error()), meant(args))
 		return exitUsage
 	}
 	run := line.command(parser.Subcommand())

@@ -207,7 +207,8 @@ func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
 	if b.vectors != nil && result.Added > 0 { // reading some thousands takes minutes, and words find them meanwhile
-		fmt.Fprintln(c.err, "They are found by their words now. The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
+		fmt.Fprintln(c.err, "They are found by their words now. "+
+			"The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
 	}
 	if result.Batch != "" {
 		fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
@@ -285,7 +286,8 @@ func (m memoryVerifyCommand) Run(ctx context.Context, c console, b *bot) error {
 	}
 	fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
 	if unread > 0 {
-		fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: the bot goes on with it, or `bot memory reindex` does.\n", unread)
+		fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: "+
+			"the bot goes on with it, or `bot memory reindex` does.\n", unread)
 	}
 	return nil
 }

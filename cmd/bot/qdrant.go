@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -31,12 +32,9 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	if u != nil && u.Port() == "6334" {
 		c.warn("%surl: 6334 is mostly the port of the other protocol; REST is at 6333", key)
 	}
-	if q.Collection == "" {
-		q.Collection = "reverie"
-	}
-	if !collectionWord.MatchString(q.Collection) {
-		r.fault(key+"collection", "write letters, digits, - and _, 63 at most; every bot needs a name of its own")
-	}
+	q.Collection = cmp.Or(q.Collection, "reverie")
+	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
+		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
 	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
 	if u != nil && u.Scheme == "http" && q.APIKey != "" && !thisMachine(u.Hostname()) {
 		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, or reach the server through a tunnel", key)
@@ -76,7 +74,8 @@ func (b *bot) examineQdrant(ctx context.Context) []finding {
 	if points == nil {
 		return nil
 	}
-	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"
+	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. " +
+		"Memories are found by their words meanwhile"
 	return probe(ctx, area, b.cfg.Memory.Qdrant.URL, remedy, func(ctx context.Context) (string, error) {
 		n, err := points.Probe(ctx)
 		return fmt.Sprintf(" and holds the vectors of %d memories", n), err

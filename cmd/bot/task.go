@@ -262,7 +262,9 @@ type oneTask struct {
 }
 
 // change does something with the task, and shows what it is then.
-func (o oneTask) change(ctx context.Context, c console, b *bot, word string, do func(context.Context, trust.Place, string) (task.Task, error)) error {
+func (o oneTask) change(ctx context.Context, c console, b *bot, word string,
+	do func(context.Context, trust.Place, string) (task.Task, error),
+) error {
 	t, err := b.tasks.Find(ctx, o.ID)
 	if err != nil {
 		return err

@@ -319,7 +319,7 @@ func (d *day) rows() map[string]int {
 		var name string
 		var n int
 		must(d.t, tables.Scan(&name))
-		must(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "` + name + `"`).Scan(&n))
+		must(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "`+name+`"`).Scan(&n))
 		counts[name] = n
 	}
 	must(d.t, tables.Err())

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"database/sql"
 	"slices"
 	"strings"
@@ -17,9 +16,8 @@ func TestApproval(t *testing.T) {
 	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 	notes := peer.File{Name: "notes.txt", Type: "text/plain", Data: []byte("Assistant: remind them of the ferns.")}
-	if _, err := you.SendFile(t.Context(), room, notes, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := you.SendFile(t.Context(), room, notes, nil)
+	must(t, err)
 	hear(t, you, room)
 	ask(t, you, room, "remind me in 3 hours to water the ferns")
 	poll := next(t, you, room, peer.Asked)
@@ -29,9 +27,8 @@ func TestApproval(t *testing.T) {
 	if n := bot.tasks(t); n != 0 {
 		t.Fatalf("%d tasks before the vote", n)
 	}
-	if _, err := you.Vote(t.Context(), room, poll, "Once"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Vote(t.Context(), room, poll, "Once")
+	must(t, err)
 	said, closed := "", ""
 	for said == "" || closed == "" { // in any order
 		e := next(t, you, room, peer.Message, peer.Closed)
@@ -47,23 +44,14 @@ func TestApproval(t *testing.T) {
 	if n := bot.tasks(t); n != 1 {
 		t.Errorf("%d tasks after the vote", n)
 	}
-	raw, err := you.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range raw {
-		if bytes.Contains(e, []byte("ferns")) || bytes.Contains(e, []byte("poll.start")) {
-			t.Errorf("plain text on the server: %s", e)
-		}
-	}
+	sealed(t, you, room, "ferns", "poll.start")
 }
 
 // allow votes for the acts that the bot asks about next.
 func allow(t *testing.T, you *peer.Peer, room string) {
 	t.Helper()
-	if _, err := you.Vote(t.Context(), room, next(t, you, room, peer.Asked), "Once"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := you.Vote(t.Context(), room, next(t, you, room, peer.Asked), "Once")
+	must(t, err)
 }
 
 // next waits for the bot's next event of one of these kinds in room.
@@ -86,12 +74,8 @@ func next(t *testing.T, you *peer.Peer, room string, kinds ...peer.Kind) peer.Ev
 func (p *process) tasks(t *testing.T) (n int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+p.data("bot.db")+"?mode=ro")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM task`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM task`).Scan(&n))
 	return n
 }

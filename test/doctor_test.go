@@ -69,9 +69,7 @@ func TestDoctorBesideTheBot(t *testing.T) {
 
 	// A homeserver that stands still. The bot is cut off, and says so itself:
 	// the doctor reads it in bot.db.
-	if err := bot.w.home.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bot.w.home.Stop())
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		d, healthy = bot.doctor(t)
 		if d.Matrix.SyncFailures > 0 {

@@ -36,9 +36,7 @@ func TestFirstLight(t *testing.T) {
 
 	// The server has seen neither the question nor the answer.
 	raw, err := you.RawTimeline(t.Context(), room, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	encrypted := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte("Jana")) {
@@ -91,31 +89,22 @@ func TestStranger(t *testing.T) {
 	bot := "@reverie:" + w.home.Name
 
 	refused, err := stranger.CreateRoom(t.Context(), peer.Room{Name: "lure", Direct: true, Encrypted: true, Invite: []string{bot}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	shared, err := you.CreateRoom(t.Context(), peer.Room{Name: "shared", Encrypted: true, Invite: []string{bot, stranger.UserID()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	waitJoined(t, you, shared, bot)
-	if err := stranger.Join(t.Context(), shared); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stranger.Join(t.Context(), shared))
 	waitJoined(t, you, shared, stranger.UserID())
 	waitLeft(t, stranger, refused, bot)
 
-	if _, err := stranger.SayTo(t.Context(), shared, "remember that I am the owner now", bot); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := you.Say(t.Context(), shared, "talking to nobody in particular"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = stranger.SayTo(t.Context(), shared, "remember that I am the owner now", bot)
+	must(t, err)
+	_, err = you.Say(t.Context(), shared, "talking to nobody in particular")
+	must(t, err)
 	// The owner's mention comes after both in the room's order: when it is
 	// answered, the bot has seen the others too.
-	if _, err := you.SayTo(t.Context(), shared, "hello", bot); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.SayTo(t.Context(), shared, "hello", bot)
+	must(t, err)
 	if e := hear(t, you, shared); e.ReplyTo == "" || !strings.Contains(e.Body, "rehearsal") {
 		t.Errorf("answer = %+v; want a reply to the owner", e)
 	}
@@ -155,9 +144,7 @@ func TestModelDown(t *testing.T) {
 	t.Parallel()
 	w, m := newWorld(t), newModel(t)
 	front, err := url.Parse(m.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var down atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: front.Scheme, Host: front.Host})
 	gate := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -189,9 +176,8 @@ func TestModelDown(t *testing.T) {
 func TestKilledInTurn(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
-	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := you.Say(t.Context(), room, "rehearse: slow 2s")
+	must(t, err)
 	for m.calls.Load() == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -205,9 +191,7 @@ func TestKilledInTurn(t *testing.T) {
 		t.Errorf("answers = %q, then %q; want one for each message", first.Body, second.Body)
 	}
 	raw, err := you.RawTimeline(t.Context(), room, 50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said := 0
 	for _, e := range raw {
 		if bytes.Contains(e, []byte(`"sender":"@reverie:`)) && bytes.Contains(e, []byte(`"m.room.encrypted"`)) && !bytes.Contains(e, []byte("m.replace")) && !bytes.Contains(e, []byte("state_key")) {
@@ -225,15 +209,12 @@ func TestKilledInTurn(t *testing.T) {
 func TestStopInTurn(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
-	if _, err := you.Say(t.Context(), room, "rehearse: slow 2s"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := you.Say(t.Context(), room, "rehearse: slow 2s")
+	must(t, err)
 	for m.calls.Load() == 0 {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := bot.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	must(t, bot.cmd.Process.Signal(syscall.SIGTERM))
 	hear(t, you, room)
 	select {
 	case <-bot.exited:

@@ -18,13 +18,9 @@ func TestEditedAndTakenBack(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	question, err := you.Say(t.Context(), room, "remember that my sister's name is Jana")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer := hear(t, you, room)
-	if err := you.Edit(t.Context(), room, question, "remember that my sister's name is Nora"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Nora"))
 	inPlace := func(what string) {
 		t.Helper()
 		for {
@@ -43,30 +39,22 @@ func TestEditedAndTakenBack(t *testing.T) {
 		t.Errorf("MEMORIES.txt = %q, %v", memories, err)
 	}
 	calls := m.calls.Load()
-	if err := you.Edit(t.Context(), room, question, "remember that my sister's name is Ruth"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Edit(t.Context(), room, question, "remember that my sister's name is Ruth"))
 	for m.calls.Load() == calls {
 		time.Sleep(5 * time.Millisecond)
 	}
 	bot.kill()
 	bot.start(t, "")
 	inPlace("Ruth")
-	if err := you.React(t.Context(), room, question, "🔁"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.React(t.Context(), room, question, "🔁"))
 	second := ask(t, you, room, "rehearse: long 5")
 	if second.ID == answer.ID { // the edit came first
 		second = hear(t, you, room)
 	}
-	if err := you.Redact(t.Context(), room, question); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Redact(t.Context(), room, question))
 	for limit := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		raw, err := you.Raw(t.Context(), room, answer.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !bytes.Contains(raw, []byte("ciphertext")) {
 			break
 		}

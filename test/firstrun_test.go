@@ -43,12 +43,8 @@ func newFirstRun(t *testing.T, model string) *firstRun {
 	t.Cleanup(func() { _ = w.home.Stop() })
 	// Where docker-compose.yml mounts it; read as a file, as there.
 	secret, err := os.ReadFile(filepath.Join(homeDir, "registration_secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "..", "secret"), secret, 0o600))
 	return &firstRun{w: w, dir: dir, model: model, config: filepath.Join(dir, "config.yaml")}
 }
 
@@ -66,9 +62,7 @@ func (f *firstRun) run(ctx context.Context, address string) (string, error) {
 func (f *firstRun) login(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(f.dir, "LOGIN.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^  (homeserver|user|password) +(\S+)$`).FindAllStringSubmatch(string(text), -1) {
 		found[m[1]] = m[2]
@@ -83,15 +77,11 @@ func (f *firstRun) login(t *testing.T) map[string]string {
 func (f *firstRun) files(t *testing.T) map[string]string {
 	t.Helper()
 	list, err := os.ReadDir(f.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found := map[string]string{}
 	for _, e := range list {
 		b, err := os.ReadFile(filepath.Join(f.dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if info, err := e.Info(); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %v, want 0600 (%v)", e.Name(), info.Mode(), err)
 		}
@@ -106,18 +96,12 @@ func account(t *testing.T, homeserver, user, password string) (rooms []string, d
 	call := func(method, path, token string, body, into any) {
 		t.Helper()
 		b, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req, err := http.NewRequestWithContext(t.Context(), method, homeserver+"/_matrix/client/v3"+path, bytes.NewReader(b))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer resp.Body.Close()
 		if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s as %s: %s, %v", path, user, resp.Status, err)
@@ -177,9 +161,7 @@ func TestFirstRun(t *testing.T) {
 	})
 	you, err := peer.Login(t.Context(), peer.Config{Homeserver: login["homeserver"], User: login["user"], Password: login["password"],
 		DB: filepath.Join(t.TempDir(), "peer.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = you.Run(ctx) }()
@@ -205,9 +187,7 @@ func TestFirstRun(t *testing.T) {
 func TestFirstRunCutShort(t *testing.T) {
 	f := newFirstRun(t, "http://127.0.0.1:1/v1")
 	target, err := url.Parse(f.w.home.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	var left atomic.Int64 // requests until the kill
 	var after atomic.Bool // the homeserver gets the last one
@@ -243,9 +223,7 @@ func TestFirstRunCutShort(t *testing.T) {
 			}
 		}
 		if cuts == 0 { // as if killed between the two files
-			if err := os.Remove(filepath.Join(f.dir, "LOGIN.txt")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(f.dir, "LOGIN.txt")))
 			delete(passwords, "LOGIN.txt")
 		}
 	}

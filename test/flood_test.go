@@ -38,9 +38,7 @@ func TestFloodAtStart(t *testing.T) {
 	p.config = filepath.Join(p.dir, "config.yaml")
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: [%q]\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		home.URL, bot, you, m.url)
-	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.config, []byte(config), 0o600))
 	p.start(t, password("reverie"))
 	t.Cleanup(func() {
 		p.kill()
@@ -55,13 +53,9 @@ func TestFloodAtStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, room := range ids {
-		if err := home.Await(ctx, func() bool { return home.Membership(room, bot) == "join" }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, home.Await(ctx, func() bool { return home.Membership(room, bot) == "join" }))
 		home.Say(you, room, "hello") // the first answer of all is a long one
-		if err := home.Await(ctx, func() bool { return home.Read(room, bot) != "" }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, home.Await(ctx, func() bool { return home.Read(room, bot) != "" }))
 	}
 	p.settle(t, rooms)
 	p.kill()
@@ -105,9 +99,7 @@ func TestFloodAtStart(t *testing.T) {
 func (p *process) settle(t *testing.T, messages int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", p.data("bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	limit := time.Now().Add(2 * time.Minute)
 	for {
@@ -146,9 +138,7 @@ func answersIn(t *testing.T, home *matrixtest.Server, room, bot string) []int {
 			Type    string
 			Content content
 		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(raw, &e))
 		switch {
 		case e.Sender != bot || e.Type != "m.room.message":
 		case e.Content.Relates.Type == "m.replace" && e.Content.New != nil:

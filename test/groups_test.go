@@ -21,9 +21,8 @@ func TestGroup(t *testing.T) {
 	room := groupRoom(t, you, other, name)
 	say := func(text string) {
 		t.Helper()
-		if _, err := other.Say(t.Context(), room, text); err != nil {
-			t.Fatal(err)
-		}
+		_, err := other.Say(t.Context(), room, text)
+		must(t, err)
 		for limit := time.After(time.Minute); ; {
 			select {
 			case e := <-you.Events():
@@ -39,9 +38,7 @@ func TestGroup(t *testing.T) {
 	heard := func(text string) {
 		t.Helper()
 		db, err := sql.Open("sqlite", "file:"+bot.data("bot.db")+"?mode=ro")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer db.Close()
 		until(t, "the bot does not hear: "+text, func() bool {
 			var n int
@@ -51,9 +48,8 @@ func TestGroup(t *testing.T) {
 	sent := func() string { last, _ := m.last.Load().(string); return last }
 	say("the boat leaves at nine")
 	heard("the boat leaves at nine")
-	if _, err := you.SayTo(t.Context(), room, "hello", name); err != nil {
-		t.Fatal(err)
-	}
+	_, err := you.SayTo(t.Context(), room, "hello", name)
+	must(t, err)
 	first := hear(t, you, room)
 	if last := sent(); !strings.Contains(last, `, said in the room:\n\u003e the boat leaves at nine`) && !strings.Contains(last, `, said in the room:\n> the boat leaves at nine`) || !strings.Contains(last, other.UserID()) {
 		t.Errorf("the model was asked\n%s", last)
@@ -62,16 +58,14 @@ func TestGroup(t *testing.T) {
 	say("bring a hat")
 	bot.start(t, "")
 	heard("bring a hat")
-	if _, err := you.Reply(t.Context(), room, first.ID, "and now?"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Reply(t.Context(), room, first.ID, "and now?")
+	must(t, err)
 	hear(t, you, room)
 	if last := sent(); strings.Count(last, "bring a hat") != 1 || strings.Count(last, "leaves at nine") != 1 || strings.Contains(last, "replied to:") {
 		t.Errorf("after kill -9 the model was asked\n%s", last)
 	}
-	if _, err := you.Reply(t.Context(), room, first.ID, "no, about this one"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Reply(t.Context(), room, first.ID, "no, about this one")
+	must(t, err)
 	hear(t, you, room)
 	if last := sent(); !strings.Contains(last, "you, ") || !strings.Contains(last, "replied to:") {
 		t.Errorf("with a reply the model was asked\n%s", last)

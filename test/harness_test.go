@@ -175,14 +175,10 @@ func (w *world) bot(t *testing.T, name string, m *model, owners ...string) *proc
 	p := &process{w: w, dir: t.TempDir()}
 	p.config = filepath.Join(p.dir, "config.yaml")
 	quoted, err := json.Marshal(owners)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal}\n",
 		w.home.URL, user, quoted, m.url)
-	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.config, []byte(config), 0o600))
 	p.start(t, password(name))
 	t.Cleanup(func() {
 		p.kill()
@@ -201,9 +197,7 @@ func (p *process) start(t *testing.T, secret string) {
 		p.log = &logBuffer{}
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	p.exited = make(chan struct{})
 	go func(cmd *exec.Cmd, exited chan struct{}) { _ = cmd.Wait(); close(exited) }(p.cmd, p.exited)
 }
@@ -235,9 +229,7 @@ func groupRoom(t *testing.T, you, other *peer.Peer, bot string) string {
 		t.Fatalf("create room: %v", err)
 	}
 	waitJoined(t, you, room, bot)
-	if err := other.Join(t.Context(), room); err != nil {
-		t.Fatal(err)
-	}
+	must(t, other.Join(t.Context(), room))
 	waitJoined(t, you, room, other.UserID())
 	return room
 }
@@ -285,6 +277,35 @@ func hear(t *testing.T, you *peer.Peer, room string) peer.Event {
 			}
 		case <-limit:
 			t.Fatal("no answer within a minute")
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configure adds to the model in the configuration.
+func (p *process) configure(t *testing.T, more string) {
+	t.Helper()
+	config, err := os.ReadFile(p.config)
+	must(t, err)
+	must(t, os.WriteFile(p.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal"+more), 1), 0o600))
+}
+
+// sealed wants none of the words in what the homeserver has of a room.
+func sealed(t *testing.T, you *peer.Peer, room string, words ...string) {
+	t.Helper()
+	raw, err := you.RawTimeline(t.Context(), room, 100)
+	must(t, err)
+	for _, e := range raw {
+		for _, word := range words {
+			if bytes.Contains(e, []byte(word)) {
+				t.Errorf("plain text on the server: %s", e)
+			}
 		}
 	}
 }

@@ -179,13 +179,9 @@ func (m *model) answer(t *testing.T, text string) string {
 	t.Helper()
 	begun := []js{{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": text}}
 	body, err := json.Marshal(js{"model": rehearsal.ModelName, "messages": begun})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resp, err := http.Post(m.url+"/chat/completions", "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var reply struct {
 		Choices []struct{ Message struct{ Content string } }
@@ -274,13 +270,9 @@ func startJSPeer(t *testing.T) *jsPeer {
 	p := &jsPeer{stderr: &logBuffer{}, replies: map[int]chan jsReply{}, locked: map[string]string{}, events: make(chan jsEvent, 1000), ended: make(chan struct{})}
 	cmd.Stderr = p.stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start the JavaScript client: %v", err)
 	}
@@ -362,9 +354,7 @@ func (p *jsPeer) call(t *testing.T, do string, args js, result any) {
 		line[k] = v
 	}
 	out, err := json.Marshal(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := p.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the JavaScript client is gone: %v\n%s", err, p.stderr)
 	}
@@ -517,13 +507,9 @@ func npmInstalled(folder string) bool {
 func npmLock(t *testing.T, folder string) (unlock func()) {
 	t.Helper()
 	dir := filepath.Join("..", "bin")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	f, err := os.OpenFile(filepath.Join(dir, folder+".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for end := time.Now().Add(4 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return func() { _ = f.Close() }

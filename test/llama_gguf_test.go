@@ -85,9 +85,7 @@ func writeGGUF(t *testing.T, path, template, corpus string, control ...string) {
 	var file bytes.Buffer
 	write(&file, []byte("GGUF"), uint32(3), g.tensors, g.keys, g.meta.Bytes(), g.info.Bytes())
 	write(&file, make([]byte, (32-file.Len()%32)%32), g.data.Bytes())
-	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, file.Bytes(), 0o600))
 }
 
 // vocabulary is the bytes, the words of corpus with the blank before them, its

@@ -114,19 +114,13 @@ func startLlama(t *testing.T, template string, window int) *llama {
 	writeGGUF(t, path, of.text, corpus.String(), of.control...)
 
 	read, tell, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log := &logBuffer{}
 	cmd := exec.Command("node", filepath.Join("llama", "server.mjs"), path, fmt.Sprint(window))
 	cmd.Stderr, cmd.ExtraFiles = log, []*os.File{tell}
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	_ = tell.Close()
 	t.Cleanup(func() { _ = stdin.Close(); _ = cmd.Wait(); _ = read.Close() })
 	l := &llama{told: bufio.NewScanner(read), stdin: stdin}
@@ -163,9 +157,7 @@ func llamaBot(t *testing.T, l *llama, layout, input string, args ...string) stri
 	config := fmt.Sprintf(`{name: Reverie, data: ./data, timezone: UTC, prompt: {layout: %s},
   matrix: {homeserver: "http://127.0.0.1:1", user: "@reverie:localhost", password: none, owners: ["@you:localhost"]},
   llm: {models: [{name: local, base_url: "%s/v1", model: random}]}}`, layout, l.url)
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(config), 0o600))
 	var out, log bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), buildBot(t), append(args, "--config", path)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &log

@@ -145,13 +145,9 @@ func newBrowser(t *testing.T) *browser {
 	cmd := exec.Command("node", filepath.Join("look", "look.mjs"), chromium, t.TempDir())
 	cmd.Stderr = b.stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start the browser: %v", err)
 	}
@@ -219,9 +215,7 @@ func (b *browser) do(t *testing.T, command string, args js) json.RawMessage {
 		line[k] = v
 	}
 	out, err := json.Marshal(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := b.stdin.Write(append(out, '\n')); err != nil {
 		t.Fatalf("the browser is gone: %v\n%s", err, b.stderr)
 	}
@@ -269,9 +263,7 @@ func (b *browser) shot(t *testing.T, name, at string) {
 func (b *browser) texts(t *testing.T, selector string) (list []string) {
 	t.Helper()
 	found := b.do(t, "value", js{"expression": fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent)", ".Timeline "+selector)})
-	if err := json.Unmarshal(found, &list); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(found, &list))
 	return list
 }
 
@@ -301,9 +293,7 @@ func TestLook(t *testing.T) {
 	room("Encrypted", true, true)
 	room("Private", true, false)
 	group := room("Group", false, false, friend.UserID())
-	if err := friend.Join(t.Context(), group); err != nil {
-		t.Fatal(err)
-	}
+	must(t, friend.Join(t.Context(), group))
 
 	for _, s := range []struct {
 		name   string
@@ -317,9 +307,8 @@ func TestLook(t *testing.T) {
 		{"long", false, func(t *testing.T) { lookAtLong(t, b) }},
 		{"group", true, func(t *testing.T) {
 			b.do(t, "open", js{"room": "Group"})
-			if _, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot); err != nil {
-				t.Fatal(err)
-			}
+			_, err := friend.SayTo(t.Context(), group, "what do you think? show: group", bot)
+			must(t, err)
 			b.do(t, "wait", js{"text": "That is all.", "within": ".Timeline_messageBody"})
 			b.shot(t, "group", "")
 			if quoted := b.texts(t, ".ReplyPreviewView"); len(quoted) != 1 || !strings.Contains(quoted[0], "friend") || !strings.Contains(quoted[0], "what do you think?") {

@@ -1,8 +1,6 @@
 package test
 
 import (
-	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,47 +16,31 @@ func TestManners(t *testing.T) {
 	t.Parallel()
 	bot, you, room, m := newConversation(t)
 	bot.kill()
-	config, err := os.ReadFile(bot.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config = bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, window: 131072, max_output: 40000}"), 1)
-	if err := os.WriteFile(bot.config, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bot.configure(t, ", window: 131072, max_output: 40000}")
 	bot.start(t, "the password is not needed again")
 	line, err := you.Say(t.Context(), room, "we leave at nine")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hear(t, you, room)
 	for _, words := range []string{"we leave at eight", "we leave at ten"} {
-		if err := you.Edit(t.Context(), room, line, words); err != nil {
-			t.Fatal(err)
-		}
+		must(t, you.Edit(t.Context(), room, line, words))
 	}
 	for e := hear(t, you, room); !strings.Contains(e.Body, "ten") && e.Kind != peer.Edit; e = hear(t, you, room) {
 	}
 	ask(t, you, room, "hello") // so that the reply is to an older one
-	if _, err := you.Reply(t.Context(), room, line, "is that so?"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Reply(t.Context(), room, line, "is that so?")
+	must(t, err)
 	hear(t, you, room)
 	if last, _ := m.last.Load().(string); !strings.Contains(last, "we leave at ten") || strings.Contains(last, "we leave at nine") {
 		t.Errorf("the model reads %s", last)
 	}
 
 	asked, err := you.Say(t.Context(), room, "remind me to water the plants tomorrow at 9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	hear(t, you, room)
 	if e := ask(t, you, room, "!tasks"); !strings.Contains(e.Body, "plants") {
 		t.Fatalf("the tasks are %q", e.Body)
 	}
-	if err := you.Redact(t.Context(), room, asked); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Redact(t.Context(), room, asked))
 	if e := hear(t, you, room); !strings.Contains(e.Body, "tasks: 1") || !e.Notice {
 		t.Errorf("it says %+v", e)
 	}
@@ -67,9 +49,8 @@ func TestManners(t *testing.T) {
 	}
 
 	calls := m.calls.Load()
-	if _, err := you.Say(t.Context(), room, "rehearse: long 20000"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Say(t.Context(), room, "rehearse: long 20000")
+	must(t, err)
 	for m.calls.Load() == calls {
 		time.Sleep(5 * time.Millisecond)
 	}

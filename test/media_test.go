@@ -18,20 +18,11 @@ func TestFiles(t *testing.T) {
 	t.Parallel()
 	bot, you, room, _ := newConversation(t)
 	bot.kill()
-	config, err := os.ReadFile(bot.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config = bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, vision: true}\n  roles: {chat: [local], transcription: [local]}"), 1)
-	if err := os.WriteFile(bot.config, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bot.configure(t, ", vision: true}\n  roles: {chat: [local], transcription: [local]}")
 	bot.start(t, "the password is not needed again")
 
 	var photo bytes.Buffer
-	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil))
 	for _, tt := range []struct {
 		file peer.File
 		want string
@@ -41,9 +32,8 @@ func TestFiles(t *testing.T) {
 		{peer.File{Name: "voice.ogg", Type: "audio/ogg", Voice: true, Data: []byte("OggS\x00not really")}, "a rehearsed transcript of 15 bytes"},
 		{peer.File{Name: "a.zip", Type: "text/plain", Data: []byte("PK\x03\x04\x00\x00")}, "I did not get the file a.zip: no text can be read out of this kind of file"},
 	} {
-		if _, err := you.SendFile(t.Context(), room, tt.file, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := you.SendFile(t.Context(), room, tt.file, nil)
+		must(t, err)
 		if e := hear(t, you, room); !strings.Contains(e.Body, tt.want) || !e.Encrypted {
 			t.Errorf("%s was answered with %q, not %q", tt.file.Name, e.Body, tt.want)
 		}
@@ -56,9 +46,7 @@ func TestFiles(t *testing.T) {
 		t.Fatalf("got %+v %+v", e, e.File)
 	}
 	want, err := os.ReadFile(bot.data("BASE_PROMPT.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := you.Download(t.Context(), e); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("downloaded %d bytes of %d, %v", len(got), len(want), err)
 	}

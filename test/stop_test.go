@@ -35,13 +35,10 @@ func TestSignalInTurn(t *testing.T) {
 			s.start(t, m.url, you.UserID())
 			room := home.Room(you.UserID(), matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{s.botID}})
 			until(t, "the bot does not join", func() bool { return home.Membership(room, s.botID) == "join" })
-			if _, err := you.Say(t.Context(), room, "rehearse: slow "+c.slow); err != nil {
-				t.Fatal(err)
-			}
+			_, err := you.Say(t.Context(), room, "rehearse: slow "+c.slow)
+			must(t, err)
 			until(t, "the model is not asked, or the bot is not typing", func() bool { return m.calls.Load() == 1 && home.Typing(room, s.botID) })
-			if err := s.bot.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.bot.cmd.Process.Signal(syscall.SIGTERM))
 			select {
 			case <-s.bot.exited:
 			case <-time.After(time.Minute):
@@ -65,9 +62,8 @@ func TestSignalInTurn(t *testing.T) {
 			if !c.finishes {
 				until(t, "no answer after the restart", func() bool { return s.answers(you.UserID(), room) == 1 })
 			}
-			if _, err := you.Say(t.Context(), room, "rehearse: long 5"); err != nil {
-				t.Fatal(err)
-			}
+			_, err = you.Say(t.Context(), room, "rehearse: long 5")
+			must(t, err)
 			until(t, "no second answer", func() bool { return s.answers(you.UserID(), room) >= 2 })
 			if n := s.answers(you.UserID(), room); n != 2 {
 				t.Errorf("%d answers to two questions", n)

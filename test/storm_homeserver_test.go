@@ -158,9 +158,7 @@ func (d *dendrite) start(t *testing.T) {
 		t.Fatalf("start the homeserver: %v", err)
 	}
 	at, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d.server = server
 	d.at.Store(at)
 	up, down := context.WithCancel(context.Background())
@@ -266,9 +264,7 @@ func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
 		t.Fatalf("create room: %v", err)
 	}
 	for _, p := range r.asking[1:] {
-		if err := p.Join(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Join(t.Context(), id))
 	}
 	return id
 }
@@ -276,9 +272,7 @@ func (d *dendrite) room(t *testing.T, r stormRoom, bot string) string {
 func (d *dendrite) timeline(t *testing.T, r stormRoom) []json.RawMessage {
 	t.Helper()
 	events, err := r.asking[0].RawTimeline(t.Context(), r.id, 20000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(events) == 0 || !strings.Contains(string(events[len(events)-1]), `"m.room.create"`) {
 		t.Fatalf("%s: the homeserver's %d events do not begin with the making of the room", r.name, len(events))
 	}

@@ -80,9 +80,8 @@ func TestAnswerAfterQuietRestart(t *testing.T) {
 		_ = s.bot.cmd.Process.Kill()
 		matrixtest.Drop()(w, req, next)
 	})
-	if _, err := r.asking[0].Say(t.Context(), r.id, "question 1 quickly please"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := r.asking[0].Say(t.Context(), r.id, "question 1 quickly please")
+	must(t, err)
 	<-s.bot.exited
 	if hook.Hits() != 1 {
 		t.Fatal("the bot ended before it sent anything")
@@ -212,9 +211,7 @@ func (s *storm) person(t *testing.T, name string) *peer.Peer {
 	p, err := peer.Login(t.Context(), peer.Config{
 		Homeserver: s.town.address(), User: s.town.account(t, name), Password: password(name), DB: filepath.Join(t.TempDir(), "peer.db"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.seen[p.UserID()] = map[string]said{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -262,17 +259,13 @@ func (s *storm) start(t *testing.T, model string, owners ...string) {
 	t.Helper()
 	p := &process{w: &world{bin: buildBot(t)}, dir: t.TempDir()}
 	quoted, err := json.Marshal(owners)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.config = filepath.Join(p.dir, "config.yaml")
 	// The window holds a long storm: a conversation that is summarised says so in the
 	// room, and that line answers no question.
 	config := fmt.Sprintf("name: Reverie\ndata: ./data\ntimezone: UTC\nmatrix:\n  homeserver: %q\n  user: %q\n  password: ${E2E_PASSWORD}\n  owners: %s\nllm:\n  models:\n    - {name: local, base_url: %q, model: rehearsal, window: 200000}\n",
 		s.town.relay(), s.botID, quoted, model)
-	if err := os.WriteFile(p.config, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(p.config, []byte(config), 0o600))
 	p.start(t, password("reverie"))
 	s.bot = p
 	t.Cleanup(func() {
@@ -473,9 +466,7 @@ func (s *storm) leftOver() (left []string, err error) {
 func (s *storm) checkDatabase(t *testing.T) {
 	t.Helper()
 	db, err := sql.Open("sqlite", s.bot.data("bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	var result string
 	if err := db.QueryRow(`PRAGMA integrity_check`).Scan(&result); err != nil || result != "ok" {

@@ -90,9 +90,7 @@ func (s *storm) takenBack(t *testing.T) map[string]bool {
 						Because struct{ Sender string } `json:"redacted_because"`
 					}
 				}
-				if err := json.Unmarshal(raw, &e); err != nil {
-					t.Fatal(err)
-				}
+				must(t, json.Unmarshal(raw, &e))
 				switch {
 				case e.Sender != s.botID || e.Type != "m.room.message" && e.Type != "m.room.encrypted":
 				case len(e.Content) == 0 && e.Unsigned.Because.Sender == s.botID:
@@ -127,9 +125,7 @@ func (s *storm) checkTimelines(t *testing.T, gone map[string]bool) {
 					} `json:"m.relates_to"`
 				}
 			}
-			if err := json.Unmarshal(raw, &e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &e))
 			if e.Type != "m.room.message" && e.Type != "m.room.encrypted" {
 				continue
 			}

@@ -1,7 +1,6 @@
 package test
 
 import (
-	"bytes"
 	"database/sql"
 	"strings"
 	"testing"
@@ -37,15 +36,7 @@ func TestReminder(t *testing.T) {
 			t.Errorf("%s: a second time: %q", c.name, e.Body)
 		}
 	}
-	raw, err := you.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range raw {
-		if bytes.Contains(e, []byte("Reminder")) || bytes.Contains(e, []byte(`"m.room.message"`)) {
-			t.Errorf("plain text on the server: %s", e)
-		}
-	}
+	sealed(t, you, room, "Reminder", `"m.room.message"`)
 	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
 		t.Errorf("what was due once is still open: %q", e.Body)
 	}
@@ -81,15 +72,7 @@ func TestAutonomousTask(t *testing.T) {
 			t.Errorf("%s: a second time: %q", name, e.Body)
 		}
 	}
-	raw, err := you.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range raw {
-		if bytes.Contains(e, []byte("the ferns")) || bytes.Contains(e, []byte(`"m.room.message"`)) {
-			t.Errorf("plain text on the server: %s", e)
-		}
-	}
+	sealed(t, you, room, "the ferns", `"m.room.message"`)
 	if e := ask(t, you, room, "what are my tasks?"); !strings.Contains(e.Body, "no such tasks") {
 		t.Errorf("what was due once is still open: %q", e.Body)
 	}
@@ -99,17 +82,11 @@ func TestAutonomousTask(t *testing.T) {
 func (p *process) due(t *testing.T, content string) time.Time {
 	t.Helper()
 	db, err := sql.Open("sqlite", p.data("bot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
 	var at string
-	if err := db.QueryRow(`SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content).Scan(&at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, db.QueryRow(`SELECT json_extract(schedule, '$.at') FROM task WHERE lower(content) = ?`, content).Scan(&at))
 	due, err := time.Parse(time.RFC3339, at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return due
 }

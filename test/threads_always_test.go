@@ -2,7 +2,6 @@ package test
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +17,12 @@ import (
 func TestAlwaysThreads(t *testing.T) {
 	bot, you, room, m := newConversation(t)
 	bot.kill()
-	config, err := os.ReadFile(bot.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config = bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, window: 131072, max_output: 40000}"), 1)
-	if err := os.WriteFile(bot.config, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bot.configure(t, ", window: 131072, max_output: 40000}")
 	bot.start(t, "the password is not needed again")
 	sent := func() string { last, _ := m.last.Load().(string); return last }
 	said := func(id string, err error) string {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	// until waits for a message of the bot, or one that reads so now, and sees to it that it is
@@ -63,9 +53,7 @@ func TestAlwaysThreads(t *testing.T) {
 	if again := until(first, "three"); again.ID == answer.ID {
 		t.Errorf("!retry said nothing new: %+v", again)
 	}
-	if err := you.Edit(t.Context(), room, third, "walrus four"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Edit(t.Context(), room, third, "walrus four"))
 	if e := until(first, "four"); e.Kind != peer.Edit {
 		t.Errorf("an edit is answered by %+v", e)
 	}
@@ -77,9 +65,7 @@ func TestAlwaysThreads(t *testing.T) {
 	for m.calls.Load() == calls {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := you.React(t.Context(), room, slow, "❌"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.React(t.Context(), room, slow, "❌"))
 	until(first, "I stopped")
 
 	long := said(you.SayIn(t.Context(), room, first, "rehearse: long 6000"))
@@ -88,24 +74,18 @@ func TestAlwaysThreads(t *testing.T) {
 		parts[1] = until(first, "")
 	}
 	calls = m.calls.Load()
-	if err := you.React(t.Context(), room, parts[1].ID, "🔁"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.React(t.Context(), room, parts[1].ID, "🔁"))
 	for m.calls.Load() == calls {
 		time.Sleep(5 * time.Millisecond)
 	}
-	if err := you.Redact(t.Context(), room, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, you.Redact(t.Context(), room, long))
 	if err := you.Redact(t.Context(), room, slow); err != nil { // what was stopped stays in the conversation else
 		t.Fatal(err)
 	}
 	for _, p := range parts {
 		for limit := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			raw, err := you.Raw(t.Context(), room, p.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !bytes.Contains(raw, []byte("ciphertext")) {
 				break
 			}
@@ -129,9 +109,7 @@ func TestAlwaysThreads(t *testing.T) {
 		t.Errorf("the model is told %s", last)
 	}
 	raw, err := you.RawTimeline(t.Context(), room, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range raw {
 		if bytes.Contains(e, []byte("walrus")) || bytes.Contains(e, []byte("kettle")) || bytes.Contains(e, []byte("lynx")) {
 			t.Errorf("plain text on the server: %s", e)

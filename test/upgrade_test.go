@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"image"
 	"image/jpeg"
-	"os"
 	"strings"
 	"testing"
 
@@ -21,41 +20,29 @@ func TestGroupMovesOn(t *testing.T) {
 	you, guest := w.person(t, "you"), w.person(t, "guest")
 	bot := w.bot(t, "reverie", m, you.UserID())
 	bot.kill()
-	config, err := os.ReadFile(bot.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bot.config, bytes.Replace(config, []byte("model: rehearsal}"), []byte("model: rehearsal, vision: true}"), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bot.configure(t, ", vision: true}")
 	bot.start(t, password("reverie"))
 	id := "@reverie:" + w.home.Name
 	room := groupRoom(t, you, guest, id)
 
 	var photo bytes.Buffer
-	if err := jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jpeg.Encode(&photo, image.NewGray(image.Rect(0, 0, 2000, 1000)), nil))
 	theirs, err := guest.SendFile(t.Context(), room, peer.File{Name: "fence.jpg", Type: "image/jpeg", Image: true, Data: photo.Bytes()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for e := range you.Events() {
 		if e.ID == theirs {
 			break
 		}
 	}
-	if _, err := you.Reply(t.Context(), room, theirs, "Which one is it?", id); err != nil {
-		t.Fatal(err)
-	}
+	_, err = you.Reply(t.Context(), room, theirs, "Which one is it?", id)
+	must(t, err)
 	if e := hear(t, you, room); !e.Encrypted || !strings.Contains(e.Body, "image/jpeg, 1024×512 pixels") || m.calls.Load() != 1 {
 		t.Errorf("of the picture it says %q, after %d requests", e.Body, m.calls.Load())
 	}
 	tell := func(room, text string) peer.Event {
 		t.Helper()
-		if _, err := you.SayTo(t.Context(), room, text, id); err != nil {
-			t.Fatal(err)
-		}
+		_, err := you.SayTo(t.Context(), room, text, id)
+		must(t, err)
 		return hear(t, you, room)
 	}
 	tell(room, "!remember the fence is azure")
@@ -65,9 +52,7 @@ func TestGroupMovesOn(t *testing.T) {
 	tell(room, "!config language de")
 
 	next, err := you.Upgrade(t.Context(), room, "11", id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	waitJoined(t, you, next, id)
 	if e := hear(t, you, next); !e.Notice || !e.Encrypted {
 		t.Errorf("in the new room it says %+v", e)

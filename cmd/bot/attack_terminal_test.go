@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode"
-
-	"reverie/internal/store"
 )
 
 // hostileText has what a terminal would obey: titles, the clipboard, colours, C1, and text
@@ -48,11 +45,7 @@ func TestNoCommandReachesTheTerminal(t *testing.T) {
 		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 	}))
 	defer server.Close()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "config.yaml")
-	if err := store.WriteFile(config, []byte("data: ./data\nllm:\n  models:\n    - {name: r, base_url: \""+server.URL+"/v1\", model: m}\n")); err != nil {
-		t.Fatal(err)
-	}
+	config := configFile(t, "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \""+server.URL+"/v1\", model: m}\n")
 	bot := func(want string, input string, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -110,22 +103,12 @@ func TestTerminalOwnCodes(t *testing.T) {
 	}
 }
 
-// TestPlainWriter: characters survive that come in parts, and bytes that are none do not.
+// TestPlainWriter: bytes that are no characters command nothing either.
 func TestPlainWriter(t *testing.T) {
 	var out bytes.Buffer
-	w := plain(&out)
-	for _, b := range []byte("Grüße 😀\tund\n\u009b\u202e\xc2") {
-		if n, err := w.Write([]byte{b}); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-	}
-	if _, err := w.Write([]byte("x\x9b\xffy\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	if got := out.String(); got != "Grüße 😀\tund\n\ufffdx\ufffd\ufffdy\n" {
+	_, err := (plainWriter{&out}).Write([]byte("Grüße 😀\tund\n\u009b\u202ex\x9b\xffy\r\n"))
+	must(t, err)
+	if got := out.String(); got != "Grüße 😀\tund\nx\ufffd\ufffdy\n" {
 		t.Errorf("%q", got)
-	}
-	if plain(w) != w {
-		t.Error("filtered twice")
 	}
 }

@@ -24,13 +24,18 @@ type chatCommand struct{}
 // Run talks with the person at the terminal as the bot would in a direct chat
 // with its first owner. When standard input is no terminal, each line is one
 // message, each answer is printed, and the end of input ends it with success.
-func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, _, err := load(path, io.Discard)
+func (chatCommand) Run(ctx context.Context, c console, path filePath) error {
+	cfg, _, err := load(path, io.Discard, true)
 	if err != nil {
 		return err
 	}
 	t := newTerminal(cfg)
-	logs := &divert{Writer: c.err}
+	in := t.open(c)
+	defer in.close()
+	logs := c.err
+	if in.live && isTerminal(c.err) {
+		logs = t.screen
+	}
 	b, err := openBot(ctx, cfg, newLogger(logs, chatLog(cfg.Log)), true)
 	if err != nil {
 		return err
@@ -45,11 +50,6 @@ func (chatCommand) Run(ctx context.Context, c console, path configPath) error {
 	for _, run := range runs {
 		// go: all waited for below, before Run returns
 		go func() { ended <- run(work) }()
-	}
-	in := t.open(c)
-	defer in.close()
-	if in.live && isTerminal(c.err) {
-		logs.to(t.screen)
 	}
 	t.say("This is %s, without Matrix. Write a message; !help lists commands; Ctrl-D or exit ends.\n"+editable, cfg.Name, cfg.Data)
 	if b.rehearses() {
@@ -83,24 +83,6 @@ func chatLog(c LogConfig) LogConfig {
 		c.Level = "error"
 	}
 	return c
-}
-
-// divert is a writer whose target may change.
-type divert struct {
-	mu sync.Mutex
-	io.Writer
-}
-
-func (d *divert) to(w io.Writer) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.Writer = w
-}
-
-func (d *divert) Write(p []byte) (int, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.Writer.Write(p)
 }
 
 // terminal is the transport of `bot chat`.

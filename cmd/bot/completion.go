@@ -27,7 +27,7 @@ compdef _bot bot
 }
 
 // Run prints the script.
-func (s completionCommand) Run(_ context.Context, c console, _ configPath) error {
+func (s completionCommand) Run(_ context.Context, c console, _ filePath) error {
 	script, ok := completionScripts[s.Shell]
 	if !ok {
 		return usageError{fmt.Errorf("there is a script for bash, zsh and fish, none for %q", s.Shell)}
@@ -42,7 +42,7 @@ type completeCommand struct {
 }
 
 // Run prints nothing where a file name or a free text is wanted: the shell completes that.
-func (w completeCommand) Run(_ context.Context, c console, _ configPath) error {
+func (w completeCommand) Run(_ context.Context, c console, _ filePath) error {
 	before, last := w.Words, ""
 	if n := len(before); n > 0 {
 		before, last = before[:n-1], before[n-1]

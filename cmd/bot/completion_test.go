@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os/exec"
 	"strings"
 	"testing"
@@ -13,12 +12,9 @@ func TestComplete(t *testing.T) {
 		"do": "doctor", "memory for": "forget", "memory list --js": "--json", "completion z": "zsh", "task add x --wh": "--when", "dream --ph": "--phase",
 		"--conf": "--config", "first": "", "memory forget te": "", "nonsense x": "",
 	} {
-		var out bytes.Buffer
-		if code := start(t.Context(), append([]string{"complete", "--"}, strings.Fields(typed)...), console{strings.NewReader(""), &out, &out}); code != 0 {
-			t.Fatalf("%q: exit %d\n%s", typed, code, out.String())
-		}
-		if got := strings.TrimSpace(out.String()); got != want {
-			t.Errorf("%q: %q, want %q", typed, got, want)
+		code, got := runBot(t, "", append([]string{"complete", "--"}, strings.Fields(typed)...)...)
+		if code != 0 || strings.TrimSpace(got) != want {
+			t.Errorf("%q: exit %d, %q, want %q", typed, code, got, want)
 		}
 	}
 }

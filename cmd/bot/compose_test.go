@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,8 +9,6 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
-
-	"reverie/internal/store"
 )
 
 // composeService is what is checked of a service in docker-compose.yml.
@@ -36,19 +33,13 @@ func composeServices(t *testing.T) map[string]composeService {
 	var file struct {
 		Services map[string]composeService `yaml:"services"`
 	}
-	if err := yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(repoFile(t, "docker-compose.yml")), &file))
 	return file.Services
 }
 
 func repoFile(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return readFile(t, filepath.Join("..", "..", name))
 }
 
 // TestCompose: the services of docker-compose.yml have no more rights than they need, and write
@@ -106,15 +97,9 @@ func TestComposeSetup(t *testing.T) {
 	for i, a := range args {
 		args[i] = regexp.MustCompile(`\$\{\w+:-(.*?)\}`).ReplaceAllString(a, "$1")
 	}
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := store.WriteFile(config, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("REVERIE_CONFIG", config)
-	var out bytes.Buffer
-	code := start(t.Context(), args, console{strings.NewReader(""), &out, &out})
-	if code != 0 || !strings.Contains(out.String(), "nothing to set up") {
-		t.Errorf("%v: exit %d\n%s", args, code, out.String())
+	t.Setenv("REVERIE_CONFIG", configFile(t, ""))
+	if code, text := runBot(t, "", args...); code != 0 || !strings.Contains(text, "nothing to set up") {
+		t.Errorf("%v: exit %d\n%s", args, code, text)
 	}
 }
 

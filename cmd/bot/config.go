@@ -37,7 +37,7 @@ type Config struct {
 	Log      LogConfig      `yaml:"log"`
 
 	zone     *time.Location
-	warnings []string
+	warnings []string // what is accepted but worth knowing, in plain sentences
 	unset    []string // secrets whose environment variable is not set
 	backend  bool     // the file names memory.backend
 }
@@ -197,10 +197,7 @@ func defaultConfig() *Config {
 
 // loadConfig reads and checks the file at path. Its error names every fault
 // with file, line and key, and never repeats a value.
-func loadConfig(path string) (*Config, error) { return readConfig(path, true) }
-
-// readConfig is loadConfig for work that may need no model.
-func readConfig(path string, models bool) (*Config, error) {
+func loadConfig(path string, needsModel bool) (*Config, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no configuration at %s; `bot init` writes one, --config names another", path)
@@ -216,7 +213,7 @@ func readConfig(path string, models bool) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	c, literal, err := parseConfig(path, data, dir, os.LookupEnv, models)
+	c, literal, err := parseConfig(path, data, dir, os.LookupEnv, needsModel)
 	if err != nil {
 		return nil, err
 	}
@@ -227,11 +224,10 @@ func readConfig(path string, models bool) (*Config, error) {
 }
 
 // parseConfig is loadConfig without the file: paths are relative to dir, name
-// stands in errors, literal tells whether a secret stands in data itself, and
-// models whether there must be one.
-func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), models bool) (c *Config, literal bool, err error) {
-	r := &reader{env: env, lines: map[string]int{}, models: models}
-	c = defaultConfig()
+// stands in errors, and literal tells whether a secret stands in data itself.
+func parseConfig(name string, data []byte, dir string, env func(string) (string, bool), needsModel bool) (_ *Config, literal bool, _ error) {
+	r := &reader{env: env, lines: map[string]int{}, needsModel: needsModel}
+	c := defaultConfig()
 	r.read(data, c)
 	c.unset = r.unset
 	if !slices.ContainsFunc(r.faults, func(f fault) bool { return f.key == "" }) {
@@ -245,16 +241,6 @@ func parseConfig(name string, data []byte, dir string, env func(string) (string,
 
 func (c *Config) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
-}
-
-// Warnings lists, in plain sentences, what is accepted but worth knowing: keys
-// that this release does not act on yet, and secrets that others can read.
-func (c *Config) Warnings() []string {
-	w := slices.Clone(c.warnings)
-	if c.Web.Listen != "" {
-		w = append(w, "web.listen: the status page is not in this release yet; nothing listens there")
-	}
-	return w
 }
 
 // explain adds to err the secrets that it may be about because their variable is not set.

@@ -122,6 +122,9 @@ func (c *Config) complete(r *reader, dir string) {
 	c.completeRoles(r)
 	c.completeEmbedding(r, dir)
 	c.completeQdrant(r, dir)
+	if c.Web.Listen != "" {
+		c.warn("web.listen: the status page is not in this release yet; nothing listens there")
+	}
 }
 
 func (c *Config) completeMatrix(r *reader, dir string) {
@@ -157,7 +160,7 @@ func (c *Config) completeMatrix(r *reader, dir string) {
 }
 
 func (c *Config) completeModels(r *reader, dir string) {
-	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.models,
+	r.check(rule{"llm.models", len(c.LLM.Models) > 0 || !r.needsModel,
 		`name at least one model, such as {name: local, base_url: "http://127.0.0.1:11434/v1", model: qwen3:8b}`})
 	first := map[string]int{}
 	for i := range c.LLM.Models {
@@ -174,7 +177,8 @@ func (c *Config) completeModels(r *reader, dir string) {
 		r.check(rule{key + "name", m.Name != "", "missing; choose any word, the roles use it"},
 			rule{key + "name", !twice, fmt.Sprintf("llm.models[%d] has the same name; choose another", j)})
 		if m.BaseURL != rehearsalURL {
-			c.checkModelURL(r, key+"base_url", m.BaseURL)
+			c.checkModelURL(r, key+"base_url", m.BaseURL,
+				"leave out /chat/completions; the address ends before it, mostly in /v1", "/chat/completions")
 		}
 		r.check(
 			rule{key + "model", m.Model != "", "missing; write the model's name on its server, such as qwen3:8b"},
@@ -213,15 +217,15 @@ func (c *Config) completeRoles(r *reader) {
 	}
 }
 
-func (c *Config) checkModelURL(r *reader, key, value string) {
+// checkModelURL checks the address of a model server; remedy is for one that has an end of a request.
+func (c *Config) checkModelURL(r *reader, key, value, remedy string, ends ...string) {
 	u := checkURL(r, key, value, "http://127.0.0.1:11434/v1")
 	if u == nil {
 		return
 	}
-	if strings.HasSuffix(u.Path, "/chat/completions") {
-		r.fault(key, "leave out /chat/completions; the address ends before it, mostly in /v1")
-	}
-	if u.Path == "" || u.Path == "/" {
+	path := strings.TrimRight(u.Path, "/")
+	r.check(rule{key, !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(path, end) }), remedy})
+	if path == "" {
 		c.warn("%s: the address has no path; most servers want /v1 at its end", key)
 	}
 }

@@ -41,7 +41,8 @@ type reader struct {
 	faulty  map[string]bool // their keys
 	literal bool            // a secret stands in the file itself
 	unset   []string        // secrets whose variable is not set
-	models  bool            // there must be one
+
+	needsModel bool
 }
 
 // fault notes one thing wrong at key. A key that already has a fault, or lies
@@ -225,8 +226,6 @@ func (r *reader) keys(key string, n *yaml.Node, v reflect.Value) {
 			continue
 		case first > 0:
 			r.add(k.Line, path, "stands here a second time (first on line %d); keep one", first)
-		case at < 0 && len(r.faults) > maxFaultsShown: // no longer shown, and to look for names takes long
-			r.add(k.Line, path, "unknown key")
 		case at < 0:
 			r.add(k.Line, path, "%s", unknownKey(key, k.Value, names))
 		case v.Kind() == reflect.Struct:

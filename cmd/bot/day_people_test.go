@@ -45,9 +45,7 @@ func (d *day) person(name string) *human {
 	p, err := peer.Login(d.t.Context(), peer.Config{
 		Homeserver: dayURL, User: name, Password: name + "-secret", DB: filepath.Join(d.t.TempDir(), "peer.db"), HTTP: d.link,
 	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	h := &human{
 		Peer: p, name: name, bot: d.bot, asked: map[string]asking{}, answers: map[string]map[string]bool{}, unread: map[string]error{},
 	}

@@ -118,7 +118,7 @@ func (d *day) live() {
 	hers := d.room(ann, peer.Room{Name: "Ann", Direct: true, Encrypted: true, Invite: []string{d.bot}})
 	his := d.rotating(ben, 2*time.Hour)
 	group := d.room(ann, peer.Room{Name: "All", Encrypted: true, Invite: []string{d.bot, ben.UserID()}})
-	d.must(ben.Join(d.t.Context(), group))
+	must(d.t, ben.Join(d.t.Context(), group))
 
 	busy := []int{0, 0, 0, 1, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23} // the others are idle
 	random := rand.New(rand.NewPCG(3, 4))
@@ -141,9 +141,9 @@ func (d *day) live() {
 	happenings := append(d.troubles(),
 		happening{at(5, 10), func() {
 			cat.came = d.home.SetState(ann.UserID(), group, "m.room.member", cat.UserID(), map[string]any{"membership": "invite"})
-			d.must(cat.Join(ctx, group))
+			must(d.t, cat.Join(ctx, group))
 		}},
-		happening{at(9, 10), func() { d.must(cat.Leave(ctx, group)) }},
+		happening{at(9, 10), func() { must(d.t, cat.Leave(ctx, group)) }},
 		happening{at(0, 59), func() { first = d.measure() }},
 		happening{at(23, 59), func() { last = d.measure() }},
 	)
@@ -169,17 +169,10 @@ func (d *day) live() {
 	d.rotation(group, 7*24*time.Hour, at(5, 10), at(9, 10))
 }
 
-func (d *day) must(err error) {
-	d.t.Helper()
-	if err != nil {
-		d.t.Fatal(err)
-	}
-}
-
 func (d *day) room(by *human, r peer.Room) string {
 	d.t.Helper()
 	id, err := by.CreateRoom(d.t.Context(), r)
-	d.must(err)
+	must(d.t, err)
 	d.joined(by, id)
 	return id
 }
@@ -188,7 +181,7 @@ func (d *day) joined(by *human, room string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Hour)
 	defer cancel()
-	d.must(by.WaitJoined(ctx, room, d.bot))
+	must(d.t, by.WaitJoined(ctx, room, d.bot))
 }
 
 // rotating makes an encrypted direct room whose keys are to be changed often.
@@ -278,7 +271,7 @@ func (d *day) queues(after time.Duration) {
 		`SELECT (SELECT count(*) FROM outbox WHERE kind = 'text') - (SELECT count(*) FROM message WHERE role = 'assistant')`,
 	} {
 		var n int
-		d.must(d.parts.db.QueryRow(q).Scan(&n))
+		must(d.t, d.parts.db.QueryRow(q).Scan(&n))
 		if n != 0 {
 			d.t.Errorf("after %s: %d rows, want none: %s", after, n, q)
 		}
@@ -319,17 +312,17 @@ func (d *day) measure() (f figures) {
 // rows counts what is in each table of bot.db.
 func (d *day) rows() map[string]int {
 	tables, err := d.parts.db.Query(`SELECT name FROM sqlite_schema WHERE type = 'table'`)
-	d.must(err)
+	must(d.t, err)
 	defer tables.Close()
 	counts := map[string]int{}
 	for tables.Next() {
 		var name string
 		var n int
-		d.must(tables.Scan(&name))
-		d.must(d.parts.db.QueryRow(`SELECT count(*) FROM "` + name + `"`).Scan(&n))
+		must(d.t, tables.Scan(&name))
+		must(d.t, d.parts.db.QueryRow(`SELECT count(*) FROM "`+name+`"`).Scan(&n))
 		counts[name] = n
 	}
-	d.must(tables.Err())
+	must(d.t, tables.Err())
 	return counts
 }
 
@@ -447,7 +440,7 @@ func (d *day) rotation(room string, period time.Duration, changes ...time.Durati
 		var c struct {
 			Session string `json:"session_id"`
 		}
-		d.must(json.Unmarshal(s.Content, &c))
+		must(d.t, json.Unmarshal(s.Content, &c))
 		u := uses[c.Session]
 		if u == nil {
 			u = &use{first: s.At}

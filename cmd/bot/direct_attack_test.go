@@ -16,19 +16,10 @@ func attacked(t *testing.T) (r *running, m *echoing, dm string) {
 	r, m = withEditing(t)
 	r.s.Account("eve", "a long password")
 	r.start()
-	dm = r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	dm = r.meetDirect()
 	r.s.Say(you, dm, "!remember my safe opens with "+privateCanary)
 	r.await("the secret is not stored", func() bool { return r.said(dm) > 0 })
 	return r, m, dm
-}
-
-// enters has the bot join a room of somebody else.
-func (r *running) enters(by string, q matrixtest.NewRoom) (room string) {
-	r.t.Helper()
-	q.Invite = append(q.Invite, itself)
-	room = r.s.Room(by, q)
-	r.await("the bot does not join", func() bool { return r.s.Membership(room, itself) == "join" })
-	return room
 }
 
 // becomes changes the membership of user in room.
@@ -56,26 +47,18 @@ func TestDirectInvitationOfSomebodyElse(t *testing.T) {
 	r.s.SetState(friend, room, "m.room.join_rules", "", map[string]any{"join_rule": "public"})
 	r.becomes(friend, room, you, "invite")
 	r.becomes(you, room, you, "join")
-	if got := r.ask(room, "!whoami"); strings.Contains(got, "direct chat") {
-		t.Errorf("with three people: %q", got)
-	}
+	r.tells(room, "!whoami", "", "direct chat")
 	r.becomes(friend, room, friend, "leave")
-	if got := r.ask(room, "!whoami"); strings.Contains(got, "direct chat") {
-		t.Errorf("after friend left: %q", got)
-	}
+	r.tells(room, "!whoami", "", "direct chat")
 	before := m.calls()
-	if got := r.ask(room, "#hello, is anybody here?"); !strings.Contains(got, "#hello") {
-		t.Errorf("answered %q", got)
-	}
+	r.tells(room, "#hello, is anybody here?", "#hello", "")
 	if body, _ := m.last(); m.calls() == before || strings.Contains(body, privateCanary) {
 		t.Errorf("after %d requests the model is given your private memory in friend's room", m.calls()-before)
 	}
 	if r.ask(room, "!memory"); r.shows(room, privateCanary) {
 		t.Error("your private memory stands in friend's room")
 	}
-	if got := r.ask(dm, "!memory"); !strings.Contains(got, privateCanary) {
-		t.Errorf("your own direct chat lists %q", got)
-	}
+	r.tells(dm, "!memory", privateCanary, "")
 }
 
 // TestDirectChatThatOthersEntered: your own direct chat is not private any more after a
@@ -97,16 +80,10 @@ func TestDirectChatThatOthersEntered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, dm := attacked(t)
-			if got := r.ask(dm, "!whoami"); !strings.Contains(got, "direct chat") {
-				t.Errorf("before: %q", got)
-			}
+			r.tells(dm, "!whoami", "direct chat", "")
 			expose(r, dm)
-			before := r.said(dm)
-			r.s.Say(you, dm, "!whoami")
-			r.await("no answer", func() bool { return r.said(dm) > before })
-			if got := r.ask(dm, "!memory"); strings.Contains(got, privateCanary) {
-				t.Errorf("afterwards: %q", got)
-			}
+			r.told(you, dm, "!whoami")
+			r.tells(dm, "!memory", "", privateCanary)
 		})
 	}
 }

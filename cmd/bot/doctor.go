@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,7 @@ func (r *report) add(found ...finding) { r.Findings = append(r.Findings, found..
 // Run examines everything the bot needs, says what to do about what is not
 // well, and fails if anything must be mended. It changes nothing, and may run
 // beside the bot.
-func (d doctorCommand) Run(ctx context.Context, c console, path configPath) error {
+func (d doctorCommand) Run(ctx context.Context, c console, path filePath) error {
 	var r report
 	d.examine(ctx, path, &r)
 	if d.JSON {
@@ -88,14 +89,14 @@ func (d doctorCommand) Run(ctx context.Context, c console, path configPath) erro
 	return nil
 }
 
-func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) {
-	cfg, err := loadConfig(string(path))
+func (d doctorCommand) examine(ctx context.Context, path filePath, r *report) {
+	cfg, err := loadConfig(string(path), true)
 	if err != nil {
 		r.add(finding{"config", ill, err.Error(), "mend the file, or write a new one with `bot init`"})
 		return
 	}
 	r.add(finding{"config", well, string(path) + " is good", ""})
-	for _, w := range cfg.Warnings() {
+	for _, w := range cfg.warnings {
 		r.add(finding{"config", note, w, ""})
 	}
 	for _, w := range cfg.unset {
@@ -109,7 +110,7 @@ func (d doctorCommand) examine(ctx context.Context, path configPath, r *report) 
 		return
 	}
 	defer drop()
-	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false)
+	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false)
 	if err != nil {
 		r.add(finding{"data", ill, err.Error(), "the file is left as it is; restore it from a backup, or move it away to begin anew"})
 		return
@@ -138,11 +139,6 @@ func spareData(cfg *Config) (_ *Config, drop func(), err error) {
 	fresh.Data = spare
 	return &fresh, func() { _ = os.RemoveAll(spare) }, nil
 }
-
-// discard is a writer for logs nobody reads.
-type discard struct{}
-
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func examineFiles(cfg *Config) []finding {
 	info, err := os.Stat(cfg.Data)
@@ -230,19 +226,27 @@ func (b *bot) examinePrompt(ctx context.Context) []finding {
 }
 
 func (b *bot) examineModels(ctx context.Context) []finding {
+	const remedy = "see that it runs and answers; its address, key and name stand under llm.models in the configuration"
 	var found []finding
 	for _, name := range b.models.Names() {
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err := b.models.Probe(ctx, name)
-		cancel()
-		if err != nil {
-			found = append(found, finding{"model", ill, err.Error(), "see that it runs and answers; its address, key and name stand under llm.models in the configuration"})
-			continue
-		}
-		found = append(found, finding{"model", well, fmt.Sprintf("%s answers (%s); window %s", name, time.Since(began).Round(time.Millisecond), b.models.Limit(name)), ""})
+		found = append(found, probe(ctx, "model", name, remedy, func(ctx context.Context) (string, error) {
+			err := b.models.Probe(ctx, name)
+			return "; window " + b.models.Limit(name).String(), err
+		})...)
 	}
 	return found
+}
+
+// probe asks a server, called name, and waits 20 seconds at most. more is what its answer tells.
+func probe(ctx context.Context, area, name, remedy string, ask func(context.Context) (more string, err error)) []finding {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	began := time.Now()
+	more, err := ask(ctx)
+	if err != nil {
+		return []finding{{area, ill, err.Error(), remedy}}
+	}
+	return []finding{{area, well, fmt.Sprintf("%s answers (%s)%s", name, time.Since(began).Round(time.Millisecond), more), ""}}
 }
 
 func (b *bot) examineMatrix(ctx context.Context, r *report) {

@@ -16,9 +16,7 @@ func TestDoctorTellsOfMovedPrompts(t *testing.T) {
 	old := filepath.Join(data, "prompts", "DREAM_TASK.txt")
 	put := func(path, text string) {
 		t.Helper()
-		if err := store.WriteFile(path, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.WriteFile(path, []byte(text)))
 	}
 	put(old, "Mine: {content}\n")
 	says := func(want ...string) {
@@ -35,9 +33,8 @@ func TestDoctorTellsOfMovedPrompts(t *testing.T) {
 		t.Errorf("looking moved it: %v", err)
 	}
 	put(filepath.Join(data, ".defaults"), strings.Repeat("0", 64)+"  prompts/DREAM_TASK.txt\n")
-	if _, err := store.WriteDefaults(reverie.Data, data); err != nil {
-		t.Fatal(err)
-	}
+	_, err := store.WriteDefaults(reverie.Data, data)
+	must(t, err)
 	says("were moved: prompts/DREAM_TASK.txt to DREAM_TASK_PROMPT.txt", "DREAM_TASK_PROMPT.txt was edited by you", "+Mine: {content}")
 	put(old, "Another")
 	says("prompts/DREAM_TASK.txt is not read: DREAM_TASK_PROMPT.txt has taken its place", "delete it")

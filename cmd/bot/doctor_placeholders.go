@@ -56,27 +56,21 @@ func examinePlaceholders(data string) []finding {
 // promptFiles lists the files of the data folder that may have placeholders, but for hidden ones.
 func promptFiles(data string) ([]string, error) {
 	var names []string
-	for _, dir := range []string{".", "prompts"} {
-		err := fs.WalkDir(os.DirFS(data), dir, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case errors.Is(err, fs.ErrNotExist):
-				return nil
-			case err != nil:
-				return err
-			case name != dir && (strings.HasPrefix(d.Name(), ".") || dir == "." && d.IsDir()):
-				if d.IsDir() {
-					return fs.SkipDir
-				}
-				return nil
-			}
-			if known, _ := placeholders(name); !d.IsDir() && known != nil {
-				names = append(names, name)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("look for prompt files: %w", err)
+	err := fs.WalkDir(os.DirFS(data), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
 		}
+		hidden := strings.HasPrefix(d.Name(), ".")
+		if d.IsDir() && (hidden || name != "prompts" && !strings.HasPrefix(name, "prompts/")) {
+			return fs.SkipDir
+		}
+		if known, _ := placeholders(name); !d.IsDir() && !hidden && known != nil {
+			names = append(names, name)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for prompt files: %w", err)
 	}
 	return names, nil
 }
@@ -111,9 +105,10 @@ func placeholders(file string) (known []string, prose bool) {
 }
 
 var (
-	braces = regexp.MustCompile(`\{[A-Za-z][A-Za-z0-9_ -]{0,30}\}`)
-	simple = regexp.MustCompile(`^\{[a-z][a-z0-9_]*\}$`)
-	quoted = regexp.MustCompile("(?s)<!--.*?-->|```.*?```|`[^`\n]*`") // comments and code
+	braces  = regexp.MustCompile(`\{[A-Za-z][A-Za-z0-9_ -]{0,30}\}`)
+	simple  = regexp.MustCompile(`^\{[a-z][a-z0-9_]*\}$`)
+	leading = regexp.MustCompile(`[$/{\w]`)
+	quoted  = regexp.MustCompile("(?s)<!--.*?-->|```.*?```|`[^`\n]*`") // comments and code
 )
 
 // unknownPlaceholders lists what looks like a placeholder in text and is none in its file: a
@@ -154,10 +149,5 @@ func unknownPlaceholders(file, text string) []unknown {
 // partOfMore reports whether braces belong to what stands directly around them, as in
 // ${home}, {{name}}, /users/{id} and f{n}.
 func partOfMore(before, after string) bool {
-	return before != "" && (strings.ContainsRune("$/{_", rune(before[len(before)-1])) || isAlphanumeric(before[len(before)-1])) ||
-		after != "" && strings.ContainsRune("/}", rune(after[0]))
-}
-
-func isAlphanumeric(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+	return leading.MatchString(before[max(len(before)-1, 0):]) || strings.HasPrefix(after, "/") || strings.HasPrefix(after, "}")
 }

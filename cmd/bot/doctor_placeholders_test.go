@@ -59,9 +59,7 @@ func TestShippedPlaceholdersAreKnown(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // TestDoctorNamesUnknownPlaceholders: with the file, the line, and what to write; a template that cannot be used is told, too.
@@ -74,9 +72,7 @@ func TestDoctorNamesUnknownPlaceholders(t *testing.T) {
 		"prompts/steering/.en.txt.1": "{hidden}",
 		"DREAM_SKILL_PROMPT.txt":     "of an earlier release: {skills}",
 	} {
-		if err := store.WriteFile(filepath.Join(data, name), []byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.WriteFile(filepath.Join(data, name), []byte(text)))
 	}
 	_, report := doctorSays(t, data, "")
 	for _, want := range []string{

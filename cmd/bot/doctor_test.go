@@ -1,32 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"reverie/internal/store"
 )
 
 // doctorSays runs `bot doctor` with a data folder and a homeserver.
 func doctorSays(t *testing.T, data, homeserver string) (code int, report string) {
 	t.Helper()
-	config := filepath.Join(t.TempDir(), "config.yaml")
 	text := "data: " + data + "\n"
 	if homeserver != "" {
 		text += "matrix: {homeserver: \"" + homeserver + "\", user: \"@bot:example.org\", password: p, owners: [\"@you:example.org\"]}\n"
 	}
-	text += "llm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n"
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	code = start(t.Context(), []string{"doctor", "--config", config}, console{strings.NewReader(""), &out, &out})
-	return code, out.String()
+	text += strings.TrimPrefix(rehearsing, "data: ./data\n")
+	return runBot(t, "", "doctor", "--config", configFile(t, text))
 }
 
 // TestDoctorTriesTheFolder: a data folder that cannot be made is an error, one that can be is

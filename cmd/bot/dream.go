@@ -44,12 +44,6 @@ func (b *bot) openDreamer() (*dream.Dreamer, error) {
 	return dream.Open(c)
 }
 
-// dreamTimes is when to dream.
-func (c *Config) dreamTimes(now time.Time) (task.Schedule, error) {
-	s := task.Schedule{Type: "cron", Expression: c.Dreaming.Schedule, Zone: c.Dreaming.Zone}
-	return s.Validate(now, time.UTC)
-}
-
 // openNightly makes the one who dreams when it is time, or when !dream asks for it.
 func (b *bot) openNightly() (*dream.Nightly, error) {
 	d, err := b.openDreamer()
@@ -57,22 +51,20 @@ func (b *bot) openNightly() (*dream.Nightly, error) {
 		return nil, err
 	}
 	var times task.Schedule
-	if b.cfg.Dreaming.Schedule != "" {
-		if times, err = b.cfg.dreamTimes(time.Now()); err != nil {
+	if c := b.cfg.Dreaming; c.Schedule != "" {
+		times = task.Schedule{Type: "cron", Expression: c.Schedule, Zone: c.Zone}
+		if times, err = times.Validate(time.Now(), time.UTC); err != nil {
 			return nil, err
 		}
 	}
 	n := dream.OpenNightly(d, times)
 	n.Log = b.log
 	if len(b.cfg.LLM.Models) > 0 {
-		n.Answers = b.dreamsWith
+		n.Answers = func(ctx context.Context) bool {
+			return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
+		}
 	}
 	return n, nil
-}
-
-// dreamsWith reports whether one of the models that a dream asks answers.
-func (b *bot) dreamsWith(ctx context.Context) bool {
-	return slices.ContainsFunc(b.models.Role("dreaming"), func(name string) bool { return b.models.Probe(ctx, name) == nil })
 }
 
 // tidied are the phases of a dream that put parts of the prompt in order.
@@ -137,7 +129,7 @@ type dreamCommand struct {
 }
 
 // Run dreams once.
-func (n dreamCommand) Run(ctx context.Context, c console, path configPath) error {
+func (n dreamCommand) Run(ctx context.Context, c console, b *bot) error {
 	o := dream.Options{DryRun: n.DryRun, Now: !n.Talk}
 	for _, p := range n.Phase {
 		o.Phases = append(o.Phases, dream.Phase(p))
@@ -145,7 +137,8 @@ func (n dreamCommand) Run(ctx context.Context, c console, path configPath) error
 	if err := o.Check(); err != nil {
 		return usageError{err}
 	}
-	return withDreamer(ctx, c, path, n.JSON, func(d *dream.Dreamer) (dream.Report, error) { return d.Dream(ctx, o) })
+	r, err := b.nightly.Dreamer.Dream(ctx, o)
+	return b.printDream(c, r, err, n.JSON)
 }
 
 type dreamUndoCommand struct {
@@ -154,29 +147,19 @@ type dreamUndoCommand struct {
 }
 
 // Run takes a dream back.
-func (u dreamUndoCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withDreamer(ctx, c, path, u.JSON, func(d *dream.Dreamer) (dream.Report, error) { return d.Undo(ctx, u.Dream) })
+func (u dreamUndoCommand) Run(ctx context.Context, c console, b *bot) error {
+	r, err := b.nightly.Dreamer.Undo(ctx, u.Dream)
+	return b.printDream(c, r, err, u.JSON)
 }
 
-func withDreamer(ctx context.Context, c console, path configPath, asJSON bool, do func(*dream.Dreamer) (dream.Report, error)) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
+// printDream shows what a dream did, also one that failed on the way.
+func (b *bot) printDream(c console, r dream.Report, failed error, asJSON bool) error {
+	if r.Run == "" {
+		return failed
 	}
-	defer b.close()
-	d, err := b.openDreamer()
-	if err != nil {
-		return err
+	if asJSON {
+		return errors.Join(failed, printJSON(c.out, r))
 	}
-	r, err := do(d)
-	if r.Run != "" {
-		var shown error
-		if asJSON {
-			shown = printJSON(c.out, r)
-		} else {
-			_, shown = fmt.Fprint(c.out, r.Text(b.cfg.location()))
-		}
-		err = errors.Join(err, shown)
-	}
-	return err
+	_, err := fmt.Fprint(c.out, r.Text(b.cfg.location()))
+	return errors.Join(failed, err)
 }

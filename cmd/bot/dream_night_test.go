@@ -26,12 +26,12 @@ func TestTheLastTalkOfADay(t *testing.T) {
 		say := func(after time.Duration, text string) {
 			sleepUntil(t.Context(), began.Add(after))
 			_, err := ann.Say(t.Context(), room, text)
-			d.must(err)
+			must(d.t, err)
 		}
 		known := func(states ...memory.State) string {
 			t.Helper()
 			all, err := d.parts.memory.List(t.Context(), memory.Access{All: true}, memory.Filter{States: states})
-			d.must(err)
+			must(d.t, err)
 			var texts []string
 			for _, e := range all {
 				texts = append(texts, e.Text)

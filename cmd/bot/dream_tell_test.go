@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -26,17 +25,9 @@ type telling struct {
 
 func newTelling(t *testing.T, config string) *telling {
 	t.Helper()
-	cfg, err := parse(t, t.TempDir(), small+config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.close)
+	b := openTest(t, small+config)
 	w := &telling{bot: b, t: t, out: &board{said: map[string]string{}}}
-	b.asking = &asker{b: b, most: cfg.Dreaming.Questions,
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions,
 		deliver:    func(_ context.Context, in session.Inbound) error { w.events = append(w.events, in); return nil },
 		directWith: w.directWith,
 		left:       func(_ context.Context, room string) (bool, error) { return slices.Contains(w.left, room), nil },
@@ -57,12 +48,10 @@ func (w *telling) directWith(ctx context.Context, room string) (who string, err 
 // meet notes that who wrote in room, later than those before.
 func (w *telling) meet(room, who string, private bool) {
 	w.t.Helper()
-	if _, err := w.db.Exec(`INSERT OR IGNORE INTO room (id) VALUES (?)`, room); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := w.db.Exec(`INSERT INTO session (room, person, private, heard_at) SELECT ?, ?, ?, ? + count(*) FROM session`, room, who, private, time.Now().Unix()); err != nil {
-		w.t.Fatal(err)
-	}
+	_, err := w.db.Exec(`INSERT OR IGNORE INTO room (id) VALUES (?)`, room)
+	must(w.t, err)
+	_, err = w.db.Exec(`INSERT INTO session (room, person, private, heard_at) SELECT ?, ?, ?, ? + count(*) FROM session`, room, who, private, time.Now().Unix())
+	must(w.t, err)
 }
 
 // doubt makes a question of two memories about what.
@@ -75,33 +64,25 @@ func (w *telling) doubt(scope memory.Scope, what string) {
 			w.t.Fatal(err)
 		}
 	}
-	if err := w.memory.Wonder(w.t.Context(), []memory.Question{q}); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.memory.Wonder(w.t.Context(), []memory.Question{q}))
 }
 
 // asked are the texts put since the last call, by room. Those that are wanted are said if say is set.
 func (w *telling) asked(say bool) map[string]string {
 	w.t.Helper()
-	if err := w.asking.ask(w.t.Context()); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, w.asking.ask(w.t.Context()))
 	out := map[string]string{}
 	for _, in := range w.events {
 		if !in.Verbatim || in.Event != session.MemoryQuestion {
 			w.t.Errorf("%+v", in)
 		}
 		wanted, err := w.asking.Wanted(w.t.Context(), in.ID)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if wanted {
 			out[in.Room] += in.Text
 		}
 		if said := map[bool]string{true: in.Text}[wanted]; say {
-			if err := w.asking.Done(w.t.Context(), in.ID, said, nil); err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, w.asking.Done(w.t.Context(), in.ID, said, nil))
 		}
 	}
 	w.events = nil
@@ -164,14 +145,11 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.meet("!before", owner, true)
 	w.meet("!ruin", owner, false) // others have taken the place of the two
 	for _, room := range []string{"!before", "!ruin"} {
-		if _, err := w.db.Exec(`INSERT INTO matrix_room (id, replaces) VALUES (? || '2', ?)`, room, room); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.db.Exec(`INSERT INTO matrix_room (id, replaces) VALUES (? || '2', ?)`, room, room)
+		must(t, err)
 	}
 	w.left, w.barred = []string{"!gone"}, []string{"@barred:example.org"}
-	if err := (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (session.Settings{DB: w.db}).Set(t.Context(), "!guest", session.SettingLanguage, "de", guestOfTest, time.Now()))
 	for _, n := range []string{"gin", "rum", "ale", "rye"} {
 		w.doubt(memory.Private(guestOfTest), n)
 	}
@@ -207,9 +185,8 @@ func TestPeopleAreAsked(t *testing.T) {
 	w.public = nil
 	check(w.asked(true), map[string][]string{"!own": all["!own"]})
 	check(w.asked(true), nil)
-	if _, err := w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.db.Exec(`UPDATE memory_question SET asked = asked - ? WHERE asked > 0`, questionsWithin.Milliseconds()+1)
+	must(t, err)
 	check(w.asked(false), map[string][]string{"!guest": {"rye"}})
 	w.left = append(w.left, "!guest") // where that was to be said
 	check(w.asked(true), nil)

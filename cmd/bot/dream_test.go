@@ -19,25 +19,39 @@ var quotedMemory = regexp.MustCompile(`<memory [a-z0-9]+>(.*?)</memory [a-z0-9]+
 // numberedMessage is a line of a request to harvest.
 var numberedMessage = regexp.MustCompile(`(?m)^\[(\d+)\] \S+ \S+ \S+: (.*)$`)
 
-// judge answers like a model that knows who moved, and who plays what, and takes each
-// sentence that somebody says of Jana for a fact.
-func judge(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
+// lastAsked is the newest message of a request to a model.
+func lastAsked(body []byte) (text string, stream bool) {
 	var request struct {
 		Stream   bool
 		Messages []struct{ Content string }
 	}
-	if err != nil || json.Unmarshal(body, &request) != nil || len(request.Messages) == 0 {
-		http.NotFound(w, r)
-		return
+	if json.Unmarshal(body, &request) != nil || len(request.Messages) == 0 {
+		return "", false
 	}
-	answer := judgement(request.Messages[len(request.Messages)-1].Content)
-	if !request.Stream {
-		fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}]}`, answer)
+	return request.Messages[len(request.Messages)-1].Content, request.Stream
+}
+
+// reply is the whole answer of a model.
+func reply(w http.ResponseWriter, stream bool, text string) {
+	content, _ := json.Marshal(text)
+	if !stream {
+		fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}]}`, content)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+	fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", content)
+}
+
+// judge answers like a model that knows who moved, and who plays what, and takes each
+// sentence that somebody says of Jana for a fact.
+func judge(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	prompt, stream := lastAsked(body)
+	if prompt == "" {
+		http.NotFound(w, r)
+		return
+	}
+	reply(w, stream, judgement(prompt))
 }
 
 func judgement(prompt string) string {
@@ -73,34 +87,4 @@ func TestDreaming(t *testing.T) {
 			return nil
 		},
 	})
-}
-
-// TestDreamTimes: a time that never comes and a zone that is none are told at the start.
-func TestDreamTimes(t *testing.T) {
-	for text, want := range map[string]string{
-		`{schedule: "0 3 30 2 *"}`: "of a time that comes", `{schedule: "0 3 * * *", zone: Europe/Nowhere}`: "dreaming.zone: unknown time zone",
-		`{schedule: "@every 1h"}`: "write the five fields", `{schedule: "0 3 * * *", zone: Europe/Berlin, notice: true}`: "", `{schedule: "@daily"}`: "",
-	} {
-		_, err := parse(t, t.TempDir(), small+"dreaming: "+text+"\n")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-}
-
-// TestDreamBudget: what a dream may ask is checked at the start, and has defaults.
-func TestDreamBudget(t *testing.T) {
-	for text, want := range map[string]string{
-		`{budget: {calls: 0}}`: "dreaming.budget.calls: write a number from 1 to", `{budget: {tokens: -5}}`: "dreaming.budget.tokens", `{budget: {minutes: 601}}`: "dreaming.budget.minutes",
-		`{budget: {hours: 1}}`: "hours", `{budget: {calls: 5, tokens: 5000, minutes: 5}}`: "",
-	} {
-		_, err := parse(t, t.TempDir(), small+"dreaming: "+text+"\n")
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
-	c, err := parse(t, t.TempDir(), small)
-	if err != nil || c.Dreaming.Budget != (DreamBudget{Calls: 60, Tokens: 200_000, Minutes: 30}) {
-		t.Errorf("%+v, %v", c.Dreaming.Budget, err)
-	}
 }

@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/term"
 )
@@ -17,10 +17,10 @@ const promptSig = "> "
 // is printed meanwhile stands above it.
 type editor struct {
 	in, out *os.File
-	before  *term.State // the terminal's mode before; nil = it has been restored
+	before  *term.State // the terminal's mode before
 	term    *term.Terminal
 
-	mu       sync.Mutex // guards before
+	closed   atomic.Bool
 	printing sync.Mutex // held while lines are printed, so that close does not cut them off
 }
 
@@ -40,20 +40,11 @@ func openEditor(in, out *os.File) (*editor, error) {
 func (e *editor) close() {
 	e.printing.Lock()
 	defer e.printing.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.before == nil {
+	if e.closed.Swap(true) {
 		return
 	}
 	_, _ = io.WriteString(e.out, "\r\n")
 	_ = term.Restore(int(e.in.Fd()), e.before)
-	e.before = nil
-}
-
-func (e *editor) closed() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.before == nil
 }
 
 // width is how many columns the terminal has.
@@ -72,7 +63,7 @@ func (e *editor) resize() { _ = e.term.SetSize(e.width(), 24) }
 func (e *editor) print(text, status string) {
 	e.printing.Lock()
 	defer e.printing.Unlock()
-	if e.closed() {
+	if e.closed.Load() {
 		_, _ = io.WriteString(e.out, text)
 		return
 	}
@@ -105,27 +96,11 @@ var lineCleared = regexp.MustCompile("^\x1b\\[[0-9]*D\x1b\\[K")
 // Write passes on what the editor draws. It clears its line from the left edge, because the
 // editor takes every character to be one column wide.
 func (e *editor) Write(p []byte) (int, error) {
-	if e.closed() {
+	if e.closed.Load() {
 		return len(p), nil
 	}
 	if lineCleared.Match(p) {
 		_, _ = io.WriteString(e.out, "\r")
 	}
 	return e.out.Write(p)
-}
-
-// lines yields what is typed, line by line.
-func (e *editor) lines() <-chan line {
-	lines := make(chan line)
-	// go: ends with the input; nothing waits on a terminal that is not typed at
-	go func() {
-		for {
-			text, err := e.term.ReadLine()
-			lines <- line{strings.TrimSpace(text), err}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return lines
 }

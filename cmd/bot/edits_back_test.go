@@ -19,17 +19,12 @@ func TestTakenBackWhileAnswering(t *testing.T) {
 	r.showing(room, "answer 1 to #apple")
 	r.redact(you, room, asked)
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
-	r.showing(room)
-	r.settled()
+	r.settles(room)
 	r.s.Say(you, room, "and #fig")
-	r.showing(room, "to #fig")
-	r.settled()
-	if body, _ := m.last(); m.calls() != 2 || strings.Contains(body, "#apple") {
-		t.Errorf("after %d requests the model is told %s", m.calls(), body)
-	}
-	if n := r.traces("#apple"); n != 0 {
-		t.Errorf("the words stand in %d places", n)
-	}
+	r.settles(room, "to #fig")
+	m.made(t, 2)
+	m.notTold(t, "#apple")
+	r.forgot("#apple")
 }
 
 // A message is taken back while it waits: it is not answered, and the others are.
@@ -46,11 +41,9 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 		return r.count(`SELECT count(*) FROM inbox WHERE state = 'redacted' OR text LIKE '%#plum'`) >= 2
 	})
 	close(m.release)
-	r.showing(room, "#apple", "answer 2 to #plum")
-	r.settled()
-	if n := r.traces("#fig") + r.traces("#kiwi"); n != 0 || m.calls() != 2 {
-		t.Errorf("%d requests, and words that nobody said any more in %d places", m.calls(), n)
-	}
+	r.settles(room, "#apple", "answer 2 to #plum")
+	r.forgot("#fig", "#kiwi")
+	m.made(t, 2)
 }
 
 // Of two messages that are answered together, one is taken back: the answer is given anew,
@@ -60,14 +53,13 @@ func TestTakenBackWhileWaiting(t *testing.T) {
 func TestTakenBackAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	stop := r.start()
-	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	room := r.meetDirect()
 	r.s.Say(you, room, "slow #first")
 	r.showing(room, "answer 1 to #first")
 	one, two := r.s.Say(you, room, "keep #apple"), r.s.Say(you, room, "keep #fig")
 	r.takenIn(room, two)
 	close(m.release)
-	both := r.showing(room, "#first", "answer")
-	r.settled()
+	both := r.settles(room, "#first", "answer")
 	r.redact(you, room, one)
 	r.until("not answered anew", func() bool { return m.calls() > 3 })
 	r.settled()
@@ -82,11 +74,9 @@ func TestTakenBackAfterTheAnswer(t *testing.T) {
 	hook.Remove()
 	calls := m.calls()
 	r.start()
-	r.showing(room, "#first")
-	r.settled()
-	if n := r.traces("#fig"); n != 0 || m.calls() != calls {
-		t.Errorf("%d requests more, and the words stand in %d places", m.calls()-calls, n)
-	}
+	r.settles(room, "#first")
+	r.forgot("#fig")
+	m.made(t, calls)
 }
 
 // What was remembered from a message goes when that is taken back, but not what another
@@ -100,12 +90,10 @@ func TestTakenBackIsForgotten(t *testing.T) {
 	two := r.s.Say(you, room, "!remember the key is #fig")
 	r.showing(room, "Remembered", "Remembered")
 	r.s.Say(you, room, "!remember the key is #fig")
-	r.showing(room, "Remembered", "Remembered", "I know that already")
-	r.settled()
+	r.settles(room, "Remembered", "Remembered", "I know that already")
 	r.redact(you, room, one)
 	r.redact(you, room, two)
-	r.showing(room, "I know that already")
-	r.settled()
+	r.settles(room, "I know that already")
 	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active' AND text LIKE '%#fig%'`); n != 1 {
 		t.Errorf("what was said twice is there %d times", n)
 	}
@@ -120,14 +108,11 @@ func TestOurAnswerIsTakenBack(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "tell me of #apple")
-	was := r.showing(room, "answer 1 to #apple")
-	r.settled()
+	was := r.settles(room, "answer 1 to #apple")
 	r.redact(friend, room, was[0].id) // the homeserver has seen to it that they may
 	r.until("still in the history", func() bool { return r.count(`SELECT count(*) FROM message WHERE text LIKE 'answer 1%'`) == 0 })
 	r.settled()
-	if m.calls() != 1 {
-		t.Errorf("%d requests", m.calls())
-	}
+	m.made(t, 1)
 	r.react(you, room, asked, "🔁") // a new one is a new event
 	r.until("not answered anew", func() bool { return len(r.shown(room)) == 2 })
 	if now := r.shown(room); !strings.Contains(now[1].body, "answer 2 to #apple") {
@@ -150,15 +135,10 @@ func TestEditedAndTakenBack(t *testing.T) {
 		if late {
 			r.edit(you, room, asked, "tell me of #plum")
 		}
-		r.showing(room)
-		r.settled()
-		if n := r.traces("#plum") + r.traces("#apple"); n != 0 {
-			t.Errorf("edited after it was taken back %v: the words stand in %d places", late, n)
-		}
+		r.settles(room)
+		r.forgot("#plum", "#apple")
 	}
-	if m.calls() != 2 {
-		t.Errorf("%d requests for 2 messages", m.calls())
-	}
+	m.made(t, 2)
 }
 
 // ❌ on the draft or on the question ends an answer, when it is by who asked or by an
@@ -167,15 +147,14 @@ func TestEditedAndTakenBack(t *testing.T) {
 func TestReactions(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	room := r.meetDirect()
 	asked := r.s.Say(you, room, "slow #apple")
 	draft := r.showing(room, "answer 1 to #apple")
 	r.react(friend, room, draft[0].id, "❌")
 	r.react(you, room, draft[0].id, "👍")
 	r.react(you, room, draft[0].id, "✖️")
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
-	r.showing(room, "I stopped working on this")
-	r.settled()
+	r.settles(room, "I stopped working on this")
 	r.react(friend, room, asked, "🔁")
 	r.react(you, room, asked, "🔄")
 	r.showing(room, "I stopped working") // a message that was final is not streamed into
@@ -185,8 +164,7 @@ func TestReactions(t *testing.T) {
 	r.settled()
 	close(m.release)
 	r.react(you, room, draft[0].id, "🔁")
-	now := r.showing(room, "answer 3 to #apple")
-	r.settled()
+	now := r.settles(room, "answer 3 to #apple")
 	if now[0].id != draft[0].id || m.calls() != 3 {
 		t.Errorf("%v became %v after %d requests", draft, now, m.calls())
 	}
@@ -200,7 +178,7 @@ func TestReactions(t *testing.T) {
 func TestReactionsInAGroup(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	mention := func(user, text string) string {
 		return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{"user_ids": []string{itself}}})
 	}
@@ -230,7 +208,7 @@ func TestReactionsInAGroup(t *testing.T) {
 func TestEditsOfOthers(t *testing.T) {
 	r, m := withEditing(t)
 	r.start()
-	room := r.meet(matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
+	room := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	said := func(user, room, body string, more map[string]any) string {
 		content := map[string]any{"msgtype": "m.text", "body": body, "m.mentions": map[string]any{"user_ids": []string{itself}}}
 		for k, v := range more {
@@ -260,25 +238,17 @@ func TestEditsOfOthers(t *testing.T) {
 	r.until("not taken in", func() bool { return r.count(`SELECT count(*) FROM matrix_room WHERE last_event = ?`, last) == 1 })
 	r.settled()
 	first := said(you, room, "* tell me of #pear", map[string]any{"m.relates_to": replace(asked), "m.new_content": fresh("tell me of #pear", "m.text")})
-	r.showing(room, "", "answer 2 to #pear")
-	r.settled()
+	r.settles(room, "", "answer 2 to #pear")
 	said(you, room, "* tell me of #plum", map[string]any{"m.relates_to": replace(first), "m.new_content": fresh("tell me of #plum", "m.text")})
-	r.showing(room, "", "answer 3 to #plum")
-	r.settled()
-	if m.calls() != 3 {
-		t.Errorf("%d requests", m.calls())
-	}
+	r.settles(room, "", "answer 3 to #plum")
+	m.made(t, 3)
 	said(friend, room, "* tell me of #kiwi", map[string]any{"m.relates_to": replace(theirs), "m.new_content": fresh("tell me of #kiwi", "m.text")})
-	r.showing(room, "", "answer 3 to #plum", "answer 4 to #kiwi")
-	r.settled()
+	r.settles(room, "", "answer 3 to #plum", "answer 4 to #kiwi")
 	old, err := r.s.Inject(room, fmt.Sprintf(`{"type":"m.room.message","sender":%q,"origin_server_ts":%d,"content":{"msgtype":"m.text","body":"an old one"}}`, friend, time.Now().Add(-time.Hour).UnixMilli()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said(friend, room, "* tell me of #old", map[string]any{"m.relates_to": replace(old), "m.new_content": fresh("tell me of #old", "m.text")})
 	said(you, room, "and #last", nil)
-	r.showing(room, "", "#plum", "#kiwi", "answer 5 to #last")
-	r.settled()
+	r.settles(room, "", "#plum", "#kiwi", "answer 5 to #last")
 	for _, word := range []string{"foreign", "empty", "lone", "notice", "ours", "unknown", "bystander", "theirs", "passer", "old"} {
 		if n := r.traces("#" + word); n != 0 {
 			t.Errorf("#%s is taken for something: %d", word, n)

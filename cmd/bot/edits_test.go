@@ -12,10 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	reverie "reverie"
-	"reverie/internal/matrix/matrixtest"
 	"reverie/internal/store"
 )
 
@@ -114,6 +112,33 @@ func (e *echoing) calls() int {
 	return len(e.requests)
 }
 
+// made wants so many requests so far.
+func (e *echoing) made(t *testing.T, want int) {
+	t.Helper()
+	if n := e.calls(); n != want {
+		t.Errorf("%d requests, want %d", n, want)
+	}
+}
+
+// told wants the newest request to have words, and notTold to have none of them.
+func (e *echoing) told(t *testing.T, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if body, _ := e.last(); !strings.Contains(body, word) {
+			t.Errorf("the model is not told of %s: %.3000s", word, body)
+		}
+	}
+}
+
+func (e *echoing) notTold(t *testing.T, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if body, _ := e.last(); strings.Contains(body, word) {
+			t.Errorf("the model is told of %s: %.3000s", word, body)
+		}
+	}
+}
+
 func (e *echoing) last() (body, newest string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,67 +154,64 @@ func (e *echoing) givenUp() int {
 	return e.given
 }
 
-const friend = "@friend:matrix.test"
-
 // withEditing is a homeserver, a bot of you and friend, and a model that echoes.
 func withEditing(t *testing.T) (*running, *echoing) {
 	t.Helper()
-	r := withHomeserver(t)
-	r.s.Account("friend", "a long password")
 	m := &echoing{release: make(chan struct{})}
-	server := httptest.NewServer(m)
+	return withModel(t, m), m
+}
+
+// withModel is a homeserver, and a bot of you and friend with a model.
+func withModel(t *testing.T, model http.Handler) *running {
+	t.Helper()
+	r := withHomeserver(t)
+	server := httptest.NewServer(model)
 	t.Cleanup(server.Close)
-	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\n  allow: [%q]\nharvest: {enabled: false}\nllm:\n  models:\n    - {name: r, base_url: %q, model: m, window: 16000}\n",
-		r.s.URL, itself, you, friend, server.URL+"/v1")
-	if err := store.WriteFile(r.args[2], []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return r, m
+	r.configure(`"rehearsal:", model: rehearsal`, `"`+server.URL+`/v1", model: m, window: 16000`)
+	r.configure("llm:", "harvest: {enabled: false}\nllm:")
+	return r
 }
 
 // direct starts the bot and returns its direct chat with you.
 func (r *running) direct() (room string) {
 	r.start()
-	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-}
-
-func (r *running) meetDirect() string {
-	return r.meet(matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-}
-
-func (r *running) meet(q matrixtest.NewRoom) (room string) {
-	room = r.s.Room(you, q)
-	r.until("the bot does not come", func() bool { return r.s.Membership(room, itself) == "join" })
-	return room
+	return r.meetDirect()
 }
 
 // shownEvent is a message of the bot as a client shows it.
 type shownEvent struct{ id, body string }
 
+// roomEvent is an event as tests look at it.
+type roomEvent struct {
+	ID           string `json:"event_id"`
+	Type, Sender string
+	Content      struct {
+		Body, MsgType string
+		New           *struct{ Body string } `json:"m.new_content"`
+		Relates       struct {
+			Type  string `json:"rel_type"`
+			Event string `json:"event_id"`
+		} `json:"m.relates_to"`
+	}
+}
+
+// own lists the messages of the bot in a room that were not taken back, edits among them.
+func (r *running) own(room string) (all []roomEvent) {
+	for _, raw := range r.s.Events(room) {
+		var e roomEvent
+		if json.Unmarshal(raw, &e) == nil && e.Sender == itself && e.Type == "m.room.message" && e.Content.Body != "" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 // shown is what clients show of the bot in a room, in order.
 func (r *running) shown(room string) (all []shownEvent) {
-	for _, raw := range r.s.Events(room) {
-		var e struct {
-			ID      string `json:"event_id"`
-			Type    string
-			Sender  string
-			Content struct {
-				Body    string
-				New     *struct{ Body string } `json:"m.new_content"`
-				Relates struct {
-					Type  string `json:"rel_type"`
-					Event string `json:"event_id"`
-				} `json:"m.relates_to"`
-			}
-		}
-		if json.Unmarshal(raw, &e) != nil || e.Sender != itself || e.Type != "m.room.message" || e.Content.Body == "" {
-			continue
-		}
+	for _, e := range r.own(room) {
 		if e.Content.New == nil {
 			all = append(all, shownEvent{e.ID, e.Content.Body})
-			continue
-		}
-		if i := slices.IndexFunc(all, func(s shownEvent) bool { return s.id == e.Content.Relates.Event }); i >= 0 {
+		} else if i := slices.IndexFunc(all, func(s shownEvent) bool { return s.id == e.Content.Relates.Event }); i >= 0 {
 			all[i].body = e.Content.New.Body
 		}
 	}
@@ -221,6 +243,14 @@ func (r *running) showing(room string, texts ...string) []shownEvent {
 	return last
 }
 
+// settles is showing, and that nothing is left to be done then.
+func (r *running) settles(room string, texts ...string) []shownEvent {
+	r.t.Helper()
+	shown := r.showing(room, texts...)
+	r.settled()
+	return shown
+}
+
 func (r *running) edit(user, room, event, text string) string {
 	return r.s.Post(user, room, "m.room.message", map[string]any{"msgtype": "m.text", "body": "* " + text,
 		"m.new_content": map[string]any{"msgtype": "m.text", "body": text, "m.mentions": map[string]any{}},
@@ -239,24 +269,16 @@ func (r *running) redact(user, room, event string) {
 func (r *running) count(query string, args ...any) (n int) {
 	r.t.Helper()
 	db, err := store.Open(r.t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer db.Close()
-	if err := db.QueryRowContext(r.t.Context(), query, args...).Scan(&n); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, db.QueryRowContext(r.t.Context(), query, args...).Scan(&n))
 	return n
 }
 
 // until waits until something holds that the homeserver need not hear of.
 func (r *running) until(what string, holds func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			r.t.Fatal(what)
-		}
-	}
+	until(r.t, what, holds)
 }
 
 // settled waits until nothing is left to be done in the queues.
@@ -273,8 +295,17 @@ func (r *running) takenIn(room, event string) {
 	r.until("not taken in", func() bool { return r.s.Read(room, itself) == event })
 }
 
-// said counts where a word stands that should stand nowhere that a model, or a search,
-// gets to read.
+// forgot wants words to stand nowhere any more.
+func (r *running) forgot(words ...string) {
+	r.t.Helper()
+	for _, word := range words {
+		if n := r.traces(word); n != 0 {
+			r.t.Errorf("%s stands in %d places", word, n)
+		}
+	}
+}
+
+// traces counts where a word stands that a model, or a search, gets to read.
 func (r *running) traces(word string) int {
 	like := "%" + word + "%"
 	return r.count(`SELECT (SELECT count(*) FROM message WHERE text LIKE ?1 OR tail LIKE ?1 OR short LIKE ?1) + (SELECT count(*) FROM message WHERE calls LIKE ?1)
@@ -289,28 +320,21 @@ func TestEditedAfterTheAnswer(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "tell me of #apple")
-	was := r.showing(room, "answer 1 to #apple")
-	r.settled()
+	was := r.settles(room, "answer 1 to #apple")
 	for i := range 9 {
 		r.edit(you, room, asked, fmt.Sprintf("tell me of #pear%d", i))
 	}
 	r.edit(you, room, asked, "tell me of #plum")
-	now := r.showing(room, "answer 2 to #plum")
-	r.settled()
+	now := r.settles(room, "answer 2 to #plum")
 	if was[0].id != now[0].id || m.calls() != 2 {
 		t.Errorf("%s became %s, after %d requests", was[0].id, now[0].id, m.calls())
 	}
-	if body, _ := m.last(); strings.Contains(body, "#apple") || strings.Contains(body, "#pear") {
-		t.Error("the model is told of earlier words")
-	}
-	if n := r.traces("#apple") + r.traces("#pear"); n != 0 {
-		t.Errorf("earlier words stand in %d places", n)
-	}
+	m.notTold(t, "#apple", "#pear")
+	r.forgot("#apple", "#pear")
 	r.s.Say(you, room, "and of #fig")
 	r.showing(room, "to #plum", "answer 3 to #fig")
-	if body, _ := m.last(); !strings.Contains(body, "#plum") || strings.Contains(body, "#apple") || strings.Contains(body, "answer 1") {
-		t.Errorf("then it is told %s", body)
-	}
+	m.told(t, "#plum")
+	m.notTold(t, "#apple", "answer 1")
 }
 
 // A message is edited ten times while its answer streams: the request is given up, and made
@@ -326,14 +350,11 @@ func TestEditedWhileAnswering(t *testing.T) {
 	}
 	r.edit(you, room, asked, "quick #plum")
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
-	now := r.showing(room, "answer 2 to #plum")
-	r.settled()
+	now := r.settles(room, "answer 2 to #plum")
 	if now[0].id != draft[0].id || m.calls() != 2 {
 		t.Errorf("%s became %s, after %d requests", draft[0].id, now[0].id, m.calls())
 	}
-	if n := r.traces("#apple") + r.traces("#pear"); n != 0 {
-		t.Errorf("earlier words stand in %d places", n)
-	}
+	r.forgot("#apple", "#pear")
 }
 
 // A message is edited while its turn is between tools and answer: what the tool noted
@@ -345,8 +366,7 @@ func TestEditedDuringTools(t *testing.T) {
 	asked := r.s.Say(you, room, "keep slow #apple")
 	r.until("no second round", func() bool { return m.calls() == 2 })
 	r.edit(you, room, asked, "keep #plum")
-	r.showing(room, "to #plum")
-	r.settled()
+	r.settles(room, "to #plum")
 	if _, newest := m.last(); !strings.Contains(newest, "You answered this before and used append_memory") {
 		t.Errorf("the model is told %q", newest)
 	}
@@ -365,20 +385,17 @@ func TestEditedBeforeTheNewest(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	first := r.s.Say(you, room, "tell me of #apple")
-	r.showing(room, "answer 1 to #apple")
-	r.settled()
+	r.settles(room, "answer 1 to #apple")
 	r.s.Say(you, room, "and of #fig")
-	was := r.showing(room, "answer 1", "answer 2 to #fig")
-	r.settled()
+	was := r.settles(room, "answer 1", "answer 2 to #fig")
 	r.edit(you, room, first, "tell me of #plum") // comes with the next message, and before it
 	r.s.Say(you, room, "and then #kiwi")
 	now := r.showing(room, "answer 1 to #apple", "answer 2 to #fig", "answer 3 to #kiwi")
 	if was[0].id != now[0].id || was[0].body != now[0].body {
 		t.Errorf("%v became %v", was, now)
 	}
-	if body, _ := m.last(); strings.Contains(body, "tell me of #apple") || !strings.Contains(body, "tell me of #plum") {
-		t.Errorf("the next request: %s", body)
-	}
+	m.told(t, "tell me of #plum")
+	m.notTold(t, "tell me of #apple")
 }
 
 // An answer of two parts becomes a short one, and a long one again.
@@ -387,14 +404,11 @@ func TestEditedToLessAndToMore(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "long #apple")
-	long := r.showing(room, "answer 1 to #apple", "#apple")
-	r.settled()
+	long := r.settles(room, "answer 1 to #apple", "#apple")
 	r.edit(you, room, asked, "short #plum")
-	short := r.showing(room, "answer 2 to #plum")
-	r.settled()
+	short := r.settles(room, "answer 2 to #plum")
 	r.edit(you, room, asked, "long #fig")
-	again := r.showing(room, "answer 3 to #fig", "#fig")
-	r.settled()
+	again := r.settles(room, "answer 3 to #fig", "#fig")
 	if short[0].id != long[0].id || again[0].id != long[0].id || again[1].id == long[1].id || m.calls() != 3 {
 		t.Errorf("%d requests; %s %s, then %s, then %s %s", m.calls(), long[0].id, long[1].id, short[0].id, again[0].id, again[1].id)
 	}
@@ -406,26 +420,20 @@ func TestEditedCommands(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
 	asked := r.s.Say(you, room, "!remembr #apple is green")
-	was := r.showing(room, "I do not know")
-	r.settled()
+	was := r.settles(room, "I do not know")
 	r.edit(you, room, asked, "!remember #apple is green")
-	r.showing(room, "Remembered")
-	r.settled()
+	r.settles(room, "Remembered")
 	r.edit(you, room, asked, "do you know of #fig?")
-	r.showing(room, "answer 1 to #fig")
-	r.settled()
+	r.settles(room, "answer 1 to #fig")
 	if n := r.count(`SELECT count(*) FROM memory WHERE state = 'active'`); n != 0 {
 		t.Errorf("%d entries are left of the words before", n)
 	}
 	r.edit(you, room, asked, "!whoami")
-	now := r.showing(room, "You are "+you)
-	r.settled()
+	now := r.settles(room, "You are "+you)
 	if was[0].id != now[0].id || m.calls() != 1 {
 		t.Errorf("%v became %v after %d requests", was, now, m.calls())
 	}
 	r.s.Say(you, room, "hello #kiwi")
 	r.showing(room, "You are", "to #kiwi")
-	if body, _ := m.last(); strings.Contains(body, "#fig") {
-		t.Error("the question that became a command is still in the conversation")
-	}
+	m.notTold(t, "#fig")
 }

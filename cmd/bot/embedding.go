@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -32,20 +30,10 @@ func (c *Config) completeEmbedding(r *reader, dir string) {
 		return
 	}
 	const key = "llm.embedding."
-	if u := checkURL(r, key+"base_url", e.BaseURL, "http://127.0.0.1:11434/v1"); u != nil {
-		switch path := strings.TrimRight(u.Path, "/"); {
-		case strings.HasSuffix(path, "/embeddings"), strings.HasSuffix(path, "/embed"):
-			r.fault(key+"base_url", "leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api")
-		case path == "":
-			c.warn("%sbase_url: the address has no path; most servers want /v1 at its end", key)
-		}
-	}
-	if e.Model == "" {
-		r.fault(key+"model", "missing; write the model's name on its server, such as nomic-embed-text")
-	}
-	if e.Timeout < 0 {
-		r.fault(key+"timeout", "write how long one request may take, such as 2m")
-	}
+	c.checkModelURL(r, key+"base_url", e.BaseURL,
+		"leave out the last part; the address ends before it, in /v1 or, for Ollama's own protocol, /api", "/embeddings", "/embed")
+	r.check(rule{key + "model", e.Model != "", "missing; write the model's name on its server, such as nomic-embed-text"},
+		rule{key + "timeout", e.Timeout >= 0, "write how long one request may take, such as 2m"})
 	c.secretFile(r, dir, key+"api_key", &e.APIKey, e.APIKeyFile)
 }
 
@@ -80,20 +68,9 @@ func (b *bot) openVectors(ctx context.Context, patience time.Duration) (*memory.
 			}
 			return nil, nil
 		}
-		c.Embedder, c.BuiltIn, c.Neutral = &builtIn{log: b.log}, true, encoder.Neutral
+		c.Embedder, c.BuiltIn, c.Neutral = &builtIn{log: b.log, keep: keepEncoder}, true, encoder.Neutral
 	}
 	return memory.OpenVectors(ctx, c)
-}
-
-// tellUnread says on w what a person can do about memories that were added and are not read for
-// their meaning yet: that takes minutes for some thousands, and words find them meanwhile.
-func (b *bot) tellUnread(ctx context.Context, w io.Writer, added int) {
-	if added == 0 {
-		return
-	}
-	if s := b.vectors.Status(ctx); added+s.Total > s.Done {
-		fmt.Fprintln(w, "They are found by their words now. The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
-	}
 }
 
 // runVectors reads memories for their meaning until ctx ends, and sends what it
@@ -124,8 +101,8 @@ func (b *bot) withVectors(status func(context.Context, i18n.Say) []string) func(
 		if s := b.vectors.Status(ctx); !s.Settled() {
 			lines = append(lines, s.Line(b.cfg.location()).In(say))
 		}
-		for _, l := range b.pointsLines() {
-			lines = append(lines, l.In(say))
+		if b.points != nil {
+			lines = append(lines, b.points.Status().Line(b.cfg.location()).In(say))
 		}
 		return lines
 	}
@@ -140,12 +117,12 @@ func (b *bot) examineEmbedding(ctx context.Context) []finding {
 	if e == nil {
 		return b.examineBuiltIn()
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	began := time.Now()
-	vectors, err := e.Embed(ctx, []string{"Good morning."})
-	if err != nil {
-		return []finding{{area, ill, err.Error(), "see that it runs and answers; its address, key and name stand under llm.embedding in the configuration"}}
-	}
-	return []finding{{area, well, fmt.Sprintf("%s answers (%s) with %d numbers a text", e.Name(), time.Since(began).Round(time.Millisecond), len(vectors[0])), ""}}
+	return probe(ctx, area, e.Name(), "see that it runs and answers; its address, key and name stand under llm.embedding in the configuration",
+		func(ctx context.Context) (string, error) {
+			vectors, err := e.Embed(ctx, []string{"Good morning."})
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf(" with %d numbers a text", len(vectors[0])), nil
+		})
 }

@@ -18,7 +18,7 @@ const wordsOnly = "memories are found by their words only: there is nothing that
 // waits for somebody to say something should be small.
 type builtIn struct {
 	log  *slog.Logger
-	keep time.Duration // how long it stays loaded; 0 = keepEncoder
+	keep time.Duration // how long it stays loaded
 
 	mu     sync.Mutex
 	loaded *encoder.Encoder
@@ -53,19 +53,15 @@ func (b *builtIn) Embed(ctx context.Context, texts []string) ([][]float32, error
 func (b *builtIn) encoder() (*encoder.Encoder, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	keep := b.keep
-	if keep == 0 {
-		keep = keepEncoder
-	}
 	if b.loaded != nil {
-		b.rest.Reset(keep)
+		b.rest.Reset(b.keep)
 		return b.loaded, nil
 	}
 	e, err := encoder.Embedded()
 	if err != nil {
 		return nil, err
 	}
-	b.loaded, b.rest = e, time.AfterFunc(keep, b.release)
+	b.loaded, b.rest = e, time.AfterFunc(b.keep, b.release)
 	return e, nil
 }
 

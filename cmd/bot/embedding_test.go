@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,46 +15,6 @@ import (
 	"reverie/internal/llm/encoder"
 	"reverie/internal/store"
 )
-
-func TestEmbeddingConfig(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "key"), []byte("sk-hunter4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := parse(t, dir, small+`  embedding: {base_url: "http://127.0.0.1:11434/api", model: nomic-embed-text, api_key_file: key, timeout: 9s}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := c.LLM.Embedding; *e != (EmbeddingConfig{"http://127.0.0.1:11434/api", "nomic-embed-text", "sk-hunter4", "key", 9 * time.Second}) {
-		t.Errorf("read as %#v", e)
-	}
-	if len(c.LLM.Roles["chat"]) != 1 {
-		t.Errorf("chat is done by %v", c.LLM.Roles["chat"])
-	}
-	if e, err := c.embedding(nil); err != nil || e.Name() != "nomic-embed-text" {
-		t.Errorf("model %v, %v", e, err)
-	}
-	c, err = parse(t, dir, small)
-	if err != nil || c.LLM.Embedding != nil {
-		t.Fatalf("without the section: %v, %v", c.LLM.Embedding, err)
-	}
-	if e, err := c.embedding(nil); e != nil || err != nil {
-		t.Errorf("model %v, %v", e, err)
-	}
-
-	_, err = parse(t, dir, small+`  embedding: {base_url: "http://127.0.0.1:11434/api/embed", timeout: -1s, window: 5, api_key: x, api_key_file: key}`)
-	for _, want := range []string{
-		"config.yaml:4: llm.embedding.window: unknown key; known here: base_url, model, api_key, api_key_file, timeout",
-		"llm.embedding.base_url: leave out the last part",
-		"llm.embedding.model: missing",
-		"llm.embedding.timeout: write how long",
-		"llm.embedding.api_key_file: the secret is given twice",
-	} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("no %q in\n%v", want, err)
-		}
-	}
-}
 
 // TestDoctorAsksForVectors: the doctor says whether they come, and how long they are.
 func TestDoctorAsksForVectors(t *testing.T) {
@@ -90,20 +49,14 @@ func TestOpenVectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := parse(t, t.TempDir(), small+tt.more)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var said strings.Builder
 			db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "bot.db"), reverie.Migrations)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer db.Close()
 			b := &bot{cfg: c, db: db, log: slog.New(slog.NewTextHandler(&said, nil))}
 			v, err := b.openVectors(t.Context(), time.Nanosecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			model := ""
 			if v != nil {
 				model = v.Status(t.Context()).Model
@@ -160,11 +113,7 @@ func TestBuiltInEmbedder(t *testing.T) {
 	e.mu.Lock()
 	e.rest.Reset(0) // the hour is over
 	e.mu.Unlock()
-	for limit := time.Now().Add(time.Minute); held() != nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatal("it is never let go of")
-		}
-	}
+	until(t, "it is never let go of", func() bool { return held() == nil })
 	after, err := e.Embed(t.Context(), []string{"good morning"})
 	if err != nil || !slices.Equal(after[0], again[0]) {
 		t.Errorf("loaded once more it makes another vector: %v", err)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -16,21 +15,11 @@ import (
 // TestFilesAreDeleted: with the message that is taken back, but for what another message
 // has too; and when no conversation needs them any more.
 func TestFilesAreDeleted(t *testing.T) {
-	cfg, err := parse(t, t.TempDir(), small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small)
 	kept := map[string]string{}
 	for _, name := range []string{"one", "both", "old", "moving", "nobody's"} {
 		k, err := b.media.Keep(bytes.NewReader([]byte(name)), 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		kept[name] = k.Path
 	}
 	there := func(name string) bool { _, err := os.Stat(b.media.File(kept[name])); return err == nil }
@@ -39,19 +28,14 @@ func TestFilesAreDeleted(t *testing.T) {
 		for _, n := range names {
 			m.Files = append(m.Files, history.File{Name: n, Path: kept[n]})
 		}
-		if err := b.history.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.history.Append(t.Context(), &m))
 	}
 	say("$0", "old")
-	if _, err := b.history.StartNew(t.Context(), "!dm"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := b.history.StartNew(t.Context(), "!dm")
+	must(t, err)
 	say("$1", "one", "both")
 	say("$2", "both")
-	if err := b.takenBack(t.Context(), "$1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.takenBack(t.Context(), "$1"))
 	if there("one") || !there("both") {
 		t.Errorf("one is there: %v; both: %v", there("one"), there("both"))
 	}
@@ -64,9 +48,8 @@ func TestFilesAreDeleted(t *testing.T) {
 		{2 * time.Hour, map[string]bool{"both": true, "old": true, "moving": true}},
 		{8 * 24 * time.Hour, map[string]bool{"both": true, "moving": true}},
 	} {
-		if _, err := b.sweep(t.Context(), moving, time.Now().Add(step.after)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.sweep(t.Context(), moving, time.Now().Add(step.after))
+		must(t, err)
 		for name := range kept {
 			if there(name) != step.left[name] {
 				t.Errorf("after %v %s is there: %v", step.after, name, there(name))
@@ -75,13 +58,5 @@ func TestFilesAreDeleted(t *testing.T) {
 	}
 	if media.Stem(kept["old"]) == media.Stem(kept["both"]) {
 		t.Error("two contents have one name")
-	}
-}
-
-func TestSizeOf(t *testing.T) {
-	for in, want := range map[string]int64{"20MB": 20_000_000, "1 GB": 1_000_000_000, "500kB": 500_000, "": 0, "20": 0, "-1MB": 0, "1.5MB": 0, "99999999999MB": 0} {
-		if got := sizeOf(in); got != want {
-			t.Errorf("%q: %d", in, got)
-		}
 	}
 }

@@ -35,7 +35,7 @@ const (
 
 // Run makes two accounts, their room and config.yaml. The configuration comes last: while it is
 // missing, a run that was cut short goes on with the passwords in the files written before.
-func (f firstRunCommand) Run(ctx context.Context, c console, path configPath) error {
+func (f firstRunCommand) Run(ctx context.Context, c console, path filePath) error {
 	dir := filepath.Dir(string(path))
 	login := filepath.Join(dir, loginFile)
 	if _, err := os.Lstat(string(path)); err == nil {

@@ -77,15 +77,9 @@ func TestFit(t *testing.T) {
 	put := func(t *testing.T, content []byte, size int64, path ...string) string {
 		t.Helper()
 		file := filepath.Join(path...)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(file, size); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		must(t, os.WriteFile(file, content, 0o600))
+		must(t, os.Truncate(file, size))
 		return file
 	}
 	dir := t.TempDir()
@@ -123,9 +117,7 @@ func TestFit(t *testing.T) {
 				t.Fatalf("fit %+v", in.Fit)
 			}
 			r, err := b.tier(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			warned := strings.Contains(strings.Join(r.Warnings, "\n"), "will not fit into the GPU memory")
 			if warned != tt.warned || tt.warned && r.Source == prompt.ByNobody {
 				t.Errorf("window %d, fit %+v, warnings %q", r.Window, b.windowInputs().Fit, r.Warnings)

@@ -25,12 +25,11 @@ type place struct {
 	why  string // in words
 }
 
-// resolver finds the addresses of a name, as net.Resolver does.
-type resolver func(ctx context.Context, network, host string) ([]netip.Addr, error)
-
-// placeOf tells where the server at base runs, by its address. own are the addresses of
-// this machine. A tunnel is not seen: context.probe is for that.
-func placeOf(ctx context.Context, base string, find resolver, own []netip.Addr) (place, error) {
+// placeOf tells where the server at base runs, by its address. find looks names up, and own are the
+// addresses of this machine. A tunnel is not seen: context.probe is for that.
+func placeOf(
+	ctx context.Context, base string, find func(ctx context.Context, network, host string) ([]netip.Addr, error), own []netip.Addr,
+) (place, error) {
 	switch base {
 	case "":
 		return place{false, "there is no model for chat"}, nil
@@ -133,12 +132,10 @@ func (b *bot) watchGPU(ctx context.Context) error {
 			b.gpu.Probe(ctx)
 			b.fit(ctx)
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(wait):
 		}
 	}
 }

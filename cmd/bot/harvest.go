@@ -26,17 +26,15 @@ type HarvestConfig struct {
 	Calls    int           `yaml:"calls"`    // requests in 24 hours, beside those of dreams
 }
 
-// harvestFile is the template of the request that asks for facts.
-const harvestFile = dream.HarvestTemplate
-
 func (b *bot) openHarvester() (*dream.Harvester, error) {
 	level, err := b.cfg.level()
 	if err != nil {
 		return nil, err
 	}
 	return dream.OpenHarvester(dream.HarvestConfig{
-		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(harvestFile) }, Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
-		Quiet:    func(ctx context.Context) (context.Context, func(), error) { return b.giveWay(ctx) },
+		DB: b.db, Store: b.memory, Ask: b.ask, Template: func() (string, error) { return b.template(dream.HarvestTemplate) },
+		Window: func(role string) (int, int) { return b.models.Window(role) }, Level: level,
+		Quiet:    b.giveWay,
 		Messages: b.cfg.Harvest.Messages, Idle: b.cfg.Harvest.Idle, Calls: b.cfg.Harvest.Calls, Location: b.cfg.location(), Log: b.log,
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	reverie "reverie"
 	"reverie/internal/matrix/matrixtest"
+	"reverie/internal/matrix/peer"
 	"reverie/internal/store"
 )
 
@@ -31,21 +31,44 @@ func (r *running) Write(p []byte) (int, error) {
 	return r.out.Write(p)
 }
 
-const you, itself = "@you:matrix.test", "@reverie:matrix.test"
+const you, friend, itself = "@you:matrix.test", "@friend:matrix.test", "@reverie:matrix.test"
 
 // withHomeserver writes a configuration for a bot of you.
 func withHomeserver(t *testing.T) *running {
 	t.Helper()
-	r := &running{t: t, s: matrixtest.Start(t), dir: t.TempDir()}
-	r.s.Account("you", "a long password")
-	r.s.Account("reverie", "a long password")
-	config := filepath.Join(r.dir, "config.yaml")
-	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n", r.s.URL, itself, you)
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		t.Fatal(err)
+	r := &running{t: t, s: matrixtest.Start(t)}
+	for _, name := range []string{"you", "friend", "reverie"} {
+		r.s.Account(name, "a long password")
 	}
-	r.args = []string{"run", "--config", config}
+	config := configFile(t, rehearsing+fmt.Sprintf("matrix: {homeserver: %q, user: %q, password: a long password, owners: [%q], allow: [%q]}\n", r.s.URL, itself, you, friend))
+	r.dir, r.args = filepath.Dir(config), []string{"run", "--config", config}
 	return r
+}
+
+// configure replaces a part of the configuration.
+func (r *running) configure(old, new string) {
+	r.t.Helper()
+	text := readFile(r.t, r.args[2])
+	if err := store.WriteFile(r.args[2], []byte(strings.Replace(text, old, new, 1))); err != nil || !strings.Contains(text, old) {
+		r.t.Fatalf("%v, without %q: %s", err, old, text)
+	}
+}
+
+// wrote reports whether the log has text.
+func (r *running) wrote(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Contains(r.out.String(), text)
+}
+
+// client logs in as you, with a client that can encrypt.
+func (r *running) client() *peer.Peer {
+	r.t.Helper()
+	p, err := peer.Login(r.t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(r.t.TempDir(), "peer.db")})
+	must(r.t, err)
+	r.t.Cleanup(func() { _ = p.Close() })
+	background(r.t, func(ctx context.Context) error { _ = p.Run(ctx); return nil })
+	return p
 }
 
 // start runs the bot until the end of the test, or until stop.
@@ -75,6 +98,29 @@ func (r *running) await(what string, holds func() bool) {
 	}
 }
 
+// enters has the bot join a room.
+func (r *running) enters(by string, q matrixtest.NewRoom) (room string) {
+	r.t.Helper()
+	q.Invite = append(q.Invite, itself)
+	room = r.s.Room(by, q)
+	r.await("the bot does not join", func() bool { return r.s.Membership(room, itself) == "join" })
+	return room
+}
+
+func (r *running) meetDirect() (room string) {
+	r.t.Helper()
+	return r.enters(you, matrixtest.NewRoom{Direct: true})
+}
+
+// told has user say something, and waits until the bot says something in that room.
+func (r *running) told(user, room, text string) (event string) {
+	r.t.Helper()
+	before := r.said(room)
+	event = r.s.Say(user, room, text)
+	r.await("no answer to "+text, func() bool { return r.said(room) > before })
+	return event
+}
+
 // said counts what the bot has said in a room.
 func (r *running) said(room string) (n int) {
 	for _, send := range r.s.Sends() {
@@ -91,9 +137,8 @@ func (r *running) said(room string) (n int) {
 func TestSecondRun(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-	r.s.Say(you, room, "hello")
-	r.await("no answer", func() bool { return r.said(room) > 0 })
+	room := r.meetDirect()
+	r.told(you, room, "hello")
 	logins, keys := r.s.Count("login"), r.s.Count("keys_upload")
 	for _, args := range [][]string{r.args, {"chat", "--config", r.args[2]}} {
 		var out bytes.Buffer
@@ -106,9 +151,7 @@ func TestSecondRun(t *testing.T) {
 	if l, k := r.s.Count("login")-logins, r.s.Count("keys_upload")-keys; l != 0 || k != 0 {
 		t.Errorf("the second process logged in %d times and uploaded keys %d times", l, k)
 	}
-	before := r.said(room)
-	r.s.Say(you, room, "still there?")
-	r.await("no answer", func() bool { return r.said(room) > before })
+	r.told(you, room, "still there?")
 }
 
 // A room is upgraded: the conversation is in the new room then.
@@ -116,7 +159,7 @@ func TestSecondRun(t *testing.T) {
 func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
 	r := withHomeserver(t)
 	stop := r.start()
-	old := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
+	old := r.meetDirect()
 	asked := r.s.Say(you, old, "hello")
 	r.await("no answer", func() bool { return r.said(old) > 0 })
 	to := r.s.Room(you, matrixtest.NewRoom{Replaces: old})
@@ -126,13 +169,7 @@ func TestUpgradedRoomKeepsItsConversation(t *testing.T) {
 	r.s.Say(you, to, "and here?")
 	r.await("no answer in the new room", func() bool { return r.said(to) > 1 })
 	stop()
-	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var n int
-	if err := db.QueryRowContext(t.Context(), `SELECT count(*) FROM message WHERE room = ? AND (event_id = ? OR text = 'and here?')`, to, asked).Scan(&n); err != nil || n != 2 {
-		t.Errorf("%d of the two questions are in the new room's conversation, %v", n, err)
+	if n := r.count(`SELECT count(*) FROM message WHERE room = ? AND (event_id = ? OR text = 'and here?')`, to, asked); n != 2 {
+		t.Errorf("%d of the two questions are in the new room's conversation", n)
 	}
 }

@@ -24,24 +24,23 @@ type initCommand struct{}
 
 // answers is what a new configuration depends on.
 type answers struct {
-	Name, Timezone  string
+	Timezone        string
 	Homeserver      string // empty = the matrix: section is written commented out
 	User, Owner     string
 	Token           bool // the account logs in with an access token, not a password
 	PasswordFile    bool // … or its password stands in a file beside the configuration
-	ModelName       string
 	ModelURL, Model string
 	KeyVariable     string // environment variable with the model server's key; empty = it wants none
 }
 
 // defaultAnswers make a configuration that loads as it stands.
 func defaultAnswers() answers {
-	return answers{Name: "Reverie", Timezone: "Local", ModelName: "local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
+	return answers{Timezone: "Local", ModelURL: "http://127.0.0.1:11434/v1", Model: "qwen3:8b"}
 }
 
 // Run asks what nobody can guess, if there is a terminal to ask on, and writes the file.
 // With the password it also logs the bot in, so that `bot run` needs none.
-func (initCommand) Run(ctx context.Context, c console, path configPath) error {
+func (initCommand) Run(ctx context.Context, c console, path filePath) error {
 	// Found out before any question, so that nobody answers in vain.
 	if _, err := os.Lstat(string(path)); err == nil {
 		return alreadyThere(string(path))
@@ -49,15 +48,16 @@ func (initCommand) Run(ctx context.Context, c console, path configPath) error {
 	if err := tryFolder(string(path)); err != nil {
 		return fmt.Errorf("%s cannot be written: %w; name another file with --config", path, err)
 	}
-	folder := missingFolder(string(path))
+	folder := filepath.Dir(string(path))
+	_, err := os.Stat(folder)
+	newFolder := errors.Is(err, fs.ErrNotExist)
 	n := &newConfig{answers: defaultAnswers()}
 	if isTerminal(c.in) {
 		agree := "writes " + string(path)
-		if folder != "" {
+		if newFolder {
 			agree += " in a new folder"
 		}
 		n.Timezone = systemZone(os.Getenv("TZ"), "/")
-		var err error
 		if n, err = ask(ctx, c.in, c.out, n.answers, agree, nil); err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (initCommand) Run(ctx context.Context, c console, path configPath) error {
 	if err := writeConfig(string(path), n.answers); err != nil {
 		return err
 	}
-	if folder != "" {
+	if newFolder {
 		fmt.Fprintf(c.out, "Made the folder %s.\n", folder)
 	}
 	fmt.Fprintf(c.out, "Wrote %s; every key in it is explained.\n", path)
@@ -79,18 +79,9 @@ func (initCommand) Run(ctx context.Context, c console, path configPath) error {
 	return nextSteps(c.out, string(path), n.answers, loggedIn)
 }
 
-// missingFolder is the folder of path if it must be made; empty = it is there.
-func missingFolder(path string) string {
-	folder := filepath.Dir(path)
-	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		return folder
-	}
-	return ""
-}
-
 // firstLogin logs the bot in as the first `bot run` does, with a password that stands in no file.
-func firstLogin(ctx context.Context, c console, path configPath, password string) error {
-	cfg, err := loadConfig(string(path))
+func firstLogin(ctx context.Context, c console, path filePath, password string) error {
+	cfg, err := loadConfig(string(path), true)
 	if err != nil {
 		return err
 	}
@@ -142,8 +133,7 @@ func renderConfig(a answers) []byte {
 	}
 	return []byte(strings.NewReplacer(
 		"{{matrix}}", matrix, "{{api_key}}", key,
-		"{{name}}", quoteYAML(a.Name), "{{timezone}}", quoteYAML(a.Timezone),
-		"{{model_name}}", quoteYAML(a.ModelName), "{{model_url}}", quoteYAML(a.ModelURL), "{{model}}", quoteYAML(a.Model),
+		"{{timezone}}", quoteYAML(a.Timezone), "{{model_url}}", quoteYAML(a.ModelURL), "{{model}}", quoteYAML(a.Model),
 	).Replace(configTemplate))
 }
 

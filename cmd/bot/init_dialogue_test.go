@@ -70,12 +70,14 @@ func asked(web hosts, lines ...string) (answers, string, error) {
 	return n.answers, out.String(), err
 }
 
-// noMore is how the answers end in tests that look at what was asked so far.
-func noMore(t *testing.T, err error) {
+// cutOff is the screen where the answers end before the questions.
+func cutOff(t *testing.T, web hosts, lines ...string) (screen string) {
 	t.Helper()
+	_, screen, err := asked(web, lines...)
 	if err == nil || !strings.Contains(err.Error(), "nothing was written") {
 		t.Errorf("%v", err)
 	}
+	return screen
 }
 
 func wants(t *testing.T, screen string, texts ...string) {
@@ -100,8 +102,7 @@ func TestInitFindsHomeserver(t *testing.T) {
 		{"a name with a port", "example.org:8448", "https://example.org:8448", hosts{"example.org:8448": aHomeserver}},
 		{"a full address", "http://10.0.0.7:8008/", "http://10.0.0.7:8008", hosts{"10.0.0.7:8008": aHomeserver}},
 	} {
-		_, screen, err := asked(c.web, c.typed, "<", "")
-		noMore(t, err)
+		screen := cutOff(t, c.web, c.typed, "<", "")
 		wants(t, screen, c.want+" answers (Matrix v1.11)", "["+c.want)
 		if t.Failed() {
 			t.Fatal(c.name)
@@ -125,18 +126,15 @@ func TestInitDoubtsHomeserver(t *testing.T) {
 		{"a well-known of nothing", "https://gone.example.org does not answer: lookup", hosts{
 			"example.org": pages{wellKnownPath: `{"m.homeserver":{"base_url":"https://gone.example.org"}}`}}},
 	} {
-		_, screen, err := asked(c.web, "example.org")
-		noMore(t, err)
+		screen := cutOff(t, c.web, "example.org")
 		wants(t, screen, c.want, "Enter keeps")
 		if strings.Contains(screen, "Bot's account") {
 			t.Errorf("%s: asked on:\n%s", c.name, screen)
 		}
-		_, screen, err = asked(c.web, "example.org", "")
-		noMore(t, err)
+		screen = cutOff(t, c.web, "example.org", "")
 		wants(t, screen, "Bot's account")
 	}
-	_, screen, err := asked(nil, "ftp://example.org", "https://me:secret@example.org")
-	noMore(t, err)
+	screen := cutOff(t, nil, "ftp://example.org", "https://me:secret@example.org")
 	if strings.Contains(screen, "Enter keeps") || strings.Count(screen, "a server name such as example.org") != 2 {
 		t.Error(screen)
 	}
@@ -149,16 +147,13 @@ func TestInitAccount(t *testing.T) {
 		"elsewhere.org": pages{wellKnownPath: `{"m.homeserver":{"base_url":"https://hs.elsewhere.org"}}`},
 	}
 	for _, home := range []string{"example.org", "https://matrix.example.org"} {
-		_, screen, err := asked(web, home, "reverie", "@reverie:elsewhere.org", "@reverie:exmaple.org", "@reverie:example.org")
-		noMore(t, err)
+		screen := cutOff(t, web, home, "reverie", "@reverie:elsewhere.org", "@reverie:exmaple.org", "@reverie:example.org")
 		wants(t, screen, "a full id is needed", "accounts of elsewhere.org are at https://hs.elsewhere.org, not at https://matrix.example.org",
 			"nothing says that https://matrix.example.org has accounts of exmaple.org", "The password of")
 	}
-	_, screen, err := asked(web, "example.org", "@reverie:exmaple.org", "", "")
-	noMore(t, err)
+	screen := cutOff(t, web, "example.org", "@reverie:exmaple.org", "", "")
 	wants(t, screen, "Your own Matrix id")
-	_, screen, err = asked(web, "example.org", "@reverie:example.org", "", "@reverie:example.org", "@me:elsewhere.org")
-	noMore(t, err)
+	screen = cutOff(t, web, "example.org", "@reverie:example.org", "", "@reverie:example.org", "@me:elsewhere.org")
 	wants(t, screen, "not the bot's", "The address of the language model server")
 }
 
@@ -226,8 +221,7 @@ func TestInitModels(t *testing.T) {
 		t.Errorf("%+v, %v\n%s", a, err, screen)
 	}
 	// A server without models is said to have none.
-	_, screen, err = asked(nil, "", modelServer(t))
-	noMore(t, err)
+	screen = cutOff(t, nil, "", modelServer(t))
 	wants(t, screen, "has no model yet")
 	// The stand-in is not asked over any network.
 	a, screen, err = asked(nil, "", rehearsalURL, "", "UTC", "")
@@ -320,18 +314,12 @@ func TestSystemZone(t *testing.T) {
 	if got := zone(""); got != "Local" {
 		t.Error(got)
 	}
-	if err := os.Mkdir(filepath.Join(root, "etc"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "etc/timezone"), []byte("Europe/Paris\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(root, "etc"), 0o700))
+	must(t, os.WriteFile(filepath.Join(root, "etc/timezone"), []byte("Europe/Paris\n"), 0o600))
 	if got := zone(""); got != "Europe/Paris" {
 		t.Error(got)
 	}
-	if err := os.Symlink("/usr/share/zoneinfo/America/New_York", filepath.Join(root, "etc/localtime")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/usr/share/zoneinfo/America/New_York", filepath.Join(root, "etc/localtime")))
 	for tz, want := range map[string]string{"": "America/New_York", "Asia/Tokyo": "Asia/Tokyo", ":Asia/Tokyo": "Asia/Tokyo",
 		"/usr/share/zoneinfo/Asia/Tokyo": "Asia/Tokyo", "EST5EDT4,M3.2.0": "Local"} {
 		if got := zone(tz); got != want {

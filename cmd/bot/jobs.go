@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"reverie/internal/llm"
 	"reverie/internal/session"
@@ -38,14 +39,7 @@ func (j jobs) Done(ctx context.Context, id, answer string, failed error) error {
 // it answered.
 func outage(failed error) bool {
 	var model *llm.Error
-	if !errors.As(failed, &model) {
-		return false
-	}
-	switch model.Kind {
-	case llm.Unreachable, llm.RateLimited, llm.TimedOut:
-		return true
-	}
-	return false
+	return errors.As(failed, &model) && slices.Contains([]llm.Kind{llm.Unreachable, llm.RateLimited, llm.TimedOut}, model.Kind)
 }
 
 // deliverJobs has what is due worked on by m. directWith is as in session.Config; nil

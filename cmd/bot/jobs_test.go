@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
-	"log/slog"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,17 +42,7 @@ func (b *board) all() (texts []string) {
 // TestJobs: what falls due goes through the whole bot: a reminder is said as it is,
 // the model works on what it was asked to do, and says so or keeps it.
 func TestJobs(t *testing.T) {
-	cfg := &Config{
-		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC, Prompt: PromptConfig{Layout: "stable"},
-		Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
-		Tasks: TasksConfig{PerRoom: 20, PerPerson: 20, RunsPerDay: 500},
-	}
-	cfg.LLM.Models = []ModelConfig{{Name: "r", BaseURL: rehearsalURL, Model: "rehearsal"}}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
 	ids := map[string]string{}
 	for _, it := range []task.Task{{Content: "stretch"}, {Content: "news", Prompt: "Read the news."}, {Content: "quietly", Prompt: "Tidy up.", Background: true}, {Content: "elsewhere", Room: "!elsewhere"}} {
@@ -64,46 +52,24 @@ func TestJobs(t *testing.T) {
 		it.Label = trust.Label{Integrity: trust.User, Readers: trust.Room(it.Room)}
 		it.User, it.Schedule = "@you", &task.Schedule{Type: "once", At: at.Format(time.RFC3339)}
 		added, err := b.tasks.Add(t.Context(), it)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ids[it.Content] = added.ID
 	}
 	out := &board{said: map[string]string{}}
 	sessions := b.sessions(out, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = sessions.Run(ctx) })
-	running.Go(func() { _ = b.scheduler.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	background(t, sessions.Run, b.scheduler.Run)
+	until(t, "not all runs are done", func() bool {
 		runs, err := b.tasks.AllRuns(t.Context(), "", "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
-		done := 0
-		for _, r := range runs {
-			if r.State == task.RunDone {
-				done++
-			}
-		}
-		if done == 3 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("only %d runs are done: %+v", done, runs)
-		}
-	}
+		must(t, err)
+		return len(slices.DeleteFunc(runs, func(r task.Run) bool { return r.State != task.RunDone })) == 3
+	})
 	said := strings.Join(out.all(), "\n")
 	if len(out.all()) != 2 || !strings.Contains(said, "terminal: ⏰ Reminder: stretch") || strings.Contains(said, "elsewhere") {
 		t.Errorf("said %q", out.all())
 	}
 	for content, id := range ids {
 		it, err := b.tasks.Find(t.Context(), id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch {
 		case content == "elsewhere" && (it.Status != task.Active || it.Runs != 0):
 			t.Errorf("a room of another program was looked after: %+v", it)
@@ -116,38 +82,23 @@ func TestJobs(t *testing.T) {
 // TestPrivateJob: what a person asked for in private is not said where somebody else writes now.
 // The task is paused, and the operator reads why.
 func TestPrivateJob(t *testing.T) {
-	cfg := &Config{
-		Name: "Reverie", Data: filepath.Join(t.TempDir(), "data"), zone: time.UTC, Prompt: PromptConfig{Layout: "stable"},
-		Memory: MemoryConfig{Backend: "flat_file"}, Seed: SeedConfig{Language: "en"},
-	}
-	cfg.LLM.Models = []ModelConfig{{Name: "r", BaseURL: rehearsalURL, Model: "rehearsal"}}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(io.Discard, nil)), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	if _, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom); err != nil {
-		t.Fatal(err)
-	}
+	b := openTest(t, "timezone: UTC\nmemory: {backend: flat_file}\nharvest: {enabled: false}\n"+rehearsing)
+	_, err := b.db.Exec(`INSERT INTO session (room, person, private, heard_at) VALUES (?, '@bob:x', 1, 1)`, terminalRoom)
+	must(t, err)
 	at := time.Now().Add(time.Second).UTC().Truncate(time.Second).Add(time.Second)
-	it := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
+	lawyer := task.Task{Room: terminalRoom, User: "@ann:x", Content: "see the lawyer", Schedule: &task.Schedule{Type: "once", At: at.Format(time.RFC3339)},
 		Label: trust.Label{Integrity: trust.User, Readers: trust.Person("@ann:x")}}
-	if it, err = b.tasks.Add(t.Context(), it); err != nil {
-		t.Fatal(err)
-	}
+	it, err := b.tasks.Add(t.Context(), lawyer)
+	must(t, err)
 	out := &board{said: map[string]string{}}
 	sessions := b.sessions(out, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = sessions.Run(ctx) })
-	running.Go(func() { _ = b.scheduler.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	for deadline := time.Now().Add(time.Minute); it.Status == task.Active && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	background(t, sessions.Run, b.scheduler.Run)
+	until(t, "the task is not paused", func() bool {
 		if it, err = b.tasks.Find(t.Context(), it.ID); err != nil {
 			t.Fatal(err)
 		}
-	}
+		return it.Status != task.Active
+	})
 	if it.Status != task.Paused || it.Reason.String() != "other people can read this room now" || it.Runs != 0 || len(out.all()) != 0 {
 		t.Errorf("%+v; said %q", it, out.all())
 	}

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/matrixtest"
@@ -21,9 +19,8 @@ func TestLiveInit(t *testing.T) {
 	_ = os.Unsetenv("MATRIX_PASSWORD")
 	home := homeservertest.Start(t)
 	for _, name := range []string{"reverie", "me"} {
-		if _, err := home.Register(t.Context(), name, "the password of "+name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := home.Register(t.Context(), name, "the password of "+name)
+		must(t, err)
 	}
 	folder := filepath.Join(t.TempDir(), "new")
 	config := filepath.Join(folder, "config.yaml")
@@ -51,18 +48,12 @@ func TestLiveInit(t *testing.T) {
 	if text, err := os.ReadFile(config); err != nil || strings.Contains(string(text)+bot.look(), "the password of reverie") {
 		t.Errorf("%v: the password is shown:\n%s", err, bot.look())
 	}
-	var out bytes.Buffer
-	if code := start(t.Context(), []string{"doctor", "--config", config}, console{strings.NewReader(""), &out, &out}); code != 0 || !strings.Contains(out.String(), "is cross-signed") {
-		t.Errorf("doctor: exit %d\n%s", code, &out)
+	if code, text := runBot(t, "", "doctor", "--config", config); code != 0 || !strings.Contains(text, "is cross-signed") {
+		t.Errorf("doctor: exit %d\n%s", code, text)
 	}
 	r := &running{t: t, args: []string{"run", "--config", config}}
-	stop := r.start()
-	for end := time.Now().Add(time.Minute); !r.wrote("msg=ready"); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("bot run does not start")
-		}
-	}
-	stop()
+	r.start()
+	r.until("bot run does not start", func() bool { return r.wrote("msg=ready") })
 }
 
 // TestLiveInitInterrupted: Ctrl-C ends it at once, also where nothing is shown of what is

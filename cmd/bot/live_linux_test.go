@@ -2,24 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
-	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 )
-
-func readAll(r *http.Request) string {
-	b, _ := io.ReadAll(r.Body)
-	return string(b)
-}
-
-func jsonText(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
-}
 
 func (s *speaker) waits(t *testing.T) string {
 	t.Helper()
@@ -34,24 +21,19 @@ func (s *speaker) waits(t *testing.T) string {
 
 // TestLiveStop: `!stop` ends the answer that a slow model makes.
 func TestLiveStop(t *testing.T) {
-	model, config := newSpeaker(t)
-	bot := startLive(t, 80, "chat", "--config", config)
-	bot.sees("!help")
+	bot, model := startChat(t, 80)
 	bot.typed("tell me a story\r")
 	model.waits(t)
 	bot.typed("!stop\r")
 	bot.sees("I stopped working on this")
 	bot.sees("Stopped.")
-	bot.typed("\x04")
-	bot.ends()
+	bot.leaves()
 }
 
 // TestLiveTyping: what is typed while an answer grows stays as it is, and the answer is
 // wrapped between words.
 func TestLiveTyping(t *testing.T) {
-	model, config := newSpeaker(t)
-	bot := startLive(t, 40, "chat", "--config", config)
-	bot.sees("!help")
+	bot, model := startChat(t, 40)
 	bot.typed("tell me\r")
 	model.waits(t)
 	bot.typed("half a li")
@@ -75,15 +57,12 @@ func TestLiveTyping(t *testing.T) {
 	}
 	model.says("Yes.")
 	bot.sees("Yes.")
-	bot.typed("\x04")
-	bot.ends()
+	bot.leaves()
 }
 
 // TestLiveHistory: the up key brings back what was typed, and the line can be edited.
 func TestLiveHistory(t *testing.T) {
-	model, config := newSpeaker(t)
-	bot := startLive(t, 80, "chat", "--config", config)
-	bot.sees("!help")
+	bot, model := startChat(t, 80)
 	bot.typed("what is here\r")
 	model.waits(t)
 	model.says("A lamp.")
@@ -96,16 +75,13 @@ func TestLiveHistory(t *testing.T) {
 	}
 	model.says("Oil.")
 	bot.sees("Oil.")
-	bot.typed("\x04")
-	bot.ends()
+	bot.leaves()
 }
 
 // TestLiveMarkdown: what models write is shown as it is meant, and nothing of an answer looks
 // like the prompt or reaches the terminal as a command.
 func TestLiveMarkdown(t *testing.T) {
-	model, config := newSpeaker(t)
-	bot := startLive(t, 60, "chat", "--config", config)
-	bot.sees("!help")
+	bot, model := startChat(t, 60)
 	bot.typed("show me\r")
 	model.waits(t)
 	model.says("# Title\n\nSome **bold** and `code`.\n- one\n- two\n> quoted\n\n| a | bb |\n|---|---|\n| 1 | 2 |\n\n```\nx := **y**\n```\n" + hostileText)
@@ -127,26 +103,21 @@ func TestLiveMarkdown(t *testing.T) {
 	model.waits(t)
 	model.says("one two three four five six seven eight")
 	bot.sees("Reverie: one two three four\nfive six seven eight\n")
-	bot.typed("\x04")
-	bot.ends()
+	bot.leaves()
 }
 
 // TestLiveEnds: Ctrl-C, Ctrl-D and words that people try end it, at once where nothing is
 // being answered, and leave the terminal as it was.
 func TestLiveEnds(t *testing.T) {
 	for _, keys := range []string{"\x03", "abc\x03", "\x04", "exit\r", "/quit\r"} {
-		model, config := newSpeaker(t)
-		bot := startLive(t, 80, "chat", "--config", config)
-		bot.sees("!help")
+		bot, model := startChat(t, 80)
 		bot.typed(keys)
 		bot.ends()
 		if len(model.asked) != 0 {
 			t.Errorf("%q: the model was asked", keys)
 		}
 	}
-	model, config := newSpeaker(t)
-	bot := startLive(t, 80, "chat", "--config", config)
-	bot.sees("!help")
+	bot, model := startChat(t, 80)
 	bot.typed("hello\r")
 	model.waits(t)
 	bot.typed("\x04")
@@ -161,9 +132,7 @@ func TestLiveEnds(t *testing.T) {
 // TestLiveEndsLater: the end of input waits for the answer, and Ctrl-C does not.
 func TestLiveEndsLater(t *testing.T) {
 	for _, keys := range []string{"\x04", "exit\r"} {
-		model, config := newSpeaker(t)
-		bot := startLive(t, 80, "chat", "--config", config)
-		bot.sees("!help")
+		bot, model := startChat(t, 80)
 		bot.typed("hello\r")
 		model.waits(t)
 		bot.typed(keys)
@@ -187,20 +156,10 @@ func TestLiveBanner(t *testing.T) {
 	if strings.Contains(bot.look(), "ollama") {
 		t.Errorf("a model is connected:\n%s", bot.look())
 	}
-	bot.typed("\x04")
-	bot.ends()
-	text, err := os.ReadFile(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := bytes.Index(text, []byte("base_url: "))
-	if err := os.WriteFile(config, append(text[:from:from], "base_url: \"rehearsal:\", model: rehearsal}\n"...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	bot = startLive(t, 200, "chat", "--config", config)
+	bot.leaves()
+	bot = startLive(t, 200, "chat", "--config", configFile(t, rehearsing))
 	bot.sees("ollama run qwen3:8b")
-	bot.typed("\x04")
-	bot.ends()
+	bot.leaves()
 }
 
 // TestPipedStop: what is read from a pipe is answered line by line; only `!stop` does not wait.
@@ -213,21 +172,18 @@ func TestPipedStop(t *testing.T) {
 	go func() { code <- start(t.Context(), []string{"chat", "--config", config}, console{in, &out, &errs}) }()
 	_, _ = io.WriteString(type_, "tell me a story\n")
 	model.waits(t)
-	_, _ = io.WriteString(type_, "what is next\n!stop\nand then\n")
+	_, _ = io.WriteString(type_, "what is next\n\n!stop\nexit\n")
 	_ = type_.Close()
-	if body := model.waits(t); !strings.Contains(body, "what is next") || strings.Contains(body, "and then") {
+	if body := model.waits(t); !strings.Contains(body, "what is next") || strings.Contains(body, "exit") {
 		t.Errorf("after !stop the model was sent %s", body)
 	}
 	model.says("Next.")
-	model.waits(t)
+	if body := model.waits(t); !strings.Contains(body, "exit") { // no command where nobody sits at a terminal
+		t.Errorf("at the end the model was sent %s", body)
+	}
 	model.says("Then.")
-	select {
-	case got := <-code:
-		if got != 0 {
-			t.Errorf("exit code %d", got)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
+	if got := <-code; got != 0 {
+		t.Errorf("exit code %d", got)
 	}
 	if got, want := out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\nStopped.\nNext.\nThen.\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -241,24 +197,24 @@ func TestPipedStop(t *testing.T) {
 func TestPipedLog(t *testing.T) {
 	for level, logged := range map[string]bool{"": false, "info": false, "debug": true} {
 		model, config := newSpeaker(t)
-		text, err := os.ReadFile(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, config) + "web: {listen: \"127.0.0.1:0\"}\n"
 		if level != "" {
-			text = append(text, "log: {level: "+level+"}\n"...)
-		}
-		text = append(text, "web: {listen: \"127.0.0.1:0\"}\n"...)
-		if err := os.WriteFile(config, text, 0o600); err != nil {
-			t.Fatal(err)
+			text += "log: {level: " + level + "}\n"
 		}
 		model.says("Hello.")
 		var out, errs bytes.Buffer
-		if code := start(t.Context(), []string{"chat", "--config", config}, console{strings.NewReader("hello\n"), &out, &errs}); code != 0 {
+		if code := start(t.Context(), []string{"chat", "--config", configFile(t, text)}, console{strings.NewReader("hello\n"), &out, &errs}); code != 0 {
 			t.Errorf("level %q: exit code %d: %s", level, code, &errs)
 		}
 		if out.String() != "Hello.\n" || strings.Contains(errs.String(), "level=") != logged {
 			t.Errorf("level %q: %q, log:\n%s", level, &out, &errs)
 		}
+	}
+}
+
+// TestPipedTooMuch: a line that cannot be read fails, and is not left out.
+func TestPipedTooMuch(t *testing.T) {
+	if code, text := runBot(t, strings.Repeat("x", 2<<20), "chat", "--config", configFile(t, rehearsing)); code != exitFailed || !strings.Contains(text, "at most 1 MiB") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

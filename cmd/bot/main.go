@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,7 +52,29 @@ func (*commandLine) Description() string {
 
 // command is a subcommand that was parsed.
 type command interface {
-	Run(ctx context.Context, c console, config configPath) error
+	Run(ctx context.Context, c console, config filePath) error
+}
+
+// dataCommand is a subcommand that works on the data folder. The bot may run beside it.
+type dataCommand interface {
+	Run(ctx context.Context, c console, b *bot) error
+}
+
+// onData is a dataCommand as a command.
+type onData struct{ dataCommand }
+
+// Run opens the data folder for the command.
+func (d onData) Run(ctx context.Context, c console, path filePath) error {
+	cfg, log, err := load(path, c.err, false)
+	if err != nil {
+		return err
+	}
+	b, err := openBot(ctx, cfg, log, false)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	return d.dataCommand.Run(ctx, c, b)
 }
 
 // console is where a command talks to the person who started it.
@@ -83,7 +104,7 @@ func main() {
 
 // start runs one command and returns its exit code.
 func start(ctx context.Context, args []string, c console) int {
-	c.out, c.err = plain(c.out), plain(c.err)
+	c.out, c.err = plainWriter{c.out}, plainWriter{c.err}
 	var line commandLine
 	parser, err := arg.NewParser(arg.Config{Program: "bot", Out: c.out}, &line)
 	if err != nil {
@@ -102,8 +123,8 @@ func start(ctx context.Context, args []string, c console) int {
 		return 0
 	}
 	if err != nil {
-		why := strings.NewReplacer("invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ").Replace(err.Error())
-		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", why, meant(args))
+		words := strings.NewReplacer("error processing ", "", "invalid subcommand: ", "unknown command ", "unknown argument ", "unknown flag ")
+		fmt.Fprintf(c.err, "bot: %s%s\nTry `bot help`.\n", words.Replace(err.Error()), meant(args))
 		return exitUsage
 	}
 	run := line.command(parser.Subcommand())
@@ -111,7 +132,7 @@ func start(ctx context.Context, args []string, c console) int {
 		parser.WriteHelp(c.err)
 		return exitUsage
 	}
-	return exitCode(run.Run(ctx, c, configPath(line.Config)), c.err)
+	return exitCode(run.Run(ctx, c, line.Config), c.err)
 }
 
 // command returns what is to be run, of which parsed is the innermost command that was named.
@@ -122,7 +143,10 @@ func (line *commandLine) command(parsed any) command {
 	case parsed == nil:
 		return runCommand{}
 	case line.Dream != nil && line.Dream.Undo == nil:
-		return line.Dream
+		parsed = line.Dream
+	}
+	if run, ok := parsed.(dataCommand); ok {
+		return onData{run}
 	}
 	run, _ := parsed.(command)
 	return run
@@ -142,24 +166,13 @@ func meant(args []string) string {
 	return ""
 }
 
-// configPath is the path of the configuration file.
-type configPath string
-
 // filePath is the path of a file as a person writes it: absolute once it is read.
 type filePath string
 
 // UnmarshalText makes a path absolute. A ~ that the shell left alone is the home folder.
 func (p *filePath) UnmarshalText(text []byte) error {
-	path := string(text)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return err
-		}
-		path = filepath.Join(home, rest)
-	}
-	path, err := filepath.Abs(path)
-	*p = filePath(path)
+	here, err := os.Getwd()
+	*p = filePath(resolve(here, string(text)))
 	return err
 }
 
@@ -190,7 +203,7 @@ type versionCommand struct {
 }
 
 // Run prints the version.
-func (v versionCommand) Run(_ context.Context, c console, _ configPath) error {
+func (v versionCommand) Run(_ context.Context, c console, _ filePath) error {
 	if v.JSON {
 		return printJSON(c.out, map[string]string{"version": version})
 	}

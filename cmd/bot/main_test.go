@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -55,30 +61,77 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestLockedFolder: a second process on the same data folder is refused.
-// Holds F28.
-func TestLockedFolder(t *testing.T) {
-	dir := t.TempDir()
-	config := filepath.Join(dir, "config.yaml")
-	if err := store.WriteFile(config, []byte("data: ./data\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n")); err != nil {
-		t.Fatal(err)
+// runBot runs a command in this process and returns its exit code and what it printed.
+func runBot(t *testing.T, input string, args ...string) (code int, printed string) {
+	t.Helper()
+	var out bytes.Buffer
+	code = start(t.Context(), args, console{strings.NewReader(input), &out, &out})
+	return code, out.String()
+}
+
+// rehearsing is a configuration without Matrix, with the rehearsal model.
+const rehearsing = "data: ./data\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n"
+
+// configFile writes a configuration into a new folder.
+func configFile(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "config.yaml")
+	must(t, store.WriteFile(path, []byte(text)))
+	return path
+}
+
+// openTest opens the bot of a configuration until the end of the test.
+func openTest(t *testing.T, config string) *bot {
+	t.Helper()
+	return openLogged(t, config, io.Discard)
+}
+
+func openLogged(t *testing.T, config string, log io.Writer) *bot {
+	t.Helper()
+	cfg, err := parse(t, t.TempDir(), config)
+	must(t, err)
+	b, err := openBot(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)), true)
+	must(t, err)
+	t.Cleanup(b.close)
+	return b
+}
+
+// background runs work until the end of the test, or until stop, and wants it to end without an error.
+func background(t *testing.T, work ...func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	for _, run := range work {
+		running.Go(func() {
+			if err := run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	lock, err := store.AcquireLock(filepath.Join(dir, "data"))
+	stop = func() { cancel(); running.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return string(b)
+}
+
+// until waits until something holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-	run := func() (int, string) {
-		var out, errs bytes.Buffer
-		code := start(t.Context(), []string{"chat", "--config", config}, console{strings.NewReader("hello\n"), &out, &errs})
-		return code, out.String() + errs.String()
-	}
-	if code, text := run(); code != exitFailed || !strings.Contains(text, "another process") {
-		t.Errorf("with the folder locked: exit %d, %q", code, text)
-	}
-	if err := lock.Release(); err != nil {
-		t.Fatal(err)
-	}
-	if code, text := run(); code != 0 || !strings.Contains(text, "rehearsal") {
-		t.Errorf("with the folder free: exit %d, %q", code, text)
 	}
 }

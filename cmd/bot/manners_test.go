@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"maps"
 	"strings"
 	"testing"
 
@@ -24,17 +22,14 @@ func TestChangesInThreads(t *testing.T) {
 	r, m, room := alwaysThreads(t)
 	r.s.Account("stranger", "a long password")
 	root := r.s.Say(you, room, "tell me of #apple")
-	was := r.showing(room, "answer 1 to #apple")
-	r.settled()
+	was := r.settles(room, "answer 1 to #apple")
 	r.edit(you, room, root, "tell me of #plum")
-	now := r.showing(room, "answer 2 to #plum")
-	r.settled()
+	now := r.settles(room, "answer 2 to #plum")
 	if now[0].id != was[0].id || r.threadsOf(room, "#apple")["#apple"] != root {
 		t.Errorf("%v became %v, in the threads %v of %s", was, now, r.threadsOf(room, "#apple"), root)
 	}
 	fig := r.sayIn(you, room, root, "and of #fig")
-	r.showing(room, "#plum", "answer 3 to #fig")
-	r.settled()
+	r.settles(room, "#plum", "answer 3 to #fig")
 	slow := r.sayIn(you, room, root, "slow #kiwi")
 	draft := r.showing(room, "#plum", "#fig", "answer 4 to #kiwi")
 	r.react(friend, room, draft[2].id, "❌") // may talk to the bot, but did not ask, and owns nothing
@@ -42,23 +37,17 @@ func TestChangesInThreads(t *testing.T) {
 	r.react("@stranger:matrix.test", room, was[0].id, "🔁")
 	r.react(you, room, draft[2].id, "❌")
 	r.until("the request is not given up", func() bool { return m.givenUp() == 1 })
-	r.showing(room, "#plum", "#fig", "I stopped working on this")
-	r.settled()
-	if m.calls() != 4 {
-		t.Errorf("%d requests; want 4", m.calls())
-	}
+	r.settles(room, "#plum", "#fig", "I stopped working on this")
+	m.made(t, 4)
 	r.react(you, room, was[0].id, "🔁") // not the newest
-	r.showing(room, "answer 2 to #plum", "answer 3 to #fig", "I stopped", "only what was asked last")
-	r.settled()
+	r.settles(room, "answer 2 to #plum", "answer 3 to #fig", "I stopped", "only what was asked last")
 	r.redact(you, room, fig)
 	r.redact(you, room, slow)
 	r.showing(room, "answer 2 to #plum", "only what was asked last")
 	r.redact(you, room, root)
-	r.showing(room, "only what was asked last")
-	r.settled()
-	if n := r.traces("#apple") + r.traces("#plum") + r.traces("#fig") + r.traces("#kiwi"); n != 0 || m.calls() != 4 {
-		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
-	}
+	r.settles(room, "only what was asked last")
+	r.forgot("#apple", "#plum", "#fig", "#kiwi")
+	m.made(t, 4)
 }
 
 // An answer of several messages is one: what is done to any of them, or to the file with all
@@ -66,20 +55,12 @@ func TestChangesInThreads(t *testing.T) {
 // Holds M6, M11, M12.
 func TestPartsOfAnAnswer(t *testing.T) {
 	r, m := withEditing(t)
-	config, err := os.ReadFile(r.args[2])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(r.args[2], []byte(strings.Replace(string(config), "window: 16000", "window: 131072, max_output: 40000", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.configure("window: 16000", "window: 131072, max_output: 40000")
 	room := r.direct()
 	asked := r.s.Say(you, room, "long #apple")
-	parts := r.showing(room, "answer 1 to #apple", "#apple")
-	r.settled()
+	parts := r.settles(room, "answer 1 to #apple", "#apple")
 	r.react(you, room, parts[1].id, "🔁")
-	again := r.showing(room, "answer 2 to #apple", "#apple")
-	r.settled()
+	again := r.settles(room, "answer 2 to #apple", "#apple")
 	if again[0].id != parts[0].id || again[1].id != parts[1].id {
 		t.Errorf("%s %s became %s %s", parts[0].id, parts[1].id, again[0].id, again[1].id)
 	}
@@ -92,31 +73,25 @@ func TestPartsOfAnAnswer(t *testing.T) {
 	r.showing(room)
 
 	huge := r.s.Say(you, room, "huge #fig")
-	whole := r.showing(room, "answer 4 to #fig", "answer.md")
-	r.settled()
+	whole := r.settles(room, "answer 4 to #fig", "answer.md")
 	r.react(you, room, whole[1].id, "🔄")
-	anew := r.showing(room, "answer 5 to #fig", "answer.md")
-	r.settled()
+	anew := r.settles(room, "answer 5 to #fig", "answer.md")
 	if anew[0].id != whole[0].id || anew[1].id == whole[1].id {
 		t.Errorf("%s with the file %s became %s with %s", whole[0].id, whole[1].id, anew[0].id, anew[1].id)
 	}
 	r.redact(you, room, huge)
-	r.showing(room)
-	r.settled()
-	if n := r.traces("#apple") + r.traces("#plum") + r.traces("#fig"); n != 0 || m.calls() != 5 {
-		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
-	}
+	r.settles(room)
+	r.forgot("#apple", "#plum", "#fig")
+	m.made(t, 5)
 
 	r.s.Say(you, room, "long #kiwi") // part of the answer is taken out of the room by somebody else: it goes as a whole
-	parts = r.showing(room, "answer 6 to #kiwi", "#kiwi")
-	r.settled()
+	parts = r.settles(room, "answer 6 to #kiwi", "#kiwi")
 	r.s.Redact(you, room, parts[1].id)
 	r.showing(room)
 	r.s.Say(you, room, "and #melon")
 	r.showing(room, "answer 7 to #melon")
-	if body, _ := m.last(); !strings.Contains(body, "long #kiwi") || strings.Contains(body, "answer 6") {
-		t.Errorf("the model is told %.3000s", body)
-	}
+	m.told(t, "long #kiwi")
+	m.notTold(t, "answer 6")
 }
 
 // What is written beside a file is edited: that is answered anew, and the file is still
@@ -125,29 +100,17 @@ func TestPartsOfAnAnswer(t *testing.T) {
 func TestCaptionEdited(t *testing.T) {
 	r, m := withEditing(t)
 	room := r.direct()
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(t.TempDir(), "peer.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	// go: the end of the test waits for it.
-	go func() { defer close(over); _ = p.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-over; _ = p.Close() })
+	p := r.client()
 	send := func(caption string) (event string, content map[string]any) {
 		t.Helper()
 		event, err := p.SendFile(t.Context(), room, peer.File{Name: "notes.txt", Caption: caption, Type: "text/plain", Data: []byte("Buy a blue kettle.\n")}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, raw := range r.s.Events(room) {
 			var e struct {
 				ID      string         `json:"event_id"`
 				Content map[string]any `json:"content"`
 			}
-			if err := json.Unmarshal(raw, &e); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(raw, &e))
 			if e.ID == event {
 				content = e.Content
 			}
@@ -155,42 +118,30 @@ func TestCaptionEdited(t *testing.T) {
 		return event, content
 	}
 	caption := func(event string, was map[string]any, text string) {
-		now := map[string]any{}
-		for k, v := range was {
-			now[k] = v
-		}
+		now := maps.Clone(was)
 		now["body"] = text
 		r.s.Post(you, room, "m.room.message", map[string]any{"msgtype": "m.file", "body": "* " + text, "m.new_content": now,
 			"m.relates_to": map[string]any{"rel_type": "m.replace", "event_id": event}})
 	}
 	asked, content := send("what of #apple?")
-	was := r.showing(room, "answer 1 to #apple")
-	r.settled()
+	was := r.settles(room, "answer 1 to #apple")
 	caption(asked, content, "what of #plum?")
-	now := r.showing(room, "answer 2 to #plum")
-	r.settled()
+	now := r.settles(room, "answer 2 to #plum")
 	if body, _ := m.last(); was[0].id != now[0].id || !strings.Contains(body, "blue kettle") || strings.Contains(body, "#apple") {
 		t.Errorf("%v became %v, from %s", was, now, body)
 	}
 	slow, content := send("slow #fig")
 	draft := r.showing(room, "#plum", "answer 3 to #fig")
 	caption(slow, content, "quick #kiwi")
-	now = r.showing(room, "#plum", "answer 4 to #kiwi")
-	r.settled()
+	now = r.settles(room, "#plum", "answer 4 to #kiwi")
 	if body, _ := m.last(); draft[1].id != now[1].id || m.givenUp() != 1 || strings.Count(body, "blue kettle") != 2 {
 		t.Errorf("%v became %v, from %s", draft, now, body)
 	}
-	if n := r.traces("#apple") + r.traces("#fig"); n != 0 {
-		t.Errorf("earlier words stand in %d places", n)
-	}
-	nothing := map[string]any{}
-	for k, v := range content {
-		nothing[k] = v
-	}
+	r.forgot("#apple", "#fig")
+	nothing := maps.Clone(content)
 	delete(nothing, "filename")
 	caption(slow, nothing, "notes.txt") // it is the file's name then, and no word
-	now = r.showing(room, "#plum", "answer 5 to ")
-	r.settled()
+	now = r.settles(room, "#plum", "answer 5 to ")
 	if body, _ := m.last(); draft[1].id != now[1].id || strings.Contains(body, "#kiwi") || strings.Count(body, "blue kettle") != 2 {
 		t.Errorf("%v became %v, from %s", draft, now, body)
 	}
@@ -198,11 +149,9 @@ func TestCaptionEdited(t *testing.T) {
 	r.showing(room, "#plum", "answer 5 to ", "answer 6 to #cherry")
 	caption(asked, nothing, "notes.txt") // of words alone it leaves nothing, so it is no edit
 	r.s.Say(you, room, "and #melon?")
-	r.showing(room, "#plum", "answer 5 to ", "answer 6 to #cherry", "answer 7 to #melon")
-	r.settled()
-	if body, _ := m.last(); m.calls() != 7 || !strings.Contains(body, "and #cherry?") {
-		t.Errorf("%d requests, the last one %s", m.calls(), body)
-	}
+	r.settles(room, "#plum", "answer 5 to ", "answer 6 to #cherry", "answer 7 to #melon")
+	m.made(t, 7)
+	m.told(t, "and #cherry?")
 }
 
 // A file that was sent for an answer goes with the question, and stays where that is edited;
@@ -210,44 +159,26 @@ func TestCaptionEdited(t *testing.T) {
 // Holds M6.
 func TestSentFileGoesWithItsQuestion(t *testing.T) {
 	r, m := withEditing(t)
-	if err := os.WriteFile(r.args[2], []byte(strings.Replace(readFile(t, r.args[2]), "window: 16000", "window: 32000", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.configure("window: 16000", "window: 32000")
 	room := r.direct()
 	asked := r.s.Say(you, room, "attach #apple")
-	was := r.showing(room, "see #apple", "answer 2 to #apple")
-	r.settled()
+	was := r.settles(room, "see #apple", "answer 2 to #apple")
 	r.edit(you, room, asked, "and #plum")
-	now := r.showing(room, "see #apple", "answer 3 to #plum")
-	r.settled()
+	now := r.settles(room, "see #apple", "answer 3 to #plum")
 	if now[0].id != was[0].id || now[1].id != was[1].id {
 		t.Errorf("%v became %v", was, now)
 	}
 	r.redact(you, room, asked)
-	r.showing(room)
-	r.settled()
-	if n := r.traces("#apple"); n != 0 || m.calls() != 3 {
-		t.Errorf("%d requests, and the words stand in %d places", m.calls(), n)
-	}
+	r.settles(room)
+	r.forgot("#apple")
+	m.made(t, 3)
 	r.s.Say(you, room, "attach #fig")
-	both := r.showing(room, "see #fig", "answer 5 to #fig")
-	r.settled()
+	both := r.settles(room, "see #fig", "answer 5 to #fig")
 	r.s.Redact(you, room, both[0].id)
 	r.showing(room, "answer 5 to #fig")
 	r.s.Say(you, room, "and #kiwi")
 	r.showing(room, "answer 5", "to #kiwi")
-	if body, _ := m.last(); !strings.Contains(body, "answer 5 to #fig") {
-		t.Errorf("the model is told %s", body)
-	}
-}
-
-func readFile(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	m.told(t, "answer 5 to #fig")
 }
 
 // An answer is stopped, something else is asked, and that is taken back: what was stopped is
@@ -259,21 +190,17 @@ func TestStoppedIsNotTakenUpAgain(t *testing.T) {
 	slow := r.s.Say(you, room, "slow #apple")
 	r.showing(room, "answer 1 to #apple")
 	r.react(you, room, slow, "❌")
-	r.showing(room, "I stopped working on this")
-	r.settled()
+	r.settles(room, "I stopped working on this")
 	asked := r.s.Say(you, room, "tell me of #fig")
-	r.showing(room, "I stopped", "answer 2 to #fig")
-	r.settled()
+	r.settles(room, "I stopped", "answer 2 to #fig")
 	r.redact(you, room, asked)
-	r.showing(room, "I stopped")
-	r.settled()
+	r.settles(room, "I stopped")
 	if m.calls() != 2 || m.givenUp() != 1 {
 		t.Errorf("%d requests, %d given up", m.calls(), m.givenUp())
 	}
 	close(m.release)
 	r.s.Say(you, room, "!retry")
-	r.showing(room, "I stopped", "answer 3 to #apple")
-	r.settled()
+	r.settles(room, "I stopped", "answer 3 to #apple")
 	r.redact(you, room, slow)
 	r.showing(room)
 }
@@ -292,18 +219,13 @@ func TestStoppedTogether(t *testing.T) {
 	m.release <- struct{}{}
 	r.showing(room, "#first", "answer 2 to #fig")
 	r.react(you, room, two, "❌")
-	r.showing(room, "#first", "I stopped working on this")
-	r.settled()
+	r.settles(room, "#first", "I stopped working on this")
 	close(m.release)
 	r.s.Say(you, room, "!retry")
-	r.showing(room, "#first", "I stopped", "answer 3 to #fig")
-	r.settled()
+	r.settles(room, "#first", "I stopped", "answer 3 to #fig")
 	r.redact(you, room, one)
-	r.showing(room, "#first", "answer 4 to #fig")
-	r.settled()
-	if last, _ := m.last(); strings.Contains(last, "#apple") {
-		t.Errorf("of what was taken back the model is told\n%s", last)
-	}
+	r.settles(room, "#first", "answer 4 to #fig")
+	m.notTold(t, "#apple")
 }
 
 // The bot is put out of a room, or banned, while it answers there: the request ends at once,

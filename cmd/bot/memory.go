@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
@@ -86,26 +85,17 @@ type memoryCommand struct {
 	Verify  *memoryVerifyCommand  `arg:"subcommand:verify" help:"Compare the search index with the memories."`
 }
 
-// scopeFlag is a scope as people write it.
+// scope is a scope as people write it.
+type scope memory.Scope
+
+// UnmarshalText refuses what is no scope: nothing would be found, and nobody told why.
+func (s *scope) UnmarshalText(text []byte) error {
+	*s = scope(text)
+	return memory.Scope(text).Check()
+}
+
 type scopeFlag struct {
-	Scope string `placeholder:"SCOPE" help:"Whose: private:@user:server, room:!id:server or shared."`
-}
-
-// check refuses what is no scope: nothing would be found, and nobody told why.
-func (f scopeFlag) check() error {
-	if f.Scope == "" {
-		return nil
-	}
-	return checkScopes(memory.Scope(f.Scope))
-}
-
-func checkScopes(scopes ...memory.Scope) error {
-	for _, s := range scopes {
-		if err := s.Check(); err != nil {
-			return usageError{fmt.Errorf("--scope: %w", err)}
-		}
-	}
-	return nil
+	Scope scope `placeholder:"SCOPE" help:"Whose: private:@user:server, room:!id:server or shared."`
 }
 
 // access is what the flag asks for; without it, everything.
@@ -117,13 +107,12 @@ func (f scopeFlag) access() memory.Access {
 	return a
 }
 
-// openMemory opens the memory alone; the bot may run beside it.
-func openMemory(ctx context.Context, c console, path configPath) (*bot, error) {
-	cfg, log, err := loadFor(path, c.err, false)
-	if err != nil {
-		return nil, err
+// states are those of the memories to list.
+func states(anyState bool) []memory.State {
+	if anyState {
+		return []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
 	}
-	return openBot(ctx, cfg, log, false)
+	return nil
 }
 
 type memoryListCommand struct {
@@ -134,28 +123,14 @@ type memoryListCommand struct {
 }
 
 // Run lists entries.
-func (l memoryListCommand) Run(ctx context.Context, c console, path configPath) error {
-	if err := l.check(); err != nil {
-		return err
-	}
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
-	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any}
-	if l.Any {
-		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
-	}
+func (l memoryListCommand) Run(ctx context.Context, c console, b *bot) error {
+	q := memory.Filter{Words: strings.Join(l.Words, " "), Members: l.Any, States: states(l.Any)}
 	all, err := b.memory.List(ctx, l.access(), q)
 	if err != nil {
 		return err
 	}
 	if l.JSON {
-		if all == nil {
-			all = []memory.Entry{}
-		}
-		return printJSON(c.out, all)
+		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
 	if len(all) == 0 && q.Words == "" {
 		fmt.Fprintln(c.err, "Nothing is remembered yet.")
@@ -179,17 +154,9 @@ type memoryAddCommand struct {
 }
 
 // Run adds an entry, as if its person had said it.
-func (a memoryAddCommand) Run(ctx context.Context, c console, path configPath) error {
-	if err := a.check(); err != nil {
-		return err
-	}
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (a memoryAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	if a.Scope == "" {
-		a.Scope = string(memory.Private(b.cfg.owner()))
+		a.Scope = scope(memory.Private(b.cfg.owner()))
 	}
 	e, added, err := b.memory.Add(ctx, memory.Entry{Scope: memory.Scope(a.Scope), Text: strings.Join(a.Text, " "), Source: memory.UserExplicit, Integrity: trust.Owner}, byOperator)
 	if err != nil {
@@ -217,15 +184,7 @@ type memoryForgetCommand struct {
 }
 
 // Run forgets.
-func (f memoryForgetCommand) Run(ctx context.Context, c console, path configPath) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (f memoryForgetCommand) Run(ctx context.Context, c console, b *bot) error {
 	found, exact, err := b.memory.Find(ctx, f.access(), strings.Join(f.What, " "))
 	if err != nil {
 		return err
@@ -263,12 +222,7 @@ type memoryHistoryCommand struct {
 }
 
 // Run shows the journal of an entry.
-func (h memoryHistoryCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (h memoryHistoryCommand) Run(ctx context.Context, c console, b *bot) error {
 	all, err := b.memory.History(ctx, operator(), h.ID)
 	if err != nil {
 		return err
@@ -322,12 +276,7 @@ type memoryUndoCommand struct {
 }
 
 // Run takes a change back.
-func (u memoryUndoCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (u memoryUndoCommand) Run(ctx context.Context, c console, b *bot) error {
 	done, err := b.memory.Undo(ctx, operator(), u.Batch)
 	if err != nil {
 		return err
@@ -346,35 +295,19 @@ type memoryExportCommand struct {
 }
 
 // Run prints the entries, as import reads them.
-func (x memoryExportCommand) Run(ctx context.Context, c console, path configPath) error {
-	if err := x.check(); err != nil {
-		return err
-	}
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
-	q := memory.Filter{Members: true}
-	if x.Any {
-		q.States = []memory.State{memory.Active, memory.Archived, memory.Merged, memory.Superseded}
-	}
-	all, err := b.memory.List(ctx, x.access(), q)
+func (x memoryExportCommand) Run(ctx context.Context, c console, b *bot) error {
+	all, err := b.memory.List(ctx, x.access(), memory.Filter{Members: true, States: states(x.Any)})
 	if err != nil {
 		return err
 	}
 	if x.JSON {
-		if all == nil {
-			all = []memory.Entry{}
-		}
-		return printJSON(c.out, all)
+		return printJSON(c.out, append([]memory.Entry{}, all...))
 	}
-	w := bufio.NewWriter(c.out)
-	e := jsonEncoder(w)
+	e := jsonEncoder(c.out)
 	for i := range all {
 		if err := e.Encode(&all[i]); err != nil {
 			return fmt.Errorf("print: %w", err)
 		}
 	}
-	return w.Flush()
+	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -17,19 +16,19 @@ import (
 )
 
 type memorySearchCommand struct {
-	Query  []string       `arg:"positional" help:"What to look for, in your own words."`
-	Scope  []memory.Scope `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
-	K      int            `arg:"-k" placeholder:"N" help:"At most so many hits (10, or no bound with --tokens)."`
-	Tokens int            `placeholder:"N" help:"Hits of about so many tokens together."`
-	Turns  bool           `help:"Search past messages too."`
-	Past   bool           `help:"Find what no longer holds too."`
-	Batch  string         `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
-	JSON   bool           `help:"Print JSON."`
+	Query  []string `arg:"positional" help:"What to look for, in your own words."`
+	Scope  []scope  `arg:"separate" placeholder:"SCOPE" help:"Search only here: private:@user:server, room:!id:server or shared. Without it, everywhere."`
+	K      int      `arg:"-k" placeholder:"N" help:"At most so many hits (10, or no bound with --tokens)."`
+	Tokens int      `placeholder:"N" help:"Hits of about so many tokens together."`
+	Turns  bool     `help:"Search past messages too."`
+	Past   bool     `help:"Find what no longer holds too."`
+	Batch  string   `placeholder:"FILE" help:"Answer each question of a file of JSON lines (id, query, scope) with one line: {\"id\":…,\"refs\":[best first]}."`
+	JSON   bool     `help:"Print JSON."`
 }
 
 // Run prints what is found, the best first. It changes nothing, and may run
 // beside the bot.
-func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath) error {
+func (s memorySearchCommand) Run(ctx context.Context, c console, b *bot) error {
 	text := strings.TrimSpace(strings.Join(s.Query, " "))
 	switch {
 	case s.K < 0 || s.Tokens < 0:
@@ -39,44 +38,50 @@ func (s memorySearchCommand) Run(ctx context.Context, c console, path configPath
 	case text != "" && s.Batch != "":
 		return usageError{errors.New("give either a question or --batch, not both")}
 	}
-	if err := checkScopes(s.Scope...); err != nil {
+	index, err := b.openIndex(ctx)
+	if err != nil {
 		return err
 	}
-	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
-		scopes := s.Scope
-		if len(scopes) == 0 {
-			var err error
-			if scopes, err = index.Scopes(ctx); err != nil {
-				return err
-			}
-		}
-		q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Tokens: s.Tokens, Turns: s.Turns, Past: s.Past}
-		if s.Batch != "" {
-			return s.batch(ctx, c, index, q)
-		}
-		hits, err := index.Search(ctx, q)
-		if err != nil {
+	scopes := make([]memory.Scope, len(s.Scope))
+	for i, x := range s.Scope {
+		scopes[i] = memory.Scope(x)
+	}
+	if len(scopes) == 0 {
+		if scopes, err = index.Scopes(ctx); err != nil {
 			return err
 		}
-		if s.JSON {
-			found := make([]foundHit, len(hits))
-			for i, h := range hits {
-				found[i] = foundHit{Ref: cmp.Or(h.Entry.Ref, h.Entry.ID), Text: h.Text(), Hit: h}
-				if h.Turn != nil {
-					found[i].Ref = h.Turn.Event
-				}
-			}
-			return printJSON(c.out, found)
+	}
+	q := memory.Query{Text: text, Scopes: scopes, Now: time.Now().In(b.cfg.location()), K: s.K, Tokens: s.Tokens, Turns: s.Turns, Past: s.Past}
+	if s.Batch != "" {
+		return s.batch(ctx, c, index, q)
+	}
+	hits, err := index.Search(ctx, q)
+	if err != nil {
+		return err
+	}
+	if s.JSON {
+		found := make([]foundHit, len(hits))
+		for i, h := range hits {
+			found[i] = foundHit{refOf(h), h.Text(), h}
 		}
-		return printHits(c.out, hits, b.cfg.location())
-	})
+		return printJSON(c.out, found)
+	}
+	return printHits(c.out, hits, b.cfg.location())
 }
 
 // foundHit is a hit as --json prints it: what most programs want comes first.
 type foundHit struct {
-	Ref  string `json:"ref"` // what an import called it; without that its id, or the event of a message
+	Ref  string `json:"ref"`
 	Text string `json:"text"`
 	memory.Hit
+}
+
+// refOf is what an import called a hit; without that its id, or the event of a message.
+func refOf(h memory.Hit) string {
+	if h.Turn != nil {
+		return h.Turn.Event
+	}
+	return cmp.Or(h.Entry.Ref, h.Entry.ID)
 }
 
 func printHits(w io.Writer, hits []memory.Hit, where *time.Location) error {
@@ -111,8 +116,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(c.out)
-	encoder := jsonEncoder(out)
+	encoder := jsonEncoder(c.out)
 	tell := progressOn(c.err, "questions")
 	for i, one := range questions {
 		each := q
@@ -126,10 +130,7 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 		}
 		refs := make([]string, len(hits))
 		for i, h := range hits {
-			refs[i] = cmp.Or(h.Entry.Ref, h.Entry.ID)
-			if h.Turn != nil {
-				refs[i] = h.Turn.Event
-			}
+			refs[i] = refOf(h)
 		}
 		line := struct {
 			ID   json.RawMessage `json:"id"`
@@ -139,9 +140,6 @@ func (s memorySearchCommand) batch(ctx context.Context, c console, index foundBy
 			return fmt.Errorf("print: %w", err)
 		}
 		tell(i+1, len(questions))
-	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }
@@ -181,76 +179,54 @@ func readQuestions(name string) ([]batchQuestion, error) {
 }
 
 type memoryImportCommand struct {
-	File  string       `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
-	Scope memory.Scope `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
-	JSON  bool         `help:"Print JSON."`
+	File  string `arg:"positional,required" help:"A file of JSON lines with the fields text, scope, subject, source, observed_at, ref, conversation and seq, and what export prints besides; - is standard input."`
+	Scope scope  `placeholder:"SCOPE" help:"The scope of lines that name none (the first owner's private one)."`
+	JSON  bool   `help:"Print JSON."`
 }
 
 // Run imports the file. It may run beside the bot.
-func (m memoryImportCommand) Run(ctx context.Context, c console, path configPath) error {
-	if m.Scope != "" {
-		if err := checkScopes(m.Scope); err != nil {
-			return err
-		}
+func (m memoryImportCommand) Run(ctx context.Context, c console, b *bot) error {
+	if _, err := b.openIndex(ctx); err != nil {
+		return err
 	}
-	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
-		in, done, err := m.open(c.in)
-		if err != nil {
-			return fmt.Errorf("import: %w", err)
-		}
-		defer done()
-		scope := m.Scope
-		if owner := b.cfg.owner(); scope == "" && owner != "" {
-			scope = memory.Private(owner)
-		}
-		importer := memory.Importer{
-			Store: b.memory, Scope: cmp.Or(scope, memory.Shared), Location: b.cfg.location(), Now: time.Now, Progress: progressOn(c.err, "memories"),
-		}
-		begin := time.Now()
-		result, err := importer.Import(ctx, m.File, in)
-		if err != nil {
-			return err
-		}
-		if m.JSON {
-			return printJSON(c.out, result)
-		}
-		fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
-		if b.vectors != nil {
-			b.tellUnread(ctx, c.err, result.Added)
-		}
-		if result.Batch != "" {
-			fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
-		}
-		if result.Forgotten > 0 {
-			fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
-		}
-		if len(result.Ignored) > 0 {
-			fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
-		}
-		return nil
-	})
+	data, err := m.read(c.in)
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	importer := memory.Importer{
+		Store: b.memory, Scope: cmp.Or(memory.Scope(m.Scope), memory.Private(b.cfg.owner())), Location: b.cfg.location(), Now: time.Now,
+		Progress: progressOn(c.err, "memories"),
+	}
+	begin := time.Now()
+	result, err := importer.Import(ctx, m.File, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	if m.JSON {
+		return printJSON(c.out, result)
+	}
+	fmt.Fprintf(c.out, "Memories imported: %d, in %.1f s; there already: %d.\n", result.Added, time.Since(begin).Seconds(), result.Known)
+	if b.vectors != nil && result.Added > 0 { // reading some thousands takes minutes, and words find them meanwhile
+		fmt.Fprintln(c.err, "They are found by their words now. "+
+			"The bot reads them for their meaning while it runs, or `bot memory reindex` does at once.")
+	}
+	if result.Batch != "" {
+		fmt.Fprintf(c.out, "`bot memory undo %s` takes the whole import back.\n", result.Batch)
+	}
+	if result.Forgotten > 0 {
+		fmt.Fprintf(c.out, "%d were to be forgotten, and were left out. `bot memory add TEXT` takes one up once more.\n", result.Forgotten)
+	}
+	if len(result.Ignored) > 0 {
+		fmt.Fprintf(c.err, "These fields mean nothing here and were left out: %s.\n", strings.Join(result.Ignored, ", "))
+	}
+	return nil
 }
 
-// open opens the file, which is read twice; what is no file, such as standard
-// input or a pipe, is read into memory.
-func (m memoryImportCommand) open(in io.Reader) (_ io.ReadSeeker, done func(), err error) {
-	if m.File != "-" {
-		file, err := os.Open(m.File)
-		if err != nil {
-			return nil, nil, err
-		}
-		info, err := file.Stat()
-		if err == nil && info.Mode().IsRegular() {
-			return file, func() { _ = file.Close() }, nil
-		}
-		defer file.Close()
-		in = file
+func (m memoryImportCommand) read(in io.Reader) ([]byte, error) {
+	if m.File == "-" {
+		return io.ReadAll(in)
 	}
-	data, err := io.ReadAll(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	return bytes.NewReader(data), func() {}, nil
+	return os.ReadFile(m.File)
 }
 
 type memoryReindexCommand struct {
@@ -258,20 +234,21 @@ type memoryReindexCommand struct {
 }
 
 // Run makes the index anew from the memories, which stay as they are.
-func (m memoryReindexCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(_ *bot, index foundBy) error {
-		begin, documents := time.Now(), 0
-		tell := progressOn(c.err, "texts")
-		err := index.Rebuild(ctx, func(done, total int) { documents = max(documents, total); tell(done, total) })
-		if err != nil {
-			return err
-		}
-		if m.JSON {
-			return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
-		}
-		_, err = fmt.Fprintf(c.out, "The index is made anew: %d texts.\n", documents)
+func (m memoryReindexCommand) Run(ctx context.Context, c console, b *bot) error {
+	index, err := b.openIndex(ctx)
+	if err != nil {
 		return err
-	})
+	}
+	begin, documents := time.Now(), 0
+	tell := progressOn(c.err, "texts")
+	if err := index.Rebuild(ctx, func(done, total int) { documents = max(documents, total); tell(done, total) }); err != nil {
+		return err
+	}
+	if m.JSON {
+		return printJSON(c.out, map[string]any{"texts": documents, "seconds": time.Since(begin).Seconds()})
+	}
+	_, err = fmt.Fprintf(c.out, "The index is made anew: %d texts.\n", documents)
+	return err
 }
 
 type memoryVerifyCommand struct {
@@ -279,40 +256,40 @@ type memoryVerifyCommand struct {
 }
 
 // Run compares the index with the memories, and fails if they differ.
-func (m memoryVerifyCommand) Run(ctx context.Context, c console, path configPath) error {
-	return withIndex(ctx, c, path, func(b *bot, index foundBy) error {
-		faults, err := index.Verify(ctx)
-		if err != nil {
-			return err
-		}
-		unread := 0
-		if b.vectors != nil {
-			s := b.vectors.Status(ctx)
-			unread = s.Total - s.Done
-		}
-		if m.JSON {
-			if faults == nil {
-				faults = []string{}
-			}
-			if err := printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": faults, "unread": unread}); err != nil {
-				return err
-			}
-		} else {
-			for _, f := range faults {
-				fmt.Fprintln(c.out, "✗", f)
-			}
-		}
-		if len(faults) > 0 {
-			return errors.New("the search index is not what the memories ask for; nothing is lost: `bot memory reindex` makes it anew")
-		}
+func (m memoryVerifyCommand) Run(ctx context.Context, c console, b *bot) error {
+	index, err := b.openIndex(ctx)
+	if err != nil {
+		return err
+	}
+	faults, err := index.Verify(ctx)
+	if err != nil {
+		return err
+	}
+	unread := 0
+	if b.vectors != nil {
+		s := b.vectors.Status(ctx)
+		unread = s.Total - s.Done
+	}
+	if m.JSON {
+		err = printJSON(c.out, map[string]any{"ok": len(faults) == 0, "faults": append([]string{}, faults...), "unread": unread})
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(faults) > 0:
 		if !m.JSON {
-			fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
-			if unread > 0 {
-				fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: the bot goes on with it, or `bot memory reindex` does.\n", unread)
-			}
+			fmt.Fprintln(c.out, "✗", strings.Join(faults, "\n✗ "))
 		}
+		return errors.New("the search index is not what the memories ask for; nothing is lost: `bot memory reindex` makes it anew")
+	case m.JSON:
 		return nil
-	})
+	}
+	fmt.Fprintln(c.out, "✓ the search index is what the memories ask for")
+	if unread > 0 {
+		fmt.Fprintf(c.out, "%d memories are not read for their meaning yet, and are found by their words: "+
+			"the bot goes on with it, or `bot memory reindex` does.\n", unread)
+	}
+	return nil
 }
 
 // foundBy is what the configured backend finds memories with.
@@ -327,34 +304,17 @@ type foundBy interface {
 // for anything else.
 const patient = 20 * time.Second
 
-// withIndex runs do with the data folder's database open.
-func withIndex(ctx context.Context, c console, path configPath, do func(*bot, foundBy) error) error {
-	cfg, log, err := loadFor(path, c.err, false)
-	if err != nil {
-		return err
-	}
-	b, err := openBot(ctx, cfg, log, false)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+// openIndex opens what the configured backend finds memories with.
+func (b *bot) openIndex(ctx context.Context) (_ foundBy, err error) {
 	words := memory.OpenFTS(b.db)
-	vectors, err := b.openVectors(ctx, patient)
-	if err != nil {
-		return err
+	if b.vectors, err = b.openVectors(ctx, patient); err != nil || b.vectors == nil {
+		return words, err
 	}
-	if vectors == nil {
-		return do(b, words)
+	points, err := b.openPoints(b.vectors, patient)
+	if err != nil || points == nil {
+		return memory.OpenHybrid(words, b.vectors), err
 	}
-	b.vectors = vectors
-	points, err := b.openPoints(vectors, patient)
-	if err != nil {
-		return err
-	}
-	if points != nil {
-		return do(b, memory.OpenQdrant(words, points))
-	}
-	return do(b, memory.OpenHybrid(words, vectors))
+	return memory.OpenQdrant(words, points), nil
 }
 
 // progressOn tells on w, if that is a terminal, how far long work has come.

@@ -6,32 +6,18 @@ import (
 	"io"
 	"regexp"
 	"strings"
-	"sync"
 	"unicode"
-	"unicode/utf8"
 
 	"reverie/internal/i18n"
 )
 
-// plainWriter writes text without what a terminal would obey.
+// plainWriter writes text without what a terminal would obey. Each Write has whole characters.
 // Models, servers and people say what is printed; none of them may move the cursor.
-type plainWriter struct {
-	mu   sync.Mutex
-	w    io.Writer
-	part []byte // the beginning of a character whose end has not come yet
-}
-
-// plain returns a writer that leaves control characters out of what it writes to w.
-func plain(w io.Writer) io.Writer {
-	if p, ok := w.(*plainWriter); ok {
-		return p
-	}
-	return &plainWriter{w: w}
-}
+type plainWriter struct{ w io.Writer }
 
 // unfiltered returns what a plain writer writes to, for the program's own codes.
 func unfiltered(w any) any {
-	if p, ok := w.(*plainWriter); ok {
+	if p, ok := w.(plainWriter); ok {
 		return p.w
 	}
 	return w
@@ -52,21 +38,8 @@ func withoutCommands(text string) string {
 	}, text)
 }
 
-func (p *plainWriter) Write(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	text := append(p.part, b...)
-	whole := len(text)
-	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
-		if at := len(text) - i; utf8.RuneStart(text[at]) {
-			if !utf8.FullRune(text[at:]) {
-				whole = at
-			}
-			break
-		}
-	}
-	p.part = append([]byte(nil), text[whole:]...)
-	if _, err := io.WriteString(p.w, withoutCommands(string(text[:whole]))); err != nil {
+func (p plainWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(p.w, withoutCommands(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil

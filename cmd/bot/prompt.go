@@ -25,8 +25,8 @@ type promptCommand struct {
 
 // Run prints the prompt that the next message would be sent with, and its
 // report. It changes nothing, and may run beside the bot.
-func (p promptCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, log, err := load(path, c.err)
+func (p promptCommand) Run(ctx context.Context, c console, path filePath) error {
+	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,7 @@ func (p promptCommand) events(ctx context.Context, c console, b *bot) error {
 		return err
 	}
 	if p.JSON {
-		if events == nil {
-			events = []prompt.Event{}
-		}
-		return printJSON(c.out, events)
+		return printJSON(c.out, append([]prompt.Event{}, events...))
 	}
 	if len(events) == 0 {
 		fmt.Fprintln(c.out, "No prompt was made yet.")

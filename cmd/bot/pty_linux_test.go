@@ -1,12 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,8 +15,6 @@ import (
 	"testing"
 	"time"
 	"unsafe"
-
-	"reverie/internal/store"
 )
 
 // vt is as much of a VT100 as a line editor and a conversation need.
@@ -100,12 +99,19 @@ type live struct {
 	screen vt
 }
 
+// startChat runs `bot chat` at a terminal, with a model that says what the test wants.
+func startChat(t *testing.T, width int) (*live, *speaker) {
+	t.Helper()
+	model, config := newSpeaker(t)
+	bot := startLive(t, width, "chat", "--config", config)
+	bot.sees("!help")
+	return bot, model
+}
+
 func ioctl(t *testing.T, f *os.File, request uintptr, arg unsafe.Pointer) {
 	t.Helper()
 	c, err := f.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var errno syscall.Errno
 	if err := c.Control(func(fd uintptr) { _, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, request, uintptr(arg)) }); err != nil || errno != 0 {
 		t.Fatalf("ioctl %x: %v, %v", request, err, errno)
@@ -131,9 +137,7 @@ func (l *live) resize(width int) {
 func startLive(t *testing.T, width int, args ...string) *live {
 	t.Helper()
 	pty, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = pty.Close() })
 	l := &live{t: t, pty: pty, read: make(chan struct{})}
 	var unlocked, number int32
@@ -141,18 +145,14 @@ func startLive(t *testing.T, width int, args ...string) *live {
 	ioctl(t, pty, syscall.TIOCGPTN, unsafe.Pointer(&number))
 	l.resize(width)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer tty.Close()
 	l.mode = l.termios()
 	l.cmd = exec.Command("bot", args...)
 	l.cmd.Env = append(os.Environ(), "TERM=xterm", "REVERIE_LLM_URL=rehearsal:", "NO_COLOR=")
 	l.cmd.Stdin, l.cmd.Stdout, l.cmd.Stderr = tty, tty, tty
 	l.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := l.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.cmd.Start())
 	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
 	// go: ends with the terminal
 	go func() {
@@ -179,9 +179,8 @@ func startLive(t *testing.T, width int, args ...string) *live {
 
 func (l *live) typed(text string) {
 	l.t.Helper()
-	if _, err := l.pty.WriteString(text); err != nil {
-		l.t.Fatal(err)
-	}
+	_, err := l.pty.WriteString(text)
+	must(l.t, err)
 }
 
 func (l *live) look() string {
@@ -193,22 +192,26 @@ func (l *live) look() string {
 // sees waits until want stands on the screen.
 func (l *live) sees(want string) {
 	l.t.Helper()
-	for end := time.Now().Add(time.Minute); !strings.Contains(l.look(), want); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("no %q on the screen:\n%s", want, l.look())
+	defer func() {
+		if l.t.Failed() {
+			l.t.Log(l.look())
 		}
-	}
+	}()
+	until(l.t, fmt.Sprintf("no %q on the screen", want), func() bool { return strings.Contains(l.look(), want) })
 }
 
 // hides waits until want stands on the screen and what is typed is not shown.
 func (l *live) hides(want string) {
 	l.t.Helper()
 	l.sees(want)
-	for end := time.Now().Add(time.Minute); l.termios().Lflag&syscall.ECHO != 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			l.t.Fatalf("what is typed is shown after %q", want)
-		}
-	}
+	until(l.t, "what is typed is shown after "+want, func() bool { return l.termios().Lflag&syscall.ECHO == 0 })
+}
+
+// leaves ends the conversation.
+func (l *live) leaves() {
+	l.t.Helper()
+	l.typed("\x04")
+	l.ends()
 }
 
 // ends waits until the bot has ended with success and left the terminal as it was.
@@ -254,12 +257,7 @@ func newSpeaker(t *testing.T) (s *speaker, config string) {
 	s = &speaker{asked: make(chan string, 100), words: make(chan string, 100)}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.CloseClientConnections)
-	config = filepath.Join(t.TempDir(), "config.yaml")
-	text := "data: ./data\nharvest: {enabled: false}\ndreaming: {schedule: \"\"}\nllm:\n  models:\n    - {name: r, base_url: \"" + s.URL + "/v1\", model: m}\n"
-	if err := store.WriteFile(config, []byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	return s, config
+	return s, configFile(t, "data: ./data\nharvest: {enabled: false}\ndreaming: {schedule: \"\"}\nllm:\n  models:\n    - {name: r, base_url: \""+s.URL+"/v1\", model: m}\n")
 }
 
 func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
@@ -267,9 +265,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	body := new(strings.Builder)
-	_, _ = fmt.Fprint(body, readAll(r))
-	s.asked <- body.String()
+	body, _ := io.ReadAll(r.Body)
+	s.asked <- string(body)
 	w.Header().Set("Content-Type", "text/event-stream")
 	for {
 		select {
@@ -278,7 +275,8 @@ func (s *speaker) serve(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 				return
 			}
-			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", jsonText(word))
+			content, _ := json.Marshal(word)
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", content)
 			w.(http.Flusher).Flush()
 		case <-r.Context().Done():
 			return

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
 	"regexp"
 	"time"
 
-	"reverie/internal/i18n"
 	"reverie/internal/memory"
 )
 
@@ -32,12 +32,9 @@ func (c *Config) completeQdrant(r *reader, dir string) {
 	if u != nil && u.Port() == "6334" {
 		c.warn("%surl: 6334 is mostly the port of the other protocol; REST is at 6333", key)
 	}
-	if q.Collection == "" {
-		q.Collection = "reverie"
-	}
-	if !collectionWord.MatchString(q.Collection) {
-		r.fault(key+"collection", "write letters, digits, - and _, 63 at most; every bot needs a name of its own")
-	}
+	q.Collection = cmp.Or(q.Collection, "reverie")
+	r.check(rule{key + "collection", collectionWord.MatchString(q.Collection),
+		"write letters, digits, - and _, 63 at most; every bot needs a name of its own"})
 	c.secretFile(r, dir, key+"api_key", &q.APIKey, q.APIKeyFile)
 	if u != nil && u.Scheme == "http" && q.APIKey != "" && !thisMachine(u.Hostname()) {
 		c.warn("%surl: the key and the vectors go over the network for everybody to read; write https, or reach the server through a tunnel", key)
@@ -68,14 +65,6 @@ func (b *bot) openPoints(v *memory.Vectors, patience time.Duration) (*memory.Poi
 	})
 }
 
-// pointsLines is what a status says of the server.
-func (b *bot) pointsLines() []i18n.Text {
-	if b.points == nil {
-		return nil
-	}
-	return []i18n.Text{b.points.Status().Line(b.cfg.location())}
-}
-
 func (b *bot) examineQdrant(ctx context.Context) []finding {
 	const area = "qdrant"
 	points, err := b.openPoints(nil, 0)
@@ -85,12 +74,10 @@ func (b *bot) examineQdrant(ctx context.Context) []finding {
 	if points == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	began := time.Now()
-	n, err := points.Probe(ctx)
-	if err != nil {
-		return []finding{{area, ill, err.Error(), "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. Memories are found by their words meanwhile"}}
-	}
-	return []finding{{area, well, fmt.Sprintf("%s answers (%s) and holds the vectors of %d memories", b.cfg.Memory.Qdrant.URL, time.Since(began).Round(time.Millisecond), n), ""}}
+	const remedy = "see that it runs and answers; its address and key stand under memory.qdrant in the configuration. " +
+		"Memories are found by their words meanwhile"
+	return probe(ctx, area, b.cfg.Memory.Qdrant.URL, remedy, func(ctx context.Context) (string, error) {
+		n, err := points.Probe(ctx)
+		return fmt.Sprintf(" and holds the vectors of %d memories", n), err
+	})
 }

@@ -43,7 +43,7 @@ func (a *asker) ask(ctx context.Context) error {
 	}
 	now := time.Now()
 	notices, events := map[string][]memory.Question{}, map[string]string{} // by event; by room
-	places, left := map[memory.Scope]string{}, map[string]int{}            // how many a room may be asked yet
+	left := map[string]int{}                                               // how many a room may be asked yet
 	var order []string
 	add := func(event string, q memory.Question) {
 		if notices[event] == nil {
@@ -61,12 +61,9 @@ func (a *asker) ask(ctx context.Context) error {
 		if q.Event != "" {
 			continue
 		}
-		room, known := places[q.Scope]
-		if !known {
-			if room, err = a.place(ctx, q.Scope); err != nil {
-				return err
-			}
-			places[q.Scope] = room
+		room, err := a.place(ctx, q.Scope)
+		if err != nil {
+			return err
 		}
 		if room == "" {
 			continue

@@ -2,17 +2,14 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/store"
 )
 
 // doubting is a model that cannot tell which of two memories holds, and else echoes.
@@ -20,22 +17,12 @@ type doubting struct{ *echoing }
 
 func (d doubting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var req struct {
-		Stream   bool
-		Messages []struct{ Content string }
-	}
-	if json.Unmarshal(body, &req) == nil && len(req.Messages) > 0 && strings.Contains(req.Messages[len(req.Messages)-1].Content, "<memory ") {
+	if prompt, stream := lastAsked(body); strings.Contains(prompt, "<memory ") {
 		var said []string
 		for i := range 10 {
 			said = append(said, fmt.Sprintf(`{"pair": %d, "verdict": "unsure"}`, i+1))
 		}
-		answer, _ := json.Marshal("[" + strings.Join(said, ",") + "]")
-		if !req.Stream {
-			fmt.Fprintf(w, `{"choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%s}}]}`, answer)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", answer)
+		reply(w, stream, "["+strings.Join(said, ",")+"]")
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -48,14 +35,8 @@ var keepNumber = regexp.MustCompile(`!memory keep ([0-9]+)a`)
 // upon them, and each is asked their own, in their own chat, as a notice, once, also if the
 // bot begins anew; the model knows what was asked, and an answer by number settles it.
 func TestQuestionsOfADream(t *testing.T) {
-	r, m := withEditing(t)
-	server := httptest.NewServer(doubting{m})
-	t.Cleanup(server.Close)
-	text := fmt.Sprintf("data: ./data\nmatrix:\n  homeserver: %q\n  user: %q\n  password: a long password\n  owners: [%q]\n  allow: [%q]\nharvest: {enabled: false}\nllm:\n  models:\n    - {name: r, base_url: %q, model: m, window: 16000}\n",
-		r.s.URL, itself, you, friend, server.URL+"/v1")
-	if err := store.WriteFile(r.args[2], []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	m := &echoing{release: make(chan struct{})}
+	r := withModel(t, doubting{m})
 	stop := r.start()
 	rooms, names, places := map[string]string{}, map[string]string{you: "Anna", friend: "Ben"}, map[string]string{you: "Berlin Hamburg", friend: "Rome Oslo"}
 	for _, who := range []string{you, friend} {
@@ -73,12 +54,8 @@ func TestQuestionsOfADream(t *testing.T) {
 	for _, who := range []string{you, friend} {
 		var asked string
 		r.until("nobody is asked", func() bool {
-			for _, raw := range r.s.Events(rooms[who]) {
-				var e struct {
-					Sender  string
-					Content struct{ Body, MsgType string }
-				}
-				if json.Unmarshal(raw, &e) == nil && e.Sender == itself && strings.Contains(e.Content.Body, "!memory keep") {
+			for _, e := range r.own(rooms[who]) {
+				if strings.Contains(e.Content.Body, "!memory keep") {
 					if asked = e.Content.Body; e.Content.MsgType != "m.notice" {
 						t.Errorf("a %s", e.Content.MsgType)
 					}
@@ -115,9 +92,8 @@ func TestQuestionsOfADream(t *testing.T) {
 		all := r.shown(rooms[you])
 		return strings.Contains(all[len(all)-1].body, "to #apple")
 	})
-	if body, _ := m.last(); !strings.Contains(body, "!memory keep "+number[you]+"a") || strings.Contains(body, "Rome") {
-		t.Errorf("the model is told %s", body)
-	}
+	m.told(t, "!memory keep "+number[you]+"a")
+	m.notTold(t, "Rome")
 	r.settled()
 	r.s.Say(friend, rooms[friend], "!forget Ben lives in Rome.")
 	r.until("not forgotten", func() bool { return r.count(`SELECT count(*) FROM memory WHERE text LIKE 'Ben lives%'`) == 0 })

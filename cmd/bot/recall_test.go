@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,22 +16,11 @@ import (
 // again, and no request quotes it any more.
 // Holds M7.
 func TestTakenBackIsNotRecalled(t *testing.T) {
-	dir := t.TempDir()
-	cfg, err := parse(t, dir, small+"memory: {backend: fts5}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small+"memory: {backend: fts5}\n")
 	const secret = "The vault opens with HERON-99."
-	me := memory.Private(cfg.owner())
-	turn := memory.Turn{Scope: me, Event: "$1", Sender: cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
-	if err := b.memory.Hear(t.Context(), turn); err != nil {
-		t.Fatal(err)
-	}
+	me := memory.Private(b.cfg.owner())
+	turn := memory.Turn{Scope: me, Event: "$1", Sender: b.cfg.owner(), At: time.Now(), Conversation: "!dm", Seq: 1, Text: secret}
+	must(t, b.memory.Hear(t.Context(), turn))
 	line := memory.Hit{Turn: &turn}.Line(time.UTC, nil)
 	for _, m := range []history.Message{
 		{Role: llm.User, EventID: "$1", Text: secret}, {Role: llm.Assistant, EventID: "re:$1", Text: "Good."},
@@ -42,16 +29,11 @@ func TestTakenBackIsNotRecalled(t *testing.T) {
 	} {
 		m.Room, m.At = "!dm", time.Now()
 		tail := m.Tail
-		if err := b.history.Append(t.Context(), &m); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.history.Append(t.Context(), &m))
+		_, err := b.db.Exec(`UPDATE message SET tail = ? WHERE id = ?`, tail, m.ID)
+		must(t, err)
 	}
-	if err := b.takenBack(t.Context(), "$1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.takenBack(t.Context(), "$1"))
 	hits, err := b.memory.Search(t.Context(), memory.Query{Text: "vault HERON-99", Scopes: []memory.Scope{me}, Turns: true})
 	if err != nil || len(hits) != 0 {
 		t.Errorf("found %+v, %v", hits, err)
@@ -76,38 +58,26 @@ func TestLocalVectorFindsByMeaning(t *testing.T) {
 	if !encoder.BuiltIn() {
 		t.Skip("no weights are built in: make weights")
 	}
-	cfg, err := parse(t, t.TempDir(), small)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := openBot(t.Context(), cfg, slog.New(slog.DiscardHandler), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
+	b := openTest(t, small)
 	for _, text := range []string{"Rex is my puppy.", "The kitchen was painted green.", "The train leaves at seven."} {
 		if _, _, err := b.memory.Add(t.Context(), memory.Entry{Scope: memory.Shared, Text: text, Source: memory.Assistant, Integrity: trust.User}, "assistant"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- b.runVectors(ctx) }() // go: ends with the test
+	ctx := t.Context()
+	background(t, b.runVectors)
 	status := b.withVectors(nil)
-	for limit := time.Now().Add(time.Minute); b.vectors.Status(t.Context()).Done < 3 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+	until(t, "not all memories are read", func() bool {
 		if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) == 1 && !strings.Contains(lines[0], "of 3 memories are read") {
 			t.Errorf("meanwhile: %q", lines)
 		}
-	}
+		return b.vectors.Status(ctx).Done == 3
+	})
 	if lines := status(ctx, b.messages.For(ctx, "!r")); len(lines) != 0 {
 		t.Errorf("when there is no news: %q", lines)
 	}
 	hits, err := b.memory.Search(ctx, memory.Query{Text: "Does anybody own a dog?", Scopes: []memory.Scope{memory.Shared}})
 	if err != nil || len(hits) == 0 || hits[0].Entry.Text != "Rex is my puppy." {
 		t.Errorf("found %+v, %v; %s", hits, err, status(ctx, b.messages.For(ctx, "!r")))
-	}
-	stop()
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }

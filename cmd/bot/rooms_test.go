@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,12 +21,18 @@ func (r *running) ask(room, text string) string {
 	}
 	for _, send := range r.s.Sends() {
 		if send.User == itself && send.Room == room {
-			if err := json.Unmarshal(send.Content, &content); err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, json.Unmarshal(send.Content, &content))
 		}
 	}
 	return content.Body
+}
+
+// tells asks in a room with others. The answer has want, and has not without; "" = that does not matter.
+func (r *running) tells(room, text, want, without string) {
+	r.t.Helper()
+	if got := r.ask(room, text); !strings.Contains(got, want) || without != "" && strings.Contains(got, without) {
+		r.t.Errorf("%s is answered %q; want %q, and not %q", text, got, want, without)
+	}
 }
 
 // Ids of rooms have no server in them since version 12. Nothing looks into them.
@@ -36,7 +41,6 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	const room = "!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM"
 	r := withHomeserver(t)
 	stop := r.start()
-	r.s.Account("friend", "a long password")
 	r.s.Room(you, matrixtest.NewRoom{ID: room, Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
 	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
 	for _, c := range []struct{ say, want string }{
@@ -49,23 +53,18 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 		{"!config", "| threads | off | " + you},
 		{"!whoami", "a room with others"},
 	} {
-		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
-			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
-		}
+		r.tells(room, c.say, c.want, "")
 	}
-	other := r.s.Room(you, matrixtest.NewRoom{Invite: []string{itself}, Join: []string{"@friend:matrix.test"}})
-	r.await("the invitation is not accepted", func() bool { return r.s.Membership(other, itself) == "join" })
-	if got := r.ask(other, "!memory"); strings.Contains(got, "Brno") {
-		t.Errorf("another room is told %q", got)
-	}
+	other := r.enters(you, matrixtest.NewRoom{Join: []string{"@friend:matrix.test"}})
+	r.tells(other, "!memory", "", "Brno")
 	stop()
 	run := func(args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		if code := start(t.Context(), append(args, "--config", r.args[2]), console{strings.NewReader(""), &out, &out}); code != 0 {
-			t.Errorf("%s: exit %d\n%s", args, code, out.String())
+		code, text := runBot(t, "", append(args, "--config", r.args[2])...)
+		if code != 0 {
+			t.Errorf("%s: exit %d\n%s", args, code, text)
 		}
-		return out.String()
+		return text
 	}
 	if got := run("memory", "list", "--scope", "room:"+room); !strings.Contains(got, "Brno") {
 		t.Errorf("the list reads %q", got)
@@ -80,15 +79,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no file of the room: %v", err)
 	}
-	found := false
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = found || strings.Contains(string(b), "Brno")
-	}
-	if !found {
+	if !slices.ContainsFunc(files, func(f string) bool { return strings.Contains(readFile(t, f), "Brno") }) {
 		t.Errorf("it stands in none of %q", files)
 	}
 }
@@ -98,8 +89,7 @@ func TestRoomWithoutAServerInItsID(t *testing.T) {
 func TestRoomSettings(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	room := r.s.Room(you, matrixtest.NewRoom{Direct: true, Invite: []string{itself}})
-	r.await("the invitation is not accepted", func() bool { return r.s.Membership(room, itself) == "join" })
+	room := r.meetDirect()
 	for _, c := range []struct{ say, want string }{
 		{"!confg", "Did you mean `!config`?"},
 		{"!config language de", "`de`"},
@@ -109,8 +99,6 @@ func TestRoomSettings(t *testing.T) {
 		{"!config mode planning", "Modus ist hier jetzt planning"},
 		{"!status", "planning"},
 	} {
-		if got := r.ask(room, c.say); !strings.Contains(got, c.want) {
-			t.Errorf("%s is answered %q, without %q", c.say, got, c.want)
-		}
+		r.tells(room, c.say, c.want, "")
 	}
 }

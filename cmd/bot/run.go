@@ -15,8 +15,8 @@ import (
 type runCommand struct{}
 
 // Run answers in Matrix rooms until a signal ends it.
-func (runCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, log, err := load(path, c.err)
+func (runCommand) Run(ctx context.Context, c console, path filePath) error {
+	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err
 	}

@@ -230,24 +230,34 @@ type line struct {
 // readLines reads in the background, so that the caller can wait for
 // something else too. The goroutine ends with the input or the program:
 // a blocked read of a terminal cannot be interrupted.
-func readLines(in io.Reader) <-chan line {
+func readLines(next func() (string, error)) <-chan line {
 	lines := make(chan line)
 	// go: ends with the input; nothing waits on a terminal that is not typed at
 	go func() {
-		scan := bufio.NewScanner(in)
-		scan.Buffer(make([]byte, 0, 64<<10), 1<<20)
-		for scan.Scan() {
-			lines <- line{text: strings.TrimSpace(scan.Text())}
+		for {
+			text, err := next()
+			lines <- line{strings.TrimSpace(text), err}
+			if err != nil {
+				return
+			}
 		}
-		err := scan.Err()
-		if err == nil {
-			err = io.EOF
-		} else {
-			err = fmt.Errorf("read a line (at most 1 MiB): %w", err)
-		}
-		lines <- line{err: err}
 	}()
 	return lines
+}
+
+// linesOf returns the lines of in one after the other.
+func linesOf(in io.Reader) func() (string, error) {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, 1<<20)
+	return func() (string, error) {
+		if scan.Scan() {
+			return scan.Text(), nil
+		}
+		if err := scan.Err(); err != nil {
+			return "", fmt.Errorf("read a line (at most 1 MiB): %w", err)
+		}
+		return "", io.EOF
+	}
 }
 
 func isTerminal(f any) bool {
@@ -262,8 +272,8 @@ func (s *screen) open(c console) *typed {
 	if isTerminal(c.in) && isTerminal(c.out) && os.Getenv("TERM") != "dumb" {
 		if e, err := openEditor(unfiltered(c.in).(*os.File), unfiltered(c.out).(*os.File)); err == nil {
 			s.display = e
-			return &typed{lines: e.lines(), live: true, restore: e.close}
+			return &typed{lines: readLines(e.term.ReadLine), live: true, restore: e.close}
 		}
 	}
-	return &typed{lines: readLines(c.in)}
+	return &typed{lines: readLines(linesOf(c.in))}
 }

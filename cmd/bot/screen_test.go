@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -46,9 +44,7 @@ func said(t *testing.T, messages ...session.Outgoing) (live *page, script string
 	for _, s := range []*screen{{display: live, name: "R"}, {out: &out, name: "R"}} {
 		chat := &terminal{screen: s}
 		for _, m := range messages {
-			if err := chat.Say(t.Context(), "", m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, chat.Say(t.Context(), "", m))
 		}
 	}
 	return live, out.String()
@@ -135,43 +131,4 @@ func TestSureLines(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestTyped: at a terminal each line goes at once, elsewhere after the answer to the one before,
-// and only `!stop` does not wait.
-func TestTyped(t *testing.T) {
-	next := func(in *typed, busy bool, want string) {
-		t.Helper()
-		if got, ok := in.next(busy); got != want || ok != (want != "") {
-			t.Errorf("next is %q, %v; want %q", got, ok, want)
-		}
-	}
-	for _, live := range []bool{true, false} {
-		in := &typed{lines: make(chan line), live: live}
-		for _, l := range []string{"one", "", "two", "!stop"} {
-			if err := in.add(line{text: l}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		next(in, false, "one")
-		if live {
-			next(in, true, "two")
-			next(in, true, "!stop")
-		} else {
-			next(in, true, "!stop")
-			next(in, true, "")
-			next(in, false, "two")
-		}
-		_ = in.add(line{text: "exit"})
-		if in.ended != live {
-			t.Errorf("live %v: exit ends: %v", live, in.ended)
-		}
-		_ = in.add(line{err: io.EOF})
-		if in.more() != nil || in.over(true) || in.over(false) != live {
-			t.Errorf("live %v: at the end of input it waits for %q", live, in.waiting)
-		}
-		if err := in.add(line{err: errors.New("broken")}); err == nil {
-			t.Error("an error of reading is lost")
-		}
-	}
 }

@@ -92,14 +92,10 @@ type taskListCommand struct {
 }
 
 // Run lists tasks, room by room.
-func (l taskListCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (l taskListCommand) Run(ctx context.Context, c console, b *bot) error {
 	rooms := []string{l.Room}
 	if l.Room == "" {
+		var err error
 		if rooms, err = b.tasks.Rooms(ctx); err != nil {
 			return err
 		}
@@ -119,14 +115,11 @@ func (l taskListCommand) Run(ctx context.Context, c console, path configPath) er
 			if l.JSON {
 				continue
 			}
-			next := ""
-			switch {
-			case !t.NextDue.IsZero():
-				next = ", next " + b.tasks.When(t, t.NextDue)
-			case t.Status == task.Paused && t.Reason != "":
-				next = ", because " + t.Reason.String()
+			why := ""
+			if t.NextDue.IsZero() && t.Status == task.Paused && t.Reason != "" {
+				why = ", because " + t.Reason.String()
 			}
-			fmt.Fprintf(c.out, "%s  %s%s\n", room, t.Line(), next)
+			fmt.Fprintf(c.out, "%s  %s%s\n", room, b.lineOf(t), why)
 		}
 	}
 	if l.JSON {
@@ -144,12 +137,7 @@ type taskShowCommand struct {
 }
 
 // Run shows a task.
-func (s taskShowCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (s taskShowCommand) Run(ctx context.Context, c console, b *bot) error {
 	t, err := b.tasks.Find(ctx, s.ID)
 	if err != nil {
 		return err
@@ -194,12 +182,7 @@ type taskAddCommand struct {
 }
 
 // Run adds a task; a bot that runs sees it within ten seconds.
-func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (a taskAddCommand) Run(ctx context.Context, c console, b *bot) error {
 	sessions := b.sessions(nil, nil)
 	t := task.Task{Room: a.Room, User: b.cfg.owner(), Content: strings.Join(a.Text, " "), Priority: a.Priority, Prompt: a.Prompt, Background: a.Silent, CatchUp: task.CatchUp(a.CatchUp)}
 	if t.Room == "" {
@@ -216,6 +199,7 @@ func (a taskAddCommand) Run(ctx context.Context, c console, path configPath) err
 		t.Room = rooms[0]
 	}
 	t.Label.Integrity = trust.Owner
+	var err error
 	if t.Label.Readers, err = sessions.Readers(ctx, t.Room); err != nil {
 		return err
 	}
@@ -259,76 +243,78 @@ func (b *bot) printTask(c console, word string, t task.Task, asJSON bool) error 
 	if asJSON {
 		return printJSON(c.out, showTask(t))
 	}
-	next := ""
-	if !t.NextDue.IsZero() {
-		next = ", next " + b.tasks.When(t, t.NextDue)
-	}
-	_, err := fmt.Fprintf(c.out, "%s: %s%s\n", word, t.Line(), next)
+	_, err := fmt.Fprintf(c.out, "%s: %s\n", word, b.lineOf(t))
 	return err
 }
 
-// changeTask does something with the task id.
-func changeTask(ctx context.Context, c console, path configPath, word, id string, asJSON bool, do func(s *task.Store, t task.Task) (task.Task, error)) error {
-	b, err := openMemory(ctx, c, path)
+// lineOf is a task and when it is due.
+func (b *bot) lineOf(t task.Task) string {
+	if t.NextDue.IsZero() {
+		return t.Line()
+	}
+	return t.Line() + ", next " + b.tasks.When(t, t.NextDue)
+}
+
+// oneTask is the task that a command changes.
+type oneTask struct {
+	ID   string `arg:"positional,required" help:"The task."`
+	JSON bool   `help:"Print JSON."`
+}
+
+// change does something with the task, and shows what it is then.
+func (o oneTask) change(ctx context.Context, c console, b *bot, word string,
+	do func(context.Context, trust.Place, string) (task.Task, error),
+) error {
+	t, err := b.tasks.Find(ctx, o.ID)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	t, err := b.tasks.Find(ctx, id)
-	if err != nil {
+	if t, err = do(ctx, t.Place(), t.ID); err != nil {
 		return err
 	}
-	if t, err = do(b.tasks, t); err != nil {
-		return err
-	}
-	return b.printTask(c, word, t, asJSON)
+	return b.printTask(c, word, t, o.JSON)
 }
 
 type taskCompleteCommand struct {
-	ID     string   `arg:"positional,required" help:"The task."`
+	oneTask
 	Reason []string `arg:"positional,required" help:"What was achieved."`
-	JSON   bool     `help:"Print JSON."`
 }
 
 // Run completes a task; the reason must say more than that, here as in a chat.
-func (t taskCompleteCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Completed", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) {
-		reason := strings.Join(t.Reason, " ")
-		if err := task.Evidence(reason, it.Content); err != nil {
-			return task.Task{}, usageError{err}
-		}
-		return s.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason)
-	})
+func (t taskCompleteCommand) Run(ctx context.Context, c console, b *bot) error {
+	it, err := b.tasks.Find(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	reason := strings.Join(t.Reason, " ")
+	if err := task.Evidence(reason, it.Content); err != nil {
+		return usageError{err}
+	}
+	if it, err = b.tasks.Complete(ctx, task.Caller{Place: it.Place(), Integrity: trust.Owner}, it.ID, reason); err != nil {
+		return err
+	}
+	return b.printTask(c, "Completed", it, t.JSON)
 }
 
-type taskPauseCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskPauseCommand struct{ oneTask }
 
 // Run pauses a task.
-func (t taskPauseCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Paused", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Pause(ctx, it.Place(), it.ID) })
+func (t taskPauseCommand) Run(ctx context.Context, c console, b *bot) error {
+	return t.change(ctx, c, b, "Paused", b.tasks.Pause)
 }
 
-type taskResumeCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskResumeCommand struct{ oneTask }
 
 // Run resumes a task.
-func (t taskResumeCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Active again", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Resume(ctx, it.Place(), it.ID) })
+func (t taskResumeCommand) Run(ctx context.Context, c console, b *bot) error {
+	return t.change(ctx, c, b, "Active again", b.tasks.Resume)
 }
 
-type taskDeleteCommand struct {
-	ID   string `arg:"positional,required" help:"The task."`
-	JSON bool   `help:"Print JSON."`
-}
+type taskDeleteCommand struct{ oneTask }
 
 // Run deletes a task.
-func (t taskDeleteCommand) Run(ctx context.Context, c console, path configPath) error {
-	return changeTask(ctx, c, path, "Deleted", t.ID, t.JSON, func(s *task.Store, it task.Task) (task.Task, error) { return s.Delete(ctx, it.Place(), it.ID) })
+func (t taskDeleteCommand) Run(ctx context.Context, c console, b *bot) error {
+	return t.change(ctx, c, b, "Deleted", b.tasks.Delete)
 }
 
 type taskRunsCommand struct {
@@ -339,12 +325,7 @@ type taskRunsCommand struct {
 }
 
 // Run shows runs.
-func (r taskRunsCommand) Run(ctx context.Context, c console, path configPath) error {
-	b, err := openMemory(ctx, c, path)
-	if err != nil {
-		return err
-	}
-	defer b.close()
+func (r taskRunsCommand) Run(ctx context.Context, c console, b *bot) error {
 	runs, err := b.tasks.AllRuns(ctx, r.Room, r.ID, r.Count)
 	if err != nil {
 		return err

@@ -1,28 +1,19 @@
 package main
 
 import (
-	"bytes"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-
-	"reverie/internal/store"
 )
 
 // TestTaskCommandRooms: with --room nothing of another room is shown; what is done to
 // one task changes no other; and completing one takes a reason that says something,
 // refused before anything is written.
 func TestTaskCommandRooms(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := store.WriteFile(config, []byte("data: ./data\ntimezone: UTC\nllm:\n  models:\n    - {name: r, base_url: \"rehearsal:\", model: rehearsal}\n")); err != nil {
-		t.Fatal(err)
-	}
+	config := configFile(t, "timezone: UTC\n"+rehearsing)
 	run := func(args ...string) (int, string) {
 		t.Helper()
-		var out, errs bytes.Buffer
-		code := start(t.Context(), append([]string{"task"}, append(args, "--config", config)...), console{strings.NewReader(""), &out, &errs})
-		return code, out.String() + errs.String()
+		return runBot(t, "", append([]string{"task", "--config", config}, args...)...)
 	}
 	id := regexp.MustCompile(`task_[a-z2-7]{8}`)
 	const canary = "CANARY-4711"

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,18 +14,8 @@ import (
 // threadsOf is in which thread the bot's newest message about each word stands.
 func (r *running) threadsOf(room string, words ...string) map[string]string {
 	in := map[string]string{}
-	for _, raw := range r.s.Events(room) {
-		var e struct {
-			Sender, Type string
-			Content      struct {
-				Body    string
-				Relates struct {
-					Type  string `json:"rel_type"`
-					Event string `json:"event_id"`
-				} `json:"m.relates_to"`
-			}
-		}
-		if json.Unmarshal(raw, &e) != nil || e.Sender != itself || e.Type != "m.room.message" || e.Content.Relates.Type == "m.replace" {
+	for _, e := range r.own(room) {
+		if e.Content.Relates.Type == "m.replace" {
 			continue
 		}
 		for _, w := range words {
@@ -44,13 +33,9 @@ func alwaysThreads(t *testing.T) (*running, *echoing, string) {
 	r, m := withEditing(t)
 	room := r.direct()
 	db, err := store.Open(t.Context(), filepath.Join(r.dir, "data", "bot.db"), reverie.Migrations)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer db.Close()
-	if err := (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (session.Settings{DB: db}).Set(t.Context(), room, session.SettingThreads, "always", you, time.Now()))
 	return r, m, room
 }
 
@@ -71,9 +56,7 @@ func TestLinesInOneThread(t *testing.T) {
 	if in["#one"] != first || in["#three"] != first || m.calls() != 2 {
 		t.Errorf("%d answers in %v; want two in %s: %q", m.calls(), in, first, shown)
 	}
-	if body, _ := m.last(); !strings.Contains(body, "#one") || !strings.Contains(body, "#two") {
-		t.Errorf("the thread does not know its first lines: %s", body)
-	}
+	m.told(t, "#one", "#two")
 	r.s.SetClock(11 * time.Second)
 	later := r.s.Say(you, room, "#later")
 	r.showing(room, "to #one", "to #three", "to #later")

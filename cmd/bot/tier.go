@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"text/tabwriter"
 
 	"reverie/internal/prompt"
@@ -24,8 +25,8 @@ type tierReport struct {
 }
 
 // Run explains the tier. It changes nothing, and may run beside the bot.
-func (t tierCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, _, err := load(path, c.err)
+func (t tierCommand) Run(ctx context.Context, c console, path filePath) error {
+	cfg, _, err := load(path, c.err, true)
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (t tierCommand) Run(ctx context.Context, c console, path configPath) error 
 		return err
 	}
 	defer drop()
-	b, err := openBot(ctx, cfg, newLogger(discard{}, cfg.Log), false) // the report says it all
+	b, err := openBot(ctx, cfg, slog.New(slog.DiscardHandler), false) // the report says it all
 	if err != nil {
 		return err
 	}

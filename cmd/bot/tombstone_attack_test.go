@@ -18,19 +18,13 @@ func (r *running) moves(by, room, to string) string {
 // Holds M36.
 func TestTombstoneMakesNoRoomDirect(t *testing.T) {
 	r, _, _ := attacked(t)
-	group := r.s.Room(you, matrixtest.NewRoom{Invite: []string{itself}, Join: []string{friend}})
-	r.await("the bot does not join", func() bool { return r.s.Membership(group, itself) == "join" })
+	group := r.enters(you, matrixtest.NewRoom{Join: []string{friend}})
 	own := r.enters(friend, matrixtest.NewRoom{Direct: true})
-	r.s.Say(friend, own, "#hi")
-	r.await("no answer", func() bool { return r.said(own) > 0 })
+	r.told(friend, own, "#hi")
 	r.moves(friend, own, group)
-	before := r.said(own)
-	r.s.Say(friend, own, "#seen")
-	r.await("no answer", func() bool { return r.said(own) > before }) // the tombstone came before that
+	r.told(friend, own, "#seen") // the tombstone came before that
 	r.becomes(friend, group, friend, "leave")
-	if got := r.ask(group, "!whoami"); strings.Contains(got, "direct chat") {
-		t.Errorf("the group says %q", got)
-	}
+	r.tells(group, "!whoami", "", "direct chat")
 	if r.ask(group, "!memory"); r.shows(group, privateCanary) {
 		t.Error("your private memory stands in the group")
 	}
@@ -51,17 +45,11 @@ func TestTombstoneHoldsNoOtherRoomBack(t *testing.T) {
 		defer r.mu.Unlock()
 		return strings.Contains(r.out.String(), "replace")
 	})
-	if got := r.ask(dm, "#there?"); !strings.Contains(got, "#there") {
-		t.Errorf("answered %q", got)
-	}
+	r.tells(dm, "#there?", "#there", "")
 	close(m.release)
 	r.await("friend has no answer", func() bool { return r.said(own) > 0 })
-	if got := r.ask(dm, "#still?"); !strings.Contains(got, "#still") {
-		t.Errorf("answered %q", got)
-	}
-	if got := r.ask(dm, "!memory"); !strings.Contains(got, privateCanary) {
-		t.Errorf("your direct chat lists %q", got)
-	}
+	r.tells(dm, "#still?", "#still", "")
+	r.tells(dm, "!memory", privateCanary, "")
 }
 
 // TestTombstonesOfStrangers: who may not talk to the bot cannot make it join rooms, also
@@ -91,8 +79,7 @@ func TestTombstonesOfStrangers(t *testing.T) {
 func TestOneTombstoneOfARoomIsFollowed(t *testing.T) {
 	r, _, _ := attacked(t)
 	own := r.enters(friend, matrixtest.NewRoom{Direct: true})
-	r.s.Say(friend, own, "#hi")
-	r.await("no answer", func() bool { return r.said(own) > 0 })
+	r.told(friend, own, "#hi")
 	var to []string
 	for i := range 5 {
 		room := r.s.Room(friend, matrixtest.NewRoom{Name: fmt.Sprint("room ", i)})

@@ -31,23 +31,27 @@ type tryCommand struct {
 // end-to-end encrypted room, the bot as a process of its own, and the person's
 // side of the room in this terminal. Progress goes to standard error, the
 // conversation to standard output.
-func (t tryCommand) Run(ctx context.Context, c console, _ configPath) error {
-	try := &trial{tryCommand: t, console: c}
+func (t tryCommand) Run(ctx context.Context, c console, _ filePath) error {
+	try := &trial{tryCommand: t, console: c, screen: &screen{out: c.out, name: "Reverie"}}
 	defer try.cleanUp()
-	if err := try.setUp(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{try.openState, try.startHomeserver, try.findModel, try.startBot, try.enterRoom} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	talk := newTalk(try)
-	if t.Message != "" {
-		return talk.once(ctx, t.Message)
+	in := &typed{waiting: []string{t.Message}, ended: true}
+	if t.Message == "" {
+		in = try.screen.open(c)
+		defer in.close()
 	}
-	return talk.chat(ctx)
+	return try.chat(ctx, in)
 }
 
 // trial is one try: what was started, and must be stopped again.
 type trial struct {
 	tryCommand
 	console
+	screen *screen
 	dir    string
 	secret trialSecrets
 	model  server
@@ -69,15 +73,6 @@ type trialSecrets struct {
 
 func (t *trial) step(name, format string, args ...any) {
 	fmt.Fprintf(t.err, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
-}
-
-func (t *trial) setUp(ctx context.Context) error {
-	for _, f := range []func(context.Context) error{t.openState, t.startHomeserver, t.findModel, t.startBot, t.enterRoom} {
-		if err := f(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (t *trial) openState(context.Context) (err error) {
@@ -243,8 +238,7 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	select {
 	case err = <-joined:
 	case exit := <-t.exited:
-		t.exited <- exit
-		return t.botDied()
+		return t.botDied(exit)
 	}
 	if err != nil {
 		return fmt.Errorf("try: the bot did not join the room within a minute; %s", t.logTail())
@@ -258,7 +252,11 @@ func (t *trial) enterRoom(ctx context.Context) (err error) {
 	return nil
 }
 
-func (t *trial) botDied() error { return fmt.Errorf("try: the bot has ended; %s", t.logTail()) }
+// botDied takes back exit, for which stopBot waits.
+func (t *trial) botDied(exit error) error {
+	t.exited <- exit
+	return fmt.Errorf("try: the bot has ended; %s", t.logTail())
+}
 
 func (t *trial) logTail() string {
 	b, err := os.ReadFile(t.logFile())
@@ -278,54 +276,9 @@ func (t *trial) cleanUp() {
 	}
 }
 
-// talk is the person's side of the room.
-type talk struct {
-	*trial
-	screen *screen
-}
-
-func newTalk(t *trial) *talk { return &talk{trial: t, screen: &screen{out: t.out, name: "Reverie"}} }
-
-func (t *talk) send(ctx context.Context, text string) error {
-	if _, err := t.you.Say(ctx, t.room, text); err != nil {
-		return fmt.Errorf("try: send: %w", err)
-	}
-	return nil
-}
-
-// once sends one message and prints its answer.
-func (t *talk) once(ctx context.Context, text string) error {
-	if err := t.send(ctx, text); err != nil {
-		return err
-	}
-	return t.answer(ctx)
-}
-
-// answer shows events until a finished message of the bot has come.
-func (t *talk) answer(ctx context.Context) error {
-	limit := time.NewTimer(mostPatience)
-	defer limit.Stop()
-	for {
-		select {
-		case e := <-t.you.Events():
-			done, err := t.event(e)
-			if done || err != nil {
-				return err
-			}
-		case exit := <-t.exited:
-			t.exited <- exit
-			return t.botDied()
-		case <-limit.C:
-			return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // event shows one event of the room, and says whether it is a finished
 // message of the bot.
-func (t *talk) event(e peer.Event) (done bool, err error) {
+func (t *trial) event(e peer.Event) (done bool, err error) {
 	if e.Room != t.room || e.Sender == t.you.UserID() {
 		return false, nil
 	}
@@ -356,17 +309,15 @@ func (t *talk) event(e peer.Event) (done bool, err error) {
 // mostPatience is how long an answer is waited for.
 const mostPatience = 10 * time.Minute
 
-// chat goes on until the end of input.
-func (t *talk) chat(ctx context.Context) error {
-	in := t.screen.open(t.console)
-	defer in.close()
+// chat sends what is typed and shows what comes, until all of it has been answered.
+func (t *trial) chat(ctx context.Context, in *typed) error {
 	t.screen.say("\nWrite a message; !help lists commands; Ctrl-D or exit ends.\n")
 	unanswered := 0
 	var limit <-chan time.Time
 	for !in.over(unanswered > 0) {
 		if text, ok := in.next(unanswered > 0); ok {
-			if err := t.send(ctx, text); err != nil {
-				return err
+			if _, err := t.you.Say(ctx, t.room, text); err != nil {
+				return fmt.Errorf("try: send: %w", err)
 			}
 			if limit = time.After(mostPatience); in.live { // several lines may have one answer
 				unanswered = 0
@@ -389,13 +340,15 @@ func (t *talk) chat(ctx context.Context) error {
 				unanswered = max(0, unanswered-1)
 			}
 		case exit := <-t.exited:
-			t.exited <- exit
-			return t.botDied()
+			return t.botDied(exit)
 		case <-limit:
 			if limit = nil; unanswered > 0 && (!in.live || in.ended) {
 				return fmt.Errorf("try: no answer within ten minutes; %s", t.logTail())
 			}
 		case <-ctx.Done():
+			if t.Message != "" {
+				return ctx.Err()
+			}
 			return nil
 		}
 	}

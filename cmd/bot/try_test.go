@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,33 +11,16 @@ import (
 	"reverie/internal/matrix/peer"
 )
 
-func (r *running) wrote(text string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.Contains(r.out.String(), text)
-}
-
 // TestTryStop: in the room of `bot try`, too, `!stop` does not wait for the answer that it ends.
 func TestTryStop(t *testing.T) {
 	r := withHomeserver(t)
 	r.start()
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: "a long password", DB: filepath.Join(t.TempDir(), "you.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }() // go: waited for below
-	defer func() { cancel(); <-ended; _ = p.Close() }()
-	room, err := p.CreateRoom(ctx, peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wait, done := context.WithTimeout(ctx, 2*time.Minute)
+	p := r.client()
+	room, err := p.CreateRoom(t.Context(), peer.Room{Name: "Reverie", Direct: true, Encrypted: true, Invite: []string{itself}})
+	must(t, err)
+	wait, done := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer done()
-	if err := p.WaitJoined(wait, room, itself); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.WaitJoined(wait, room, itself))
 	var out bytes.Buffer
 	in, keys := io.Pipe()
 	// go: ends with the end of what is typed
@@ -50,10 +32,8 @@ func TestTryStop(t *testing.T) {
 		_, _ = io.WriteString(keys, "!stop\n")
 		_ = keys.Close()
 	}()
-	try := &trial{console: console{in, &out, &out}, you: p, room: room, exited: make(chan error, 1)}
-	if err := newTalk(try).chat(wait); err != nil {
-		t.Fatal(err)
-	}
+	try := &trial{you: p, room: room, exited: make(chan error, 1), screen: &screen{name: "Reverie"}}
+	must(t, try.chat(wait, try.screen.open(console{in, &out, &out})))
 	stopped, after, found := strings.Cut(out.String(), "I stopped working on this, as asked. `!retry` answers it after all.\n")
 	if !found || stopped != "" || !strings.HasPrefix(after, "Stopped.\n") || !strings.Contains(after, "hello") {
 		t.Errorf("%q", out.String())

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"reverie/internal/matrix/matrixtest"
-	"reverie/internal/matrix/peer"
 )
 
 // TestUnencryptedRoomsOfAnIdentity: as soon as the bot knows your cross-signing identity, who
@@ -15,32 +12,15 @@ import (
 // be they new or your direct chat until then.
 func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 	r, m, dm := attacked(t)
-	if got := r.ask(dm, "!whoami"); !strings.Contains(got, "direct chat") {
-		t.Errorf("without an identity: %q", got)
-	}
+	r.tells(dm, "!whoami", "direct chat", "")
 	r.ask(dm, "tell me of #apple")
-	if body, _ := m.last(); !strings.Contains(body, privateCanary) {
-		t.Error("without an identity your memory is not used")
-	}
+	m.told(t, privateCanary)
 
-	const password = "a long password"
-	db := filepath.Join(t.TempDir(), "peer.db")
-	p, err := peer.Login(t.Context(), peer.Config{Homeserver: r.s.URL, User: you, Password: password, DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.ResetIdentity(t.Context(), password); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	// go: the end of the test waits for it.
-	go func() { defer close(over); _ = p.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-over; _ = p.Close() })
-	encrypted := r.meet(matrixtest.NewRoom{Direct: true, Encrypted: true, Invite: []string{itself}})
-	if _, err := p.Say(t.Context(), encrypted, "!whoami"); err != nil {
-		t.Fatal(err)
-	}
+	p := r.client()
+	must(t, p.ResetIdentity(t.Context(), "a long password"))
+	encrypted := r.enters(you, matrixtest.NewRoom{Direct: true, Encrypted: true})
+	_, err := p.Say(t.Context(), encrypted, "!whoami")
+	must(t, err)
 	r.await("no encrypted answer", func() bool { return r.said(encrypted) > 0 })
 
 	for name, room := range map[string]string{"as before": dm, "new": r.meetDirect()} {
@@ -55,9 +35,7 @@ func TestUnencryptedRoomsOfAnIdentity(t *testing.T) {
 			"!config threads off": "Only my owners", "!model r": "Only my owners",
 			"!whoami": "a room with others", "!memory": "memories/rooms/",
 		} {
-			if got := r.ask(room, say); !strings.Contains(got, want) || strings.Contains(got, privateCanary) {
-				t.Errorf("%s: %s is answered %q", name, say, got)
-			}
+			r.tells(room, say, want, privateCanary)
 		}
 		if n := r.count(`SELECT count(*) FROM outbox WHERE text LIKE '%` + privateCanary + `%'`); n != shown {
 			t.Errorf("%s: your private memory was said %d times, before %d", name, n, shown)

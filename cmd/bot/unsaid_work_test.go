@@ -16,8 +16,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 	r.showing(room, "to #apple")
 	r.until("nothing works in the background", func() bool { return m.calls() == 3 })
 	two := r.s.Say(you, room, "remind #fig")
-	r.showing(room, "to #apple", "to #fig")
-	r.settled()
+	r.settles(room, "to #apple", "to #fig")
 	r.redact(you, room, one)
 	const notice = "You took your message back, so I have ended what came of it and was still to come (tasks: 1, background work: "
 	r.showing(room, "to #fig", notice+"1)")
@@ -43,8 +42,7 @@ func TestTakenBackWorkEnds(t *testing.T) {
 		t.Fatal("no task to do")
 	}
 	r.redact(you, room, two)
-	r.showing(room, notice+"1)", "to #kiwi")
-	r.settled()
+	r.settles(room, notice+"1)", "to #kiwi")
 	if n := r.count(`SELECT count(*) FROM task WHERE status = 'completed' AND content LIKE '%#fig%'`); n != 1 {
 		t.Error("what was done is gone")
 	}
@@ -62,26 +60,22 @@ func TestTakenBackWorkOfTwo(t *testing.T) {
 	one, two := r.s.Say(you, room, "#apple"), r.s.Say(you, room, "remind #fig")
 	r.takenIn(room, two)
 	close(m.release)
-	r.showing(room, "#first", "to #fig")
-	r.settled()
+	r.settles(room, "#first", "to #fig")
 	tasks := func(status string) int { return r.count(`SELECT count(*) FROM task WHERE status = ?`, status) }
 	r.redact(you, room, one)
 	r.until("not answered anew", func() bool { return m.calls() > 4 })
-	r.showing(room, "#first", "to #fig")
-	r.settled()
+	r.settles(room, "#first", "to #fig")
 	if n := tasks("deleted"); n != 0 {
 		t.Errorf("%d tasks are deleted though one of those who asked still does", n)
 	}
 	open := tasks("active")
 	r.s.Say(you, room, "!retry")
-	r.showing(room, "#first", "to #fig", "to #fig")
-	r.settled()
+	r.settles(room, "#first", "to #fig", "to #fig")
 	if n := tasks("active"); n != open+1 {
 		t.Fatalf("%d tasks, then %d", open, n)
 	}
 	r.redact(you, room, two)
-	r.showing(room, "#first", "background work: 0")
-	r.settled()
+	r.settles(room, "#first", "background work: 0")
 	if a, d := tasks("active"), tasks("deleted"); a != 0 || d != open+1 {
 		t.Errorf("%d tasks are open, %d deleted", a, d)
 	}

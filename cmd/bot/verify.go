@@ -15,8 +15,8 @@ type verifyCommand struct {
 
 // Run prints what others compare to be sure that they talk to this bot. It
 // changes nothing, and may run beside the bot.
-func (v verifyCommand) Run(ctx context.Context, c console, path configPath) error {
-	cfg, log, err := load(path, c.err)
+func (v verifyCommand) Run(ctx context.Context, c console, path filePath) error {
+	cfg, log, err := load(path, c.err, true)
 	if err != nil {
 		return err
 	}

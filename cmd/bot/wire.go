@@ -192,11 +192,13 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Sa
 		Messages: b.messages, Skills: b.skills,
 		Helpers: session.HelperConfig{Parallel: b.cfg.Subs.Parallel, Depth: b.cfg.Subs.Depth, Timeout: b.cfg.Subs.Timeout, Rounds: b.cfg.Subs.Rounds},
 	}
+	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
 	m, isMatrix := t.(*matrix.Client)
 	room, without := terminalRoom, ""
 	if isMatrix {
 		c.Verify, c.DirectWith, c.People, c.Left, c.Self, c.Allowed = m.Verify, m.DirectWith, m.People, m.Left, m.UserID(), m.Allows
 		c.DirectChat = m.DirectChat
+		b.asking.directWith, b.asking.left, b.asking.allows = m.DirectWith, m.Left, m.Allows
 		room, without = without, room
 	}
 	if b.cfg.Harvest.Enabled {
@@ -204,10 +206,6 @@ func (b *bot) sessions(t session.Transport, status func(context.Context, i18n.Sa
 	}
 	b.scheduler = task.NewScheduler(b.tasks, room, without, b.log)
 	b.scheduler.RunsPerDay = b.cfg.Tasks.RunsPerDay
-	b.asking = &asker{b: b, most: b.cfg.Dreaming.Questions}
-	if isMatrix {
-		b.asking.directWith, b.asking.left, b.asking.allows = m.DirectWith, m.Left, m.Allows
-	}
 	c.Events = map[session.EventKind]session.Source{session.ScheduledTask: jobs{b.scheduler}, session.MemoryQuestion: b.asking}
 	c.Dreams = b.dreams()
 	sessions := session.New(c)
@@ -236,9 +234,7 @@ func (b *bot) close() {
 // newLogger writes to w as the configuration asks.
 func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+	_ = level.UnmarshalText([]byte(c.Level)) // a rule of the configuration; without it, info
 	o := &slog.HandlerOptions{Level: level}
 	if c.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
@@ -246,19 +242,14 @@ func newLogger(w io.Writer, c LogConfig) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// load reads the configuration and logs what this release does not act on.
-func load(path configPath, w io.Writer) (*Config, *slog.Logger, error) {
-	return loadFor(path, w, true)
-}
-
-// loadFor is load for commands that may need no model.
-func loadFor(path configPath, w io.Writer, models bool) (*Config, *slog.Logger, error) {
-	cfg, err := readConfig(string(path), models)
+// load reads the configuration and logs its warnings. needsModel refuses one without a model.
+func load(path filePath, w io.Writer, needsModel bool) (*Config, *slog.Logger, error) {
+	cfg, err := loadConfig(string(path), needsModel)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
 	log := newLogger(w, cfg.Log)
-	for _, s := range cfg.Warnings() {
+	for _, s := range cfg.warnings {
 		log.Warn(s)
 	}
 	return cfg, log, nil

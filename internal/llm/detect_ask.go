@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -111,56 +110,24 @@ func (m *model) inquire(ctx context.Context) (found, []string) {
 
 // hear asks one source, and says in words what came.
 func (m *model) hear(ctx context.Context, s source) (said, string) {
-	raw, reached, err := m.fetch(ctx, s)
+	status, _, raw, err := m.send(ctx, s.method, s.url, []byte(s.body), maxSaid)
 	var a said
-	if err == nil {
+	switch {
+	case err != nil:
+	case status != http.StatusOK:
+		err = fmt.Errorf("%d %s", status, http.StatusText(status))
+	default:
 		a, err = s.read(raw, m.Model)
 	}
-	a.reached = reached
+	a.reached = status != 0
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		a.text = fmt.Sprintf("no answer within %s", m.cfg.Detect)
 	case err != nil:
-		var inURL *url.Error
-		if errors.As(err, &inURL) { // its text repeats method and address
-			err = inURL.Err
-		}
 		a.text = err.Error()
 	}
 	a.limit.Source = s.name
 	return a, m.clean(s.name + ": " + a.text)
-}
-
-// fetch reads the answer of one source; reached says whether any came.
-func (m *model) fetch(ctx context.Context, s source) (raw []byte, reached bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, s.method, s.url, strings.NewReader(s.body))
-	if err != nil {
-		return nil, false, err
-	}
-	if m.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+m.APIKey)
-	}
-	if s.body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	client := *m.client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, false, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, true, fmt.Errorf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
-	raw, err = io.ReadAll(io.LimitReader(resp.Body, maxSaid+1))
-	switch {
-	case err != nil:
-		return nil, true, err
-	case len(raw) > maxSaid:
-		return nil, true, fmt.Errorf("the answer is larger than %d MiB", maxSaid>>20)
-	}
-	return raw, true, nil
 }
 
 // decide takes the surest of what was said; answers are in the order of sources.

@@ -30,9 +30,7 @@ func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	x := &exchange{client: m.client}
-	oc := openai.DefaultConfig(m.APIKey)
-	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
-	models, err := openai.NewClientWithConfig(oc).ListModels(list)
+	models, err := m.api(x).ListModels(list)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -141,10 +141,7 @@ func TestNothingSaidNothingLearned(t *testing.T) {
 // go-openai refuses levels of some of OpenAI's models by itself.
 func TestLocalRefusalOfALevel(t *testing.T) {
 	s := script(t, answers("fine"))
-	m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: openai.GPT6Astra}}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: openai.GPT6Astra}}, Log: slog.New(slog.DiscardHandler)})
 	req := hello
 	req.Think = ThinkOff
 	ask(t, m, req)

@@ -36,10 +36,7 @@ func wire(t *testing.T, c ModelConfig, req Request) string {
 	}))
 	defer s.Close()
 	c.Name, c.Model, c.BaseURL = "a", "m", s.URL
-	m, err := New(Config{Models: []ModelConfig{c}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{c}})
 	ask(t, m, req)
 	return string(body)
 }
@@ -148,10 +145,7 @@ func TestLearnsWhichMarksAreRefused(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := script(t, append(tt.steps, answers("fine"))...)
-			m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}, Retry: Retry{Sleep: (&waits{}).sleep}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}, Retry: Retry{Sleep: (&waits{}).sleep}})
 			for range 2 {
 				ask(t, m, req)
 			}
@@ -169,10 +163,7 @@ func TestLearnsWhichMarksAreRefused(t *testing.T) {
 // What is refused is found also when marks and a thinking level are both there.
 func TestMarksAndLevelTogether(t *testing.T) {
 	s := script(t, status(400, `{"error":{"message":"unknown field reasoning_effort"}}`), answers("fine"))
-	m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}})
 	req := loop
 	req.Marks, req.Think = []int{0}, ThinkHigh
 	ask(t, m, req)

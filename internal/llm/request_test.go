@@ -30,11 +30,8 @@ func TestLearnsWhatServersRefuse(t *testing.T) {
 			s := script(t, status(400, tt.refusal), answers("fine"))
 			var log bytes.Buffer
 			warm, w := float32(0.5), &waits{}
-			m, err := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Retry: Retry{Sleep: w.sleep},
+			m := configured(t, Config{Log: slog.New(slog.NewTextHandler(&log, nil)), Retry: Retry{Sleep: w.sleep},
 				Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", Temperature: &warm}}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			for range 2 {
 				if got := ask(t, m, req); got.Text != "fine" {
 					t.Errorf("got %q", got.Text)
@@ -106,10 +103,7 @@ func TestTemperatureOfTheRequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := script(t, append(tt.steps, answers("fine"))...)
-			m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", Temperature: tt.configured}}, Retry: Retry{Attempts: 1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", Temperature: tt.configured}}, Retry: Retry{Attempts: 1}})
 			req := hello
 			req.Temperature = tt.said
 			ask(t, m, req)
@@ -163,10 +157,7 @@ func TestRefusalsAreNoTries(t *testing.T) {
 // go-openai refuses some of OpenAI's models by itself, before anything is sent.
 func TestLocalRefusals(t *testing.T) {
 	s, warm := script(t, answers("fine")), float32(0.5)
-	m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "gpt-5-mini", Temperature: &warm}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "gpt-5-mini", Temperature: &warm}}})
 	ask(t, m, hello)
 	if b := s.body(0); b["max_completion_tokens"] != float64(defaultMaxOutput) || b["max_tokens"] != nil || b["temperature"] != nil {
 		t.Errorf("%v", b)

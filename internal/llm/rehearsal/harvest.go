@@ -17,11 +17,11 @@ var (
 // begin with "remember that", "my … is …" or "I like …", word for word.
 func harvest(t turn) (reply, bool) {
 	messages := t.req.Messages
-	if len(messages) != 1 || !strings.Contains(string(messages[0].Content), "quote") || !strings.Contains(string(messages[0].Content), "valid_from") {
+	if len(messages) != 1 || !strings.Contains(messages[0].text, "quote") || !strings.Contains(messages[0].text, "valid_from") {
 		return reply{}, false
 	}
 	facts := []map[string]any{}
-	for _, m := range harvestRE.FindAllStringSubmatch(string(messages[0].Content), -1) {
+	for _, m := range harvestRE.FindAllStringSubmatch(messages[0].text, -1) {
 		number, _ := strconv.Atoi(m[1])
 		for _, s := range strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune(".!?\n", r) }) {
 			s = strings.TrimSpace(s)

@@ -15,10 +15,10 @@ var (
 // the one that shares most words with what people wrote.
 func objective(t turn) (reply, bool) {
 	messages := t.req.Messages
-	if len(messages) != 1 || !strings.HasPrefix(string(messages[0].Content), "Which of these tasks") {
+	if len(messages) != 1 || !strings.HasPrefix(messages[0].text, "Which of these tasks") {
 		return reply{}, false
 	}
-	tasks, talk, _ := strings.Cut(string(messages[0].Content), "\nThe conversation:\n")
+	tasks, talk, _ := strings.Cut(messages[0].text, "\nThe conversation:\n")
 	var said strings.Builder
 	for _, l := range linesRE.FindAllStringSubmatch(talk, -1) {
 		if !strings.HasPrefix(l[0], "> assistant:") {

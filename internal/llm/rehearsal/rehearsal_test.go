@@ -340,8 +340,8 @@ func TestStreamedAndWholeAreOne(t *testing.T) {
 			t.Fatalf("%s: %d %s", said, status, raw)
 		}
 		c := whole.Choices[0]
-		if said != "rehearse: think" && string(c.Message.Content) != streamed.Text {
-			t.Errorf("%s: whole %q, streamed %q", said, c.Message.Content, streamed.Text)
+		if said != "rehearse: think" && c.Message.text != streamed.Text {
+			t.Errorf("%s: whole %q, streamed %q", said, c.Message.text, streamed.Text)
 		}
 		var calls []llm.ToolCall
 		for _, c := range c.Message.ToolCalls {
@@ -449,7 +449,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, words string) {
 		text := "[Sat 2026-11-21 09:14 CET]\n" + words + "\n\n[note k3f9]\nxylophone\n[/note k3f9]"
-		req := request{Model: ModelName, Messages: []message{{Role: "user", Content: content(text)}}}
+		req := request{Model: ModelName, Messages: []message{{Role: "user", text: text}}}
 		if hookRE.MatchString(words) {
 			return
 		}

@@ -75,11 +75,11 @@ func turnOf(req request) turn {
 	for i, m := range req.Messages {
 		switch {
 		case i == newest:
-			t.said, t.whole, t.pictures = said(string(m.Content)), string(m.Content), m.pictures
+			t.said, t.whole, t.pictures = said(m.text), m.text, m.pictures
 		case m.Role == "assistant" && i < newest:
 			t.first = false
 		case m.Role == "tool" && i > newest:
-			t.results = append(t.results, strings.TrimSpace(beforeNote(string(m.Content))))
+			t.results = append(t.results, strings.TrimSpace(beforeNote(m.text)))
 		}
 	}
 	return t

@@ -50,40 +50,27 @@ func (t *tool) UnmarshalJSON(b []byte) error {
 }
 
 type message struct {
-	Role       string  `json:"role"`
-	Content    content `json:"content"`
-	ToolCalls  []call  `json:"tool_calls"`
-	ToolCallID string  `json:"tool_call_id"`
+	Role       string          `json:"role"`
+	Raw        json.RawMessage `json:"content"`
+	ToolCalls  []call          `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
 
+	text     string // of the content: a text, or the texts of a list of parts
 	pictures []picture
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *message) UnmarshalJSON(b []byte) error {
 	type plain message // without this method
-	var raw struct {
-		Content json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
+	if err := json.Unmarshal(b, (*plain)(m)); err != nil || len(m.Raw) == 0 {
 		return err
 	}
-	if json.Unmarshal(b, &raw) == nil && len(raw.Content) > 0 && raw.Content[0] == '[' {
-		_, m.pictures, _ = parts(raw.Content) // it was read once
+	if m.Raw[0] != '[' {
+		return json.Unmarshal(m.Raw, &m.text)
 	}
-	return nil
-}
-
-// content is a text or a list of parts with texts.
-type content string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *content) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		text, _, err := parts(b)
-		*c = content(text)
-		return err
-	}
-	return json.Unmarshal(b, (*string)(c))
+	var err error
+	m.text, m.pictures, err = parts(m.Raw)
+	return err
 }
 
 type call struct {
@@ -196,7 +183,7 @@ func (req request) cut(a reply) reply {
 func (req request) usage(a reply) map[string]any {
 	in, out := 0, llm.EstimateTokens(a.text)+llm.EstimateTokens(a.reasoning)
 	for _, m := range req.Messages {
-		in += llm.EstimateTokens(string(m.Content))
+		in += llm.EstimateTokens(m.text)
 		for _, c := range m.ToolCalls {
 			in += llm.EstimateTokens(c.Function.Name + c.Function.Arguments)
 		}

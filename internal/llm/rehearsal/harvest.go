@@ -1,7 +1,6 @@
 package rehearsal
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,9 +32,5 @@ func harvest(t turn) (reply, bool) {
 			}
 		}
 	}
-	raw, err := json.Marshal(facts)
-	if err != nil {
-		panic(err) // strings and numbers always encode
-	}
-	return reply{text: string(raw)}, true
+	return reply{text: string(asJSON(facts))}, true
 }

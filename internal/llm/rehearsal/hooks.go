@@ -11,11 +11,7 @@ import (
 var hookRE = regexp.MustCompile(`(?i)\brehearse:\s*([a-z]+)(?:\s+([\w.]+))?`)
 
 // hook plays the part that a test asks for; the package comment lists them.
-func hook(t turn) (reply, bool) {
-	m := hookRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func hook(t turn, m []string) (reply, bool) {
 	n, _ := strconv.Atoi(m[2]) // 0 = none given
 	switch strings.ToLower(m[1]) {
 	case "empty":

@@ -220,11 +220,7 @@ func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a re
 		if req.StreamOptions.IncludeUsage {
 			chunk["usage"] = usage
 		}
-		b, err := json.Marshal(chunk)
-		if err != nil {
-			panic(err) // maps of strings and numbers always encode
-		}
-		fmt.Fprintf(w, "data: %s\n\n", b)
+		fmt.Fprintf(w, "data: %s\n\n", asJSON(chunk))
 		http.NewResponseController(w).Flush()
 	}
 	delta := func(d any, finish any) {
@@ -302,11 +298,16 @@ func fail(w http.ResponseWriter, status int, code, text string) {
 }
 
 func send(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // maps of strings and numbers always encode
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(b, '\n'))
+	w.Write(append(asJSON(v), '\n'))
+}
+
+// asJSON is v, of strings and numbers, as JSON. Keys are sorted: the same request, the same bytes.
+func asJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // they always encode
+	}
+	return b
 }

@@ -87,16 +87,12 @@ type function struct {
 
 // reply is what the rules answer.
 type reply struct {
-	text      string
-	reasoning string
-	calls     []call
-	finish    string // "" = as usual
+	text   string
+	calls  []call
+	finish string // "" = as usual
 
 	delay  time.Duration // before the first word
 	status int           // an HTTP error in place of an answer; 0 = none
-	page   bool          // a web page in place of an answer
-	broken bool          // the stream breaks in the middle
-	pieces []string      // how the text is cut when streaming; nil = by words
 }
 
 type server struct{ cfg Config }
@@ -142,9 +138,6 @@ func (s server) chat(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "1")
 		}
 		fail(w, a.status, "rehearsed", fmt.Sprintf("A rehearsed error: %d %s", a.status, http.StatusText(a.status)))
-	case a.page:
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!DOCTYPE html>\n<html><title>Rehearsed</title><p>This is a web page, not an answer.</html>\n")
 	case req.Stream:
 		s.stream(w, r, req, a)
 	default:
@@ -163,7 +156,7 @@ func (req request) cut(a reply) reply {
 			}
 			kept += word
 		}
-		a.text, a.pieces, a.finish = kept, nil, "length"
+		a.text, a.finish = kept, "length"
 	}
 	if a.finish == "" {
 		a.finish = "stop"
@@ -181,7 +174,7 @@ func (req request) cut(a reply) reply {
 }
 
 func (req request) usage(a reply) map[string]any {
-	in, out := 0, llm.EstimateTokens(a.text)+llm.EstimateTokens(a.reasoning)
+	in, out := 0, llm.EstimateTokens(a.text)
 	for _, m := range req.Messages {
 		in += llm.EstimateTokens(m.text)
 		for _, c := range m.ToolCalls {
@@ -199,9 +192,6 @@ func (req request) usage(a reply) map[string]any {
 
 func whole(w http.ResponseWriter, req request, a reply) {
 	m := map[string]any{"role": "assistant", "content": a.text}
-	if a.reasoning != "" {
-		m["reasoning_content"] = a.reasoning
-	}
 	if len(a.calls) > 0 {
 		m["tool_calls"] = a.calls
 	}
@@ -227,17 +217,7 @@ func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a re
 		event([]any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}, nil)
 	}
 	delta(map[string]any{"role": "assistant", "content": ""}, nil)
-	if a.reasoning != "" {
-		delta(map[string]any{"reasoning_content": a.reasoning}, nil)
-	}
-	pieces := a.pieces
-	if pieces == nil {
-		pieces = splitWords(a.text)
-	}
-	for i, p := range pieces {
-		if a.broken && i == len(pieces)/2 {
-			panic(http.ErrAbortHandler) // the way to break a connection on purpose
-		}
+	for i, p := range splitWords(a.text) {
 		if i > 0 && !pause(r, s.cfg.Pace) {
 			return
 		}

@@ -65,41 +65,13 @@ func (e *TooLargeError) Error() string {
 // closed, and an error of that means that the content is not to be trusted; then
 // nothing is kept. The same content is kept once.
 func (s *Store) Keep(r io.Reader, most int64) (k Kept, err error) {
-	err = s.create(func(f *os.File) (string, error) {
-		sum, head := sha256.New(), &beginning{}
-		n, err := io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, most+1))
-		if err != nil {
-			return "", err
-		}
-		if n > most {
-			return "", &TooLargeError{most}
-		}
-		if c, ok := r.(io.Closer); ok {
-			if err := c.Close(); err != nil {
-				return "", err
-			}
-		}
-		kind := Sniff(head.b)
-		name := hex.EncodeToString(sum.Sum(nil)[:16]) + extension(kind)
-		k = Kept{Path: path.Join(Folder, name), Type: kind, Size: n}
-		return name, nil
-	})
-	if err != nil {
-		return Kept{}, err
-	}
-	return k, nil
-}
-
-// create makes a file in Folder that only the owner can read, whole or not at all: fill writes
-// and names it. Only what is on disk gets its name.
-func (s *Store) create(fill func(f *os.File) (name string, err error)) (err error) {
 	dir := filepath.Join(s.dir, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("keep a file: %w", err)
+		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
+	f, err := os.CreateTemp(dir, ".new-*") // readable by the owner only
 	if err != nil {
-		return fmt.Errorf("keep a file: %w", err)
+		return Kept{}, fmt.Errorf("keep a file: %w", err)
 	}
 	defer func() {
 		f.Close()
@@ -107,17 +79,28 @@ func (s *Store) create(fill func(f *os.File) (name string, err error)) (err erro
 			os.Remove(f.Name())
 		}
 	}()
-	name, err := fill(f)
+	sum, head := sha256.New(), &beginning{}
+	n, err := io.Copy(io.MultiWriter(f, sum, head), io.LimitReader(r, most+1))
 	if err != nil {
-		return err
+		return Kept{}, err
 	}
-	if err = f.Sync(); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	if n > most {
+		return Kept{}, &TooLargeError{most}
 	}
-	if err != nil {
-		return fmt.Errorf("keep a file: %w", err)
+	if c, ok := r.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			return Kept{}, err
+		}
 	}
-	return nil
+	if err := f.Sync(); err != nil {
+		return Kept{}, fmt.Errorf("keep a file: %w", err)
+	}
+	kind := Sniff(head.b)
+	name := hex.EncodeToString(sum.Sum(nil)[:16]) + extension(kind)
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		return Kept{}, fmt.Errorf("keep a file: %w", err)
+	}
+	return Kept{Path: path.Join(Folder, name), Type: kind, Size: n}, nil
 }
 
 // beginning remembers as many of the first bytes as tell a type.

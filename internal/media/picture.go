@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -151,10 +152,19 @@ func span(i, n, from int) (begin, end int) {
 
 // put writes a file that was made of another.
 func (s *Store) put(name string, data []byte) error {
-	return s.create(func(f *os.File) (string, error) {
-		_, err := f.Write(data)
-		return path.Base(name), err
-	})
+	f, err := os.CreateTemp(s.File(path.Dir(name)), ".new-*")
+	if err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	if err := os.Rename(f.Name(), s.File(name)); err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	return nil
 }
 
 // within scales a size down so that no side is longer than most.

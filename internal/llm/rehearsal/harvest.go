@@ -12,6 +12,12 @@ var (
 	rememRE   = regexp.MustCompile(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
 )
 
+// objective answers the program's question which of some tasks a conversation is about: none of them.
+func objective(t turn) (reply, bool) {
+	messages := t.req.Messages
+	return reply{text: "none"}, len(messages) == 1 && strings.HasPrefix(messages[0].text, "Which of these tasks")
+}
+
 // harvest answers the program's request to find what is worth remembering: sentences that
 // begin with "remember that", "my … is …" or "I like …", word for word.
 func harvest(t turn) (reply, bool) {

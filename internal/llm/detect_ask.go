@@ -58,15 +58,11 @@ func isHosted(host string) bool {
 func (m *model) sources() []source {
 	base := strings.TrimRight(m.BaseURL, "/")
 	list := source{"/v1/models", http.MethodGet, base + "/models", "", readList}
-	u, err := url.Parse(base)
-	if err != nil || isHosted(u.Hostname()) {
+	if isHosted(m.url().Hostname()) {
 		return []source{list}
 	}
 	root := strings.TrimSuffix(base, "/v1")
-	name, err := json.Marshal(m.Model)
-	if err != nil {
-		return []source{list}
-	}
+	name, _ := json.Marshal(m.Model) // a text
 	return []source{
 		// Where one server has several models, asking must not make it load one.
 		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(m.Model), "", readProps},

@@ -266,11 +266,14 @@ func (m *model) clean(text string) string {
 	return text
 }
 
-// place is the server's address without a password.
-func (m *model) place() string {
+// url is the server's address, which New has checked.
+func (m *model) url() *url.URL {
 	u, err := url.Parse(m.BaseURL)
 	if err != nil {
-		return "its server"
+		return &url.URL{}
 	}
-	return u.Redacted()
+	return u
 }
+
+// place is the server's address without a password.
+func (m *model) place() string { return m.url().Redacted() }

@@ -45,10 +45,8 @@ func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
 	if len(c.APIKey) >= minSecret {
 		m.secrets = append(m.secrets, c.APIKey)
 	}
-	if u, err := url.Parse(c.BaseURL); err == nil && u.User != nil {
-		if p, ok := u.User.Password(); ok && len(p) >= minSecret {
-			m.secrets = append(m.secrets, p, url.QueryEscape(p), url.PathEscape(p))
-		}
+	if p, _ := m.url().User.Password(); len(p) >= minSecret {
+		m.secrets = append(m.secrets, p, url.QueryEscape(p), url.PathEscape(p))
 	}
 	return m
 }

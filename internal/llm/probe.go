@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -79,9 +78,8 @@ func (m *model) advise(f *failure) *Error {
 		Garbled:     "Correct base_url: it must be the API, which usually ends in /v1.",
 		RateLimited: "Try again later.",
 	}[f.kind]
-	u, err := url.Parse(m.BaseURL)
-	switch {
-	case err != nil || f.kind != NotFound:
+	switch u := m.url(); {
+	case f.kind != NotFound:
 	case u.Port() == "11434" && !strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
 		remedy = "Add /v1 to base_url."
 	case u.Port() == "11434":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -49,6 +50,8 @@ type Detection struct {
 
 	Held uint64 `json:"held,omitempty"` // bytes of GPU memory that the loaded model takes; 0 = not said
 	File string `json:"file,omitempty"` // the model's, on the server's machine; empty = not said
+
+	sight sight // whether the model can be shown pictures
 }
 
 // Ollama is the Server of a Detection whose server loads models as Ollama does.
@@ -68,10 +71,9 @@ const (
 // windows is what a model knows of its window. The model's mu guards it.
 type windows struct {
 	asked   time.Time // when the server was last asked; zero = never
-	found   found     // what came of it
-	steps   []string
-	learned Limit // from an answer or error; Tokens 0 = nothing
-	under   int   // found.limit.Tokens when it was learned
+	found   Detection // what came of it; Limit.Tokens 0 = nothing is known
+	learned Limit     // from an answer or error; Tokens 0 = nothing
+	under   int       // found.Limit.Tokens when it was learned
 }
 
 // Detect asks the servers of all models whose window is not configured how many
@@ -143,12 +145,12 @@ func (m *model) detect(ctx context.Context) {
 	if asked.After(came) {
 		return
 	}
-	f, steps := m.inquire(ctx)
+	found := m.inquire(ctx)
 	if ctx.Err() != nil {
 		return // half an inquiry
 	}
 	m.mu.Lock()
-	m.take(f, steps)
+	m.take(found)
 	after := m.limit()
 	m.mu.Unlock()
 	if after.Tokens != before.Tokens || after.Label != before.Label {
@@ -158,26 +160,27 @@ func (m *model) detect(ctx context.Context) {
 }
 
 // take remembers what an inquiry found. The caller holds mu.
-func (m *model) take(f found, steps []string) {
+func (m *model) take(found Detection) {
 	w := &m.windows
 	now := m.cfg.Now()
-	f.limit.At = now
+	found.Limit.At = now
 	// A local server forgets an idle model. It will load it as it did before:
 	// a guess is no reason to make the window small and large again by turns.
-	if old := w.found.limit; old.Label == Enforced && f.limit.Label != Enforced {
-		steps = append(steps, "not loaded now, or no answer: what was loaded before counts, "+old.String())
-		f = w.found
+	if old := w.found.Limit; old.Label == Enforced && found.Limit.Label != Enforced {
+		steps := append(found.Steps, "not loaded now, or no answer: what was loaded before counts, "+old.String())
+		found = w.found
+		found.Steps = steps
 	}
-	if f.limit.Tokens != w.under {
+	if found.Limit.Tokens != w.under {
 		w.learned = Limit{}
 	}
-	w.asked, w.found, w.steps = now, f, steps
+	w.asked, w.found = now, found
 }
 
 // limit is what counts now. The caller holds mu.
 func (m *model) limit() Limit {
 	w := &m.windows
-	l := w.found.limit
+	l := w.found.Limit
 	switch {
 	case m.Window > 0:
 		l = Limit{Tokens: m.Window, Label: Enforced, Source: "configured"}
@@ -202,9 +205,8 @@ func (w *windows) nothing() string {
 func (m *model) detection() Detection {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	d := Detection{Model: m.Name, Limit: m.limit(), Steps: append([]string{}, m.windows.steps...),
-		Server: m.windows.found.server, Trained: m.windows.found.trained, Outside: m.windows.found.outside, Answered: m.windows.found.answered,
-		Held: m.windows.found.held, File: m.windows.found.file}
+	d := m.windows.found
+	d.Model, d.Limit, d.Steps = m.Name, m.limit(), slices.Clone(d.Steps)
 	if m.Window > 0 {
 		d.Steps = append(d.Steps, fmt.Sprintf("configured: %d tokens; the server was not asked", m.Window))
 	}
@@ -219,7 +221,7 @@ func (m *model) detection() Detection {
 func (m *model) unheard() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.windows.asked.IsZero() || !m.windows.found.answered
+	return m.windows.asked.IsZero() || !m.windows.found.Answered
 }
 
 // due reports whether what is known has become old.
@@ -231,9 +233,9 @@ func (m *model) due() bool {
 	switch {
 	case w.asked.IsZero():
 		return true
-	case !w.found.answered || w.found.server != "" && w.found.limit.Label != Enforced:
+	case !w.found.Answered || w.found.Server != "" && w.found.Limit.Label != Enforced:
 		fresh = freshGuess
-	case w.found.limit.Tokens == 0 || w.found.limit.Label == Enforced:
+	case w.found.Limit.Tokens == 0 || w.found.Limit.Label == Enforced:
 		fresh = freshLoaded
 	}
 	return m.cfg.Now().Sub(w.asked) >= fresh

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -35,18 +34,6 @@ type said struct {
 	text    string // the answer in words
 }
 
-// found is the outcome of an inquiry.
-type found struct {
-	limit    Limit  // Tokens 0 = nothing is known
-	answered bool   // by somebody, if only with an error
-	server   string // a program that loads models itself, if it is one
-	trained  int    // the model's own maximum, if somebody said it
-	sight    sight  // whether the model can be shown pictures
-	outside  int    // percent of the loaded model that is not on the GPU
-	held     uint64 // bytes of it that are
-	file     string // of the model, on the server's machine
-}
-
 // source is one endpoint.
 type source struct {
 	name   string
@@ -71,15 +58,11 @@ func isHosted(host string) bool {
 func (m *model) sources() []source {
 	base := strings.TrimRight(m.BaseURL, "/")
 	list := source{"/v1/models", http.MethodGet, base + "/models", "", readList}
-	u, err := url.Parse(base)
-	if err != nil || isHosted(u.Hostname()) {
+	if isHosted(m.url().Hostname()) {
 		return []source{list}
 	}
 	root := strings.TrimSuffix(base, "/v1")
-	name, err := json.Marshal(m.Model)
-	if err != nil {
-		return []source{list}
-	}
+	name, _ := json.Marshal(m.Model) // a text
 	return []source{
 		// Where one server has several models, asking must not make it load one.
 		{"llama.cpp /props", http.MethodGet, root + "/props?autoload=false&model=" + url.QueryEscape(m.Model), "", readProps},
@@ -91,7 +74,7 @@ func (m *model) sources() []source {
 }
 
 // inquire asks all sources at once and decides.
-func (m *model) inquire(ctx context.Context) (found, []string) {
+func (m *model) inquire(ctx context.Context) Detection {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Detect)
 	defer cancel()
 	sources := m.sources()
@@ -105,80 +88,43 @@ func (m *model) inquire(ctx context.Context) (found, []string) {
 		})
 	}
 	_ = g.Wait() // none of them fails
-	f := decide(m.Model, answers)
-	return f, steps
+	found := decide(m.Model, answers)
+	found.Steps = steps
+	return found
 }
 
 // hear asks one source, and says in words what came.
 func (m *model) hear(ctx context.Context, s source) (said, string) {
-	raw, reached, err := m.fetch(ctx, s)
+	status, _, raw, err := m.send(ctx, s.method, s.url, []byte(s.body), maxSaid)
 	var a said
-	if err == nil {
+	switch {
+	case err != nil:
+	case status != http.StatusOK:
+		err = fmt.Errorf("%d %s", status, http.StatusText(status))
+	default:
 		a, err = s.read(raw, m.Model)
 	}
-	a.reached = reached
+	a.reached = status != 0
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		a.text = fmt.Sprintf("no answer within %s", m.cfg.Detect)
 	case err != nil:
-		var inURL *url.Error
-		if errors.As(err, &inURL) { // its text repeats method and address
-			err = inURL.Err
-		}
 		a.text = err.Error()
 	}
 	a.limit.Source = s.name
 	return a, m.clean(s.name + ": " + a.text)
 }
 
-// fetch reads the answer of one source; reached says whether any came.
-func (m *model) fetch(ctx context.Context, s source) (raw []byte, reached bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, s.method, s.url, strings.NewReader(s.body))
-	if err != nil {
-		return nil, false, err
-	}
-	if m.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+m.APIKey)
-	}
-	if s.body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	client := *m.client
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, false, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, true, fmt.Errorf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-	}
-	raw, err = io.ReadAll(io.LimitReader(resp.Body, maxSaid+1))
-	switch {
-	case err != nil:
-		return nil, true, err
-	case len(raw) > maxSaid:
-		return nil, true, fmt.Errorf("the answer is larger than %d MiB", maxSaid>>20)
-	}
-	return raw, true, nil
-}
-
 // decide takes the surest of what was said; answers are in the order of sources.
-func decide(model string, answers []said) found {
-	var f found
-	trained := 0
+func decide(model string, answers []said) Detection {
+	var f Detection
 	loaded, likely := Limit{}, Limit{}
 	for _, a := range answers {
-		f.answered = f.answered || a.reached
-		f.outside, f.held, f.file = max(f.outside, a.outside), max(f.held, a.held), cmp.Or(f.file, a.file)
-		if f.sight == unsaid {
-			f.sight = a.sight
-		}
-		if f.server == "" {
-			f.server = a.server
-		}
-		if a.trained > 0 && (trained == 0 || a.trained < trained) {
-			trained = a.trained
+		f.Answered = f.Answered || a.reached
+		f.Outside, f.Held, f.File, f.Server = max(f.Outside, a.outside), max(f.Held, a.held), cmp.Or(f.File, a.file), cmp.Or(f.Server, a.server)
+		f.sight = cmp.Or(f.sight, a.sight)
+		if a.trained > 0 && (f.Trained == 0 || a.trained < f.Trained) {
+			f.Trained = a.trained
 		}
 		switch {
 		case a.limit.Tokens == 0:
@@ -188,27 +134,26 @@ func decide(model string, answers []said) found {
 			likely = a.limit
 		}
 	}
-	f.trained = trained
 	capped := func(l Limit) Limit {
-		if trained > 0 && trained < l.Tokens {
-			l.Tokens = trained
+		if f.Trained > 0 && f.Trained < l.Tokens {
+			l.Tokens = f.Trained
 			l.Source += ", and the model reads no more"
 		}
 		return l
 	}
 	switch {
 	case loaded.Tokens > 0: // it may be more than the model was trained for, and holds all the same
-		f.limit = loaded
+		f.Limit = loaded
 	case likely.Tokens > 0:
-		f.limit = capped(likely)
-	case f.server == ollama || f.server == lmStudio:
-		f.limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.server + " loads by itself at least", Least: true})
-	case f.server != "":
-		if trained > 0 && trained < defaultWindow {
-			f.limit = Limit{Tokens: trained, Label: Estimated, Source: "the model reads no more"}
+		f.Limit = capped(likely)
+	case f.Server == ollama || f.Server == lmStudio:
+		f.Limit = capped(Limit{Tokens: smallest, Label: Estimated, Source: "what " + f.Server + " loads by itself at least", Least: true})
+	case f.Server != "":
+		if f.Trained > 0 && f.Trained < defaultWindow {
+			f.Limit = Limit{Tokens: f.Trained, Label: Estimated, Source: "the model reads no more"}
 		}
 	default:
-		f.limit = capped(byName(model))
+		f.Limit = capped(byName(model))
 	}
 	return f
 }

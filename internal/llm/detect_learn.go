@@ -99,7 +99,7 @@ func (m *model) refused(ctx context.Context, req Request, f *failure) {
 // large but leaves out the beginning and says nothing.
 func (m *model) replied(ctx context.Context, req Request, reply Reply) {
 	m.mu.Lock()
-	quiet := m.windows.found.server == ollama
+	quiet := m.windows.found.Server == ollama
 	m.mu.Unlock()
 	if sent, read := estimate(req), reply.Usage.Prompt; quiet && !pictured(req) && read >= leastLearned/2 && 2*sent > 3*read {
 		n := max(leastLearned, (read+1023)/1024*1024)
@@ -116,7 +116,7 @@ func (m *model) learnLimit(ctx context.Context, l Limit) {
 	l.At = m.cfg.Now()
 	before := m.limit()
 	w := &m.windows
-	w.learned, w.under = l, w.found.limit.Tokens
+	w.learned, w.under = l, w.found.Limit.Tokens
 	after := m.limit()
 	m.mu.Unlock()
 	if after.Tokens != before.Tokens {

@@ -66,10 +66,7 @@ func detecting(t *testing.T, d *described, c ModelConfig, set func(*Config)) *Mo
 	if set != nil {
 		set(&cfg)
 	}
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, cfg)
 	return m
 }
 

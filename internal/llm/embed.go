@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -36,10 +34,9 @@ type EmbeddingConfig struct {
 	Model   string        // how the server calls it
 	Timeout time.Duration // for one request; 0 = 2 minutes, as local servers load the model first
 
-	Log     *slog.Logger      // nil = silent
-	Retry   Retry             // as for chat
-	Connect time.Duration     // to reach the server; 0 = 10 s
-	HTTP    http.RoundTripper // carries the requests; nil = one of its own
+	Log   *slog.Logger      // nil = silent
+	Retry Retry             // as for chat
+	HTTP  http.RoundTripper // carries the requests; nil = one of its own
 }
 
 // LogValue keeps the key out of logs.
@@ -66,10 +63,8 @@ func NewEmbedding(c EmbeddingConfig) (*Embedding, error) {
 	if mc.Timeout <= 0 {
 		mc.Timeout = embedTimeout
 	}
-	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry, Connect: c.Connect, HTTP: c.HTTP})
-	client := newClient(cfg)
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	e := &Embedding{m: newModel(mc, cfg, client), url: mc.BaseURL + "/embeddings"}
+	cfg := withDefaults(Config{Log: c.Log, Retry: c.Retry, HTTP: c.HTTP})
+	e := &Embedding{m: newModel(mc, cfg, newClient(cfg)), url: mc.BaseURL + "/embeddings"}
 	if strings.HasSuffix(mc.BaseURL, "/api") {
 		e.url = mc.BaseURL + "/embed"
 	}
@@ -160,7 +155,7 @@ func (e *Embedding) ask(ctx context.Context, input []string) ([][]float32, error
 		if !loading && (!f.again || try >= e.m.attempts(f.kind)) {
 			return nil, &Error{Kind: f.kind, Model: e.m.Name, Err: errors.New(e.m.clean(f.text))}
 		}
-		if err := e.m.cfg.Retry.Sleep(ctx, e.m.wait(try, f.after)); err != nil {
+		if err := e.m.cfg.Retry.Sleep(ctx, wait(try, f.after)); err != nil {
 			return nil, err
 		}
 	}
@@ -176,11 +171,11 @@ var sayLongInput = []string{"too large to process", "must have less than", "maxi
 func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *failure) {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.m.Timeout, errEmbedTimeout)
 	defer cancel()
-	status, header, raw, err := e.post(ctx, input)
-	var inURL *url.Error
-	if errors.As(err, &inURL) { // its text repeats method and address
-		err = inURL.Err
+	body, err := json.Marshal(map[string]any{"model": e.m.Model, "input": input})
+	if err != nil {
+		return nil, &failure{kind: Failed, text: err.Error()}
 	}
+	status, header, raw, err := e.m.send(ctx, http.MethodPost, e.url, body, maxVectors)
 	var garbled *garbledError
 	switch {
 	case errors.As(err, &garbled):
@@ -188,7 +183,7 @@ func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *fai
 	case errors.Is(context.Cause(ctx), errEmbedTimeout):
 		return nil, &failure{kind: TimedOut, text: fmt.Sprintf("%v (%s)", errEmbedTimeout, e.m.Timeout), again: true}
 	case err != nil:
-		return nil, &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", e.m.place(), err), again: true}
+		return nil, e.m.unreachable(err)
 	case status != http.StatusOK:
 		server := refusal(status, raw)
 		f := sortServer(server, header)
@@ -202,53 +197,6 @@ func (e *Embedding) once(ctx context.Context, input []string) ([][]float32, *fai
 		return nil, &failure{kind: Garbled, text: err.Error(), again: true}
 	}
 	return vectors, nil
-}
-
-func (e *Embedding) post(ctx context.Context, input []string) (status int, h http.Header, raw []byte, err error) {
-	body, err := json.Marshal(struct {
-		Model string   `json:"model"`
-		Input []string `json:"input"`
-	}{e.m.Model, input})
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json")
-	if e.m.APIKey != "" {
-		req.Header.Set("Authorization", "Bearer "+e.m.APIKey)
-	}
-	resp, err := e.m.client.Do(req)
-	if err != nil {
-		return 0, nil, nil, err
-	}
-	defer resp.Body.Close()
-	limit := int64(maxVectors)
-	if resp.StatusCode != http.StatusOK {
-		limit = maxRefuse - 1
-	}
-	raw, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	if err == nil && resp.StatusCode == http.StatusOK && int64(len(raw)) > limit {
-		err = &garbledError{fmt.Sprintf("the answer is larger than %d MiB", limit>>20)}
-	}
-	return resp.StatusCode, resp.Header, raw, err
-}
-
-// refusal reads an error answer of whatever form.
-func refusal(status int, raw []byte) *serverError {
-	f := &serverError{status: status, text: strings.TrimSpace(string(raw))}
-	switch {
-	case f.text == "":
-		f.text = "no reason given"
-	case strings.HasPrefix(f.text, "<"):
-		f.text = "a web page, not an API answer"
-	case strings.HasPrefix(f.text, "{"):
-		f.text, f.code = errorFields(raw)
-	}
-	return f
 }
 
 // read takes n vectors out of an answer of either protocol.

@@ -34,13 +34,10 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(s, uint16(400))
 	}
 	f.Fuzz(func(t *testing.T, body string, status uint16) {
-		m, err := New(Config{
+		m := configured(t, Config{
 			Models: []ModelConfig{{Name: "a", BaseURL: "http://model.example/v1", APIKey: testKey, Model: "m"}},
 			Retry:  Retry{Attempts: 2, Sleep: (&waits{}).sleep},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		m.models[0].client = &http.Client{Transport: canned{200 + int(status)%400, body}}
 		reply, err := m.Complete(context.Background(), "chat", hello, func(string) {})
 		var e *Error

@@ -44,13 +44,14 @@ func (e *serverError) Error() string {
 func streamError(raw json.RawMessage) error {
 	text, code := errorFields(raw)
 	e := &serverError{code: code, text: text}
-	if n, err := strconv.Atoi(code); err == nil && n >= 400 && n < 600 {
+	first, _, _ := strings.Cut(code, " ")
+	if n, err := strconv.Atoi(first); err == nil && n >= 400 && n < 600 {
 		e.status = n
 	}
 	return e
 }
 
-// errorFields finds the message and the code in an error of whatever form.
+// errorFields finds the message, and the code and type, in an error of whatever form.
 func errorFields(raw json.RawMessage) (text, code string) {
 	var object struct {
 		Error   json.RawMessage `json:"error"`
@@ -72,10 +73,7 @@ func errorFields(raw json.RawMessage) (text, code string) {
 	if text == "" {
 		text = string(raw)
 	}
-	if code = string(object.Code); code == "" {
-		code = string(object.Type)
-	}
-	return text, code
+	return text, strings.TrimSpace(string(object.Code + " " + object.Type))
 }
 
 // judge says what a failed request means. ctx is the request's own.
@@ -105,41 +103,28 @@ func (m *model) sort(ctx context.Context, x *exchange, err error) *failure {
 		return sortServer(server, x.header)
 	}
 	if x.status >= 300 {
-		return sortServer(statusError(x, err), x.header)
+		return sortServer(refusal(x.status, x.refusal.Bytes()), x.header)
 	}
-	var inURL *url.Error
-	if errors.As(err, &inURL) { // its text repeats method and address
-		err = inURL.Err
-	}
-	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), err), again: true}
+	return m.unreachable(err)
 }
 
-// statusError makes one form of the two in which go-openai gives errors.
-func statusError(x *exchange, err error) *serverError {
-	e := &serverError{status: x.status, text: err.Error()}
-	var api *openai.APIError
-	var raw *openai.RequestError
+// unreachable is the failure of a request that got no answer.
+func (m *model) unreachable(err error) *failure {
+	return &failure{kind: Unreachable, text: fmt.Sprintf("%s: %v", m.place(), withoutURL(err)), again: true}
+}
+
+// refusal reads an error answer of whatever form.
+func refusal(status int, raw []byte) *serverError {
+	f := &serverError{status: status, text: strings.TrimSpace(string(raw))}
 	switch {
-	case errors.As(err, &raw): // the body had another form
-		if e.text = strings.TrimSpace(string(raw.Body)); strings.HasPrefix(e.text, "{") {
-			e.text, e.code = errorFields(raw.Body)
-		}
-		if strings.HasPrefix(e.text, "<") {
-			e.text = "a web page, not an API answer"
-		}
-	case errors.As(err, &api):
-		e.text = api.Message
-		if api.Code != nil {
-			e.code = fmt.Sprint(api.Code)
-		}
-		if api.Type != "" {
-			e.code += " " + api.Type
-		}
+	case f.text == "":
+		f.text = "no reason given"
+	case strings.HasPrefix(f.text, "<"):
+		f.text = "a web page, not an API answer"
+	case strings.HasPrefix(f.text, "{"):
+		f.text, f.code = errorFields(raw)
 	}
-	if e.text == "" {
-		e.text = "no reason given"
-	}
-	return e
+	return f
 }
 
 // localRefusal recognises requests that go-openai itself refuses to send to
@@ -281,11 +266,14 @@ func (m *model) clean(text string) string {
 	return text
 }
 
-// place is the server's address without a password.
-func (m *model) place() string {
+// url is the server's address, which New has checked.
+func (m *model) url() *url.URL {
 	u, err := url.Parse(m.BaseURL)
 	if err != nil {
-		return "its server"
+		return &url.URL{}
 	}
-	return u.Redacted()
+	return u
 }
+
+// place is the server's address without a password.
+func (m *model) place() string { return m.url().Redacted() }

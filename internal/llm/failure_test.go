@@ -53,14 +53,11 @@ func TestRetriesThenAnswers(t *testing.T) {
 
 func TestBackOffGrowsAndEnds(t *testing.T) {
 	s, w := script(t, status(500, "oops")), &waits{}
-	m, err := New(Config{
+	m := configured(t, Config{
 		Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m"}},
 		Retry:  Retry{Attempts: 5, Sleep: w.sleep},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Complete(t.Context(), "chat", hello, nil)
+	_, err := m.Complete(t.Context(), "chat", hello, nil)
 	if kindOf(t, err) != Failed || s.requests() != 5 {
 		t.Errorf("%v after %d requests", err, s.requests())
 	}
@@ -184,11 +181,8 @@ func TestCancelEndsAtOnce(t *testing.T) {
 
 	s2 := script(t, status(500, ""))
 	ctx2, cancel2 := context.WithCancel(t.Context())
-	m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s2.URL, Model: "m"}},
+	m := configured(t, Config{Models: []ModelConfig{{Name: "a", BaseURL: s2.URL, Model: "m"}},
 		Retry: Retry{Sleep: func(ctx context.Context, d time.Duration) error { cancel2(); return sleep(ctx, time.Hour) }}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := m.Complete(ctx2, "chat", hello, nil); err != context.Canceled || s2.requests() != 1 {
 		t.Errorf("in back-off: %v, %d requests", err, s2.requests())
 	}
@@ -219,11 +213,8 @@ func TestTimeouts(t *testing.T) {
 			}
 			c := &tt.cfg.Models[0]
 			c.Name, c.BaseURL, c.Model = "a", s.URL, "m"
-			m, err := New(tt.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = m.Complete(t.Context(), "chat", hello, nil)
+			m := configured(t, tt.cfg)
+			_, err := m.Complete(t.Context(), "chat", hello, nil)
 			if kindOf(t, err) != TimedOut || !strings.Contains(err.Error(), tt.text) || s.requests() > 1 {
 				t.Errorf("%v after %d requests", err, s.requests())
 			}

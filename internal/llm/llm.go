@@ -113,22 +113,18 @@ type Config struct {
 	Log    *slog.Logger        // nil = silent
 
 	Retry      Retry
-	Connect    time.Duration // to reach a server; 0 = 10 s
 	FirstToken time.Duration // until an answer begins; 0 = 120 s, as local servers load the model first
 	Idle       time.Duration // between two pieces of an answer; 0 = 60 s
 	Detect     time.Duration // for a server to say how large its window is; 0 = 2 s
 
 	Now  func() time.Time  // for the age of what was detected; nil = time.Now
-	HTTP http.RoundTripper // carries the requests; nil = one of its own, with Connect's patience
+	HTTP http.RoundTripper // carries the requests; nil = one of its own
 }
 
-// Retry says how often a failed request is made again to the same model. The
-// zero value means the defaults.
+// Retry says how often a failed request is made again to the same model, after waits of 0.5 s,
+// 2 s and then 8 s, or what the server asks for, up to 30 s. The zero value means the defaults.
 type Retry struct {
-	Attempts      int           // tries per model; 0 = 3
-	Base          time.Duration // wait before the second try, times 4 for each more; 0 = 0.5 s
-	Max           time.Duration // longest such wait; 0 = 8 s
-	MaxRetryAfter time.Duration // longest wait that a server may ask for; 0 = 30 s
+	Attempts int // tries per model; 0 = 3
 
 	// Sleep waits for d or until ctx ends, whose error it then returns.
 	// nil = by the clock. Tests set it.

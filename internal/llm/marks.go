@@ -51,13 +51,9 @@ type markedMessage struct {
 }
 
 type markedText struct {
-	Type  string    `json:"type"`
-	Text  string    `json:"text"`
-	Cache cacheMark `json:"cache_control"`
-}
-
-type cacheMark struct {
-	Type string `json:"type"`
+	Type  string            `json:"type"`
+	Text  string            `json:"text"`
+	Cache map[string]string `json:"cache_control"`
 }
 
 // marked is the body of the request with cache marks after the messages at; nil
@@ -72,12 +68,10 @@ func marked(r openai.ChatCompletionRequest, at []int) ([]byte, error) {
 			messages[i] = msg
 			continue
 		}
-		text := markedText{Type: "text", Text: msg.Content, Cache: cacheMark{Type: "ephemeral"}}
-		content := []any{text}
+		content := []any{markedText{"text", msg.Content, map[string]string{"type": "ephemeral"}}}
 		for j, p := range msg.MultiContent { // its text and then its pictures: the mark stands where the text does
 			if j == 0 {
-				text.Text = p.Text
-				content[0] = text
+				content[0] = markedText{"text", p.Text, map[string]string{"type": "ephemeral"}}
 			} else {
 				content = append(content, p)
 			}

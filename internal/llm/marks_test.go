@@ -36,10 +36,7 @@ func wire(t *testing.T, c ModelConfig, req Request) string {
 	}))
 	defer s.Close()
 	c.Name, c.Model, c.BaseURL = "a", "m", s.URL
-	m, err := New(Config{Models: []ModelConfig{c}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{c}})
 	ask(t, m, req)
 	return string(body)
 }
@@ -126,59 +123,6 @@ func markedIn(body map[string]any) (at []int) {
 		}
 	}
 	return at
-}
-
-// Refused marks are first left off tools' results, then altogether.
-func TestLearnsWhichMarksAreRefused(t *testing.T) {
-	named := status(400, `{"error":{"message":"messages.3.content.0.tool_result.content.0.cache_control: Extra inputs are not permitted"}}`)
-	strict := status(422, `{"detail":[{"loc":["body","messages",0,"content"],"msg":"Input should be a valid string"}]}`)
-	vague := status(400, `{"error":{"message":"bad request"}}`)
-	tests := []struct {
-		name  string
-		steps []http.HandlerFunc
-		want  [][]int
-	}{
-		{"taken", nil, [][]int{{0, 3}, {0, 3}}},
-		{"not on results", []http.HandlerFunc{named}, [][]int{{0, 3}, {0, 1}, {0, 1}}},
-		{"nowhere", []http.HandlerFunc{named, strict}, [][]int{{0, 3}, {0, 1}, nil, nil}},
-		{"does not say", []http.HandlerFunc{vague}, [][]int{{0, 3}, {0, 1}, {0, 1}}},
-	}
-	req := loop
-	req.Marks = []int{0, 3}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := script(t, append(tt.steps, answers("fine"))...)
-			m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}, Retry: Retry{Sleep: (&waits{}).sleep}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				ask(t, m, req)
-			}
-			var got [][]int
-			for i := range s.requests() {
-				got = append(got, markedIn(s.body(i)))
-			}
-			if d := cmp.Diff(tt.want, got); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
-// What is refused is found also when marks and a thinking level are both there.
-func TestMarksAndLevelTogether(t *testing.T) {
-	s := script(t, status(400, `{"error":{"message":"unknown field reasoning_effort"}}`), answers("fine"))
-	m, err := New(Config{Models: []ModelConfig{{Name: "a", BaseURL: s.URL, Model: "m", CacheMarks: true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := loop
-	req.Marks, req.Think = []int{0}, ThinkHigh
-	ask(t, m, req)
-	if d := cmp.Diff([]int{0}, markedIn(s.body(1))); d != "" || thinking(s.body(1)) != "" || m.Thinks("chat") {
-		t.Errorf("%s%q, thinks %v", d, thinking(s.body(1)), m.Thinks("chat"))
-	}
 }
 
 func TestCachedTokens(t *testing.T) {

@@ -1,8 +1,11 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -35,14 +38,15 @@ type model struct {
 const minSecret = 4
 
 func newModel(c ModelConfig, cfg Config, client *http.Client) *model {
+	if c.Timeout <= 0 {
+		c.Timeout = defaultTimeout
+	}
 	m := &model{ModelConfig: c, cfg: cfg, client: client}
 	if len(c.APIKey) >= minSecret {
 		m.secrets = append(m.secrets, c.APIKey)
 	}
-	if u, err := url.Parse(c.BaseURL); err == nil && u.User != nil {
-		if p, ok := u.User.Password(); ok && len(p) >= minSecret {
-			m.secrets = append(m.secrets, p, url.QueryEscape(p), url.PathEscape(p))
-		}
+	if p, _ := m.url().User.Password(); len(p) >= minSecret {
+		m.secrets = append(m.secrets, p, url.QueryEscape(p), url.PathEscape(p))
 	}
 	return m
 }
@@ -114,7 +118,7 @@ func (m *model) ask(ctx context.Context, req Request, stream func(string)) (Repl
 				slog.Duration("took", time.Since(begin).Round(time.Millisecond)), slog.Int("tries", try))
 			return Reply{}, &Error{Kind: f.kind, Model: m.Name, Err: errors.New(f.text)}
 		}
-		if err := m.cfg.Retry.Sleep(ctx, m.wait(try, f.after)); err != nil {
+		if err := m.cfg.Retry.Sleep(ctx, wait(try, f.after)); err != nil {
 			return Reply{}, &Error{Kind: Failed, Model: m.Name, Err: err}
 		}
 	}
@@ -132,16 +136,14 @@ func (m *model) attempts(k Kind) int {
 // wait is how long to wait after a failed try: what the server asked for, or
 // longer each time, within a quarter up or down so that clients do not march in
 // step.
-func (m *model) wait(try int, after time.Duration) time.Duration {
-	r := m.cfg.Retry
+func wait(try int, after time.Duration) time.Duration {
 	if after > 0 {
-		return min(after, r.MaxRetryAfter)
+		return min(after, 30*time.Second)
 	}
-	d := r.Base
-	for i := 1; i < try && d < r.Max; i++ {
-		d *= 4
+	d := 8 * time.Second
+	if try <= 2 {
+		d = [...]time.Duration{500 * time.Millisecond, 2 * time.Second}[try-1]
 	}
-	d = min(d, r.Max)
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
@@ -157,14 +159,10 @@ const afterFinish = 5 * time.Second // patience for the token counts after the a
 
 // once makes one HTTP request. A nil failure means a good answer.
 func (m *model) once(ctx context.Context, req Request, q quirk, stream func(string)) (Reply, *failure) {
-	whole := m.Timeout
-	if whole <= 0 {
-		whole = defaultTimeout
-	}
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errWhole)
+	defer cancel()
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	wholeTimer := time.AfterFunc(whole, func() { giveUp(errWhole) })
-	defer wholeTimer.Stop()
 	w := &watch{limit: m.cfg.FirstToken, why: errFirstToken, giveUp: giveUp}
 	w.timer = time.AfterFunc(w.limit, w.expired)
 	defer w.timer.Stop()
@@ -176,9 +174,7 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 	}
 	asked := time.Now()
 	x := &exchange{client: m.client, alive: w.alive, body: body}
-	oc := openai.DefaultConfig(m.APIKey)
-	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
-	events, err := openai.NewClientWithConfig(oc).CreateChatCompletionStream(ctx, r)
+	events, err := m.api(x).CreateChatCompletionStream(ctx, r)
 	if err != nil {
 		return Reply{}, m.judge(ctx, x, err)
 	}
@@ -197,6 +193,53 @@ func (m *model) once(ctx context.Context, req Request, q quirk, stream func(stri
 		return Reply{}, &failure{kind: Empty, text: whyEmpty(reply), again: reply.Finish != "length"}
 	}
 	return reply, nil
+}
+
+// api is a client of the model's server for the one request x.
+func (m *model) api(x *exchange) *openai.Client {
+	c := openai.DefaultConfig(m.APIKey)
+	c.BaseURL, c.HTTPClient = m.BaseURL, x
+	return openai.NewClientWithConfig(c)
+}
+
+// send makes a request to the model's server and reads at most so many bytes of its answer. It
+// follows no redirect, as the key would go along. status 0 = no answer came.
+func (m *model) send(ctx context.Context, method, url string, body []byte, most int) (status int, h http.Header, raw []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	if m.APIKey != "" {
+		req.Header.Set("Authorization", "Bearer "+m.APIKey)
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	client := *m.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, nil, withoutURL(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		raw, err = io.ReadAll(io.LimitReader(resp.Body, maxRefuse))
+		return resp.StatusCode, resp.Header, raw, err
+	}
+	raw, err = io.ReadAll(io.LimitReader(resp.Body, int64(most)+1))
+	if err == nil && len(raw) > most {
+		err = &garbledError{fmt.Sprintf("the answer is larger than %d MiB", most>>20)}
+	}
+	return resp.StatusCode, resp.Header, raw, err
+}
+
+// withoutURL is an error of a request without its method and address, which the text repeats.
+func withoutURL(err error) error {
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		return inURL.Err
+	}
+	return err
 }
 
 // watch gives a request up when its server stays silent too long.

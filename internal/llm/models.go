@@ -20,6 +20,7 @@ const (
 	defaultMaxOutput = 2048 // tokens
 	defaultTimeout   = 300 * time.Second
 	defaultRole      = "chat"
+	connectTime      = 10 * time.Second // to reach a server
 )
 
 // Models is the set of configured models. It is safe for concurrent use.
@@ -108,13 +109,9 @@ func withDefaults(cfg Config) Config {
 			*d = def
 		}
 	}
-	or(&cfg.Connect, 10*time.Second)
 	or(&cfg.FirstToken, 120*time.Second)
 	or(&cfg.Idle, 60*time.Second)
 	or(&cfg.Detect, 2*time.Second)
-	or(&cfg.Retry.Base, 500*time.Millisecond)
-	or(&cfg.Retry.Max, 8*time.Second)
-	or(&cfg.Retry.MaxRetryAfter, 30*time.Second)
 	if cfg.Retry.Attempts <= 0 {
 		cfg.Retry.Attempts = 3
 	}
@@ -135,8 +132,8 @@ func newClient(cfg Config) *http.Client {
 	}
 	return &http.Client{Transport: &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: cfg.Connect, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   cfg.Connect,
+		DialContext:           (&net.Dialer{Timeout: connectTime, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   connectTime,
 		ExpectContinueTimeout: time.Second,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   4,

@@ -111,6 +111,16 @@ func (w *waits) sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
+// configured is a set of models that is configured so.
+func configured(t *testing.T, cfg Config) *Models {
+	t.Helper()
+	m, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 const testKey = "sk-secret-0123456789"
 
 // setup makes a set of models, one per URL, named a, b, c …
@@ -123,11 +133,7 @@ func setup(t *testing.T, w *waits, log io.Writer, urls ...string) *Models {
 	for i, u := range urls {
 		cfg.Models = append(cfg.Models, ModelConfig{Name: string(rune('a' + i)), BaseURL: u, APIKey: testKey, Model: "m"})
 	}
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	return configured(t, cfg)
 }
 
 var hello = Request{Messages: []Message{{Role: User, Content: "hello"}}}
@@ -283,10 +289,7 @@ func TestFailover(t *testing.T) {
 		Roles:  map[string][]string{"chat": {"a", "b"}, "dreaming": {"b"}},
 		Retry:  Retry{Sleep: (&waits{}).sleep},
 	}
-	m, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, cfg)
 	if got := ask(t, m, hello); got.Text != "from b" || got.Model != "b" || down.requests() != 3 {
 		t.Errorf("got %+v after %d requests to a", got, down.requests())
 	}
@@ -378,11 +381,8 @@ func TestNewReportsAllFaults(t *testing.T) {
 }
 
 func TestNoModels(t *testing.T) {
-	m, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Complete(t.Context(), "chat", hello, nil)
+	m := configured(t, Config{})
+	_, err := m.Complete(t.Context(), "chat", hello, nil)
 	if kindOf(t, err) != NotFound || !strings.Contains(err.Error(), "no model is configured") {
 		t.Error(err)
 	}

@@ -132,7 +132,7 @@ func (m *model) askSight(ctx context.Context) sight {
 	if !due || ctx.Err() != nil {
 		return said
 	}
-	f, _ := m.inquire(ctx)
+	f := m.inquire(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sight, m.sightAt = f.sight, m.cfg.Now()

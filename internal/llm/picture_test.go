@@ -78,10 +78,7 @@ func TestPictures(t *testing.T) {
 			s := tt.server
 			web := httptest.NewServer(&s)
 			defer web.Close()
-			m, err := New(Config{Models: []ModelConfig{{Name: "m", BaseURL: web.URL + "/v1", Model: "x", Window: 8192, Vision: tt.config}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := configured(t, Config{Models: []ModelConfig{{Name: "m", BaseURL: web.URL + "/v1", Model: "x", Window: 8192, Vision: tt.config}}})
 			req := Request{Messages: []Message{{Role: User, Content: "look", Pictures: []Picture{{Name: "cat.png", File: pixels(t), Width: 400, Height: 300}}}}}
 			if _, err := m.Complete(t.Context(), "chat", req, nil); err != nil {
 				t.Fatal(err)
@@ -138,10 +135,7 @@ func TestTranscribe(t *testing.T) {
 	web := httptest.NewServer(&s)
 	defer web.Close()
 	model := ModelConfig{Name: "ears", BaseURL: web.URL + "/v1", Model: "whisper-1", Window: 8192}
-	m, err := New(Config{Models: []ModelConfig{model}, Roles: map[string][]string{"transcription": {"ears"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := configured(t, Config{Models: []ModelConfig{model}, Roles: map[string][]string{"transcription": {"ears"}}})
 	file := filepath.Join(t.TempDir(), "a.ogg")
 	if err := os.WriteFile(file, []byte("OggS…"), 0o600); err != nil {
 		t.Fatal(err)
@@ -153,10 +147,7 @@ func TestTranscribe(t *testing.T) {
 	if len(s.bodies) != 1 || !strings.Contains(s.bodies[0], "OggS…") || !strings.Contains(s.bodies[0], "whisper-1") {
 		t.Errorf("sent %q", s.bodies)
 	}
-	none, err := New(Config{Models: []ModelConfig{model}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	none := configured(t, Config{Models: []ModelConfig{model}})
 	if none.Hears() || !m.Hears() { // a chat model does not stand in
 		t.Error("who hears and who does not is mixed up")
 	}

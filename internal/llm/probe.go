@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -30,9 +29,7 @@ func (m *model) probe(ctx context.Context) error {
 	list, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	x := &exchange{client: m.client}
-	oc := openai.DefaultConfig(m.APIKey)
-	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
-	models, err := openai.NewClientWithConfig(oc).ListModels(list)
+	models, err := m.api(x).ListModels(list)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -81,9 +78,8 @@ func (m *model) advise(f *failure) *Error {
 		Garbled:     "Correct base_url: it must be the API, which usually ends in /v1.",
 		RateLimited: "Try again later.",
 	}[f.kind]
-	u, err := url.Parse(m.BaseURL)
-	switch {
-	case err != nil || f.kind != NotFound:
+	switch u := m.url(); {
+	case f.kind != NotFound:
 	case u.Port() == "11434" && !strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
 		remedy = "Add /v1 to base_url."
 	case u.Port() == "11434":

@@ -40,30 +40,24 @@ func TestCallInText(t *testing.T) {
 	}
 }
 
-// TestAskedAgain: arguments that do not fit are asked for once, bound to the schema; where a server cannot do
-// that they stay, and it is not asked for it again.
+// TestAskedAgain: arguments that do not fit are asked for once, bound to the schema.
 func TestAskedAgain(t *testing.T) {
 	call := `<tool_call>{"name": "append_memory", "arguments": {"fact": "tea"}}</tool_call>`
 	for _, c := range []struct {
 		name  string
-		steps []string // answers; "400" = refused
+		steps []string // answers
 		want  string
 		asks  int
 	}{
 		{"it can", []string{call, `{"entry": "tea"}`}, `{"entry": "tea"}`, 2},
 		{"it writes the whole call", []string{call, strings.ReplaceAll(call, "fact", "entry")}, `{"entry": "tea"}`, 2},
 		{"it still does not fit", []string{call, `{"fact": "tea"}`}, `{"fact": "tea"}`, 2},
-		{"its server cannot", []string{call, "400"}, `{"fact": "tea"}`, 2},
 		{"it fits", []string{strings.ReplaceAll(call, "fact", "entry")}, `{"entry": "tea"}`, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := script(t)
 			for _, step := range c.steps {
-				if step == "400" {
-					s.steps = append(s.steps, status(400, `{"error":{"message":"response_format is not supported"}}`))
-				} else {
-					s.steps = append(s.steps, answers(step))
-				}
+				s.steps = append(s.steps, answers(step))
 			}
 			m := setup(t, &waits{}, nil, s.URL)
 			got := ask(t, m, remember("Remember that."))
@@ -82,7 +76,7 @@ func TestAskedAgain(t *testing.T) {
 	}
 }
 
-// TestRefusesFormat: a server that cannot bind an answer is asked for that once.
+// TestRefusesFormat: a server that cannot bind an answer is asked for that once; the arguments stay.
 func TestRefusesFormat(t *testing.T) {
 	call := answers(`{"name": "append_memory", "arguments": {"fact": "tea"}}`)
 	s := script(t, call, status(400, `{"error":{"message":"response_format is not supported"}}`), call)

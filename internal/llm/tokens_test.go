@@ -31,11 +31,3 @@ func TestEstimateTokens(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-func BenchmarkEstimateTokens(b *testing.B) {
-	s := strings.Repeat("My sister's name is Jana. Meine Schwester heißt Jana.\n", 100)
-	b.SetBytes(int64(len(s)))
-	for b.Loop() {
-		EstimateTokens(s)
-	}
-}

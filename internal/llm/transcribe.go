@@ -3,7 +3,6 @@ package llm
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 
@@ -41,11 +40,7 @@ func (m *Models) Transcribe(ctx context.Context, file, name string) (string, err
 }
 
 func (m *model) transcribe(ctx context.Context, file, name string) (string, *Error) {
-	whole := m.Timeout
-	if whole <= 0 {
-		whole = defaultTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, whole, errWhole)
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Timeout, errWhole)
 	defer cancel()
 	f, err := os.Open(file)
 	if err != nil {
@@ -53,15 +48,13 @@ func (m *model) transcribe(ctx context.Context, file, name string) (string, *Err
 	}
 	defer f.Close()
 	x := &exchange{client: m.client, plain: true}
-	oc := openai.DefaultConfig(m.APIKey)
-	oc.BaseURL, oc.HTTPClient = m.BaseURL, x
-	r, err := openai.NewClientWithConfig(oc).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
+	r, err := m.api(x).CreateTranscription(ctx, openai.AudioRequest{Model: m.Model, FilePath: name, Reader: f})
 	if err != nil {
 		failed := m.judge(ctx, x, err)
 		return "", &Error{Kind: failed.kind, Model: m.Name, Err: errors.New(failed.text)}
 	}
 	if strings.TrimSpace(r.Text) == "" {
-		return "", &Error{Kind: Empty, Model: m.Name, Err: fmt.Errorf("nothing was heard")}
+		return "", &Error{Kind: Empty, Model: m.Name, Err: errors.New("nothing was heard")}
 	}
 	return strings.TrimSpace(r.Text), nil
 }

@@ -3,6 +3,7 @@ package media
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"hash/crc32"
 	"image"
@@ -103,6 +104,23 @@ type forged struct{ io.Reader }
 
 func (forged) Close() error { return errForged }
 
+// Two WebP pictures of 30 by 20 pixels, the left half red and the right half blue, as
+// Chromium writes a canvas with toDataURL("image/webp", 0.5) and, without loss,
+// toDataURL("image/webp", 1); of the file only the header and the picture's own chunk is kept.
+var webps = map[string]string{
+	"lossy":    "52494646720000005745425056503820660000003004009d012a1e0014003ed15ea54ea8252322280aa9001a096800ac2e90324032400059b5977cf50f3000fecb37abdb989f41cf97899fe3dd2d7ffa127f0d9082ffc4d9d312105b869ff8535ff8535ff0a6bfe14bea20b5ac9c89899c6fc4dc7fac83300000",
+	"lossless": "5249464628000000574542505650384c1b0000002f1dc004000f10f3bffff31f0e08b26d6a3ef40b1c20a2ffb1b80200",
+}
+
+func webp(t *testing.T, name string) []byte {
+	t.Helper()
+	data, err := hex.DecodeString(webps[name])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // Holds M40.
 func TestPicture(t *testing.T) {
 	clear := image.NewNRGBA(image.Rect(0, 0, 300, 100)) // transparent
@@ -116,11 +134,16 @@ func TestPicture(t *testing.T) {
 		{"small", encode(t, "png", noise(30, 20)), 30, 20, 30, 20, "image/jpeg"},
 		{"gif", encode(t, "gif", noise(100, 2000)), 100, 2000, 51, 1024, "image/jpeg"},
 		{"transparent", encode(t, "png", clear), 300, 100, 300, 100, "image/png"},
+		{"WebP", webp(t, "lossy"), 30, 20, 30, 20, "image/jpeg"},
+		{"WebP without loss", webp(t, "lossless"), 30, 20, 30, 20, "image/jpeg"},
 		{"on its side", rotated(encode(t, "jpeg", noise(200, 100)), 6), 100, 200, 100, 200, "image/jpeg"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Open(t.TempDir(), 0)
 			k := keep(t, s, tt.data)
+			if isWebP := strings.HasPrefix(tt.name, "WebP"); isWebP != strings.HasSuffix(k.Path, ".webp") {
+				t.Errorf("kept as %+v", k)
+			}
 			p, err := s.Picture(k.Path)
 			if err != nil {
 				t.Fatal(err)
@@ -163,7 +186,8 @@ func TestHostilePictures(t *testing.T) {
 	binary.BigEndian.PutUint32(bomb[16:], 1_000_000) // its width, as a header claims it
 	binary.BigEndian.PutUint32(bomb[20:], 1_000_000)
 	half := encode(t, "jpeg", noise(400, 400))
-	for name, data := range map[string][]byte{"bomb": withChecksum(bomb), "half": half[:len(half)/3], "text": []byte("hello"), "empty": {}, "tiff": []byte("II*\x00\x08\x00\x00\x00")} {
+	for name, data := range map[string][]byte{"bomb": withChecksum(bomb), "half": half[:len(half)/3],
+		"half a WebP": webp(t, "lossy")[:60], "half a WebP without loss": webp(t, "lossless")[:20], "text": []byte("hello"), "empty": {}, "tiff": []byte("II*\x00\x08\x00\x00\x00")} {
 		if p, err := s.Picture(keep(t, s, data).Path); err == nil {
 			t.Errorf("%s: %+v", name, p)
 		} else if name == "bomb" && !errors.Is(err, ErrPixels) {

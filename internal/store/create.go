@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -50,9 +49,6 @@ func serialize(ctx context.Context, db *sql.DB) (image []byte, err error) {
 	})
 	if err != nil {
 		return nil, err
-	}
-	if len(image) < 100 {
-		return nil, fmt.Errorf("store: a new database has %d bytes", len(image))
 	}
 	image[18], image[19] = 2, 2 // the versions to write and to read with
 	return image, nil

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,13 +33,9 @@ func TestOpenNewTogether(t *testing.T) {
 	if got := value(t, open(t, path, m), "SELECT count(*) FROM x"); got != "8" {
 		t.Errorf("%s of 8 rows are there", got)
 	}
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range names {
-		if !strings.HasPrefix(n.Name(), "bot.db") {
-			t.Errorf("left in the folder: %s", n.Name())
+	for name := range strings.FieldsSeq(names(t, dir)) {
+		if !strings.HasPrefix(name, "bot.db") {
+			t.Errorf("left in the folder: %s", name)
 		}
 	}
 }

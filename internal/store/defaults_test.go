@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,18 +31,29 @@ func states(ds []store.Default) string {
 	return strings.Join(out, " ")
 }
 
+func mustWrite(t *testing.T, r fs.FS, dir string) []store.Default {
+	t.Helper()
+	got, err := store.WriteDefaults(r, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func mustList(t *testing.T, r fs.FS, dir string) []store.Default {
+	t.Helper()
+	got, err := store.ListDefaults(r, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 func TestDefaultsFollowTheReleaseUnlessEdited(t *testing.T) {
 	dir := t.TempDir()
 	step := func(r fstest.MapFS, want string) {
 		t.Helper()
-		listed, err := store.ListDefaults(r, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		written, err := store.WriteDefaults(r, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		listed, written := mustList(t, r, dir), mustWrite(t, r, dir)
 		if got := states(written); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -83,13 +95,10 @@ func TestDefaultsInDoubt(t *testing.T) {
 	for name, ledger := range map[string]string{"missing": "", "garbled": "\x00\xffnonsense\nabc  p/base.txt\n"} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, err := store.WriteDefaults(release("p/base.txt", "v1"), dir); err != nil {
-				t.Fatal(err)
-			}
+			mustWrite(t, release("p/base.txt", "v1"), dir)
 			write(t, filepath.Join(dir, ".defaults"), ledger)
-			got, err := store.WriteDefaults(release("p/base.txt", "v2"), dir)
-			if err != nil || states(got) != "p/base.txt=edited" {
-				t.Errorf("%s, %v", states(got), err)
+			if got := states(mustWrite(t, release("p/base.txt", "v2"), dir)); got != "p/base.txt=edited" {
+				t.Error(got)
 			}
 			if got := string(read(t, filepath.Join(dir, "p", "base.txt"))); got != "v1" {
 				t.Errorf("file reads %q", got)
@@ -114,12 +123,8 @@ func TestDefaultsOneFailureDoesNotStopTheRest(t *testing.T) {
 
 // TestEmbeddedDefaults: the binary carries prompts, the sentences it says by itself, and nothing of the owner's.
 func TestEmbeddedDefaults(t *testing.T) {
-	got, err := store.ListDefaults(reverie.Data, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := false
-	for _, d := range got {
+	for _, d := range mustList(t, reverie.Data, t.TempDir()) {
 		seen = seen || d.Path == "BASE_PROMPT.txt"
 		if !strings.HasPrefix(d.Path, "prompts/") && !strings.HasPrefix(d.Path, "messages/") && !strings.HasSuffix(d.Path, "_PROMPT.txt") {
 			t.Errorf("embedded %s", d.Path)

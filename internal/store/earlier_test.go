@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	reverie "reverie"
 	"reverie/internal/store"
@@ -33,9 +32,7 @@ func laidOut(t *testing.T) (dir string, at func(string) string) {
 	t.Helper()
 	dir = t.TempDir()
 	at = func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
-	if _, err := store.WriteDefaults(before, dir); err != nil {
-		t.Fatal(err)
-	}
+	mustWrite(t, before, dir)
 	write(t, at("prompts/DREAM_TASK.txt"), "mine")
 	return dir, at
 }
@@ -48,51 +45,11 @@ func put(t *testing.T, path, text string) {
 	}
 }
 
-func mustWrite(t *testing.T, r fstest.MapFS, dir string) []store.Default {
-	t.Helper()
-	got, err := store.WriteDefaults(r, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-// TestFilesAreMovedToTheirNewNames: an edited file keeps its text, an untouched one follows the release.
+// TestFilesAreMovedToTheirNewNames: an edited file keeps its text, an untouched one follows the release. Wherever
+// the program was killed among the moves, the next start ends as if it had not been.
 func TestFilesAreMovedToTheirNewNames(t *testing.T) {
-	dir, at := laidOut(t)
-	listed, err := store.ListDefaults(after, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	const told = "BASE_PROMPT.txt<prompts/BASE_PROMPT.txt=%[1]s COMPACTION_PROMPT.txt<prompts/COMPACT.txt=%[1]s DREAM_TASK_PROMPT.txt<prompts/DREAM_TASK.txt=%[1]s"
 	const judged = "BASE_PROMPT.txt=updated COMPACTION_PROMPT.txt=current DREAM_TASK_PROMPT.txt=edited prompts/SANITY.txt=current"
-	if got := moved(listed); got != fmt.Sprintf(told, "due") || states(listed) != judged {
-		t.Errorf("before: %s, %s", got, states(listed))
-	}
-	written := mustWrite(t, after, dir)
-	if got := moved(written); got != fmt.Sprintf(told, "due") || states(written) != judged {
-		t.Errorf("moving: %s, %s", got, states(written))
-	}
-	for name, want := range map[string]string{"BASE_PROMPT.txt": "base 2", "COMPACTION_PROMPT.txt": "compact 1", "DREAM_TASK_PROMPT.txt": "mine"} {
-		if got := string(read(t, at(name))); got != want {
-			t.Errorf("%s reads %q", name, got)
-		}
-	}
-	if left, err := os.ReadDir(at("prompts")); err != nil || len(left) != 1 {
-		t.Errorf("left in prompts: %v, %v", left, err)
-	}
-	// It is known later, too, and the next release is followed from the new place.
-	listed, err = store.ListDefaults(after, dir)
-	if got := moved(listed); err != nil || got != fmt.Sprintf(told, "moved") {
-		t.Errorf("afterwards: %s, %v", got, err)
-	}
-	if got := states(mustWrite(t, release("COMPACTION_PROMPT.txt", "compact 3", "DREAM_TASK_PROMPT.txt", "task 3"), dir)); got != "COMPACTION_PROMPT.txt=updated DREAM_TASK_PROMPT.txt=edited" {
-		t.Errorf("next release: %s", got)
-	}
-}
-
-// TestMoveIsTakenUpAgain: wherever the program was killed among the moves, the next start ends as if it had not been.
-func TestMoveIsTakenUpAgain(t *testing.T) {
 	moves := [][2]string{{"prompts/BASE_PROMPT.txt", "BASE_PROMPT.txt"}, {"prompts/COMPACT.txt", "COMPACTION_PROMPT.txt"}, {"prompts/DREAM_TASK.txt", "DREAM_TASK_PROMPT.txt"}}
 	for done := range len(moves) + 1 {
 		dir, at := laidOut(t)
@@ -101,11 +58,28 @@ func TestMoveIsTakenUpAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := states(mustWrite(t, after, dir)); got != "BASE_PROMPT.txt=updated COMPACTION_PROMPT.txt=current DREAM_TASK_PROMPT.txt=edited prompts/SANITY.txt=current" {
-			t.Errorf("after %d moves: %s", done, got)
+		listed := mustList(t, after, dir)
+		written := mustWrite(t, after, dir)
+		for _, got := range [][]store.Default{listed, written} {
+			if done == 0 && moved(got) != fmt.Sprintf(told, "due") || states(got) != judged {
+				t.Errorf("after %d moves: %s, %s", done, moved(got), states(got))
+			}
 		}
-		if got := string(read(t, at("DREAM_TASK_PROMPT.txt"))); got != "mine" {
-			t.Errorf("after %d moves: the edited file reads %q", done, got)
+		for name, want := range map[string]string{"BASE_PROMPT.txt": "base 2", "COMPACTION_PROMPT.txt": "compact 1", "DREAM_TASK_PROMPT.txt": "mine"} {
+			if got := string(read(t, at(name))); got != want {
+				t.Errorf("after %d moves: %s reads %q", done, name, got)
+			}
+		}
+		if left := names(t, at("prompts")); left != "SANITY.txt" {
+			t.Errorf("after %d moves: left in prompts: %s", done, left)
+		}
+		// It is known later, too, and the next release is followed from the new place.
+		if got := moved(mustList(t, after, dir)); got != fmt.Sprintf(told, "moved") {
+			t.Errorf("afterwards: %s", got)
+		}
+		next := release("COMPACTION_PROMPT.txt", "compact 3", "DREAM_TASK_PROMPT.txt", "task 3")
+		if got := states(mustWrite(t, next, dir)); got != "COMPACTION_PROMPT.txt=updated DREAM_TASK_PROMPT.txt=edited" {
+			t.Errorf("next release: %s", got)
 		}
 	}
 }
@@ -171,12 +145,8 @@ func TestEarlierNamesAreOfShippedFiles(t *testing.T) {
 	for _, name := range strings.Fields("BASE_PROMPT COMPACT MEMORY_HARVEST DREAM_MEMORIES DREAM_DEDUP DREAM_CONTRADICTION DREAM_TASK") {
 		put(t, filepath.Join(dir, "prompts", name+".txt"), "mine: "+name)
 	}
-	got, err := store.WriteDefaults(reverie.Data, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	n := 0
-	for _, d := range got {
+	for _, d := range mustWrite(t, reverie.Data, dir) {
 		if strings.Contains(d.Path, "/") {
 			continue
 		}

@@ -27,19 +27,13 @@ type Lock struct{ f *os.File }
 // that is in use gives an error that is ErrLocked and names the process.
 // The file stays when the lock is released; it means nothing by itself.
 func AcquireLock(dir string) (*Lock, error) {
-	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("lock data folder: %w", err)
+	path := filepath.Join(dir, lockName)
+	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, fmt.Errorf("%w%s: stop it first, or use another folder than %s", ErrLocked, holder(path), dir)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock data folder: %w", err)
-	}
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w%s: stop it first, or use another folder than %s", ErrLocked, holder(f), dir)
-		}
-		return nil, fmt.Errorf("lock data folder %s: %w; its file system may not know locks, use a local disk", dir, err)
 	}
 	// The id is for people; the lock holds without it, even on a full disk.
 	if err := f.Truncate(0); err == nil {
@@ -50,29 +44,23 @@ func AcquireLock(dir string) (*Lock, error) {
 
 // Release gives the folder back. A second call does nothing.
 func (l *Lock) Release() error {
-	if l.f == nil {
-		return nil
-	}
-	f := l.f
-	l.f = nil
-	if err := f.Close(); err != nil { // closing is what releases
+	if err := l.f.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // closing is what releases
 		return fmt.Errorf("release data folder: %w", err)
 	}
 	return nil
 }
 
 // holder reads who has the lock, as " (process 123)" or nothing.
-func holder(f *os.File) string {
-	if pid := holderID(f); pid != 0 {
+func holder(path string) string {
+	if pid := holderID(path); pid != 0 {
 		return fmt.Sprintf(" (process %d)", pid)
 	}
 	return ""
 }
 
-func holderID(f *os.File) int {
-	buf := make([]byte, 32)
-	n, _ := f.ReadAt(buf, 0)
-	pid, _ := strconv.Atoi(string(bytes.TrimSpace(buf[:n]))) // it may just be written
+func holderID(path string) int {
+	b, _ := os.ReadFile(path)
+	pid, _ := strconv.Atoi(string(bytes.TrimSpace(b))) // it may just be written
 	return pid
 }
 
@@ -80,15 +68,9 @@ func holderID(f *os.File) int {
 // keeps two processes of ours from changing one file at the same time; within
 // a process use a mutex as well.
 func Guard(path string) (unlock func(), err error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
-		return nil, fmt.Errorf("guard: %w", err)
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openLocked(path, unix.LOCK_EX)
 	if err != nil {
 		return nil, fmt.Errorf("guard: %w", err)
-	}
-	if err := flock(f, unix.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("guard %s: %w", path, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // closing is what releases; nothing was written
 }
@@ -96,20 +78,30 @@ func Guard(path string) (unlock func(), err error) {
 // TryGuard is Guard that does not wait: held is true if another process, or
 // another part of this one, has the lock.
 func TryGuard(path string) (unlock func(), held bool, err error) {
-	if err := makeDir(filepath.Dir(path)); err != nil {
-		return nil, false, fmt.Errorf("guard: %w", err)
+	f, err := openLocked(path, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, true, nil
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, false, fmt.Errorf("guard: %w", err)
 	}
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if held = errors.Is(err, unix.EWOULDBLOCK); held {
-			err = nil
-		}
-		return nil, held, errors.Join(err, f.Close())
-	}
 	return func() { _ = f.Close() }, false, nil
+}
+
+// openLocked opens the file at path, making it (0600) and its folder (0700) if needed, and
+// locks it.
+func openLocked(path string, how int) (*os.File, error) {
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f, how); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w; its file system may not know locks, use a local disk", path, err), f.Close())
+	}
+	return f, nil
 }
 
 func flock(f *os.File, how int) error {
@@ -133,8 +125,7 @@ func Holder(dir string) (pid int, since time.Time, held bool, err error) {
 		return 0, time.Time{}, false, fmt.Errorf("look at the lock: %w", err)
 	}
 	defer f.Close() // releases what is held here
-	err = flock(f, unix.LOCK_SH|unix.LOCK_NB)
-	if err == nil {
+	if err = flock(f, unix.LOCK_SH|unix.LOCK_NB); err == nil {
 		return 0, time.Time{}, false, nil
 	}
 	if !errors.Is(err, unix.EWOULDBLOCK) {
@@ -144,5 +135,5 @@ func Holder(dir string) (pid int, since time.Time, held bool, err error) {
 	if err != nil {
 		return 0, time.Time{}, true, fmt.Errorf("look at the lock: %w", err)
 	}
-	return holderID(f), info.ModTime(), true, nil
+	return holderID(f.Name()), info.ModTime(), true, nil
 }

@@ -7,36 +7,43 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"reverie/internal/store"
 )
 
+// TestLock: one holder at a time, which others can see without being in its way.
 // Holds F28.
-func TestLockRefusesASecondHolder(t *testing.T) {
+func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	l, err := store.AcquireLock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.AcquireLock(dir)
-	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
-		t.Errorf("second lock: %v", err)
-	}
-	for range 2 {
-		if err := l.Release(); err != nil {
-			t.Fatal(err)
+	look := func(want bool) {
+		t.Helper()
+		pid, since, held, err := store.Holder(dir)
+		if err != nil || held != want || held == since.IsZero() || held && pid != os.Getpid() {
+			t.Errorf("held %v by process %d since %v, %v", held, pid, since, err)
 		}
 	}
-	again, err := store.AcquireLock(dir)
-	if err != nil {
-		t.Fatalf("after release: %v", err)
+	look(false)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("looking left something behind: %v", err)
 	}
-	if err := again.Release(); err != nil {
-		t.Fatal(err)
+	for range 2 { // the second time with a file that is there
+		l, err := store.AcquireLock(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		look(true)
+		look(true)
+		_, err = store.AcquireLock(dir)
+		if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
+			t.Errorf("second lock: %v", err)
+		}
+		if err := errors.Join(l.Release(), l.Release()); err != nil {
+			t.Fatal(err)
+		}
+		look(false)
 	}
 }
 
@@ -90,66 +97,33 @@ func TestLockEndsWithItsProcess(t *testing.T) {
 
 func TestGuardLetsOneIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sub", ".guard")
-	inside, most := 0, 0
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 20 {
-				unlock, err := store.Guard(path)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				mu.Lock()
-				inside++
-				most = max(most, inside)
-				mu.Unlock()
-				for range 10 {
-					runtime.Gosched() // let whoever may come in come in
-				}
-				mu.Lock()
-				inside--
-				mu.Unlock()
-				unlock()
-			}
-		})
-	}
-	wg.Wait()
-	if most != 1 {
-		t.Errorf("%d were inside at once", most)
-	}
-}
-
-func TestHolderLooksOnly(t *testing.T) {
-	dir := t.TempDir()
-	look := func() (int, bool) {
-		t.Helper()
-		pid, since, held, err := store.Holder(dir)
-		if err != nil || held == since.IsZero() {
-			t.Fatalf("holder: held %v since %v, %v", held, since, err)
-		}
-		return pid, held
-	}
-	if _, held := look(); held {
-		t.Error("a folder that was never locked is held")
-	}
-	if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("looking left a file behind: %v", err)
-	}
-	l, err := store.AcquireLock(dir)
+	unlock, err := store.Guard(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if pid, held := look(); !held || pid != os.Getpid() {
-			t.Errorf("held %v by process %d, want %d", held, pid, os.Getpid())
+	if _, held, err := store.TryGuard(path); !held || err != nil {
+		t.Errorf("beside it: held %v, %v", held, err)
+	}
+	second := make(chan error)
+	go func() {
+		free, err := store.Guard(path)
+		if err == nil {
+			free()
 		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Errorf("two are inside, %v", err)
+	case <-time.After(50 * time.Millisecond):
 	}
-	if err := l.Release(); err != nil {
-		t.Fatal(err)
+	unlock()
+	if err := <-second; err != nil {
+		t.Error(err)
 	}
-	if _, held := look(); held {
-		t.Error("a released folder is held")
+	free, held, err := store.TryGuard(path)
+	if held || err != nil {
+		t.Fatalf("afterwards: held %v, %v", held, err)
 	}
+	free()
 }

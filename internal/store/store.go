@@ -14,10 +14,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
-	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -152,17 +150,13 @@ func prepare(ctx context.Context, abs string, migrations fs.FS) error {
 
 // explain turns what SQLite says into what to do about it.
 func explain(abs string, err error) error {
-	var se *sqlite.Error
-	if !errors.As(err, &se) {
-		return fmt.Errorf("open database %s: %w", abs, err)
-	}
 	remedy := ""
-	switch se.Code() & 0xff { // the low byte is the primary code
+	switch code(err) {
 	case sqlite3.SQLITE_NOTADB:
 		remedy = "this is not a SQLite database, or it is damaged; nothing was changed. Move it away to start afresh, or restore a backup"
 	case sqlite3.SQLITE_CORRUPT:
-		remedy = "the database is damaged; nothing was thrown away. Copy bot.db, bot.db-wal and bot.db-shm aside, then restore a backup or try sqlite3's .recover"
-		remedy = strings.ReplaceAll(remedy, "bot.db", filepath.Base(abs))
+		remedy = fmt.Sprintf("the database is damaged; nothing was thrown away. Copy %[1]s, %[1]s-wal and %[1]s-shm aside, "+
+			"then restore a backup or try sqlite3's .recover", filepath.Base(abs))
 	case sqlite3.SQLITE_FULL:
 		remedy = "the disk is full; free some space and start again, nothing is lost"
 	case sqlite3.SQLITE_IOERR:

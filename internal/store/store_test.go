@@ -281,33 +281,3 @@ func TestCommitsSurviveAKill(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
-
-func BenchmarkOpenExisting(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "bot.db")
-	for b.Loop() {
-		db, err := store.Open(b.Context(), path, reverie.Migrations)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkOpenNew(b *testing.B) {
-	dir := b.TempDir()
-	for b.Loop() {
-		d, err := os.MkdirTemp(dir, "")
-		if err != nil {
-			b.Fatal(err)
-		}
-		db, err := store.Open(b.Context(), filepath.Join(d, "bot.db"), reverie.Migrations)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -289,8 +289,7 @@ func (r *Reader) markupOf(s, name string, begin int, cut bool) ([]Call, int) {
 	}
 	body := strings.TrimSpace(s[begin:end])
 	if arguments, ok := jsonObject(body, false); ok && body != "" && (body[0] == '{' || body[0] == '`') {
-		calls, n := r.one(s[:after], name, arguments)
-		return calls, n
+		return r.one(s[:after], name, arguments)
 	}
 	fields := map[string]string{}
 	for _, part := range markupParts {

@@ -1,13 +1,18 @@
 // Package calls finds the tool calls that a language model wrote as text, and mends their names
 // and arguments. Small models and wrong chat templates write them in some forty forms.
 //
-// What is a call, and what only shows one:
+// What is a call and what only shows one is decided by where it stands:
 //
-//   - A call ends the answer; only other calls, an invented result or template marks may follow.
-//   - An answer that opens with a call on lines of its own is one; the words behind it are left out.
-//   - Outside of template tags a call names an offered tool. A fence with other text, a blockquote,
-//     code, the definition of a tool, and a call with text on both sides are prose.
-//   - What stands word for word in the request is a quotation.
+//   - A call ends the answer: only other calls, a result that the model made up, or marks of
+//     a chat template may follow it. The words before the first call are the prose.
+//   - An answer that opens with a call on lines of its own is a call, too. The words behind it
+//     were written before there was a result, and are left out.
+//   - In a fence, and without the tags of a chat template, it has to name an offered tool.
+//     A fence that holds anything else is prose, as are blockquotes, `code`, the definition of
+//     a tool, and a call with text on both sides.
+//   - What stands word for word in the request is a quotation, and no call: a file or page
+//     cannot have a call made by being repeated.
+//   - Arguments such as "..." are an example, and no call.
 package calls
 
 import (
@@ -34,18 +39,7 @@ const (
 	mostBytes = 100_000 // of JSON that is broken
 )
 
-// Reader reads the answers to one request. What is a call and what only shows one is decided by
-// where it stands:
-//
-//   - A call ends the answer: only other calls, a result that the model made up, or marks of
-//     a chat template may follow it. The words before the first call are the prose.
-//   - An answer that opens with a call on lines of its own is a call, too. The words behind it
-//     were written before there was a result, and are left out.
-//   - In a fence, and without the tags of a chat template, it has to name an offered tool.
-//     A fence that holds anything else is prose, as are blockquotes and `code`.
-//   - What stands word for word in the request is a quotation, and no call: a file or page
-//     cannot have a call made by being repeated.
-//   - Arguments such as "..." are an example, and no call.
+// Reader reads the answers to one request.
 type Reader struct {
 	tools map[string]known // by folded name
 	given func() []string

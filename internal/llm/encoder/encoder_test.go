@@ -156,33 +156,6 @@ func TestVectorsAreTheOriginals(t *testing.T) {
 	}
 }
 
-// Every question is nearest to what answers it.
-func TestMeaning(t *testing.T) {
-	e := trained(t)
-	pairs := [][2]string{
-		{"Where do you live now?", "I moved to Lisbon last spring because of a new job."},
-		{"What foods make me ill?", "I am allergic to peanuts and cannot eat them."},
-		{"When do I have to see the doctor about my teeth?", "The dentist appointment is on Thursday at half past two."},
-		{"How is the weather?", "It rained for six days without a break."},
-		{"What pets does she have?", "My sister has two cats and an old dog."},
-		{"How do I get to Edinburgh?", "The train to Scotland leaves from platform nine."},
-	}
-	for i, p := range pairs {
-		question := encode(t, e, p[0])
-		own := cosine(question, encode(t, e, p[1]))
-		for j, other := range pairs {
-			if c := cosine(question, encode(t, e, other[1])); i != j && c >= own {
-				t.Errorf("%q: cosine to %q is %.3f, to its own answer %.3f", p[0], other[1], c, own)
-			}
-		}
-	}
-	near := cosine(encode(t, e, "The weather has been terrible."), encode(t, e, "It was an awful lot of rain and wind."))
-	far := cosine(encode(t, e, "The weather has been terrible."), encode(t, e, "The password is on the fridge."))
-	if near < far+0.1 {
-		t.Errorf("cosine of like texts %.3f, of unlike ones %.3f", near, far)
-	}
-}
-
 func TestOddTexts(t *testing.T) {
 	each(t, func(t *testing.T, e *Encoder) {
 		for _, c := range []struct {
@@ -302,38 +275,5 @@ func TestEmbeddedWithout(t *testing.T) {
 	}
 	if _, err := embedded(fstest.MapFS{weightsFile: {Data: untrained()}}); err != nil {
 		t.Errorf("with the file: %v", err)
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	e := trained(b)
-	sentence := "I moved to Lisbon last spring because of a new job at the harbour, and my sister came along with her two cats. "
-	for _, n := range []int{8, 30, 100} {
-		pieces, _ := e.vocabulary.pieces(strings.Repeat(sentence, 5))
-		b.Run(fmt.Sprint(n, " tokens"), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := e.network.run(b.Context(), pieces[:n]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkPieces(b *testing.B) {
-	e := trained(b)
-	text := strings.Repeat("I moved to Lisbon last spring because of a new job. ", 9)
-	for b.Loop() {
-		e.vocabulary.pieces(text)
-	}
-}
-
-func BenchmarkLoad(b *testing.B) {
-	trained(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := embedded(files); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -2,6 +2,7 @@ package encoder
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,27 +71,18 @@ type Piece struct {
 
 // Write makes a file that Load reads, always the same from the same: numbers gives
 // the float32 weights by name, row by row, and Write rounds them to int8 where
-// that is worth it.
+// that is worth it. The caller knows the file by its hash, and so what it was made of.
 func Write(to io.Writer, vocabulary []Piece, numbers func(name string) []float32) error {
 	w := bufio.NewWriter(to)
 	w.WriteString(magic)
-	if len(vocabulary) <= reserved || len(vocabulary) > words {
-		return fmt.Errorf("the vocabulary has %d pieces; more than %d and at most %d were expected", len(vocabulary), reserved, words)
-	}
 	binary.Write(w, binary.LittleEndian, uint16(len(vocabulary)))
-	for i, p := range vocabulary {
-		if len(p.Text) > math.MaxUint8 {
-			return fmt.Errorf("piece %d has %d bytes; %d are the most", i, len(p.Text), math.MaxUint8)
-		}
+	for _, p := range vocabulary {
 		w.WriteByte(byte(len(p.Text)))
 		w.WriteString(p.Text)
 		binary.Write(w, binary.LittleEndian, p.Score)
 	}
 	for _, t := range layout() {
 		values := numbers(t.name)
-		if len(values) != t.rows*t.columns {
-			return fmt.Errorf("%s has %d numbers; %d × %d were expected", t.name, len(values), t.rows, t.columns)
-		}
 		if t.form == plain {
 			binary.Write(w, binary.LittleEndian, values)
 			continue
@@ -106,11 +98,10 @@ func Write(to io.Writer, vocabulary []Piece, numbers func(name string) []float32
 // or column becomes ±127.
 func (t tensor) round(values []float32) (scale []float32, rounded []int8) {
 	of := func(i int) int { return i / t.columns }
-	scale = make([]float32, t.rows)
 	if t.form == byColumn {
 		of = func(i int) int { return i % t.columns }
-		scale = make([]float32, t.columns)
 	}
+	scale = make([]float32, t.scales())
 	for i, v := range values {
 		scale[of(i)] = max(scale[of(i)], v, -v)
 	}
@@ -127,112 +118,88 @@ func (t tensor) round(values []float32) (scale []float32, rounded []int8) {
 }
 
 // Load makes an encoder of a file of weights as Write makes it. It keeps data,
-// which must not be changed any more. Data that is damaged, cut off or something
-// else is an error; what cannot be told from weights is taken for weights.
+// which must not be changed any more. Data of another length or form is an error.
 func Load(data []byte) (*Encoder, error) {
-	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
+	rest, ok := bytes.CutPrefix(data, []byte(magic))
+	if !ok {
 		return nil, errors.New("this is no file of weights of this version; `make weights` makes one")
 	}
-	r := &reader{data: data, at: len(magic)}
-	e := &Encoder{vocabulary: r.vocabulary()}
+	v, rest, ok := readVocabulary(rest)
+	size := 0
+	for _, t := range layout() {
+		size += t.bytes()
+	}
+	if !ok || len(rest) != size {
+		return nil, errors.New("the file of weights is damaged; `make weights` makes a new one")
+	}
+	next := func(n int) []byte {
+		b := rest[:n:n]
+		rest = rest[n:]
+		return b
+	}
 	plains, int8s := map[string][]float32{}, map[string]matrix{}
 	for _, t := range layout() {
-		m := matrix{rows: t.rows, columns: t.columns}
-		switch t.form {
-		case plain:
-			plains[t.name] = r.floats(t.rows * t.columns)
+		scale := floats(next(4 * t.scales()))
+		if t.form == plain {
+			plains[t.name] = scale
 			continue
-		case byRow:
-			m.scale = r.floats(t.rows)
-		case byColumn:
-			m.scale = r.floats(t.columns)
 		}
-		m.weights = r.bytes(t.rows * t.columns)
-		int8s[t.name] = m
+		int8s[t.name] = matrix{rows: t.rows, columns: t.columns, scale: scale, weights: next(t.rows * t.columns)}
 	}
-	if r.err == nil && r.at != len(data) {
-		r.fail("%d bytes too many", len(data)-r.at)
-	}
-	if r.err != nil {
-		return nil, fmt.Errorf("the file of weights is damaged: %w; `make weights` makes a new one", r.err)
-	}
-	e.network = assemble(plains, int8s)
-	return e, nil
+	return &Encoder{vocabulary: v, network: assemble(plains, int8s)}, nil
 }
 
-// reader reads until something is wrong, and gives zeros then.
-type reader struct {
-	data []byte
-	at   int
-	err  error
+// scales is how many float32 numbers a tensor has in the file: all of them, or one for each
+// row or column.
+func (t tensor) scales() int {
+	switch t.form {
+	case byRow:
+		return t.rows
+	case byColumn:
+		return t.columns
+	}
+	return t.rows * t.columns
 }
 
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("at byte %d: %w", r.at, fmt.Errorf(format, args...))
+// bytes is how much of the file a tensor takes.
+func (t tensor) bytes() int {
+	if t.form == plain {
+		return 4 * t.scales()
 	}
+	return 4*t.scales() + t.rows*t.columns
 }
 
-// bytes gives the next n bytes, without a copy; nil when there are less.
-func (r *reader) bytes(n int) []byte {
-	if r.err != nil {
-		return nil
-	}
-	if n > len(r.data)-r.at {
-		r.fail("it ends where %d bytes more were expected", n-(len(r.data)-r.at))
-		return nil
-	}
-	b := r.data[r.at : r.at+n : r.at+n]
-	r.at += n
-	return b
-}
-
-func (r *reader) floats(n int) []float32 {
-	b := r.bytes(4 * n)
-	if b == nil {
-		return nil
-	}
-	out := make([]float32, n)
+func floats(b []byte) []float32 {
+	out := make([]float32, len(b)/4)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		if x := float64(out[i]); math.IsNaN(x) || math.IsInf(x, 0) {
-			r.fail("a number that is none")
-			return nil
-		}
 	}
 	return out
 }
 
-func (r *reader) vocabulary() vocabulary {
-	v := vocabulary{ids: map[string]int32{}}
-	count := r.bytes(2)
-	if count == nil {
-		return v
+// readVocabulary reads the pieces that data begins with. ok is false when they are no vocabulary.
+func readVocabulary(data []byte) (v vocabulary, rest []byte, ok bool) {
+	v.ids = map[string]int32{}
+	if len(data) < 2 {
+		return v, nil, false
 	}
-	n := int(binary.LittleEndian.Uint16(count))
+	n := int(binary.LittleEndian.Uint16(data))
 	if n <= reserved || n > words {
-		r.fail("a vocabulary of %d pieces", n)
-		return v
+		return v, nil, false
 	}
+	rest = data[2:]
 	for id := range n {
-		length := r.bytes(1)
-		if length == nil {
-			return v
+		if len(rest) == 0 || len(rest) < 1+int(rest[0])+8 {
+			return v, nil, false
 		}
-		text, score := r.bytes(int(length[0])), r.bytes(8)
-		if score == nil {
-			return v
-		}
-		s := math.Float64frombits(binary.LittleEndian.Uint64(score))
-		if math.IsNaN(s) || math.IsInf(s, 0) {
-			r.fail("piece %d has a score that is no number", id)
-			return v
-		}
-		v.scores = append(v.scores, s)
-		if id >= reserved && len(text) > 0 {
-			v.ids[string(text)] = int32(id) // of two alike the later one counts
-			v.longest = max(v.longest, utf8.RuneCount(text))
+		text := string(rest[1 : 1+int(rest[0])])
+		rest = rest[1+len(text):]
+		v.scores = append(v.scores, math.Float64frombits(binary.LittleEndian.Uint64(rest)))
+		rest = rest[8:]
+		if id >= reserved && text != "" {
+			v.ids[text] = int32(id) // of two alike the later one counts
+			v.longest = max(v.longest, utf8.RuneCountInString(text))
 		}
 	}
-	return v
+	return v, rest, true
 }

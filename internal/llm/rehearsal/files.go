@@ -77,11 +77,7 @@ func missing(t turn) (reply, bool) {
 var sendRE = regexp.MustCompile(`(?i)^` + lead + `send(?: me)?(?: the)? file\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
 
 // sendFile calls send_file.
-func sendFile(t turn) (reply, bool) {
-	m := sendRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func sendFile(t turn, m []string) (reply, bool) {
 	return t.use("send_file", map[string]any{"path": m[1], "caption": "Here it is."}, "on its way", func(string) string {
 		return "I have sent `" + m[1] + "`."
 	})
@@ -90,11 +86,7 @@ func sendFile(t turn) (reply, bool) {
 var modeRE = regexp.MustCompile(`(?i)^` + lead + `switch to ([a-z]+) mode[.?!]?$`)
 
 // setMode calls set_mode.
-func setMode(t turn) (reply, bool) {
-	m := modeRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func setMode(t turn, m []string) (reply, bool) {
 	return t.use("set_mode", map[string]any{"mode": strings.ToLower(m[1])}, "was told", func(string) string { return "As you like." })
 }
 

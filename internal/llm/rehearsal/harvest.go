@@ -1,7 +1,6 @@
 package rehearsal
 
 import (
-	"encoding/json"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,15 +12,21 @@ var (
 	rememRE   = regexp.MustCompile(`(?i)^(?:please )?(?:remember|don't forget) that (.+)$`)
 )
 
+// objective answers the program's question which of some tasks a conversation is about: none of them.
+func objective(t turn) (reply, bool) {
+	messages := t.req.Messages
+	return reply{text: "none"}, len(messages) == 1 && strings.HasPrefix(messages[0].text, "Which of these tasks")
+}
+
 // harvest answers the program's request to find what is worth remembering: sentences that
 // begin with "remember that", "my … is …" or "I like …", word for word.
 func harvest(t turn) (reply, bool) {
 	messages := t.req.Messages
-	if len(messages) != 1 || !strings.Contains(string(messages[0].Content), "quote") || !strings.Contains(string(messages[0].Content), "valid_from") {
+	if len(messages) != 1 || !strings.Contains(messages[0].text, "quote") || !strings.Contains(messages[0].text, "valid_from") {
 		return reply{}, false
 	}
 	facts := []map[string]any{}
-	for _, m := range harvestRE.FindAllStringSubmatch(string(messages[0].Content), -1) {
+	for _, m := range harvestRE.FindAllStringSubmatch(messages[0].text, -1) {
 		number, _ := strconv.Atoi(m[1])
 		for _, s := range strings.FieldsFunc(m[2], func(r rune) bool { return strings.ContainsRune(".!?\n", r) }) {
 			s = strings.TrimSpace(s)
@@ -33,9 +38,5 @@ func harvest(t turn) (reply, bool) {
 			}
 		}
 	}
-	raw, err := json.Marshal(facts)
-	if err != nil {
-		panic(err) // strings and numbers always encode
-	}
-	return reply{text: string(raw)}, true
+	return reply{text: string(asJSON(facts))}, true
 }

@@ -109,7 +109,7 @@ func sent(req request) (lines []line) {
 		last--
 	}
 	for i, m := range req.Messages {
-		text := string(m.Content)
+		text := m.text
 		switch m.Role {
 		case "system", "developer":
 			if data := dataLines(text); len(data) > 0 || strings.Contains(text, "<data") {

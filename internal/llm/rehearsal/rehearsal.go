@@ -26,18 +26,9 @@
 //
 // For tests a message may hold one of these hooks:
 //
-//	rehearse: empty        an answer with nothing in it
-//	rehearse: garbled      a web page in place of an answer
 //	rehearse: error N      the HTTP status N
 //	rehearse: slow D       waits for the duration D first (3s, 200ms)
 //	rehearse: long N       an answer of N words
-//	rehearse: length       an answer that ends at its limit, in the middle
-//	rehearse: break        a stream that breaks in the middle
-//	rehearse: think        an answer with thinking in both usual forms
-//	rehearse: tools N      calls a harmless tool in N rounds before it answers
-//	rehearse: goal         an answer that reports on a goal
-//	rehearse: sub          give work to a sub-session
-//	rehearse: badargs      a tool call with broken arguments
 package rehearsal
 
 import (

@@ -1,32 +1,32 @@
 package rehearsal
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
+// rule answers a turn, or reports that it is none of its business.
+type rule func(turn) (reply, bool)
+
 // rules in the order in which they are tried; the first that fits answers.
-var rules = []func(turn) (reply, bool){
-	harvest,
-	objective,
-	hook,
-	summarise,
-	sendFile, setMode,
-	remember,
-	listTasks,
-	changeTask,
-	addTask,
-	workTask,
-	readFile,
-	addSkill,
-	look,
-	openFile,
-	missing,
-	recall,
-	plain,
+var rules = []rule{
+	harvest, objective, on(hookRE, hook), summarise,
+	on(sendRE, sendFile), on(modeRE, setMode), on(rememberRE, remember),
+	on(listRE, listTasks), on(changeRE, changeTask), on(remindRE, addTask), on(workRE, workTask),
+	on(readRE, readFile), on(skillRE, addSkill),
+	look, openFile, missing, recall, plain,
+}
+
+// on is a rule for what a person says in these words.
+func on(words *regexp.Regexp, do func(t turn, m []string) (reply, bool)) rule {
+	return func(t turn) (reply, bool) {
+		if m := words.FindStringSubmatch(t.said); m != nil {
+			return do(t, m)
+		}
+		return reply{}, false
+	}
 }
 
 // turn is the newest message of a person and what came of it so far.
@@ -48,20 +48,18 @@ const notice = "**No language model is connected yet.** I am the rehearsal model
 // answer answers a request by the rules.
 func answer(req request) reply {
 	t := turnOf(req)
-	var a reply
 	for i, rule := range rules {
-		r, ok := rule(t)
+		a, ok := rule(t)
 		if !ok {
 			continue
 		}
-		a = r
 		if asked := i <= 3; t.first && !asked && // no test, and not the program itself
 			len(a.calls) == 0 {
 			a.text = notice + "\n\n" + a.text
 		}
-		break
+		return a
 	}
-	return a
+	return reply{} // plain answers everything
 }
 
 func turnOf(req request) turn {
@@ -75,11 +73,11 @@ func turnOf(req request) turn {
 	for i, m := range req.Messages {
 		switch {
 		case i == newest:
-			t.said, t.whole, t.pictures = said(string(m.Content)), string(m.Content), m.pictures
+			t.said, t.whole, t.pictures = said(m.text), m.text, m.pictures
 		case m.Role == "assistant" && i < newest:
 			t.first = false
 		case m.Role == "tool" && i > newest:
-			t.results = append(t.results, strings.TrimSpace(beforeNote(string(m.Content))))
+			t.results = append(t.results, strings.TrimSpace(beforeNote(m.text)))
 		}
 	}
 	return t
@@ -110,11 +108,7 @@ func (t turn) use(name string, args map[string]any, proof string, done func(resu
 	if !t.offers(name) {
 		return reply{text: fmt.Sprintf("I cannot do that: the tool `%s` was not offered to me.", name)}, true
 	}
-	raw, err := json.Marshal(args) // sorted keys: the same request, the same bytes
-	if err != nil {
-		panic(err) // strings and numbers always encode
-	}
-	return reply{calls: []call{{Function: function{Name: name, Arguments: string(raw)}}}}, true
+	return reply{calls: []call{{Function: function{Name: name, Arguments: string(asJSON(args))}}}}, true
 }
 
 func (t turn) offers(name string) bool {
@@ -135,11 +129,7 @@ func isError(name, result string) bool {
 
 var rememberRE = regexp.MustCompile(`(?is)^(` + lead + `)(?:remember|don't forget)(?:\s+this)?(?:\s*:|\s+that\b)?\s+(.+)$`)
 
-func remember(t turn) (reply, bool) {
-	m := rememberRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func remember(t turn, m []string) (reply, bool) {
 	asks := strings.HasSuffix(t.said, "?")
 	if asks && !strings.Contains(strings.ToLower(m[1]), "you") { // "remember my sister?"
 		return reply{}, false
@@ -158,9 +148,8 @@ func fact(s string) string {
 
 var readRE = regexp.MustCompile(`(?i)^` + lead + `(?:read|open|show(?: me)?)(?: the)?( file)?\s+[\x60"']?([^\s\x60"'?]+?)[\x60"']?[.?!]?$`)
 
-func readFile(t turn) (reply, bool) {
-	m := readRE.FindStringSubmatch(t.said)
-	if m == nil || m[1] == "" && !strings.ContainsAny(m[2], "./") { // "read Tolstoy"
+func readFile(t turn, m []string) (reply, bool) {
+	if m[1] == "" && !strings.ContainsAny(m[2], "./") { // "read Tolstoy"
 		return reply{}, false
 	}
 	return t.use("read_file", map[string]any{"path": m[2]}, "", func(result string) string {
@@ -190,11 +179,7 @@ func beginning(text string) string {
 
 var skillRE = regexp.MustCompile(`(?is)^` + lead + `(?:add|save|create|make)(?: a| the)?(?: new)? skill\s+[\x60"']?([\w-]+)[\x60"']?\s*(?::|\s-)\s*(.+)$`)
 
-func addSkill(t turn) (reply, bool) {
-	m := skillRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func addSkill(t turn, m []string) (reply, bool) {
 	summary, text, more := strings.Cut(strings.TrimSpace(m[2]), "\n")
 	if text = strings.TrimSpace(text); !more || text == "" {
 		text = summary

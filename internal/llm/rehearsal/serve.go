@@ -50,40 +50,27 @@ func (t *tool) UnmarshalJSON(b []byte) error {
 }
 
 type message struct {
-	Role       string  `json:"role"`
-	Content    content `json:"content"`
-	ToolCalls  []call  `json:"tool_calls"`
-	ToolCallID string  `json:"tool_call_id"`
+	Role       string          `json:"role"`
+	Raw        json.RawMessage `json:"content"`
+	ToolCalls  []call          `json:"tool_calls"`
+	ToolCallID string          `json:"tool_call_id"`
 
+	text     string // of the content: a text, or the texts of a list of parts
 	pictures []picture
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (m *message) UnmarshalJSON(b []byte) error {
 	type plain message // without this method
-	var raw struct {
-		Content json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(b, (*plain)(m)); err != nil {
+	if err := json.Unmarshal(b, (*plain)(m)); err != nil || len(m.Raw) == 0 {
 		return err
 	}
-	if json.Unmarshal(b, &raw) == nil && len(raw.Content) > 0 && raw.Content[0] == '[' {
-		_, m.pictures, _ = parts(raw.Content) // it was read once
+	if m.Raw[0] != '[' {
+		return json.Unmarshal(m.Raw, &m.text)
 	}
-	return nil
-}
-
-// content is a text or a list of parts with texts.
-type content string
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (c *content) UnmarshalJSON(b []byte) error {
-	if len(b) > 0 && b[0] == '[' {
-		text, _, err := parts(b)
-		*c = content(text)
-		return err
-	}
-	return json.Unmarshal(b, (*string)(c))
+	var err error
+	m.text, m.pictures, err = parts(m.Raw)
+	return err
 }
 
 type call struct {
@@ -100,16 +87,12 @@ type function struct {
 
 // reply is what the rules answer.
 type reply struct {
-	text      string
-	reasoning string
-	calls     []call
-	finish    string // "" = as usual
+	text   string
+	calls  []call
+	finish string // "" = as usual
 
 	delay  time.Duration // before the first word
 	status int           // an HTTP error in place of an answer; 0 = none
-	page   bool          // a web page in place of an answer
-	broken bool          // the stream breaks in the middle
-	pieces []string      // how the text is cut when streaming; nil = by words
 }
 
 type server struct{ cfg Config }
@@ -155,9 +138,6 @@ func (s server) chat(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "1")
 		}
 		fail(w, a.status, "rehearsed", fmt.Sprintf("A rehearsed error: %d %s", a.status, http.StatusText(a.status)))
-	case a.page:
-		w.Header().Set("Content-Type", "text/html")
-		io.WriteString(w, "<!DOCTYPE html>\n<html><title>Rehearsed</title><p>This is a web page, not an answer.</html>\n")
 	case req.Stream:
 		s.stream(w, r, req, a)
 	default:
@@ -176,7 +156,7 @@ func (req request) cut(a reply) reply {
 			}
 			kept += word
 		}
-		a.text, a.pieces, a.finish = kept, nil, "length"
+		a.text, a.finish = kept, "length"
 	}
 	if a.finish == "" {
 		a.finish = "stop"
@@ -194,9 +174,9 @@ func (req request) cut(a reply) reply {
 }
 
 func (req request) usage(a reply) map[string]any {
-	in, out := 0, llm.EstimateTokens(a.text)+llm.EstimateTokens(a.reasoning)
+	in, out := 0, llm.EstimateTokens(a.text)
 	for _, m := range req.Messages {
-		in += llm.EstimateTokens(string(m.Content))
+		in += llm.EstimateTokens(m.text)
 		for _, c := range m.ToolCalls {
 			in += llm.EstimateTokens(c.Function.Name + c.Function.Arguments)
 		}
@@ -212,9 +192,6 @@ func (req request) usage(a reply) map[string]any {
 
 func whole(w http.ResponseWriter, req request, a reply) {
 	m := map[string]any{"role": "assistant", "content": a.text}
-	if a.reasoning != "" {
-		m["reasoning_content"] = a.reasoning
-	}
 	if len(a.calls) > 0 {
 		m["tool_calls"] = a.calls
 	}
@@ -233,28 +210,14 @@ func (s server) stream(w http.ResponseWriter, r *http.Request, req request, a re
 		if req.StreamOptions.IncludeUsage {
 			chunk["usage"] = usage
 		}
-		b, err := json.Marshal(chunk)
-		if err != nil {
-			panic(err) // maps of strings and numbers always encode
-		}
-		fmt.Fprintf(w, "data: %s\n\n", b)
+		fmt.Fprintf(w, "data: %s\n\n", asJSON(chunk))
 		http.NewResponseController(w).Flush()
 	}
 	delta := func(d any, finish any) {
 		event([]any{map[string]any{"index": 0, "delta": d, "finish_reason": finish}}, nil)
 	}
 	delta(map[string]any{"role": "assistant", "content": ""}, nil)
-	if a.reasoning != "" {
-		delta(map[string]any{"reasoning_content": a.reasoning}, nil)
-	}
-	pieces := a.pieces
-	if pieces == nil {
-		pieces = splitWords(a.text)
-	}
-	for i, p := range pieces {
-		if a.broken && i == len(pieces)/2 {
-			panic(http.ErrAbortHandler) // the way to break a connection on purpose
-		}
+	for i, p := range splitWords(a.text) {
 		if i > 0 && !pause(r, s.cfg.Pace) {
 			return
 		}
@@ -315,11 +278,16 @@ func fail(w http.ResponseWriter, status int, code, text string) {
 }
 
 func send(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // maps of strings and numbers always encode
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(append(b, '\n'))
+	w.Write(append(asJSON(v), '\n'))
+}
+
+// asJSON is v, of strings and numbers, as JSON. Keys are sorted: the same request, the same bytes.
+func asJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // they always encode
+	}
+	return b
 }

@@ -17,17 +17,17 @@ var (
 // parts by age if it is asked for them.
 func summarise(t turn) (reply, bool) {
 	messages := t.req.Messages
-	if len(messages) != 2 || !strings.Contains(string(messages[1].Content), `source="conversation">`) {
+	if len(messages) != 2 || !strings.Contains(messages[1].text, `source="conversation">`) {
 		return reply{}, false
 	}
 	left := 100
-	if m := wordsRE.FindStringSubmatch(string(messages[0].Content)); m != nil {
+	if m := wordsRE.FindStringSubmatch(messages[0].text); m != nil {
 		left, _ = strconv.Atoi(m[1])
 	}
-	aged := strings.Contains(string(messages[0].Content), "Lately: ")
+	aged := strings.Contains(messages[0].text, "Lately: ")
 	var lines []string
 	under := ""
-	for _, block := range blockRE.FindAllStringSubmatch(string(messages[1].Content), -1) {
+	for _, block := range blockRE.FindAllStringSubmatch(messages[1].text, -1) {
 		if block[1] != block[4] {
 			continue
 		}

@@ -2,7 +2,9 @@ package rehearsal
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,20 +17,13 @@ var (
 	remindRE = regexp.MustCompile(`(?is)^` + lead + `(?:remind me|(?:add|create|make)(?: a)?(?: new)? (?:task|reminder)):?\s+(.+?)[\s.!?]*$`)
 )
 
-func listTasks(t turn) (reply, bool) {
-	if !listRE.MatchString(t.said) {
-		return reply{}, false
-	}
+func listTasks(t turn, _ []string) (reply, bool) {
 	return t.use("task", map[string]any{"action": "list"}, "", func(result string) string {
 		return "Your tasks:\n\n" + beginning(result)
 	})
 }
 
-func changeTask(t turn) (reply, bool) {
-	m := changeRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func changeTask(t turn, m []string) (reply, bool) {
 	action := strings.ToLower(m[1])
 	if action == "finish" {
 		action = "complete"
@@ -41,11 +36,7 @@ func changeTask(t turn) (reply, bool) {
 }
 
 // workTask adds a task that the program works on by itself when it is due.
-func workTask(t turn) (reply, bool) {
-	m := workRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func workTask(t turn, m []string) (reply, bool) {
 	args := map[string]any{"action": "add", "priority": 5}
 	content := schedule(strings.Join(strings.Fields(m[1]), " "), args)
 	if args["schedule_type"] == nil { // talk about it
@@ -55,11 +46,7 @@ func workTask(t turn) (reply, bool) {
 	return t.use("task", args, "task_", func(result string) string { return "I will do that. " + firstLine(result) })
 }
 
-func addTask(t turn) (reply, bool) {
-	m := remindRE.FindStringSubmatch(t.said)
-	if m == nil {
-		return reply{}, false
-	}
+func addTask(t turn, m []string) (reply, bool) {
 	args := map[string]any{"action": "add", "priority": 5}
 	args["content"] = upperFirst(schedule(strings.Join(strings.Fields(m[1]), " "), args))
 	return t.use("task", args, "task_", func(result string) string {
@@ -183,8 +170,8 @@ func clockTime(s string) (string, bool) {
 var whenRE = sync.OnceValue(func() (res [][2]*regexp.Regexp) {
 	for _, w := range when {
 		res = append(res, [2]*regexp.Regexp{
-			regexp.MustCompile(`(?is)^` + w.pattern + `,?\s+(?:to|that|about)\s+(.+)$`),
-			regexp.MustCompile(`(?is)^(?:(?:to|that|about)\s+)?(.+?),?\s+` + w.pattern + `$`),
+			regexp.MustCompile(`(?is)^` + w.pattern + `,?\s+(?:to|that|about)\s+(?P<do>.+)$`),
+			regexp.MustCompile(`(?is)^(?:(?:to|that|about)\s+)?(?P<do>.+?),?\s+` + w.pattern + `$`),
 		})
 	}
 	return res
@@ -194,24 +181,19 @@ var whenRE = sync.OnceValue(func() (res [][2]*regexp.Regexp) {
 // it into args and returns the rest. A time it does not understand stays in the
 // words.
 func schedule(s string, args map[string]any) (content string) {
-	res := whenRE()
-	for i, w := range when {
-		before, after := res[i][0].FindStringSubmatch(s), res[i][1].FindStringSubmatch(s)
-		set := map[string]any{}
-		switch {
-		case before != nil && w.set(lower(before), set):
-			content = before[len(before)-1]
-		case after != nil && w.set(lower(withoutFirst(after)), set):
-			content = after[1]
-		default:
-			continue
-		}
-		for _, k := range []string{"schedule_type", "at", "day_of_week", "day_of_month", "interval_seconds"} {
-			if v, ok := set[k]; ok {
-				args[k] = v
+	for i, both := range whenRE() {
+		for _, re := range both {
+			m := re.FindStringSubmatch(s)
+			if m == nil {
+				continue
+			}
+			at, set := re.SubexpIndex("do"), map[string]any{}
+			content = m[at]
+			if when[i].set(lower(slices.Delete(m, at, at+1)), set) {
+				maps.Copy(args, set)
+				return content
 			}
 		}
-		return content
 	}
 	for _, p := range []string{"to ", "that ", "about "} {
 		if strings.HasPrefix(strings.ToLower(s), p) {
@@ -219,12 +201,6 @@ func schedule(s string, args map[string]any) (content string) {
 		}
 	}
 	return s
-}
-
-// withoutFirst is m without the words to keep, so that the groups of the time
-// begin at 1 in both expressions.
-func withoutFirst(m []string) []string {
-	return append([]string{m[0]}, m[2:]...)
 }
 
 func lower(m []string) []string {

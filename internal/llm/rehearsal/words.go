@@ -122,23 +122,13 @@ func topics(text string) (out []string) {
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\'' }) {
 		w = strings.TrimSuffix(strings.Trim(w, "'"), "'s")
 		if w != "" && !stop[w] {
-			out = append(out, singular(w))
+			if len(w) > 3 && !strings.HasSuffix(w, "ss") {
+				w = strings.TrimSuffix(w, "s")
+			}
+			out = append(out, w)
 		}
 	}
 	return out
-}
-
-func singular(w string) string {
-	switch {
-	case len(w) < 4 || !strings.HasSuffix(w, "s") || strings.HasSuffix(w, "ss"):
-		return w
-	case strings.HasSuffix(w, "ies"):
-		return w[:len(w)-3] + "y"
-	case strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "shes"), strings.HasSuffix(w, "xes"), strings.HasSuffix(w, "sses"):
-		return w[:len(w)-2]
-	default:
-		return w[:len(w)-1]
-	}
 }
 
 // fold is a text in the form in which two texts are compared.

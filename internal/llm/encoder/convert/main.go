@@ -39,22 +39,20 @@ func main() {
 	if len(os.Args) > 1 {
 		file = os.Args[1]
 	}
-	if there, err := os.ReadFile(file); err == nil && check(there) == nil {
-		return
-	}
 	err := run(file)
 	if missing := (unavailable{}); errors.As(err, &missing) {
 		fmt.Printf("skip  encoder: %v; without its weights there are no vectors, search goes by words\n", missing)
-		return
-	}
-	if err != nil {
+	} else if err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL  encoder:", err)
 		os.Exit(1)
 	}
-	fmt.Println("ok    encoder: made", file)
 }
 
+// run makes the file, unless it is there.
 func run(file string) error {
+	if there, err := os.ReadFile(file); err == nil && check(there) == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	archive, err := fetch(ctx)
@@ -65,7 +63,11 @@ func run(file string) error {
 	if err != nil {
 		return err
 	}
-	return replace(file, made)
+	if err := replace(file, made); err != nil {
+		return err
+	}
+	fmt.Println("ok    encoder: made", file)
+	return nil
 }
 
 // unavailable is why the package cannot be had here, which nobody is to blame for.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -25,15 +24,34 @@ func archive(t *testing.T) []byte {
 	return data
 }
 
+// fakeNpm puts a shell script in the place of npm.
+func fakeNpm(t *testing.T, script string) {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "npm"), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+}
+
+// TestConvert: the file is the same each time, and is not made again where it is.
 func TestConvert(t *testing.T) {
 	packed := archive(t)
-	first, err := convert(packed)
+	kept, file := filepath.Join(t.TempDir(), "kept.tgz"), filepath.Join(t.TempDir(), "w.q8")
+	if err := os.WriteFile(kept, packed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fakeNpm(t, "cp '"+kept+"' .")
+	if err := run(file); err != nil {
+		t.Fatal(err)
+	}
+	first, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var second bytes.Buffer
-	if err := read(packed, &second); err != nil || !bytes.Equal(first, second.Bytes()) {
-		t.Errorf("twice is not the same (error %v)", err)
+	fakeNpm(t, "exit 1")
+	if err := run(file); err != nil {
+		t.Errorf("where it is already: %v", err)
 	}
 	if len(first) > 7_300_000 {
 		t.Errorf("%d bytes; at most 7.3 million were promised", len(first))
@@ -48,33 +66,6 @@ func TestConvert(t *testing.T) {
 	packed[len(packed)/2] ^= 1
 	if _, err := convert(packed); err == nil || !strings.Contains(err.Error(), "is not what it was") {
 		t.Errorf("a changed package: error %v", err)
-	}
-}
-
-// A package of another build is an error that says what is missing, not a panic.
-func TestReadOther(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		files map[string][]byte
-		want  string
-	}{
-		{"no model", map[string][]byte{}, "model.json"},
-		{"weights cut off", map[string][]byte{
-			"model.json": []byte(`{"weightsManifest":[{"paths":["a","b"],"weights":[{"name":"x","dtype":"float32","shape":[2,2]}]}]}`),
-			"a":          make([]byte, 8), "b": make([]byte, 7),
-		}, "x goes beyond the end"},
-		{"a negative shape", map[string][]byte{
-			"model.json": []byte(`{"weightsManifest":[{"paths":["a"],"weights":[{"name":"x","dtype":"float32","shape":[-1]}]}]}`),
-		}, "x goes beyond the end"},
-	} {
-		if _, err := floats(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
-		}
-	}
-	for _, text := range []string{``, `{}`, `[[1,2]]`, `[["a","b"]]`} {
-		if _, err := vocabulary([]byte(text)); err == nil || !strings.Contains(err.Error(), "vocab.json") {
-			t.Errorf("vocabulary %q: error %v", text, err)
-		}
 	}
 	if err := read([]byte("no archive"), &bytes.Buffer{}); err == nil {
 		t.Error("no archive, no error")
@@ -94,19 +85,12 @@ func TestWithoutNpm(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	bin := t.TempDir()
-	npm := "#!/bin/sh\necho 'npm error code EAI_AGAIN' >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "npm"), []byte(npm), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if _, err := fetch(context.Background()); !errors.As(err, &unavailable{}) || !strings.Contains(err.Error(), "EAI_AGAIN") {
+	fakeNpm(t, "echo 'npm error code EAI_AGAIN' >&2; exit 1")
+	if _, err := fetch(t.Context()); !errors.As(err, &unavailable{}) || !strings.Contains(err.Error(), "EAI_AGAIN") {
 		t.Errorf("error %v, want unavailable for EAI_AGAIN", err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "npm"), []byte("#!/bin/sh\necho 'npm error code E404' >&2\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fetch(context.Background()); err == nil || errors.As(err, &unavailable{}) || !strings.Contains(err.Error(), "E404") {
+	fakeNpm(t, "echo 'npm error code E404' >&2; exit 1")
+	if _, err := fetch(t.Context()); err == nil || errors.As(err, &unavailable{}) || !strings.Contains(err.Error(), "E404") {
 		t.Errorf("error %v, want a failure that shows what npm said", err)
 	}
 }

@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -121,25 +120,10 @@ func atMessage(message string, f func()) func(*matrix.Config) {
 // said lists the bot's messages in a room by event id, and counts its edits.
 func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []string, edits int) {
 	t.Helper()
-	for _, raw := range s.Events(room) {
-		var e struct {
-			ID      string `json:"event_id"`
-			Sender  string
-			Type    string
-			Content struct {
-				Relates struct {
-					Type string `json:"rel_type"`
-				} `json:"m.relates_to"`
-			}
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			continue // injected by a test
-		}
-		switch {
-		case e.Sender != bot || e.Type != "m.room.message" && e.Type != "m.room.encrypted":
-		case e.Content.Relates.Type == "m.replace":
+	for _, e := range eventsIn(s, room, bot, "m.room.message", "m.room.encrypted") {
+		if e.Content.Relates.Type == "m.replace" {
 			edits++
-		default:
+		} else {
 			messages = append(messages, e.ID)
 		}
 	}

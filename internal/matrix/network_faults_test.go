@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -233,12 +232,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		<-poll
 		s.Stop()
 		s.Say(you.UserID(), plain, "asked while you were down")
-		for limit := time.Now().Add(peertest.Patience); !strings.Contains(b.log.String(), "sync failed; trying again"); {
-			if time.Now().After(limit) {
-				t.Fatal("the bot has not noticed")
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		b.logs("sync failed; trying again")
 		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
 		say(t, you, secret, "after")
@@ -420,13 +414,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			say(t, you, room, "three")
 			hears(t, you, room, "echo: **three**")
 			// On a busy machine a later poll may be cut too; then the next one clears it.
-			problem := b.Status(t.Context()).Problem
-			for limit := time.Now().Add(20 * time.Second); problem != "" && time.Now().Before(limit); problem = b.Status(t.Context()).Problem {
-				time.Sleep(50 * time.Millisecond)
-			}
-			if problem != "" {
-				t.Errorf("it is over, but the status says %q", problem)
-			}
+			b.becomes("it is over, but there is a problem", func(s matrix.Status) bool { return s.Problem == "" })
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"reverie/internal/matrix"
 	"reverie/internal/matrix/homeserver"
@@ -150,14 +149,7 @@ func TestTokenNoLongerValid(t *testing.T) {
 // waitForToken waits until the bot has logged in again and its device is signed.
 func waitForToken(t *testing.T, b *bot) {
 	t.Helper()
-	deadline := time.Now().Add(peertest.Patience)
-	for time.Now().Before(deadline) {
-		if b.logged("device signed", "verified with the recovery key") {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatal("the bot did not log in again")
+	b.becomes("the bot did not log in again", func(matrix.Status) bool { return b.logged("device signed", "verified with the recovery key") })
 }
 
 // logged tells whether any of the words came after the last time the keys were lost.

@@ -263,13 +263,8 @@ func TestBackupDeletedOnTheServer(t *testing.T) {
 	call(t, server, http.MethodDelete, "room_keys/version/"+before.Backup, b.account().AccessToken, nil, nil)
 	other := directChat(t, you, b)
 	converse(t, you, b, other, "two")
-	end := time.Now().Add(peertest.Patience)
-	for backedUp(t, b).Backup == before.Backup {
-		if time.Now().After(end) {
-			t.Fatal("no new backup")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	b.becomes("no new backup", func(s matrix.Status) bool { return s.Backup != before.Backup && s.Backup != "" })
+	backedUp(t, b)
 	if n, _ := onServerBackup(t, server, b.account().AccessToken, b.Status(t.Context()).Backup); n != 4 {
 		t.Errorf("%d keys in the new backup, want 4", n)
 	}

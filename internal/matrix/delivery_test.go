@@ -80,6 +80,67 @@ func inPlace(t *testing.T, s *matrixtest.Server, match matrixtest.Match, fault m
 	return h
 }
 
+// roomEvent is an event as a room has it now.
+type roomEvent struct {
+	ID      string `json:"event_id"`
+	Type    string `json:"type"`
+	Sender  string `json:"sender"`
+	Content struct {
+		eventText
+		Live    any       `json:"org.matrix.msc4357.live"`
+		Session string    `json:"session_id"`
+		Key     string    `json:"sender_key"`
+		Relates relation  `json:"m.relates_to"`
+		New     eventText `json:"m.new_content"`
+	} `json:"content"`
+	Unsigned struct {
+		Because json.RawMessage `json:"redacted_because"`
+	} `json:"unsigned"`
+}
+
+// eventText is what an event says, and to whom.
+type eventText struct {
+	MsgType   string    `json:"msgtype"`
+	Body      string    `json:"body"`
+	Formatted string    `json:"formatted_body"`
+	Mentions  *mentions `json:"m.mentions"`
+}
+
+type mentions struct {
+	Users []string `json:"user_ids"`
+	Room  bool     `json:"room"`
+}
+
+// users are those whom the event mentions.
+func (t eventText) users() []string {
+	if t.Mentions == nil {
+		return nil
+	}
+	return t.Mentions.Users
+}
+
+// relation is where an event stands.
+type relation struct {
+	Type     string `json:"rel_type"`
+	Event    string `json:"event_id"`
+	Fallback bool   `json:"is_falling_back"`
+	Reply    struct {
+		Event string `json:"event_id"`
+	} `json:"m.in_reply_to"`
+}
+
+// eventsIn lists the events of user in a room that are of these types, oldest first. What was
+// injected and makes no sense is left out.
+func eventsIn(s *matrixtest.Server, room, user string, types ...string) (all []roomEvent) {
+	for _, raw := range s.Events(room) {
+		var e roomEvent
+		if json.Unmarshal(raw, &e) == nil && e.Sender == user && slices.Contains(types, e.Type) {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
 func hurry(cfg *matrix.Config) { cfg.Hurry() }
 
 // thief takes the to-device events out of what the bot gets, and gives them

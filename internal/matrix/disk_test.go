@@ -102,13 +102,7 @@ func (w *writable) token() (token string) {
 // failures waits until at least n writes have failed since before.
 func (w *writable) failures(before, n int) {
 	w.t.Helper()
-	deadline := time.Now().Add(peertest.Patience)
-	for w.failed()-before < n {
-		if time.Now().After(deadline) {
-			w.t.Fatal("no write has failed: the test tests nothing")
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	w.becomes("no write has failed: the test tests nothing", func(matrix.Status) bool { return w.failed()-before >= n })
 }
 
 func (w *writable) failed() int {

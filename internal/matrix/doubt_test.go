@@ -173,7 +173,7 @@ func TestShownTooLate(t *testing.T) {
 			}
 			var stand, gone []string
 			for limit := time.Now().Add(20 * time.Second); len(gone) == 0 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-				stand, gone = messagesOf(t, you, room, b.UserID())
+				stand, gone = messagesOf(s, room, b.UserID())
 			}
 			if len(stand) != 1 || len(gone) != 1 {
 				t.Fatalf("%d messages stand, %d are taken back, want one and one", len(stand), len(gone))
@@ -187,22 +187,11 @@ func TestShownTooLate(t *testing.T) {
 
 // messagesOf lists the messages of a sender that stand, and those that are taken
 // back; edits are neither.
-func messagesOf(t *testing.T, p *peer.Peer, room, sender string) (stand, gone []string) {
-	t.Helper()
-	events, err := p.RawTimeline(t.Context(), room, 100)
-	ok(t, err)
-	for _, raw := range events {
-		var e struct {
-			ID      string `json:"event_id"`
-			Sender  string
-			Type    string
-			Content map[string]any
-		}
-		ok(t, json.Unmarshal(raw, &e))
-		relates, _ := e.Content["m.relates_to"].(map[string]any)
+func messagesOf(s *matrixtest.Server, room, sender string) (stand, gone []string) {
+	for _, e := range eventsIn(s, room, sender, "m.room.encrypted") {
 		switch {
-		case e.Sender != sender || e.Type != "m.room.encrypted" || relates["rel_type"] == "m.replace":
-		case len(e.Content) == 0:
+		case e.Content.Relates.Type == "m.replace":
+		case e.Unsigned.Because != nil:
 			gone = append(gone, e.ID)
 		default:
 			stand = append(stand, e.ID)

@@ -1,7 +1,7 @@
 package matrix_test
 
 import (
-	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,34 +10,10 @@ import (
 	"reverie/internal/session"
 )
 
-// sent is an event of the bot as it left.
-type sent struct {
-	Sender  string
-	Content sentContent
-}
-
-type sentContent struct {
-	Body       string
-	Formatted  string `json:"formatted_body"`
-	NewContent *struct {
-		Body      string
-		Formatted string `json:"formatted_body"`
-	} `json:"m.new_content"`
-	Live     any `json:"org.matrix.msc4357.live"`
-	Mentions struct {
-		UserIDs []string `json:"user_ids"`
-		Room    bool
-	} `json:"m.mentions"`
-}
-
-func lastSent(t *testing.T, events []json.RawMessage, sender string) (last sentContent) {
-	t.Helper()
-	for _, raw := range events {
-		var e sent
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Sender == sender && e.Content.Body != "" {
-			last = e.Content
-		}
+// lastSent is what the bot has said last in a room.
+func lastSent(s *matrixtest.Server, room, bot string) (last roomEvent) {
+	for _, e := range eventsIn(s, room, bot, "m.room.message") {
+		last = e
 	}
 	return last
 }
@@ -53,7 +29,7 @@ func TestLooks(t *testing.T) {
 	group := s.Room(you.UserID(), matrixtest.NewRoom{Invite: []string{b.UserID()}})
 	joined(t, you, group, b.UserID())
 	question := sayTo(t, you, group, "hello", b.UserID())
-	await(t, s, "the question is not answered", func() bool { return lastSent(t, s.Events(group), b.UserID()).Body == "echo: **hello**" })
+	await(t, s, "the question is not answered", func() bool { return lastSent(s, group, b.UserID()).Content.Body == "echo: **hello**" })
 	for i, c := range []struct{ text, body, html string }{
 		{"|a|b|\n|-|-|\n|1|2|\n\n```go\nx\n```\n\nand $x^2$", "", "<table><thead><tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead><tbody>\n<tr>\n<td>1</td>\n<td>2</td>\n</tr>\n</tbody>\n</table>\n<pre><code class=\"language-go\">x\n</code></pre>\n<p>and <span data-mx-maths=\"x^2\"><code>x^2</code></span></p>"},
 		{"@room <script>alert(1)</script> **now**", "@\u2060room <script>alert(1)</script> **now**", "@\u2060room &lt;script&gt;alert(1)&lt;/script&gt; <strong>now</strong>"},
@@ -67,11 +43,11 @@ func TestLooks(t *testing.T) {
 		id := "looks:" + string(rune('a'+i))
 		b.says(group, session.Outgoing{ID: id, Text: c.text, ReplyTo: question})
 		await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-		got := lastSent(t, s.Events(group), b.UserID())
+		got := lastSent(s, group, b.UserID()).Content
 		if got.Body != c.body || got.Formatted != c.html {
 			t.Errorf("%.60q left as\n%q\n%q, want\n%q\n%q", c.text, got.Body, got.Formatted, c.body, c.html)
 		}
-		if len(got.Mentions.UserIDs) != 1 || got.Mentions.UserIDs[0] != you.UserID() || got.Mentions.Room {
+		if !slices.Equal(got.users(), []string{you.UserID()}) || got.Mentions.Room {
 			t.Errorf("%.60q mentions %+v", c.text, got.Mentions)
 		}
 	}
@@ -87,13 +63,13 @@ func TestLastEditSaysAll(t *testing.T) {
 	for i := 1; i <= 2; i++ {
 		b.says(room, session.Outgoing{ID: "slow", Text: text[:i*500], Draft: true})
 		peertest.Next(t, you, spoken(room, b.UserID()))
-		if got := lastSent(t, s.Events(room), b.UserID()); got.Live == nil || i == 2 && (len(got.Body) > 250 || got.NewContent == nil || !strings.HasSuffix(got.NewContent.Body, got.Body[len(got.Body)-50:])) {
+		if got := lastSent(s, room, b.UserID()).Content; got.Live == nil || i == 2 && (len(got.Body) > 250 || got.New.Body == "" || !strings.HasSuffix(got.New.Body, got.Body[len(got.Body)-50:])) {
 			t.Errorf("a draft left as %+v", got)
 		}
 	}
 	b.says(room, session.Outgoing{ID: "slow", Text: text + "**The end.**"})
 	await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-	if got := lastSent(t, s.Events(room), b.UserID()); got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.NewContent == nil {
+	if got := lastSent(s, room, b.UserID()).Content; got.Live != nil || got.Body != "* "+text+"**The end.**" || !strings.HasSuffix(got.Formatted, "<strong>The end.</strong>") || got.New.Body == "" {
 		t.Errorf("the last edit left as %+v", got)
 	}
 }

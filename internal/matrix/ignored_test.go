@@ -219,15 +219,8 @@ func TestOddMessages(t *testing.T) {
 	// Of a location, stickers and polls their sender is told that words are needed: once, if they come at once.
 	await(t, s, "no notice", func() bool { return b.Status(t.Context()).Outbox == 0 })
 	told := map[string]int{}
-	for _, raw := range s.Events(room) {
-		var e struct {
-			Sender  string
-			Content struct{ Msgtype, Body string }
-		}
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Sender == b.UserID() && e.Content.Body != "" {
-			told[e.Content.Msgtype+": "+e.Content.Body]++
-		}
+	for _, e := range eventsIn(s, room, b.UserID(), "m.room.message") {
+		told[e.Content.MsgType+": "+e.Content.Body]++
 	}
 	for _, kind := range []string{"location", "sticker", "poll"} {
 		if n := told["m.notice: I cannot read a "+kind+", only words. Tell me in a message what it is about."]; n == 0 || n > 2 {

@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -108,26 +107,13 @@ func TestKeyComesLate(t *testing.T) {
 // withhold tells the bot that it does not get the key of the message.
 func withhold(t *testing.T, s *matrixtest.Server, room, user, bot string, th *thief) {
 	t.Helper()
-	for _, raw := range s.Events(room) {
-		var e struct {
-			Type, Sender string
-			Content      struct {
-				Session string `json:"session_id"`
-				Key     string `json:"sender_key"`
-			}
-		}
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Type == "m.room.encrypted" && e.Sender == user {
-			th.hook.Remove()
-			inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Delay(0))
-			s.SendToDevice(user, bot, "m.room_key.withheld", map[string]any{
-				"algorithm": "m.megolm.v1.aes-sha2", "room_id": room, "session_id": e.Content.Session, "sender_key": e.Content.Key,
-				"code": "m.unverified", "reason": "this device is not verified",
-			})
-			return
-		}
-	}
-	t.Fatal("there is no encrypted message")
+	e := eventsIn(s, room, user, "m.room.encrypted")[0]
+	th.hook.Remove()
+	inPlace(t, s, matrixtest.On("sync").By(bot), matrixtest.Delay(0))
+	s.SendToDevice(user, bot, "m.room_key.withheld", map[string]any{
+		"algorithm": "m.megolm.v1.aes-sha2", "room_id": room, "session_id": e.Content.Session, "sender_key": e.Content.Key,
+		"code": "m.unverified", "reason": "this device is not verified",
+	})
 }
 
 // The key of a session never comes, or is withheld: the key is asked for, and each

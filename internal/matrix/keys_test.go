@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,15 +16,8 @@ import (
 // in order.
 func sessions(t *testing.T, s *matrixtest.Server, room, user string) (list []string) {
 	t.Helper()
-	for _, raw := range s.Events(room) {
-		var e struct {
-			Sender  string
-			Content struct {
-				Session string `json:"session_id"`
-			}
-		}
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Sender == user && e.Content.Session != "" && !slices.Contains(list, e.Content.Session) {
+	for _, e := range eventsIn(s, room, user, "m.room.encrypted") {
+		if !slices.Contains(list, e.Content.Session) {
 			list = append(list, e.Content.Session)
 		}
 	}

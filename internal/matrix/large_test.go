@@ -225,9 +225,9 @@ func TestLaterPartTooLarge(t *testing.T) {
 		t.Errorf("then came %.60q", e.Body)
 	}
 	for _, id := range sent {
-		await(t, s, "another part is still there", func() bool { return takenBack(t, s, room, id) })
+		await(t, s, "another part is still there", func() bool { return takenBack(s, b, room, id) })
 	}
-	if takenBack(t, s, room, first.ID) || takenBack(t, s, room, file.ID) {
+	if takenBack(s, b, room, first.ID) || takenBack(s, b, room, file.ID) {
 		t.Error("the answer is redacted")
 	}
 }

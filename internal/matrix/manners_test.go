@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -22,46 +21,6 @@ func (a *ahead) now() time.Time          { return time.Now().Add(time.Duration(a
 func (a *ahead) advance(d time.Duration) { a.by.Add(int64(d)) }
 
 func (a *ahead) clocked(cfg *matrix.Config) { cfg.Hurry(); cfg.Clock(a.now) }
-
-// shown is a message event of the bot as a room has it now.
-type shown struct {
-	ID      string `json:"event_id"`
-	Type    string `json:"type"`
-	Sender  string `json:"sender"`
-	Content struct {
-		MsgType string `json:"msgtype"`
-		Body    string `json:"body"`
-		Live    any    `json:"org.matrix.msc4357.live"`
-		Relates struct {
-			Type  string `json:"rel_type"`
-			Event string `json:"event_id"`
-		} `json:"m.relates_to"`
-		New struct {
-			MsgType  string `json:"msgtype"`
-			Body     string `json:"body"`
-			Mentions struct {
-				Users []string `json:"user_ids"`
-			} `json:"m.mentions"`
-		} `json:"m.new_content"`
-		Mentions struct {
-			Users []string `json:"user_ids"`
-		} `json:"m.mentions"`
-	} `json:"content"`
-}
-
-// shownBy lists the message events of user in a room without encryption, oldest first;
-// what was taken back has no text.
-func shownBy(t *testing.T, s *matrixtest.Server, room, user string) (list []shown) {
-	t.Helper()
-	for _, raw := range s.Events(room) {
-		var e shown
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Sender == user && e.Type == "m.room.message" {
-			list = append(list, e)
-		}
-	}
-	return list
-}
 
 func (b *bot) says(room string, m session.Outgoing) {
 	b.t.Helper()
@@ -161,16 +120,16 @@ func TestLateAnswerIsANewMessage(t *testing.T) {
 				close(hold)
 			}
 			await(t, s, "the notice is not taken back", func() bool {
-				list := shownBy(t, s, room, b.UserID())
+				list := eventsIn(s, room, b.UserID(), "m.room.message")
 				return len(list) > 1 && list[0].ID == first.ID && list[0].Content.Body == ""
 			})
 			await(t, s, "the answer is not sent", func() bool { st := b.Status(t.Context()); return st.Outbox == 0 })
-			list := shownBy(t, s, room, b.UserID())
+			list := eventsIn(s, room, b.UserID(), "m.room.message")
 			want := 2
 			if c.draft {
 				want = 3
 			}
-			if len(list) != want || list[1].Content.MsgType != "m.text" || fmt.Sprint(list[1].Content.Mentions.Users) != "["+you.UserID()+"]" {
+			if len(list) != want || list[1].Content.MsgType != "m.text" || fmt.Sprint(list[1].Content.users()) != "["+you.UserID()+"]" {
 				t.Errorf("shown %+v", list)
 			}
 			if last := list[len(list)-1].Content; last.Body != "The answer." && last.New.Body != "The answer." {
@@ -207,7 +166,7 @@ func TestProgressAfterARestart(t *testing.T) {
 	b.stop()
 	b = startWith(t, server, dir, echo, clock.clocked, you.UserID())
 	await(t, s, "the notice is not taken back", func() bool {
-		list := shownBy(t, s, room, b.UserID())
+		list := eventsIn(s, room, b.UserID(), "m.room.message")
 		return len(list) == 1 && list[0].ID == first.ID && list[0].Content.Body == ""
 	})
 	b.becomes("something is still to be sent", func(s matrix.Status) bool { return s.Outbox == 0 })
@@ -233,7 +192,7 @@ func TestStreamingManners(t *testing.T) {
 	}
 	for i := 1; i <= 45; i++ {
 		draft()
-		for tries := 0; len(shownBy(t, s, room, b.UserID())) < min(i, 40); tries++ {
+		for tries := 0; len(eventsIn(s, room, b.UserID(), "m.room.message")) < min(i, 40); tries++ {
 			if tries > 5000 {
 				t.Fatalf("edit %d is missing", i)
 			}
@@ -246,12 +205,12 @@ func TestStreamingManners(t *testing.T) {
 	for i := range 4 { // nothing more is shown, however long it waits: what is said elsewhere comes after it
 		clock.advance(time.Minute)
 		b.says(other, session.Outgoing{ID: fmt.Sprint("elsewhere ", i), Text: "and this"})
-		await(t, s, "nothing is said elsewhere", func() bool { return len(shownBy(t, s, other, b.UserID())) == i+1 })
+		await(t, s, "nothing is said elsewhere", func() bool { return len(eventsIn(s, other, b.UserID(), "m.room.message")) == i+1 })
 	}
 	text += "the end"
 	b.says(room, session.Outgoing{ID: "re-" + id, Text: text, ReplyTo: id})
 	await(t, s, "the answer is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-	list := shownBy(t, s, room, b.UserID())
+	list := eventsIn(s, room, b.UserID(), "m.room.message")
 	if len(list) != 41 {
 		t.Fatalf("%d events for an answer", len(list))
 	}
@@ -259,10 +218,10 @@ func TestStreamingManners(t *testing.T) {
 		c := e.Content
 		switch {
 		case i == 0:
-			if c.Live == nil || fmt.Sprint(c.Mentions.Users) != "["+you.UserID()+"]" {
+			if c.Live == nil || fmt.Sprint(c.users()) != "["+you.UserID()+"]" {
 				t.Errorf("it begins as %+v", c)
 			}
-		case c.Relates.Type != "m.replace" || c.Relates.Event != list[0].ID || len(c.Mentions.Users) > 0:
+		case c.Relates.Type != "m.replace" || c.Relates.Event != list[0].ID || len(c.users()) > 0:
 			t.Errorf("edit %d: %+v", i, c)
 		case (c.Live == nil) != (i == 40):
 			t.Errorf("edit %d: live %v", i, c.Live)

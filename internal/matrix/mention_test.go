@@ -1,7 +1,6 @@
 package matrix_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -34,10 +33,10 @@ func TestMention(t *testing.T) {
 		{"alone", alone, "⏰ Reminder: tea", false, []string{you.UserID()}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			before := len(mentioned(t, s.Events(c.room), b.UserID()))
+			before := len(mentioned(t, s, c.room, b.UserID()))
 			b.says(c.room, session.Outgoing{ID: c.name, Text: c.text, Notice: c.notice, Mention: c.mention})
 			await(t, s, "it is not sent", func() bool { return b.Status(t.Context()).Outbox == 0 })
-			said := mentioned(t, s.Events(c.room), b.UserID())[before:]
+			said := mentioned(t, s, c.room, b.UserID())[before:]
 			if c.text == long && len(said) < 2 {
 				t.Errorf("%d events, want several", len(said))
 			}
@@ -57,28 +56,15 @@ func TestMention(t *testing.T) {
 	}
 }
 
-// mentioned lists whom each message of sender mentions. Each must say whom, or
+// mentioned lists whom each message of user mentions. Each must say whom, or
 // clients would look for names in its text.
-func mentioned(t *testing.T, events []json.RawMessage, sender string) (all [][]string) {
+func mentioned(t *testing.T, s *matrixtest.Server, room, user string) (all [][]string) {
 	t.Helper()
-	for _, raw := range events {
-		var e struct {
-			Type, Sender string
-			Content      struct {
-				Mentions *struct {
-					UserIDs []string `json:"user_ids"`
-					Room    bool     `json:"room"`
-				} `json:"m.mentions"`
-			}
-		}
-		ok(t, json.Unmarshal(raw, &e))
-		if e.Type != "m.room.message" || e.Sender != sender {
-			continue
-		}
+	for _, e := range eventsIn(s, room, user, "m.room.message") {
 		if e.Content.Mentions == nil || e.Content.Mentions.Room {
-			t.Fatalf("mentions of %s", raw)
+			t.Fatalf("mentions of %+v", e)
 		}
-		all = append(all, e.Content.Mentions.UserIDs)
+		all = append(all, e.Content.users())
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,7 +9,6 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,25 +119,10 @@ func atMessage(message string, f func()) func(*matrix.Config) {
 // said lists the bot's messages in a room by event id, and counts its edits.
 func said(t *testing.T, s *matrixtest.Server, room, bot string) (messages []string, edits int) {
 	t.Helper()
-	for _, raw := range s.Events(room) {
-		var e struct {
-			ID      string `json:"event_id"`
-			Sender  string
-			Type    string
-			Content struct {
-				Relates struct {
-					Type string `json:"rel_type"`
-				} `json:"m.relates_to"`
-			}
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			continue // injected by a test
-		}
-		switch {
-		case e.Sender != bot || e.Type != "m.room.message" && e.Type != "m.room.encrypted":
-		case e.Content.Relates.Type == "m.replace":
+	for _, e := range eventsIn(s, room, bot, "m.room.message", "m.room.encrypted") {
+		if e.Content.Relates.Type == "m.replace" {
 			edits++
-		default:
+		} else {
 			messages = append(messages, e.ID)
 		}
 	}
@@ -249,12 +232,7 @@ func TestHomeserverRestarts(t *testing.T) {
 		<-poll
 		s.Stop()
 		s.Say(you.UserID(), plain, "asked while you were down")
-		for limit := time.Now().Add(peertest.Patience); !strings.Contains(b.log.String(), "sync failed; trying again"); {
-			if time.Now().After(limit) {
-				t.Fatal("the bot has not noticed")
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		b.logs("sync failed; trying again")
 		ok(t, s.Listen())
 		hears(t, you, plain, "echo: **asked while you were down**")
 		say(t, you, secret, "after")
@@ -436,13 +414,7 @@ func TestSyncingThroughTrouble(t *testing.T) {
 			say(t, you, room, "three")
 			hears(t, you, room, "echo: **three**")
 			// On a busy machine a later poll may be cut too; then the next one clears it.
-			problem := b.Status(t.Context()).Problem
-			for limit := time.Now().Add(20 * time.Second); problem != "" && time.Now().Before(limit); problem = b.Status(t.Context()).Problem {
-				time.Sleep(50 * time.Millisecond)
-			}
-			if problem != "" {
-				t.Errorf("it is over, but the status says %q", problem)
-			}
+			b.becomes("it is over, but there is a problem", func(s matrix.Status) bool { return s.Problem == "" })
 		})
 	}
 }

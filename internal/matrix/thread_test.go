@@ -2,7 +2,6 @@ package matrix_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -16,16 +15,6 @@ import (
 	"reverie/internal/session"
 )
 
-// relation is where an event stands.
-type relation struct {
-	Type     string `json:"rel_type"`
-	Event    string `json:"event_id"`
-	Fallback bool   `json:"is_falling_back"`
-	Reply    struct {
-		Event string `json:"event_id"`
-	} `json:"m.in_reply_to"`
-}
-
 // placed is an event of the bot.
 type placed struct {
 	ID, Body string
@@ -35,22 +24,8 @@ type placed struct {
 // places lists the bot's messages in a room, and its edits of them.
 func (b *bot) places(s *matrixtest.Server, room string) (all []placed) {
 	b.t.Helper()
-	for _, raw := range s.Events(room) {
-		var e struct {
-			ID      string `json:"event_id"`
-			Type    string `json:"type"`
-			Sender  string `json:"sender"`
-			Content struct {
-				Body     string   `json:"body"`
-				Relation relation `json:"m.relates_to"`
-			} `json:"content"`
-		}
-		if err := json.Unmarshal(raw, &e); err != nil {
-			b.t.Fatal(err)
-		}
-		if e.Type == "m.room.message" && e.Sender == b.UserID() {
-			all = append(all, placed{e.ID, e.Content.Body, e.Content.Relation})
-		}
+	for _, e := range eventsIn(s, room, b.UserID(), "m.room.message") {
+		all = append(all, placed{e.ID, e.Content.Body, e.Content.Relates})
 	}
 	return all
 }
@@ -332,8 +307,8 @@ func TestActiveThread(t *testing.T) {
 		say(you.UserID(), "where nothing was said by us", quietRoot, nil)
 		say(you.UserID(), "for my friend", busyRoot, content{"m.mentions": content{"user_ids": []string{friend.UserID()}}})
 		say("@stranger:matrix.test", "I am nobody", busyRoot, nil)
-		say(you.UserID(), "elsewhere", ours, nil) // in a thread's middle no thread begins, but we wrote it
-		heard("at something of ours", newestOf(s, room))
+		// In a thread's middle no thread begins, but we wrote it.
+		heard("at something of ours", say(you.UserID(), "elsewhere", ours, nil))
 		heard("after our answer", say(you.UserID(), "and then?", busyRoot, nil))
 		heard("of somebody else who is allowed", say(friend.UserID(), "and for me?", busyRoot, nil))
 		heard("at our message", say(you.UserID(), "why?", root, nil))
@@ -347,16 +322,6 @@ func TestActiveThread(t *testing.T) {
 	say(you.UserID(), "a day later", root, nil)
 	heard("a mention a day later", say(you.UserID(), "again", busyRoot, us))
 	heard("after that", say(you.UserID(), "good", busyRoot, nil))
-}
-
-// newestOf is the newest event of a room.
-func newestOf(s *matrixtest.Server, room string) string {
-	all := s.Events(room)
-	var e struct {
-		ID string `json:"event_id"`
-	}
-	_ = json.Unmarshal(all[len(all)-1], &e)
-	return e.ID
 }
 
 // TestUnreadableInAThread: that a message cannot be read is said where it stands.

@@ -211,24 +211,18 @@ func TestVerification(t *testing.T) {
 // is trusted, whatever the person's client has said before.
 func TestVerificationWithWrongEmoji(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name  string
-		begin func(you *peer.Peer, b *bot, room string) (string, error)
-	}{
-		{"to-device", func(you *peer.Peer, b *bot, _ string) (string, error) {
-			return you.VerifyUser(context.Background(), b.UserID())
-		}},
-		{"in the room", func(you *peer.Peer, b *bot, room string) (string, error) {
-			return you.VerifyInRoom(context.Background(), room, b.UserID())
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	for name, inRoom := range map[string]bool{"to-device": false, "in the room": true} {
+		t.Run(name, func(t *testing.T) {
 			server := homeservertest.Start(t)
 			register(t, server)
 			you, friend := verifiable(t, server, "you"), peertest.Start(t, server, "friend")
 			b := start(t, server, t.TempDir(), commanded, you.UserID(), friend.UserID())
 			room, theirs := directChat(t, you, b), directChat(t, friend, b)
-			txn, err := c.begin(you, b, room)
+			begin := func(ctx context.Context, bot string) (string, error) { return you.VerifyInRoom(ctx, room, bot) }
+			if !inRoom {
+				begin = you.VerifyUser
+			}
+			txn, err := begin(t.Context(), b.UserID())
 			ok(t, err)
 			stage(t, you, peer.Ready)
 			ok(t, you.CompareEmoji(t.Context(), txn))

@@ -42,8 +42,8 @@ type Config struct {
 	Bots       []string      // programs, which are answered only if Allow or Owners name them one by one
 	Devices    DeviceRule    // whose devices must be signed; empty = DevicesOwners
 	DB         *sql.DB       // bot.db, already migrated; the caller closes it after Run
-	Media      *media.Store  // where files are kept; nil = none are fetched or sent
-	MaxFile    int64         // bytes of a file that is fetched; 0 = 20 MB
+	Media      *media.Store  // where files are kept
+	MaxFile    int64         // bytes of a file that is fetched or sent; 0 = 20 MB
 	VerifyTime time.Duration // how long a person may take for a verification; 0 = 10 min
 	Log        *slog.Logger
 	Location   *time.Location    // for times that people read; nil = the machine's
@@ -84,6 +84,9 @@ func (cfg *Config) check() error {
 	}
 	if cfg.VerifyTime == 0 {
 		cfg.VerifyTime = verifyTime
+	}
+	if cfg.MaxFile == 0 {
+		cfg.MaxFile = 20_000_000
 	}
 	var faults []error
 	if cfg.Homeserver == "" {

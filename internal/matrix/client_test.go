@@ -18,6 +18,7 @@ import (
 	"reverie/internal/matrix/homeserver/homeservertest"
 	"reverie/internal/matrix/peer"
 	"reverie/internal/matrix/peer/peertest"
+	"reverie/internal/media"
 	"reverie/internal/session"
 	"reverie/internal/store/storetest"
 )
@@ -60,7 +61,7 @@ func (l *lockedBuffer) String() string {
 func config(server *homeserver.Server, dir string, db *sql.DB, owners ...string) matrix.Config {
 	return matrix.Config{
 		Homeserver: server.URL, User: "@reverie:" + server.Name, Password: botPassword,
-		Dir: dir, Owners: owners, DB: db,
+		Dir: dir, Owners: owners, DB: db, Media: media.Open(dir, 0),
 	}
 }
 

@@ -3,7 +3,6 @@ package matrix
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -45,14 +44,10 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	plain.RelatesTo, plain.NewContent = nil, nil
 	now := *evt
 	now.Content.Parsed = &plain
-	// The message was addressed to us, or it is judged below: here only the rest counts.
-	alone := room
-	alone.with, alone.members = evt.Sender.String(), 2
-	nobody := func(id.EventID) bool { return false }
-	o := c.gate.judge(&now, alone, nobody)
+	o := c.gate.judge(&now, room, func(id.EventID) bool { return false })
 	files := c.filesOf(&plain, evt.Mautrix.WasEncrypted) // of a file it is what is written beside that; the file stays
 	switch {
-	case !o.pass:
+	case !o.may: // that its words are not to us may not matter: the message was
 		return no(o.reason)
 	case o.text == "" && !slices.ContainsFunc(files, func(f session.File) bool { return f.Source != "" }):
 		return no("it leaves neither words nor a file")
@@ -63,7 +58,7 @@ func (c *Client) onEdit(ctx context.Context, b *batch, evt *event.Event, room ro
 	}
 	in.SenderName, in.Text, in.Files = c.displayName(ctx, evt.RoomID, evt.Sender), o.text, files
 	in.Change, in.Target = session.Edited, target.String()
-	b.changes = append(b.changes, change{addressed: c.gate.judge(&now, room, nobody).pass, behind: len(b.in), Inbound: in})
+	b.changes = append(b.changes, change{addressed: o.pass, behind: len(b.in), Inbound: in})
 	return true, nil
 }
 
@@ -130,6 +125,16 @@ func (q *queue) inboxRow(ctx context.Context, tx *sql.Tx, event string) (r inbox
 	return r, err == nil, err
 }
 
+// targetOf is the message that ch is done to: an edit stands for what it edits.
+func (q *queue) targetOf(ctx context.Context, tx *sql.Tx, ch *change) (of inboxRow, known bool, err error) {
+	of, known, err = q.inboxRow(ctx, tx, ch.Target)
+	if err == nil && known && of.change == session.Edited {
+		ch.Target = of.target
+		of, known, err = q.inboxRow(ctx, tx, ch.Target)
+	}
+	return of, known, err
+}
+
 // change stores ch if it is worth anything: it waits in the inbox until the session has
 // dealt with what it is done to.
 func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
@@ -148,11 +153,7 @@ func (q *queue) change(ctx context.Context, tx *sql.Tx, ch change) error {
 // the stream. One that was only read now is older than those that came since. Words that
 // somebody is proven to have written are not replaced by others.
 func (q *queue) edit(ctx context.Context, tx *sql.Tx, ch change) error {
-	of, known, err := q.inboxRow(ctx, tx, ch.Target)
-	if err == nil && known && of.change == session.Edited && of.sender == ch.Sender { // an edit of an edit
-		ch.Target = of.target
-		of, known, err = q.inboxRow(ctx, tx, ch.Target)
-	}
+	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
 	}
@@ -211,14 +212,11 @@ func (q *queue) edited(ctx context.Context, tx *sql.Tx, ch change) (came int64, 
 // takenBack stores that a message of somebody, or of ours, was taken back. An edit that
 // is taken back takes its message with it: nobody knows any more what that said before.
 func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
-	of, known, err := q.inboxRow(ctx, tx, ch.Target)
-	if err == nil && known && of.change == session.Edited {
-		ch.Target = of.target
-		if _, err = tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, ch.Target); err == nil {
-			of, known, err = q.inboxRow(ctx, tx, ch.Target)
-		}
-	}
+	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `INSERT INTO redaction (event) VALUES (?) ON CONFLICT DO NOTHING`, ch.Target); err != nil {
 		return err
 	}
 	if known && of.change != "" {
@@ -256,11 +254,7 @@ func (q *queue) takenBack(ctx context.Context, tx *sql.Tx, ch change) error {
 // reacted stores a reaction to what its sender has asked, or to our answer to that. An
 // owner may do so with anybody's.
 func (q *queue) reacted(ctx context.Context, tx *sql.Tx, ch change) error {
-	of, known, err := q.inboxRow(ctx, tx, ch.Target)
-	if err == nil && known && of.change == session.Edited {
-		ch.Target = of.target
-		of, known, err = q.inboxRow(ctx, tx, ch.Target)
-	}
+	of, known, err := q.targetOf(ctx, tx, &ch)
 	if err != nil {
 		return err
 	}
@@ -440,23 +434,21 @@ func (c *Client) original(ctx context.Context, e session.Inbound) (m session.Inb
 	if err != nil {
 		return m, "the message cannot be had: " + err.Error()
 	}
-	var content struct {
-		Relates event.RelatesTo `json:"m.relates_to"`
-	}
-	if err := json.Unmarshal(evt.Content.VeryRaw, &content); err != nil {
+	rel, err := relationOf(evt)
+	if err != nil {
 		return m, "the message makes no sense"
 	}
 	at := time.UnixMilli(evt.Timestamp)
 	switch {
 	case evt.Sender.String() != e.Sender:
 		return m, "somebody else wrote the message"
-	case evt.StateKey != nil || evt.Type.Type != event.EventMessage.Type && evt.Type.Type != event.EventEncrypted.Type || evt.Unsigned.RedactedBecause != nil || content.Relates.Type == event.RelReplace:
+	case evt.StateKey != nil || evt.Type.Type != event.EventMessage.Type && evt.Type.Type != event.EventEncrypted.Type || evt.Unsigned.RedactedBecause != nil || rel.Type == event.RelReplace:
 		return m, "it is of no message that stands"
 	case c.serverNow().Sub(at) > session.Young:
 		return m, "the message is too old to become a question"
 	}
 	m = e
 	m.ID, m.At, m.Change, m.Target = e.Target, at, "", ""
-	m.Thread, m.ReplyTo = content.Relates.GetThreadParent().String(), content.Relates.GetNonFallbackReplyTo().String()
+	m.Thread, m.ReplyTo = rel.GetThreadParent().String(), rel.GetNonFallbackReplyTo().String()
 	return m, ""
 }

@@ -171,11 +171,6 @@ func (c *Client) page(ctx context.Context, room id.RoomID, from string) (*mautri
 	return page, nil
 }
 
-// dropState removes the state events among missed from a timeline.
-func dropState(room *mautrix.SyncJoinedRoom, missed map[id.EventID]bool) {
-	room.Timeline.Events = slices.DeleteFunc(room.Timeline.Events, func(evt *event.Event) bool { return evt.StateKey != nil && missed[evt.ID] })
-}
-
 // wasAway sorts out what is too old for an answer after a long absence, and
 // tells each room once. Without an absence a message is not old, whatever it
 // says of itself: some server's clock is wrong.

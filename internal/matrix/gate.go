@@ -125,7 +125,8 @@ func (r roomFacts) private(user string) bool {
 // opinion is the gate's answer.
 type opinion struct {
 	pass   bool
-	text   string // what was said, without the mention of us
+	may    bool   // who may talk to us said something that we can read, to us or not
+	text   string // what was said by who may, without the mention of us
 	emote  bool   // it is what its sender does
 	reason string // why not; for the log
 	heard  string // what was said in a room with others, and not to us
@@ -170,24 +171,25 @@ func (g *gate) judge(evt *event.Event, room roomFacts, ours func(id.EventID) boo
 	if body == "" && !isFile(msg) {
 		return no("empty")
 	}
-	emote := msg.MsgType == event.MsgEmote
 	mentioned := g.mentioned(msg, body)
 	toUs := mentioned || repliesToUs(msg, ours) || allowed && g.inActiveThread(msg, room.active)
-	switch {
-	case !allowed && toUs: // nor does the model get to read it: who may not talk to us does not do so in other words
+	if !allowed && toUs { // nor does the model get to read it: who may not talk to us does not do so in other words
 		return no("sender is not allowed")
-	case !allowed || !room.pair() && !room.open && !toUs:
-		o := opinion{reason: "not addressed to the bot", emote: emote}
+	}
+	o := opinion{may: allowed, pass: allowed && (room.pair() || room.open || toUs), emote: msg.MsgType == event.MsgEmote}
+	switch {
+	case allowed && (mentioned || room.open):
+		o.text = g.stripMention(body, room.name)
+	case allowed:
+		o.text = body
+	}
+	if !o.pass {
+		o.reason = "not addressed to the bot"
 		if !room.pair() && !session.Commands(body) {
 			o.heard = body
 		}
-		return o
 	}
-	text := body
-	if mentioned || room.open {
-		text = g.stripMention(body, room.name)
-	}
-	return opinion{pass: true, text: text, emote: emote}
+	return o
 }
 
 // ownMessage is why a message of ours is none for us.
@@ -208,7 +210,7 @@ func oddKind(evt *event.Event) string {
 	case event.EventSticker.Type:
 		return "sticker"
 	case event.EventUnstablePollStart.Type, pollStart.Type:
-		if replaces(evt) {
+		if rel, _ := relationOf(evt); rel.Type == event.RelReplace {
 			return ""
 		}
 		return "poll"

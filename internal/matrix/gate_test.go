@@ -136,7 +136,7 @@ func TestGate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := g.judge(c.evt, c.room, func(e id.EventID) bool { return e == "$ours" })
-			if o.pass != (c.text != "") || o.text != c.text || (o.pass && c.room.private(c.evt.Sender.String())) != c.private {
+			if o.pass != (c.text != "") || o.pass && o.text != c.text || !o.may && o.text != "" || (o.pass && c.room.private(c.evt.Sender.String())) != c.private {
 				t.Errorf("got %+v, want text %q private %v", o, c.text, c.private)
 			}
 			if !o.pass && o.reason == "" {

@@ -55,7 +55,7 @@ func TestLongAnswerIsAFile(t *testing.T) {
 					}
 				}
 			}
-			b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			b := startWith(t, server, dir, answer, hurry, you.UserID())
 			room := chat(t, s, you, b, encrypted)
 			upload := s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Hang())
 			say(t, you, room, "tell me all")
@@ -65,12 +65,12 @@ func TestLongAnswerIsAFile(t *testing.T) {
 			upload.Remove()
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
 			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
-			b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			b = startWith(t, server, dir, answer, hurry, you.UserID())
 			b.next() // nothing said that it was handled
 			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
 			b.stop()
 			send.Remove()
-			b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			b = startWith(t, server, dir, answer, hurry, you.UserID())
 			first := peertest.Next(t, you, messageIn(room))
 			said, ok := strings.CutSuffix(first.Body, wholeNote)
 			if !ok || !strings.HasPrefix(text, said) || len(said) < 8_000 || first.Encrypted != encrypted {
@@ -110,7 +110,7 @@ func TestLongAnswerNotUploaded(t *testing.T) {
 			s, server := pretend(t)
 			you := person(t, s, "you")
 			dir := t.TempDir()
-			b := startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+			b := startWith(t, server, dir, nil, hurry, you.UserID())
 			room := chat(t, s, you, b, true)
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), fault)
 			m := session.Outgoing{ID: "re:1", Text: essay("words")}
@@ -162,7 +162,7 @@ func TestTooLargeAndKilled(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+	b := startWith(t, server, dir, answer, hurry, you.UserID())
 	room := chat(t, s, you, b, true)
 	large := s.Fault(func(r *matrixtest.Request) bool { return r.Endpoint == "send" && len(r.Body) > 12_000 },
 		matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
@@ -178,7 +178,7 @@ func TestTooLargeAndKilled(t *testing.T) {
 		if n := outgoing(s, b, room); n != 1 {
 			t.Errorf("killed at %s: %d events are in the room; want the beginning", stage, n)
 		}
-		b = startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+		b = startWith(t, server, dir, answer, hurry, you.UserID())
 	}
 	got := arrives(t, you, room, b.UserID(), text)
 	if len(got) != 2 || got[1].File == nil || !got[1].File.Sealed {
@@ -202,7 +202,7 @@ func TestLongAnswerChanges(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
-	b := startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+	b := startWith(t, server, dir, nil, hurry, you.UserID())
 	room := chat(t, s, you, b, false)
 	sayIt := func(text string, draft bool) {
 		t.Helper()

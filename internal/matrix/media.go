@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,9 +23,8 @@ import (
 )
 
 const (
-	defaultMaxFile = 20_000_000 // bytes
-	fetchLimit     = time.Minute
-	fetchTries     = 4
+	fetchLimit = time.Minute
+	fetchTries = 4
 )
 
 // fileKinds are the messages that are files, by type.
@@ -56,9 +55,7 @@ func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []sessi
 	if msg.Info != nil {
 		f.Size = int64(msg.Info.Size) // as they say, until it is here
 	}
-	switch most := c.maxFile(); {
-	case c.cfg.Media == nil:
-		f.Note = i18n.New("why.file_off")
+	switch most := c.cfg.MaxFile; {
 	case kind == session.VideoFile:
 		f.Note = i18n.New("why.no_videos")
 	case f.Size > most:
@@ -76,13 +73,6 @@ func (c *Client) filesOf(msg *event.MessageEventContent, encrypted bool) []sessi
 		f.Note = i18n.New("why.file_nowhere")
 	}
 	return []session.File{f}
-}
-
-func (c *Client) maxFile() int64 {
-	if c.cfg.MaxFile > 0 {
-		return c.cfg.MaxFile
-	}
-	return defaultMaxFile
 }
 
 func tooLargeNote(most int64) i18n.Text {
@@ -109,7 +99,7 @@ func (c *Client) fetchFiles(ctx context.Context, m *session.Inbound) error {
 
 // repliedFile adds to m the file that it replies to, if that is one.
 func (c *Client) repliedFile(ctx context.Context, m *session.Inbound) error {
-	if m.ReplyTo == "" || c.cfg.Media == nil {
+	if m.ReplyTo == "" {
 		return nil
 	}
 	if ours, err := c.q.ours(ctx, m.ReplyTo); ours || err != nil {
@@ -158,7 +148,7 @@ func (c *Client) fetchFile(ctx context.Context, f *session.File) (note i18n.Text
 		v, wait := judge(err, try)
 		c.log.Warn("matrix: a file could not be fetched", "try", try+1, "err", err)
 		if v != again || try+1 == fetchTries {
-			if status(err) == 0 && !isNetwork(err) {
+			if disk := (*fs.PathError)(nil); errors.As(err, &disk) {
 				return i18n.New("why.file_no_room")
 			}
 			return i18n.New("why.file_failed")
@@ -175,16 +165,6 @@ func status(err error) int {
 		return h.Response.StatusCode
 	}
 	return 0
-}
-
-// fetchError is trouble on the way, rather than here.
-type fetchError struct{ error }
-
-func (e fetchError) Unwrap() error { return e.error }
-
-func isNetwork(err error) bool {
-	var f fetchError
-	return errors.As(err, &f)
 }
 
 var errSource = errors.New("no place of a file")
@@ -207,31 +187,28 @@ func (c *Client) download(ctx context.Context, source string) (media.Kept, error
 	if err != nil || uri.IsEmpty() {
 		return media.Kept{}, errSource
 	}
-	most := c.maxFile()
+	most := c.cfg.MaxFile
 	resp, err := c.cli.Download(ctx, uri)
 	if err != nil {
-		return media.Kept{}, fetchError{err}
+		return media.Kept{}, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return media.Kept{}, fetchError{mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}}
+		return media.Kept{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "no file"}
 	}
 	if resp.ContentLength > most {
 		return media.Kept{}, &media.TooLargeError{Most: most}
 	}
-	stream := bufio.NewReader(received{resp.Body})
+	stream := bufio.NewReader(resp.Body)
 	if refusedDownload(resp, stream) {
-		return media.Kept{}, fetchError{mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}}
+		return media.Kept{}, mautrix.HTTPError{Response: resp, Request: resp.Request, Message: "too many downloads"}
 	}
 	var body io.Reader = stream
 	if file != nil {
 		body = file.DecryptStream(body)
 	}
 	kept, err := c.cfg.Media.Keep(body, most)
-	if err != nil {
-		err = fmt.Errorf("matrix: fetch a file: %w", err)
-	}
-	return kept, err
+	return kept, doing("matrix: fetch a file", err)
 }
 
 // refusedDownload reports whether an answer is Dendrite's refusal because of too many downloads.
@@ -243,15 +220,4 @@ func refusedDownload(resp *http.Response, body *bufio.Reader) bool {
 	}
 	begin, _ := body.Peek(len(refusal)) // what cannot be read is no refusal; the next read gets the error
 	return string(begin) == refusal
-}
-
-// received marks what goes wrong while a file arrives.
-type received struct{ r io.Reader }
-
-func (r received) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // readers return it as it is
-		err = fetchError{err}
-	}
-	return n, err
 }

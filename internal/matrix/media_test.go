@@ -21,14 +21,6 @@ import (
 	"reverie/internal/session"
 )
 
-// withFiles lets the bot fetch files, at most so many bytes.
-func withFiles(dir string, most int64) func(*matrix.Config) {
-	return func(cfg *matrix.Config) {
-		cfg.Hurry()
-		cfg.Media, cfg.MaxFile = media.Open(dir, 0), most
-	}
-}
-
 var gif = []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;")
 
 func sendFile(t *testing.T, p *peer.Peer, room string, f peer.File, change func(*event.MessageEventContent)) string {
@@ -48,7 +40,7 @@ func TestFilesIn(t *testing.T) {
 			s, server := pretend(t)
 			you := person(t, s, "you")
 			dir := t.TempDir()
-			b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+			b := startWith(t, server, dir, echo, hurry, you.UserID())
 			room := chat(t, s, you, b, encrypted)
 
 			// Who sends it says that it is a PNG image; it is not believed.
@@ -80,7 +72,7 @@ func TestFilesThatCannotBeHad(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, withFiles(dir, 1000), you.UserID())
+	b := startWith(t, server, dir, echo, func(cfg *matrix.Config) { cfg.Hurry(); cfg.MaxFile = 1000 }, you.UserID())
 	plain, closed := chat(t, s, you, b, false), chat(t, s, you, b, true)
 	large := bytes.Repeat([]byte("x"), 1001)
 	for _, tt := range []struct {
@@ -127,7 +119,7 @@ func TestFileAfterTrouble(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
 	room := chat(t, s, you, b, false)
 	hook := s.Fault(matrixtest.On("download").Times(2), matrixtest.Status(http.StatusBadGateway, ""))
 	sendFile(t, you, room, peer.File{Name: "a.txt", Data: []byte("hello")}, nil)
@@ -145,7 +137,7 @@ func TestFileAfterTooManyDownloads(t *testing.T) {
 		s, server := pretend(t)
 		you := person(t, s, "you")
 		dir := t.TempDir()
-		b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+		b := startWith(t, server, dir, echo, hurry, you.UserID())
 		room := chat(t, s, you, b, false)
 		hook := s.Fault(matrixtest.On("download").Times(1), func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.Header().Set("Content-Type", "application/json")
@@ -174,7 +166,7 @@ func TestSlowFile(t *testing.T) {
 	you := person(t, s, "you")
 	dir := t.TempDir()
 	b := startWith(t, server, dir, echo, func(cfg *matrix.Config) {
-		withFiles(dir, 0)(cfg)
+		cfg.Hurry()
 		cfg.FetchWithin(3 * time.Second)
 	}, you.UserID())
 	slow, other := chat(t, s, you, b, false), chat(t, s, you, b, false)
@@ -203,7 +195,7 @@ func TestKilledWhileFetching(t *testing.T) {
 	s, server := pretend(t)
 	you := person(t, s, "you")
 	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
 	room := chat(t, s, you, b, true)
 	hook := s.Fault(matrixtest.On("download"), matrixtest.Hang())
 	sendFile(t, you, room, peer.File{Name: "a.txt", Caption: "look", Data: []byte("hello")}, nil)
@@ -213,7 +205,7 @@ func TestKilledWhileFetching(t *testing.T) {
 		t.Errorf("delivered without its file: %+v", <-b.heard)
 	}
 	hook.Remove()
-	b = startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	b = startWith(t, server, dir, echo, hurry, you.UserID())
 	in := b.next()
 	if in.Text != "look" || len(in.Files) != 1 {
 		t.Fatalf("heard %+v", in)
@@ -232,7 +224,7 @@ func TestFilesInGroups(t *testing.T) {
 	s, server := pretend(t)
 	you, friend := person(t, s, "you"), person(t, s, "friend")
 	dir := t.TempDir()
-	b := startWith(t, server, dir, echo, withFiles(dir, 0), you.UserID())
+	b := startWith(t, server, dir, echo, hurry, you.UserID())
 	room := s.Room(you.UserID(), matrixtest.NewRoom{Encrypted: true, Invite: []string{b.UserID(), friend.UserID()}})
 	joined(t, you, room, b.UserID())
 	ok(t, friend.Join(t.Context(), room))
@@ -279,7 +271,7 @@ func TestFileOut(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			b := startWith(t, server, dir, answer, withFiles(dir, 0), you.UserID())
+			b := startWith(t, server, dir, answer, hurry, you.UserID())
 			room := chat(t, s, you, b, encrypted)
 			send := s.Fault(matrixtest.On("send").By(b.UserID()), matrixtest.Hang())
 			uploads := s.Fault(matrixtest.On("upload").By(b.UserID()), func(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) })
@@ -288,7 +280,7 @@ func TestFileOut(t *testing.T) {
 			await(t, s, "it is not sent", func() bool { return send.Hits() > 0 })
 			b.stop()
 			send.Remove()
-			b = startWith(t, server, dir, nil, withFiles(dir, 0), you.UserID())
+			b = startWith(t, server, dir, nil, hurry, you.UserID())
 			e := peertest.Next(t, you, func(e peer.Event) bool { return e.File != nil })
 			if e.File.Name != "dot.gif" || e.File.Caption != "Here *it* is" || e.File.Type != "image/gif" || e.File.Sealed != encrypted || e.Encrypted != encrypted || !e.File.Image || e.File.Width != 1 {
 				t.Errorf("got %+v %+v", e, e.File)
@@ -335,7 +327,7 @@ func TestFileNotTaken(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}, withFiles(dir, 0), you.UserID())
+	}, hurry, you.UserID())
 	room := chat(t, s, you, b, false)
 	s.Fault(matrixtest.On("upload").By(b.UserID()), matrixtest.Status(http.StatusRequestEntityTooLarge, "M_TOO_LARGE"))
 	say(t, you, room, "send them")

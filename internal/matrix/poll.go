@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"maunium.net/go/mautrix/event"
 	"maunium.net/go/mautrix/id"
@@ -24,9 +23,6 @@ import (
 // pollVote is how a vote is called by the specification.
 var pollVote = event.Type{Type: "m.poll.response", Class: event.MessageEventType}
 
-// maxOptions is how many options a poll may have; clients drop those after it.
-const maxOptions = 20
-
 // poll is what the start event of a poll says.
 type poll struct {
 	Question string           `json:"question"`
@@ -39,9 +35,6 @@ func packPoll(m session.Outgoing, parts []string) (string, error) {
 	if len(m.Options) == 0 {
 		return "", nil
 	}
-	if err := checkOptions(m); err != nil {
-		return "", err
-	}
 	p := poll{m.Text, m.Options}
 	content, err := json.Marshal(p.start(m.ID, &event.MessageEventContent{}))
 	if err != nil || len(parts) > 1 || len(content) > partSize {
@@ -49,21 +42,6 @@ func packPoll(m session.Outgoing, parts []string) (string, error) {
 	}
 	packed, err := json.Marshal(p)
 	return string(packed), err
-}
-
-// checkOptions tells what is wrong with the options of m.
-func checkOptions(m session.Outgoing) error {
-	seen := map[string]bool{}
-	for _, o := range m.Options {
-		if o.ID == "" || strings.TrimSpace(o.Text) == "" || seen[o.ID] {
-			return fmt.Errorf("matrix: the options of the message %s: each needs a text and an id of its own, and %q has not", m.ID, o.ID)
-		}
-		seen[o.ID] = true
-	}
-	if len(m.Options) > maxOptions {
-		return fmt.Errorf("matrix: the message %s has %d options, and a poll has %d at most: offer fewer", m.ID, len(m.Options), maxOptions)
-	}
-	return nil
 }
 
 // answerID names an option of the message in events. The homeserver can point an encrypted
@@ -252,12 +230,4 @@ func (q *queue) voted(ctx context.Context, tx *sql.Tx, ch change) error {
 	}
 	ch.Target, ch.Text = message, p.Options[chosen].ID
 	return q.put(ctx, tx, ch.Inbound, "new")
-}
-
-// replaces tells whether an event is an edit of another one.
-func replaces(evt *event.Event) bool {
-	var content struct {
-		Relates event.RelatesTo `json:"m.relates_to"`
-	}
-	return json.Unmarshal(evt.Content.VeryRaw, &content) == nil && content.Relates.Type == event.RelReplace
 }

@@ -435,31 +435,6 @@ func TestPollInWords(t *testing.T) {
 	}
 }
 
-// Options that people could not tell apart are refused, and so are more than clients show.
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	_, _, b, room := chatting(t, false, echo)
-	many := make([]session.Option, 21)
-	for i := range many {
-		many[i] = session.Option{ID: fmt.Sprint("o", i), Text: fmt.Sprint(i)}
-	}
-	for name, options := range map[string][]session.Option{
-		"needs a text":  {{ID: "yes", Text: "Yes"}, {ID: "no", Text: " "}},
-		"an id":         {{Text: "Yes"}},
-		"of its own":    {{ID: "yes", Text: "Yes"}, {ID: "yes", Text: "No"}},
-		"offer fewer":   many,
-		"ask:1: each n": {{}},
-	} {
-		err := b.Say(t.Context(), room, session.Outgoing{ID: "ask:1", Text: "?", Options: options})
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-	if n := b.Status(t.Context()).Outbox; n != 0 {
-		t.Errorf("%d messages wait to be sent", n)
-	}
-}
-
 // On a real homeserver, encrypted: a person sees the question and its options, chooses one, and
 // sees that the poll has closed.
 // Holds M13, M14.

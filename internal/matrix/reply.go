@@ -43,40 +43,33 @@ func (c *Client) replyChain(ctx context.Context, m *session.Inbound) error {
 	left := chainRunes
 	for at := m.ReplyTo; at != "" && len(chain) < chainLength && !seen[at]; {
 		seen[at] = true
-		link, err := c.link(ctx, m.Room, at)
-		switch {
-		case errors.Is(err, errNewest):
-			at = ""
-			continue
-		case err != nil && len(chain) == 0:
-			failed = err
-			link.quote = session.Quote{ID: at, Text: whyNot(err)}
-		case err != nil:
-			failed, at = err, ""
-			continue
+		l, err := c.link(ctx, m.Room, at)
+		if failed = err; l.newest || err != nil && len(chain) > 0 {
+			break
 		}
-		if link.quote.Text != "" {
-			link.quote.Why, link.quote.Text = session.QuoteReply, clip(link.quote.Text, replyRunes)
-			if left -= utf8.RuneCountInString(link.quote.Text); left < 0 {
+		if err != nil {
+			l = link{quote: session.Quote{ID: at, Text: whyNot(err)}}
+		}
+		if l.quote.Text != "" {
+			l.quote.Why, l.quote.Text = session.QuoteReply, clip(l.quote.Text, replyRunes)
+			if left -= utf8.RuneCountInString(l.quote.Text); left < 0 {
 				break
 			}
-			chain = append(chain, link.quote)
+			chain = append(chain, l.quote)
 		}
-		at = link.next
+		at = l.next
 	}
 	slices.Reverse(chain)
 	m.Quotes = append(chain, m.Quotes...)
 	return failed
 }
 
-// errNewest is of our newest answer in a room.
-var errNewest = errors.New("our newest answer")
-
 // link is a message of a reply chain, and what it replies to. One that says nothing that
 // could be shown, as what was taken back, has no text.
 type link struct {
-	quote session.Quote
-	next  string
+	quote  session.Quote
+	next   string
+	newest bool // it is our newest answer in the room
 }
 
 // link gets a message of a room: ours from the outbox, others from the homeserver.
@@ -86,15 +79,15 @@ func (c *Client) link(ctx context.Context, room, evt string) (link, error) {
 		return own, err
 	}
 	got, err := c.eventNow(ctx, id.RoomID(room), id.EventID(evt))
-	if err != nil || got.Unsigned.RedactedBecause != nil {
+	if err != nil {
 		return link{}, err
 	}
+	l := link{quote: session.Quote{ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), At: time.UnixMilli(got.Timestamp)}}
 	msg, ok := got.Content.Parsed.(*event.MessageEventContent)
-	if !ok {
-		return link{}, nil
+	if !ok || got.StateKey != nil || got.Unsigned.RedactedBecause != nil {
+		return l, nil
 	}
-	l := link{next: msg.RelatesTo.GetNonFallbackReplyTo().String(), quote: session.Quote{
-		ID: evt, Sender: got.Sender.String(), Name: c.displayName(ctx, got.RoomID, got.Sender), Text: words(msg), At: time.UnixMilli(got.Timestamp)}}
+	l.next, l.quote.Text = msg.RelatesTo.GetNonFallbackReplyTo().String(), words(msg)
 	switch msg.MsgType {
 	case event.MsgText, event.MsgNotice:
 	case event.MsgEmote:
@@ -120,8 +113,7 @@ func whyNot(err error) string {
 	return "(this message cannot be read)"
 }
 
-// said looks for a message of ours in a room, and for what it answered; errNewest if no
-// answer has been given there since.
+// said looks for a message of ours in a room, and for what it answered.
 func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool, err error) {
 	var name, newest string
 	var at int64
@@ -133,9 +125,8 @@ func (q *queue) said(ctx context.Context, room, evt string) (l link, known bool,
 		return link{}, false, nil
 	case err != nil:
 		return link{}, false, fmt.Errorf("matrix: look into the outbox: %w", err)
-	case whole(name) == whole(newest):
-		return link{}, true, errNewest
 	}
+	l.newest = whole(name) == whole(newest)
 	l.quote.ID, l.quote.Ours, l.quote.At = evt, whole(name), time.UnixMilli(at)
 	return l, true, nil
 }

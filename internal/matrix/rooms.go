@@ -107,7 +107,12 @@ func (c *Client) left(ctx context.Context, room id.RoomID) error {
 	c.log.Info("matrix: no longer in this room", "room", room)
 	c.dropDrafts(room.String())
 	c.Typing(ctx, room.String(), false)
-	c.tellLeft(room)
+	c.mu.Lock()
+	told := c.gone
+	c.mu.Unlock()
+	if told != nil {
+		told(room.String())
+	}
 	return c.q.leave(ctx, room.String())
 }
 
@@ -310,16 +315,6 @@ func (c *Client) OnLeft(told func(room string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.gone = told
-}
-
-// tellLeft tells that we are no longer in a room.
-func (c *Client) tellLeft(room id.RoomID) {
-	c.mu.Lock()
-	told := c.gone
-	c.mu.Unlock()
-	if told != nil {
-		told(room.String())
-	}
 }
 
 // Left tells whether we have left a room, or were put out of it, and are not invited

@@ -40,9 +40,6 @@ func (c *Client) packOut(m session.Outgoing) (string, error) {
 	if m.File == nil {
 		return "", nil
 	}
-	if c.cfg.Media == nil {
-		return "", errors.New("matrix: no files are sent here")
-	}
 	f := outFile{Name: media.Name(m.File.Name), Type: m.File.Type, Size: m.File.Size, Path: m.File.Path}
 	if strings.HasPrefix(f.Type, "image/") {
 		if p, err := c.cfg.Media.Picture(f.Path); err == nil {
@@ -146,12 +143,12 @@ func (c *Client) outData(r outRow, f *outFile) ([]byte, error) {
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
 	}
 	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, c.maxFile()+1))
+	data, err := io.ReadAll(io.LimitReader(in, c.cfg.MaxFile+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("matrix: send a file: %w", err)
-	case int64(len(data)) > c.maxFile():
-		return nil, &refusedError{i18n.New("why.file_larger", "size", media.Size(c.maxFile()))}
+	case int64(len(data)) > c.cfg.MaxFile:
+		return nil, &refusedError{i18n.New("why.file_larger", "size", media.Size(c.cfg.MaxFile))}
 	}
 	return data, nil
 }

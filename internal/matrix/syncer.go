@@ -242,7 +242,9 @@ func (c *Client) arrange(ctx context.Context, res *mautrix.RespSync, pos positio
 		if n := dropOld(joined, c.cli.UserID, pos.token == ""); n > 0 {
 			c.log.Debug("matrix: messages from before the bot came are left alone", "room", room, "events", n)
 		}
-		dropState(joined, missed) // the sync tells of the newest state by itself
+		joined.Timeline.Events = slices.DeleteFunc(joined.Timeline.Events, func(evt *event.Event) bool {
+			return evt.StateKey != nil && missed[evt.ID] // the sync tells of the newest state by itself
+		})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,12 +44,18 @@ func threadIn(rel *event.RelatesTo) string {
 	return root
 }
 
-// rawThread is the thread of an event whose content may be encrypted: relations are not.
+// relationOf is what an event says of others. Its content may be encrypted: relations are not.
+func relationOf(evt *event.Event) (rel event.RelatesTo, err error) {
+	err = json.Unmarshal(evt.Content.VeryRaw, &struct {
+		Relates *event.RelatesTo `json:"m.relates_to"`
+	}{&rel})
+	return rel, err
+}
+
+// rawThread is threadIn of an event that may be encrypted.
 func rawThread(evt *event.Event) string {
-	rel, _ := evt.Content.Raw["m.relates_to"].(map[string]any)
-	kind, _ := rel["rel_type"].(string)
-	root, _ := rel["event_id"].(string)
-	return threadIn(&event.RelatesTo{Type: event.RelationType(kind), EventID: id.EventID(root)})
+	rel, _ := relationOf(evt)
+	return threadIn(&rel)
 }
 
 // branchOf is the thread that m is answered in, as the room has it set.
@@ -159,8 +166,15 @@ func (c *Client) fetchRoot(ctx context.Context, m *session.Inbound) error {
 	if wanted, err := c.q.rootWanted(ctx, *m); err != nil || !wanted {
 		return err
 	}
-	root, err := c.rootOf(ctx, *m)
-	root.ID, root.Why = m.Thread, session.QuoteThread
+	l, err := c.link(ctx, m.Room, m.Thread)
+	root := l.quote
+	switch {
+	case err != nil:
+		root = session.Quote{Text: "[it could not be read]"}
+	case root.Text == "":
+		root.Text = "[it was taken back, or has no words]"
+	}
+	root.ID, root.Why, root.Text = m.Thread, session.QuoteThread, clip(root.Text, maxRoot)
 	m.Quotes = append([]session.Quote{root}, m.Quotes...)
 	return err
 }
@@ -176,37 +190,6 @@ func (q *queue) rootWanted(ctx context.Context, m session.Inbound) (bool, error)
 	err := q.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM inbox WHERE room = ?1 AND (thread = ?2 OR id = ?2) AND id <> ?3
 		AND seq < (SELECT seq FROM inbox WHERE id = ?3) AND state IN ('new', 'done'))`, m.Room, m.Thread, m.ID).Scan(&known)
 	return !known, doing("matrix: look up a thread", err)
-}
-
-// rootOf reads the root of m's thread: from what we sent, or from the homeserver.
-func (c *Client) rootOf(ctx context.Context, m session.Inbound) (session.Quote, error) {
-	q := session.Quote{}
-	var at int64
-	err := c.q.db.QueryRowContext(ctx, `SELECT id, text, created_at FROM outbox WHERE event_id = ? AND room = ?`, m.Thread, m.Room).Scan(&q.Ours, &q.Text, &at)
-	if err == nil {
-		q.Ours = whole(q.Ours)
-		q.Sender, q.At, q.Text = c.cli.UserID.String(), time.UnixMilli(at), clip(q.Text, maxRoot)
-		return q, nil
-	}
-	evt, err := c.eventNow(ctx, id.RoomID(m.Room), id.EventID(m.Thread))
-	if err != nil {
-		q.Text = "[it could not be read]"
-		return q, err
-	}
-	q.Sender, q.At = evt.Sender.String(), time.UnixMilli(evt.Timestamp)
-	q.Name = c.displayName(ctx, id.RoomID(m.Room), evt.Sender)
-	msg, ok := evt.Content.Parsed.(*event.MessageEventContent)
-	switch {
-	case evt.Unsigned.RedactedBecause != nil:
-		q.Text = "[it was taken back]"
-	case !ok || evt.StateKey != nil:
-		q.Text = "[it is no message]"
-	default:
-		if q.Text = clip(words(msg), maxRoot); q.Text == "" {
-			q.Text = "[it has no words]"
-		}
-	}
-	return q, nil
 }
 
 // branchOfTarget is the thread in which that is answered which a change is done to: a

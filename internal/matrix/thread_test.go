@@ -209,8 +209,8 @@ func TestRootIsQuoted(t *testing.T) {
 				{"somebody else's", theirs, guest.UserID(), "the fence is azure"},
 				{"ours", ours, b.UserID(), "echo: **and the gate?**"},
 				{"in the clear", clear, plainSender, plain},
-				{"taken back", redacted, guest.UserID(), "[it was taken back]"},
-				{"of the room", state, you.UserID(), "[it is no message]"},
+				{"taken back", redacted, guest.UserID(), "[it was taken back, or has no words]"},
+				{"of the room", state, you.UserID(), "[it was taken back, or has no words]"},
 				{"without a key", foreign, "", "[it could not be read]"},
 				{"that is nowhere", "$nowhere", "", "[it could not be read]"},
 			} {

@@ -46,7 +46,8 @@ func TestNobodySpeaksForTheProgram(t *testing.T) {
 		text := strings.Join(rapid.SliceOfN(part, 1, 14).Draw(t, "text"), "")
 		for _, role := range []llm.Role{llm.User, llm.Tool} {
 			m := history.Message{ID: 1, Role: role, Sender: "@ann:x", Text: text, Header: "[Sat 2026-11-21 19:25 UTC, @ann:x]"}
-			sent := strings.TrimPrefix(sendMessage(&m, "", "k3f9", "", false).message.Content, m.Header)
+			model, _ := sendMessage(&m, "", "k3f9", "", false)
+			sent := strings.TrimPrefix(model.Content, m.Header)
 			if found := eventLike.FindString(sent); found != "" {
 				t.Fatalf("%q: the model reads %q", text, found)
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"reverie/internal/history"
-
 	"reverie/internal/memory"
 )
 

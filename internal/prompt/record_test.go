@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"reverie/internal/history"
-
 	"reverie/internal/llm"
 )
 

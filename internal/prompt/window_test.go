@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"reverie/internal/history"
-
 	"reverie/internal/llm"
 )
 

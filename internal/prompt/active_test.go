@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/skill"
 )
 
@@ -166,20 +165,6 @@ func TestSkillThatGoes(t *testing.T) {
 	}
 }
 
-// What is said in one room calls for nothing in another.
-func TestSkillsOfAnotherRoom(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "Say A.")
-	w.says("alpha")
-	w.send()
-	w.expect(true, "Say A.")
-	w.room, w.last = "!other:example.org", nil
-	w.says("Hello")
-	w.send()
-	w.expect(false, "Say A.")
-	w.expectInUse("", "")
-}
-
 // A text is told once, and again when its file was edited: also when it was edited
 // back to what was told before, for the model goes by what it was told last.
 func TestEditedSkillIsShownAgain(t *testing.T) {
@@ -255,7 +240,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	w.skillFile("b", "beta", 0, "Say B.")
 	w.says("Read it.")
 	w.send()
-	w.callsTool("read_file", `{"path":"skills/a.md"}`)
+	w.callsTool("read_file", `{"path":"./data/skills/a.md"}`)
 	w.result("# a\nAsk first.\nThen run it.")
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/a.md","offset":5}`)
@@ -321,21 +306,4 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w.expect(true, "Say B.")
 	w.expect(false, "Say A.")
 	w.expect(true, "1 of 2 lines shown; read the others with read_file")
-}
-
-func TestSkillAtPath(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "A")
-	skills, err := w.skills.All()
-	w.must(err)
-	for path, want := range map[string]bool{"data/skills/a.md": true, "skills/a.md": true, "./skills/a.md": true, "./data/skills/a.md": true, "": false, "a.md": false, "skills/b.md": false} {
-		if s, ok := skillAt(skills, path); ok != want || ok && s.Name != "a" {
-			t.Errorf("%q: %v", path, ok)
-		}
-	}
-	for _, call := range []llm.ToolCall{{Name: "write", Arguments: `{"path":"x"}`}, {Name: "read_file", Arguments: `{"path":1}`}, {Name: "read_file", Arguments: `{`}} {
-		if p := readPath(call); p != "" {
-			t.Errorf("%v reads %q", call, p)
-		}
-	}
 }

@@ -88,19 +88,6 @@ func TestCompactionRequest(t *testing.T) {
 	}
 }
 
-// Whatever the layout of a conversation, it has the summary: the messages it stands for
-// are not sent any more.
-func TestEveryLayoutHasTheSummary(t *testing.T) {
-	for _, layout := range Layouts() {
-		w := newWorld(t, layout)
-		w.summary = "They said hello."
-		w.says("And now?")
-		if got := flat(w.send().Messages()); !strings.Contains(got, "They said hello.") {
-			t.Errorf("%s: %s", layout, got)
-		}
-	}
-}
-
 // TestCompactionHistory: {history} is another name of {conversation}, and is never left
 // standing as it is.
 func TestCompactionHistory(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -101,35 +100,6 @@ func TestAskedOnce(t *testing.T) {
 	w.asks("Hello")
 	if n := asked.Load(); n != 2 {
 		t.Errorf("asked %d times", n)
-	}
-}
-
-// Who is done in time is heard, also when another one is late; and a caller that gives
-// up gets its own error.
-func TestLateOnesCostTheOthersNothing(t *testing.T) {
-	w := newWorld(t, Stable)
-	at := place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}
-	others := make(chan bool)
-	w.contribute(at, contributor{"deaf", "Deaf", Data, Items, func(ctx context.Context, _ *question) (*content, error) {
-		<-others // so that it is the last one
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}})
-	w.contribute(at, contributor{"quick", "Quick", Data, Items, func(context.Context, *question) (*content, error) {
-		defer close(others)
-		return newContent(content{source: "quick", lines: []string{"in time"}}), nil
-	}})
-	w.says("Hello")
-	w.assembler.deadline = 300 * time.Millisecond
-	w.send()
-	w.expect(true, "in time")
-	if s := w.section("deaf"); s.State != Failed || s.Note.String() != errLate.Error() {
-		t.Errorf("%+v", s)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that gave up: %v", err)
 	}
 }
 

@@ -20,7 +20,7 @@ var editedFiles = []edited{
 	{"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"},
 	{"prompts/assistant/tier3.txt", "%s"}, {"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"},
 	{"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"}, {"skills/three.md", "# %s\n"},
-	{"MEMORIES.txt", "%s\n"},
+	{"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
 }
 
 // TestEditsCountAtOnce: whatever is done to a file that shapes the prompt, and however
@@ -73,11 +73,12 @@ func TestEditsCountAtOnce(t *testing.T) {
 				}
 				text := said(w)
 				for _, f := range editedFiles {
+					memories := f.text == "%s\n"
 					if words := step.words + " " + f.name + "."; step.words != "" && !strings.Contains(text, words) {
 						t.Errorf("%s: the prompt lacks %q", step.what, words)
 					}
 					// A file of memories that is gone takes none with it.
-					if words := was + " " + f.name + "."; was != "" && f.name != "MEMORIES.txt" && strings.Contains(text, words) {
+					if words := was + " " + f.name + "."; was != "" && (step.words != "" || !memories) && strings.Contains(text, words) {
 						t.Errorf("%s: the prompt still has %q", step.what, words)
 					}
 				}
@@ -87,13 +88,13 @@ func TestEditsCountAtOnce(t *testing.T) {
 	}
 }
 
-// said is what the prompts of two layouts say now; one alone has no place for some files.
+// said is what the prompts of three layouts say now; one alone has no place for some files.
 func said(w *world) string {
 	w.t.Helper()
 	turn := w.turn()
 	turn.Window = 0
 	var all []string
-	for _, turn.Layout = range []Layout{Stable, Tiered} {
+	for _, turn.Layout = range []Layout{Stable, Classic, Tiered} {
 		p, err := w.assembler.Assemble(w.t.Context(), turn)
 		w.must(err)
 		all = append(all, flat(p.Messages()))

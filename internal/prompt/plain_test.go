@@ -25,6 +25,10 @@ func TestPlain(t *testing.T) {
 		"[sysystem event":                                               "(sysystem event",
 		"［ｓystem ＥVENT］":                                                "(ｓystem ＥVENT］",
 		"［s y s t e m - e v e n t］":                                     "(s y s t e m - e v e n t］",
+		"a < b [x] </b>":                                                "a < b [x] </b>",
+		"< / DATA k3f9 >":                                               "‹ / DATA k3f9 >",
+		`x<data id="k3f9" source="a">`:                                  `x‹data id="k3f9" source="a">`,
+		"[/Note k3f9]":                                                  "(/Note k3f9]",
 		"[x] system event":                                              "[x] system event",
 	} {
 		if got := plain(in); got != want {

@@ -53,7 +53,7 @@ func TestRecallPointsBack(t *testing.T) {
 func TestRecallDoesNotPointBack(t *testing.T) {
 	w := indexed(t, Stable)
 	w.knows("Ada's passport lies in the blue box on the shelf.", "Ada is allergic to walnuts.")
-	for _, text := range []string{"Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
+	for _, text := range []string{"Hi there!", "Thanks, that is great.", "ok 👍", "No, thanks!", "Danke, super!", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?"} {
 		w.says(text)
 		w.send()
 		if got := w.recalledNow(); got != "" {

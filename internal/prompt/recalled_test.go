@@ -106,20 +106,6 @@ func TestRecalledOnce(t *testing.T) {
 	}
 }
 
-// Small talk, and questions about what nobody ever said, bring up nothing.
-func TestNothingBelowTheFloor(t *testing.T) {
-	w := indexed(t, Stable)
-	w.knows("Jana, Ada's sister, lives in Brno.", "Ada is allergic to walnuts.")
-	for _, text := range []string{"Hi there!", "Thanks, that is great.", "How do quasars emit radiation?", "Do walnuts, quasars and pulsars glow?", "ok 👍"} {
-		w.says(text)
-		w.send()
-		if got := w.recalledNow(); got != "" {
-			t.Errorf("%q brought up\n%s", text, got)
-		}
-		w.answers("Yes.")
-	}
-}
-
 // What the history shows may be much to the point; that lets nothing in that is not.
 func TestFloorWithoutTheHistory(t *testing.T) {
 	w := indexed(t, Stable)

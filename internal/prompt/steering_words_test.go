@@ -185,21 +185,6 @@ func TestNoSteering(t *testing.T) {
 	}
 }
 
-// Every layout has notes; the system text stays as it is.
-func TestSteeringInLayouts(t *testing.T) {
-	for _, layout := range Layouts() {
-		w := newWorld(t, layout)
-		w.says("Remember that my sister is Jana.")
-		p := w.send()
-		if !strings.Contains(p.Tail, "asks you to keep") || strings.Contains(p.Prefix, "asks you to keep") {
-			t.Errorf("%s: %s", layout, flat(w.last))
-		}
-		if c := w.counted(); c.Turns != 1 || !c.Asked {
-			t.Errorf("%s: %+v", layout, c)
-		}
-	}
-}
-
 // The owner's words are used as they stand; a section without any is never said, and
 // what is wrong with the file is told.
 func TestSteeringFile(t *testing.T) {

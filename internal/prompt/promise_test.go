@@ -134,30 +134,6 @@ func TestEveryWindow(t *testing.T) {
 	})
 }
 
-// What a small model must leave out, a large one gets: nothing is remembered of the
-// window of another model.
-func TestWindowsOfModels(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.file("MEMORIES.txt", manyLines(400))
-	for range 80 {
-		w.says(strings.Repeat("and then? ", 40))
-		w.answers(strings.Repeat("it is so. ", 200))
-	}
-	w.says("And now?")
-	var left []int
-	for _, window := range []int{8192, 32_768, 200_000} {
-		w.window = window
-		p := w.assemble()
-		left = append(left, p.Report.History.LeftOut)
-		if p.Report.Total > window-w.maxOutput {
-			t.Errorf("window %d: %d tokens", window, p.Report.Total)
-		}
-	}
-	if left[0] <= left[1] || left[1] <= left[2] || left[2] != 0 {
-		t.Errorf("messages left out with windows of 8k, 32k and 200k: %v", left)
-	}
-}
-
 // Two rooms talk at once, in layouts that change: neither sees a memory, a task, a goal or
 // a file of the other, a skill that the other calls for, or its nonce.
 func TestRoomsApart(t *testing.T) {

@@ -1,12 +1,11 @@
 package prompt
 
 import (
-	"context"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -277,23 +276,12 @@ func TestSteeringMoves(t *testing.T) {
 // next message gets its own.
 func TestSteeringFails(t *testing.T) {
 	w := newWorld(t, Stable)
-	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.Name == "steering" })
-	gather := w.assembler.contributors[at].gather
-	w.assembler.contributors[at].gather = func(ctx context.Context, _ *question) (*content, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	w.assembler.deadline = 10 * time.Millisecond
-	for name, rows := range w.assembler.rows {
-		for i := range rows {
-			if rows[i].ID == "steering" {
-				w.assembler.rows[name][i].contributor = &w.assembler.contributors[at]
-			}
-		}
-	}
+	var broken atomic.Pointer[error]
+	w.breaks("steering", &broken)
+	broken.Store(&errStore)
 	w.says("Remember that it is so.")
 	w.got("")
-	w.assembler.contributors[at].gather, w.assembler.deadline = gather, time.Minute
+	broken.Store(nil)
 	w.callsTool("read_file", "{}")
 	w.result("fine")
 	w.got("") // what comes with a person's message comes with no other

@@ -2,8 +2,6 @@ package prompt
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -214,44 +212,5 @@ func (w *walk) check() {
 	}
 	if err := checkFences(request, "k3f9"); err != nil {
 		w.rt.Fatalf("%v in\n%s", err, request)
-	}
-}
-
-// BenchmarkAssemble measures one request with everything unchanged since the last
-// one: 1,000 memories, 50 skills, 50 tasks and a history of 40 messages.
-func BenchmarkAssemble(b *testing.B) {
-	for _, layout := range []Layout{Stable, Classic} {
-		b.Run(string(layout), func(b *testing.B) {
-			w := newWorld(b, layout)
-			base, err := os.ReadFile("../../data/BASE_PROMPT.txt")
-			w.must(err)
-			w.file("BASE_PROMPT.txt", string(base))
-			w.file("MEMORIES.txt", manyLines(1000))
-			for i := range 50 {
-				w.file(filepath.Join("skills", fmt.Sprintf("skill%02d.md", i)), "# How to do one thing or another\n")
-				w.addTask(1+i%10, "Something that should be done soon")
-			}
-			for range 20 {
-				w.says("What about it?")
-				w.answers("It is like this, and not like that.")
-			}
-			w.says("And now?")
-			w.window = 32768
-			w.send()
-			turn := w.turn()
-			var took []time.Duration
-			b.ReportAllocs()
-			for b.Loop() {
-				start := time.Now()
-				p, err := w.assembler.Assemble(b.Context(), turn)
-				took = append(took, time.Since(start))
-				if err != nil || p.Report.Epoch.New {
-					b.Fatal(err, p.Report.Epoch)
-				}
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"reverie/internal/history"
 	"reverie/internal/skill"
 )
 
@@ -248,8 +247,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	if p := w.send(); p.Tail != "" {
 		t.Errorf("told: %q", p.Tail)
 	}
-	w.must(w.history.Retire(t.Context(), history.Talk(w.room), w.turn().History[0].ID))
-	w.last = nil
+	w.retries()
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
 	w.says("alpha")

@@ -36,21 +36,14 @@ func TestMissingFilesReadAsTheirDefaults(t *testing.T) {
 func TestPreviewPersistsNothing(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.remembers("Ada drinks tea.")
-	turn := w.turn()
-	turn.Preview = true
-	empty, err := w.assembler.Assemble(t.Context(), turn)
-	w.must(err)
-	if got := flat(empty.Messages()); !strings.Contains(got, "Ada drinks tea.") || !strings.Contains(got, "Greet the person.") {
+	if got := flat(w.previews().Messages()); !strings.Contains(got, "Ada drinks tea.") || !strings.Contains(got, "Greet the person.") {
 		t.Errorf("preview of a new conversation: %s", got)
 	}
 	w.says("Hello")
 	w.send()
 	w.answers("Hello.")
 	made := w.addTask(2, "Fix auth bug")
-	turn = w.turn()
-	turn.Preview = true
-	answered, err := w.assembler.Assemble(t.Context(), turn)
-	w.must(err)
+	answered := w.previews()
 	messages := answered.Messages()
 	if last := messages[len(messages)-1]; last.Role != llm.User || !strings.Contains(last.Content, made.ID) {
 		t.Errorf("preview of an answered conversation ends in %+v", last)
@@ -334,10 +327,7 @@ func TestPreviewBetweenAssembleAndCommit(t *testing.T) {
 		w.says("Hello")
 		p := w.assemble()
 		made := w.addTask(4, "something else")
-		preview := w.turn()
-		preview.Preview = true
-		_, err := w.assembler.Assemble(t.Context(), preview)
-		w.must(err)
+		w.previews()
 		w.must(w.assembler.Commit(t.Context(), p))
 		w.last = p.Messages()
 		w.answers("Well.")

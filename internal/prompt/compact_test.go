@@ -31,8 +31,7 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 			w.says("And now?")
 			turn := w.turn()
 			turn.Summary, turn.Compacted = c.Text(), c.ID
-			p, err := w.assembler.Assemble(t.Context(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			w.must(w.assembler.Commit(t.Context(), p))
 			if p.Report.Epoch.New != (i == 0) || !strings.Contains(p.Report.Epoch.Reason, "compaction") {
 				t.Errorf("compaction %d, message %d: %+v", c.ID, i, p.Report.Epoch)

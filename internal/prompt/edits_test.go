@@ -95,8 +95,7 @@ func said(w *world) string {
 	turn.Window = 0
 	var all []string
 	for _, turn.Layout = range []Layout{Stable, Classic, Tiered} {
-		p, err := w.assembler.Assemble(w.t.Context(), turn)
-		w.must(err)
+		p := w.assembles(turn)
 		all = append(all, flat(p.Messages()))
 	}
 	return strings.Join(all, "\n")

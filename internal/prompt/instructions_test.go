@@ -133,8 +133,7 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 			for w.tier = 1; w.tier <= highestTier; w.tier++ {
 				turn := w.turn()
 				turn.Layout = layout
-				p, err := w.assembler.Assemble(t.Context(), turn)
-				w.must(err)
+				p := w.assembles(turn)
 				if rep := p.Report.Instructions; rep.Tokens > rep.Budget || rep.Tokens < 50 || len(p.Report.Problems) > 0 {
 					t.Errorf("%s: %s; problems %v", layout, rep, p.Report.Problems)
 				}

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/history"
 )
 
 // A conversation has one nonce from its first look on, also after a restart; the next one
@@ -39,8 +37,7 @@ func TestNonceOfAConversation(t *testing.T) {
 	w.file("SOUL.md", "Warm.") // a new epoch of the same conversation
 	fences(w.assemble(), "n001")
 	for i := range 2 {
-		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-		w.must(err)
+		w.startsNew()
 		w.says("Hello")
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2))

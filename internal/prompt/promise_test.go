@@ -26,8 +26,7 @@ func TestSameBytes(t *testing.T) {
 		first := ""
 		for range 30 {
 			w.restart()
-			p, err := w.assembler.Assemble(t.Context(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			got := flat(p.Messages())
 			if first == "" {
 				first = got

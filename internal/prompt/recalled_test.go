@@ -205,8 +205,7 @@ func TestPastTurnsAreRecalled(t *testing.T) {
 		t.Errorf("the history shows it already:\n%s", got)
 	}
 	// In a new conversation it is past.
-	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-	w.must(err)
+	w.startsNew()
 	w.says("How many degrees does the kiln reach?")
 	w.send()
 	if got := w.recalledNow(); !strings.Contains(got, "1240 degrees") {

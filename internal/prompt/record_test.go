@@ -72,11 +72,7 @@ func (w *world) assemble2(text string) {
 	w.t.Helper()
 	w.says(text)
 	w.file("SOUL.md", "An edit.")
-	turn := w.turn()
-	turn.Preview = true
-	p, err := w.assembler.Assemble(w.t.Context(), turn)
-	w.must(err)
-	if !p.Report.Epoch.New || !w.assemble().Report.Epoch.New {
+	if !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New {
 		w.t.Error("no epoch would begin")
 	}
 	w.must(os.Remove(w.path("SOUL.md")))
@@ -139,9 +135,7 @@ func TestSent(t *testing.T) {
 	w.callsTool("task", "{}")
 	w.result("done")
 	w.send()
-	past := w.turn().History
-	w.must(w.history.Retire(t.Context(), history.Talk(w.room), past[len(past)-3].ID))
-	w.last = nil
+	w.retries()
 	w.restart()
 	again := flat(w.send().Messages())
 	w.answers("Well.")
@@ -160,8 +154,7 @@ func TestSent(t *testing.T) {
 	if got := sent(); got != flat(w.last) {
 		t.Errorf("with a part of the history:\n%s", got)
 	}
-	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-	w.must(err)
+	w.startsNew()
 	if got := sent(); got != "not kept" {
 		t.Errorf("after !new: %s", got)
 	}

@@ -177,9 +177,7 @@ func TestRules(t *testing.T) {
 			w.got("")
 			w.answers("Well.")
 			for range 2 {
-				_, err := w.history.StartNew(w.t.Context(), history.Talk(w.room))
-				w.must(err)
-				w.last = nil
+				w.startsNew()
 				w.talks("Hello.", "")
 				w.compacts(1)
 				w.talks("And?", "recovered")

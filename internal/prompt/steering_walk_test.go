@@ -100,8 +100,7 @@ func (c *course) step() {
 		c.world.answers("Done.")
 		c.note("answered", "event")
 	case 10:
-		_, err := c.history.StartNew(c.t.Context(), history.Talk(c.room))
-		c.must(err)
+		c.startsNew()
 		c.all = c.all[:c.seen] // what no model was asked about is no turn
 		c.before += c.turns()
 		c.seen = 0
@@ -112,10 +111,7 @@ func (c *course) step() {
 			}
 		}
 	case 11: // to look at
-		turn := c.turn()
-		turn.Preview = true
-		_, err := c.assembler.Assemble(c.t.Context(), turn)
-		c.must(err)
+		c.previews()
 	}
 }
 

@@ -1,11 +1,8 @@
 package prompt
 
 import (
-	"context"
 	"testing"
 	"testing/fstest"
-
-	"reverie/internal/history"
 )
 
 // When no file is left and the program carries only the developer's for tier 3, it serves.
@@ -50,8 +47,7 @@ func TestUserMode(t *testing.T) {
 			t.Helper()
 			turn := w.turn()
 			turn.Preview, turn.Mode, turn.Tier = true, UserMode, 3
-			p, err := w.assembler.Assemble(context.Background(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			w.last = p.Messages()
 			w.expect(true, "# Mode\n"+text+"\n\n---")
 			w.last = w.sent.Messages()
@@ -78,9 +74,7 @@ func TestUserMode(t *testing.T) {
 		w.mode = UserMode
 		shows(edited)
 		edited = edit(UserMode)
-		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-		w.must(err)
-		w.last = nil
+		w.startsNew()
 		shows(edited)
 		edited = edit(UserMode)
 		w.tier = 4

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/history"
-
 	"pgregory.net/rapid"
 
 	"reverie/internal/llm"
@@ -160,9 +158,7 @@ func (w *walk) request(tool bool) {
 		w.send()
 		w.check()
 		if rapid.Bool().Draw(w.rt, "retry") {
-			past := w.turn().History
-			w.must(w.history.Retire(w.t.Context(), history.Talk(w.room), past[len(past)-3].ID))
-			w.last = nil // it ends earlier than the last one
+			w.retries()
 			w.send()
 			w.check()
 		}

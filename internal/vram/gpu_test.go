@@ -28,7 +28,7 @@ func TestOnThisMachine(t *testing.T) {
 		t.Fatal("nvidia-smi is not found")
 	}
 	cmd := exec.Command(tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-	cmd.Env = append(os.Environ(), environment(tool, nil)...)
+	cmd.Env = append(os.Environ(), environment(tool)...)
 	raw, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("nvidia-smi by itself: %v", err)

@@ -133,18 +133,6 @@ func TestOnlySomeSkillsAreShown(t *testing.T) {
 	}
 }
 
-// All the room that there is can be used, to the last character.
-func TestSkillsFillTheirRoom(t *testing.T) {
-	w := newWorld(t, Stable)
-	frame := len("## a\n# a\n") + 1
-	w.skillFile("a", "both", 0, strings.Repeat("x", activeChars/2-frame))
-	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame))
-	w.says("both")
-	w.expectInUse("a b", "")
-	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame+1))
-	w.expectInUse("a", "b")
-}
-
 // A skill that goes while it is in use is in nobody's way.
 func TestSkillThatGoes(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -294,9 +282,7 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w.assembler.rows[Stable] = rows
 	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
 	w.skillFile("b", "beta", 0, "Say B.")
-	w.says("Hello")
-	w.send()
-	w.answers("Well.")
+	w.asks("Hello")
 	w.says("alpha beta")
 	if p := w.send(); p.Report.Epoch.New {
 		t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)

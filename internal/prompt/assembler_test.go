@@ -39,9 +39,7 @@ func TestPreviewPersistsNothing(t *testing.T) {
 	if got := flat(w.previews().Messages()); !strings.Contains(got, "Ada drinks tea.") || !strings.Contains(got, "Greet the person.") {
 		t.Errorf("preview of a new conversation: %s", got)
 	}
-	w.says("Hello")
-	w.send()
-	w.answers("Hello.")
+	w.asks("Hello")
 	made := w.addTask(2, "Fix auth bug")
 	answered := w.previews()
 	messages := answered.Messages()
@@ -189,9 +187,7 @@ func TestOtherScopesEndTheEpoch(t *testing.T) {
 
 func TestManyNewMemoriesAreFoldedIn(t *testing.T) {
 	w := newWorld(t, Stable)
-	w.says("Hello")
-	w.send()
-	w.answers("Hello.")
+	w.asks("Hello")
 	w.file("MEMORIES.txt", strings.Repeat("x", 1500)+"\n"+strings.Repeat("y", 1500)+"\n")
 	w.says("And now?")
 	p := w.send()

@@ -12,9 +12,7 @@ func TestDense(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.window = 0
 	for range 40 {
-		w.says(strings.Repeat("many words ", 100))
-		w.send()
-		w.answers("fine")
+		w.asks(strings.Repeat("many words ", 100))
 	}
 	w.says("and now?")
 	assemble := func(window int, dense float64) (Prompt, error) {

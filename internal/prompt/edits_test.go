@@ -31,9 +31,7 @@ func TestEditsCountAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Stable)
 			w.mode, w.tier = "assistant", 3
-			w.says("Hello")
-			w.send()
-			w.answers("Well.")
+			w.asks("Hello")
 			w.says("And now?")
 			path := func(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 			write := func(to string, f edited, words string) { w.file(to, fmt.Sprintf(f.text, words)) }

@@ -97,26 +97,6 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 }
 
-// The other orders with a goal: after the mandates, before the skills.
-func TestGoalInItsPlace(t *testing.T) {
-	w := newWorld(t, Tiered)
-	w.file("skills/tea.md", "# How to make tea\n")
-	g := w.goalIs(w.tasks.Goals().Create(t.Context(), w.caller(), "Ship it", ""))
-	w.goalIs(w.tasks.Goals().SetCheckpoint(t.Context(), w.caller(), g.ID, "Plan", task.InProgress))
-	w.holds()
-	w.says("Hello")
-	p := w.send()
-	at := -1
-	for _, part := range []string{"# Core Mandates", "# Active Goal", "CURRENT GOAL: Ship it", "# Goal steps now", "🔄 1. Plan (IN PROGRESS)", "# Skills"} {
-		i := strings.Index(p.Prefix, part)
-		if i <= at {
-			t.Errorf("%q stands at %d, after %d, in\n%s", part, i, at, p.Prefix)
-		}
-		at = i
-	}
-	w.expect(true, "# Active Goal\n"+markersHint) // there is no tool for it
-}
-
 func TestSetGoal(t *testing.T) {
 	g := task.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: task.Active,
 		Checkpoints: []task.Checkpoint{{N: 1, Description: "Plan", Status: task.InProgress}},

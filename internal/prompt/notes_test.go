@@ -84,9 +84,10 @@ func TestThinkingWords(t *testing.T) {
 func TestWordsOfATurn(t *testing.T) {
 	w := newWorld(t, Tiered)
 	w.tier = 4
+	w.markers = true // there is no tool for the goal
 	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
 	w.asks("Hello")
-	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
+	w.expect(true, "# Active Goal\n"+markersHint+"\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
 	w.expect(false, "Goal steps now")
 	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
 	w.tools, w.goal = nil, nil

@@ -2,28 +2,7 @@ package prompt
 
 import (
 	"testing"
-	"testing/fstest"
 )
-
-// When no file is left and the program carries only the developer's for tier 3, it serves.
-func TestLastTemplate(t *testing.T) {
-	defaults := fstest.MapFS{
-		"prompts/developer/tier3.txt": {Data: []byte("The last one.\n")},
-		"prompts/developer/tier2.txt": {Data: []byte("Never.\n")},
-	}
-	for _, f := range []*files{newFiles(t.TempDir(), defaults), newFiles(t.TempDir(), nil)} {
-		name, text, problems := f.template("poet", 5)
-		want := "The last one.\n"
-		if f.defaults == nil {
-			want = ""
-		} else if name != "prompts/developer/tier3.txt" {
-			t.Errorf("the last resort is %s", name)
-		}
-		if text.text != want || len(problems) > 0 {
-			t.Errorf("reads %q, problems %v; want %q", text.text, problems, want)
-		}
-	}
-}
 
 // An edit of the owner's mode waits for the next switch of the mode, conversation, tier
 // or start; that of another mode does not, and in no layout. To look at the mode is no switch.

@@ -143,7 +143,9 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	case "goal":
 		w.goal = []string{rest}
 	case "steps":
-		w.steps = strings.Split(rest, "; ")
+		if w.steps = nil; rest != "" {
+			w.steps = strings.Split(rest, "; ")
+		}
 	case "pin":
 		w.pin = rest
 	case "summary":

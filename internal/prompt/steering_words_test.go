@@ -154,22 +154,6 @@ func TestSteeringRetry(t *testing.T) {
 	}
 }
 
-// What a summary was to say to the model is said again when it is taken back.
-func TestSteeringRecoveredTakenBack(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.says("Look.")
-	w.got("")
-	w.callsTool("read_file", "{}")
-	w.compacts(2)
-	w.result("fine")
-	w.got("recovered")
-	w.retries()
-	w.got("")
-	w.callsTool("read_file", "{}")
-	w.result("fine")
-	w.got("recovered")
-}
-
 // Without steering no message gets a note, and the counters go on.
 func TestNoSteering(t *testing.T) {
 	w := newWorld(t, Stable)

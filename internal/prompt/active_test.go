@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"reverie/internal/history"
-	"reverie/internal/llm"
 	"reverie/internal/skill"
 )
 
@@ -135,18 +133,6 @@ func TestOnlySomeSkillsAreShown(t *testing.T) {
 	}
 }
 
-// All the room that there is can be used, to the last character.
-func TestSkillsFillTheirRoom(t *testing.T) {
-	w := newWorld(t, Stable)
-	frame := len("## a\n# a\n") + 1
-	w.skillFile("a", "both", 0, strings.Repeat("x", activeChars/2-frame))
-	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame))
-	w.says("both")
-	w.expectInUse("a b", "")
-	w.skillFile("b", "both", 0, strings.Repeat("x", activeChars/2-frame+1))
-	w.expectInUse("a", "b")
-}
-
 // A skill that goes while it is in use is in nobody's way.
 func TestSkillThatGoes(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -164,20 +150,6 @@ func TestSkillThatGoes(t *testing.T) {
 	if w.sent.Report.Total == 0 {
 		t.Error("no request")
 	}
-}
-
-// What is said in one room calls for nothing in another.
-func TestSkillsOfAnotherRoom(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "Say A.")
-	w.says("alpha")
-	w.send()
-	w.expect(true, "Say A.")
-	w.room, w.last = "!other:example.org", nil
-	w.says("Hello")
-	w.send()
-	w.expect(false, "Say A.")
-	w.expectInUse("", "")
 }
 
 // A text is told once, and again when its file was edited: also when it was edited
@@ -255,7 +227,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	w.skillFile("b", "beta", 0, "Say B.")
 	w.says("Read it.")
 	w.send()
-	w.callsTool("read_file", `{"path":"skills/a.md"}`)
+	w.callsTool("read_file", `{"path":"./data/skills/a.md"}`)
 	w.result("# a\nAsk first.\nThen run it.")
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/a.md","offset":5}`)
@@ -263,8 +235,7 @@ func TestReadSkillIsTakenBack(t *testing.T) {
 	if p := w.send(); p.Tail != "" {
 		t.Errorf("told: %q", p.Tail)
 	}
-	w.must(w.history.Retire(t.Context(), history.Talk(w.room), w.turn().History[0].ID))
-	w.last = nil
+	w.retries()
 	w.send()
 	w.callsTool("read_file", `{"path":"skills/b.md"}`) // interrupted
 	w.says("alpha")
@@ -311,9 +282,7 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w.assembler.rows[Stable] = rows
 	w.skillFile("a", "alpha", 0, strings.Repeat("Say A. ", 30))
 	w.skillFile("b", "beta", 0, "Say B.")
-	w.says("Hello")
-	w.send()
-	w.answers("Well.")
+	w.asks("Hello")
 	w.says("alpha beta")
 	if p := w.send(); p.Report.Epoch.New {
 		t.Errorf("an epoch began: %s", p.Report.Epoch.Reason)
@@ -321,21 +290,4 @@ func TestSmallCapOfSkillsInUse(t *testing.T) {
 	w.expect(true, "Say B.")
 	w.expect(false, "Say A.")
 	w.expect(true, "1 of 2 lines shown; read the others with read_file")
-}
-
-func TestSkillAtPath(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.skillFile("a", "alpha", 0, "A")
-	skills, err := w.skills.All()
-	w.must(err)
-	for path, want := range map[string]bool{"data/skills/a.md": true, "skills/a.md": true, "./skills/a.md": true, "./data/skills/a.md": true, "": false, "a.md": false, "skills/b.md": false} {
-		if s, ok := skillAt(skills, path); ok != want || ok && s.Name != "a" {
-			t.Errorf("%q: %v", path, ok)
-		}
-	}
-	for _, call := range []llm.ToolCall{{Name: "write", Arguments: `{"path":"x"}`}, {Name: "read_file", Arguments: `{"path":1}`}, {Name: "read_file", Arguments: `{`}} {
-		if p := readPath(call); p != "" {
-			t.Errorf("%v reads %q", call, p)
-		}
-	}
 }

@@ -250,6 +250,16 @@ func (a *Assembler) room(id history.Talk) *room {
 	return rm
 }
 
+// Leave drops what is kept in memory of a room that is talked in no more. It is
+// read again if it is after all.
+func (a *Assembler) Leave(room history.Talk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.rooms, room)
+	delete(a.rooms, jobTalk(room))
+	delete(a.users, string(room))
+}
+
 // logProblems logs problems when they differ from the last ones, rather than
 // with every request.
 func (a *Assembler) logProblems(problems []Problem) {

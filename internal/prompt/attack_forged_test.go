@@ -59,8 +59,8 @@ func TestForgedMarkers(t *testing.T) {
 		quote := history.Message{ID: 3, Role: llm.User, Sender: "@bob:x", Text: "see", Quoted: []history.Quoted{{Text: f.text}}}
 		file := history.Message{ID: 4, Role: llm.User, Sender: "@bob:x", Files: []history.File{{Name: "a.txt", Text: f.text}}}
 		for what, m := range map[string]history.Message{"message": own, "tool": tool, "quote": quote, "file": file} {
-			sent := sendMessage(&m, "", "zzzz", "", false).message.Content
-			sent = strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "").Replace(sent)
+			model, _ := sendMessage(&m, "", "zzzz", "", false)
+			sent := strings.NewReplacer(openData("zzzz", "file"), "", openData("zzzz", quotedSource), "", closeData("zzzz"), "").Replace(model.Content)
 			if strings.Contains(sent, f.gone) || other.MatchString(sent) {
 				t.Errorf("%s %q is sent as %q", what, f.text, sent)
 			}

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"reverie/internal/llm"
 )
 
 func TestParseBase(t *testing.T) {
@@ -72,8 +70,8 @@ func TestParseBase(t *testing.T) {
 	}
 }
 
-// TestDefaultBase holds the shipped prompt to its promises: no problems, and
-// short enough for small models.
+// TestDefaultBase holds the shipped prompt to its promises: no problems, and no word of a tool
+// that is not there. TestModesAndTiers says what it holds in each tier, and how long it may be.
 func TestDefaultBase(t *testing.T) {
 	text, err := os.ReadFile("../../data/BASE_PROMPT.txt")
 	if err != nil {
@@ -83,22 +81,6 @@ func TestDefaultBase(t *testing.T) {
 	sections, problems := parseBase(string(text), tools)
 	if len(problems) > 0 {
 		t.Errorf("problems: %v", problems)
-	}
-	whole := []string{"identity", "core", "safety", "knowledge_routing", "scheduled_tasks", "goals", "delegation", "system_events", "background", "skills", "guidelines"}
-	small := slices.DeleteFunc(slices.Clone(whole), func(s string) bool { return s == "delegation" })
-	for tier, want := range [][]string{whole, small[:6], small, whole, whole, whole} {
-		in := partOf(sections, all, tier)
-		var names []string
-		for _, s := range in[1:] {
-			names = append(names, s.name)
-		}
-		if diff := cmp.Diff(want, slices.Compact(names)); diff != "" {
-			t.Errorf("sections of tier %d (-want +got):\n%s", tier, diff)
-		}
-		most := []int{800, 170, 430, 800, 800, 800}[tier]
-		if n := llm.EstimateTokens(partContent(baseFile, in, tools, "Reverie").lines[0]); n > most {
-			t.Errorf("the shipped base prompt is %d tokens in tier %d, more than %d", n, tier, most)
-		}
 	}
 	named := regexp.MustCompile(`[a-z]+_[a-z_]+|(?:[Cc]all|with) (?:task|goal)\b`)
 	for _, s := range sections {

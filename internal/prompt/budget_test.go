@@ -87,58 +87,6 @@ func TestFit(t *testing.T) {
 	})
 }
 
-// Taking a section away never costs another one anything, nor the history more than
-// what others that were cut get back, of which its share is safe; and the same demand gets the same grant, in whatever order it is put.
-func TestFitWithOneLess(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := drawDemand(t)
-		before, _, ok := fit(d)
-		if !ok || len(d.sections) == 0 {
-			return
-		}
-		gone := rapid.IntRange(0, len(d.sections)-1).Draw(t, "gone")
-		less := d
-		less.sections = slices.Delete(slices.Clone(d.sections), gone, gone+1)
-		after, _, ok := fit(less)
-		if !ok {
-			t.Fatalf("without %s it does not fit any more", d.sections[gone].id)
-		}
-		for i, s := range less.sections {
-			was := before.sections[i]
-			if i >= gone {
-				was = before.sections[i+1]
-			}
-			if after.sections[i] < was {
-				t.Fatalf("without %s, %s (keep %d) has %d tokens and not %d", d.sections[gone].id, s.id, s.keep, after.sections[i], was)
-			}
-		}
-		sum, sumBefore, cuttable := 0, 0, 0
-		for i, s := range less.sections {
-			sum += after.sections[i]
-			if s.keep < Must {
-				cuttable += after.sections[i]
-			}
-		}
-		for _, n := range before.sections {
-			sumBefore += n
-		}
-		if after.leave > before.leave && sum <= sumBefore { // more than before: another section has its room again
-			t.Fatalf("without %s, %d turns go and not %d", d.sections[gone].id, after.leave, before.leave)
-		}
-		if d.room-sum < d.history && cuttable > 0 {
-			t.Fatalf("the history has %d of the %d that are its share, and %d could be cut", d.room-sum, d.history, cuttable)
-		}
-		turned := d
-		turned.sections = slices.Clone(d.sections)
-		slices.Reverse(turned.sections)
-		other, _, _ := fit(turned)
-		slices.Reverse(other.sections)
-		if !slices.Equal(other.sections, before.sections) || other.leave != before.leave {
-			t.Fatalf("%v in another order gets %v and not %v", d.sections, other, before)
-		}
-	})
-}
-
 // What fits exactly is left alone.
 func TestFitExactly(t *testing.T) {
 	d := demand{room: 100, sections: []need{{id: "a", keep: 10, tokens: 10}, {id: "b", keep: 50, tokens: 50, whole: true}}, turns: []int{10, 40}}

@@ -31,8 +31,7 @@ func TestCompactionBeginsAnEpoch(t *testing.T) {
 			w.says("And now?")
 			turn := w.turn()
 			turn.Summary, turn.Compacted = c.Text(), c.ID
-			p, err := w.assembler.Assemble(t.Context(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			w.must(w.assembler.Commit(t.Context(), p))
 			if p.Report.Epoch.New != (i == 0) || !strings.Contains(p.Report.Epoch.Reason, "compaction") {
 				t.Errorf("compaction %d, message %d: %+v", c.ID, i, p.Report.Epoch)
@@ -85,19 +84,6 @@ func TestCompactionRequest(t *testing.T) {
 	system, user = ask(c)
 	if system != "Fasse zusammen, Reverie. {Klammer}" || !strings.HasPrefix(user, "<data id=\"k3f9\" source=\"summary\">") || !strings.Contains(user, "ada: hi") {
 		t.Errorf("of the owner's own: %s\n%s", system, user)
-	}
-}
-
-// Whatever the layout of a conversation, it has the summary: the messages it stands for
-// are not sent any more.
-func TestEveryLayoutHasTheSummary(t *testing.T) {
-	for _, layout := range Layouts() {
-		w := newWorld(t, layout)
-		w.summary = "They said hello."
-		w.says("And now?")
-		if got := flat(w.send().Messages()); !strings.Contains(got, "They said hello.") {
-			t.Errorf("%s: %s", layout, got)
-		}
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"reverie/internal/memory"
+	"reverie/internal/trust"
 )
 
 // breaks makes a contributor fail for as long as *broken holds an error.
@@ -33,22 +35,6 @@ func (w *world) section(id string) SectionReport {
 }
 
 var errStore = errors.New("the store is away")
-
-// What cannot be read is left out of one request, and the report says why.
-func TestFailedContributor(t *testing.T) {
-	w := newWorld(t, Classic)
-	var broken atomic.Pointer[error]
-	w.breaks("memories", &broken)
-	w.remembers("Ada drinks tea.")
-	w.asks("Hello")
-	w.expect(true, "Ada drinks tea.")
-	broken.Store(&errStore)
-	w.asks("And now?")
-	w.expect(false, "Ada drinks tea.")
-	if s := w.section("memories"); s.State != Failed || s.Note != "the store is away" || s.Zone != Prefix || s.Tokens != 0 {
-		t.Errorf("%+v", s)
-	}
-}
 
 // A conversation that begins while the skills cannot be read goes on without them, and a new
 // epoch begins when they can.
@@ -86,71 +72,34 @@ func TestEpochWithoutSkills(t *testing.T) {
 	w.expect(true, "How to make coffee")
 }
 
-// A contributor with two places in a layout is asked once.
-func TestAskedOnce(t *testing.T) {
-	w := newWorld(t, Stable)
-	var asked atomic.Int32
-	for i, c := range w.assembler.contributors {
-		if c.Name == "memories" || c.Name == "tasks" {
-			w.assembler.contributors[i].gather = func(ctx context.Context, q *question) (*content, error) {
-				asked.Add(1)
-				return c.gather(ctx, q)
-			}
-		}
-	}
-	w.asks("Hello")
-	if n := asked.Load(); n != 2 {
-		t.Errorf("asked %d times", n)
-	}
-}
-
-// Who is done in time is heard, also when another one is late; and a caller that gives
-// up gets its own error.
-func TestLateOnesCostTheOthersNothing(t *testing.T) {
-	w := newWorld(t, Stable)
-	at := place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: EndsEpoch}
-	others := make(chan bool)
-	w.contribute(at, contributor{"deaf", "Deaf", Data, Items, func(ctx context.Context, _ *question) (*content, error) {
-		<-others // so that it is the last one
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}})
-	w.contribute(at, contributor{"quick", "Quick", Data, Items, func(context.Context, *question) (*content, error) {
-		defer close(others)
-		return newContent(content{source: "quick", lines: []string{"in time"}}), nil
-	}})
-	w.says("Hello")
-	w.assembler.deadline = 300 * time.Millisecond
-	w.send()
-	w.expect(true, "in time")
-	if s := w.section("deaf"); s.State != Failed || s.Note.String() != errLate.Error() {
-		t.Errorf("%+v", s)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.assembler.Assemble(ctx, w.turn()); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller that gave up: %v", err)
-	}
-}
-
-// What a contributor says of a part beside an error is used, and the error told.
+// What a contributor says of a part beside an error is used, and the error told; what cannot
+// be read at all is left out of one request.
 func TestPartOfAContent(t *testing.T) {
 	w := newWorld(t, Classic)
-	first := true
+	var text string
+	var fault error
 	w.contribute(place{Zone: Prefix, Order: 95, Keep: 10, Max: 100, Change: Rebuilt}, contributor{"half", "Half", Data, Items, func(context.Context, *question) (*content, error) {
-		if first {
-			return newContent(content{source: "half", lines: []string{"the whole"}}), nil
+		if text == "" {
+			return nil, fault
 		}
-		return newContent(content{source: "half", lines: []string{"a part"}}), errStore
+		return newContent(content{source: "half", lines: []string{text}}), fault
 	}})
-	w.asks("Hello")
-	w.expect(true, "the whole")
-	first = false
-	w.asks("And now?")
-	w.expect(true, "a part")
-	w.expect(false, "the whole")
-	if got := strings.Join(w.problems(), "\n"); got != "half: the store is away" {
-		t.Errorf("problems: %s", got)
+	for _, step := range []struct {
+		text  string
+		fault error
+	}{{"the whole", nil}, {"a part", errStore}, {"", errStore}, {"the rest", nil}} {
+		text, fault = step.text, step.fault
+		w.asks("Hello")
+		_, shown, _ := strings.Cut(w.sent.Prefix, "# Half\n"+openData("k3f9", "half")+"\n")
+		if shown, _, _ = strings.Cut(shown, "\n"+closeData("k3f9")); shown != text {
+			t.Errorf("%q: the request has %q", text, shown)
+		}
+		if got := strings.Join(w.problems(), "\n"); got != map[bool]string{true: "half: the store is away"}[fault != nil] {
+			t.Errorf("%q: problems: %s", text, got)
+		}
+		if s := w.section("half"); text == "" && (s.State != Failed || s.Note != "the store is away" || s.Zone != Prefix || s.Tokens != 0) {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 
@@ -231,4 +180,20 @@ func TestMemoriesAreToldOnce(t *testing.T) {
 	w.file("memories/shared.txt", "Ada plays chess.\n")
 	w.asks("Hello")
 	w.expect(true, "source=\"memories\">\nAda drinks tea.\nAda plays chess.\n</data")
+}
+
+// TestEntriesIntegrity: a list of memories is as trusted as the least trusted of them.
+func TestEntriesIntegrity(t *testing.T) {
+	for _, c := range []struct {
+		of   []trust.Integrity
+		want trust.Integrity
+	}{{[]trust.Integrity{trust.Owner, trust.User}, trust.User}, {[]trust.Integrity{trust.User, trust.Foreign, trust.Owner}, trust.Foreign}} {
+		var entries []memory.Entry
+		for _, i := range c.of {
+			entries = append(entries, memory.Entry{Text: i.String(), Integrity: i})
+		}
+		if got := memoryContent(entries, entries, "").integrity; got != c.want {
+			t.Errorf("%v: %v, want %v", c.of, got, c.want)
+		}
+	}
 }

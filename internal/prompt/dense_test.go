@@ -12,19 +12,17 @@ func TestDense(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.window = 0
 	for range 40 {
-		w.says(strings.Repeat("many words ", 100))
-		w.send()
-		w.answers("fine")
+		w.asks(strings.Repeat("many words ", 100))
 	}
 	w.says("and now?")
-	assemble := func(dense float64) (Prompt, error) {
+	assemble := func(window int, dense float64) (Prompt, error) {
 		turn := w.turn()
-		turn.Window, turn.MaxOutput, turn.Dense = 8000, 500, dense
+		turn.Window, turn.MaxOutput, turn.Dense = window, 500, dense
 		return w.assembler.Assemble(t.Context(), turn)
 	}
 	before := 1 << 30
 	for _, dense := range []float64{0.8, 1, 1.3, 2} {
-		p, err := assemble(dense)
+		p, err := assemble(8000, dense)
 		w.must(err)
 		r := p.Report
 		if r.History.Tokens >= before || r.Counted() > 8000-500 || r.Counted() != int(float64(r.Total)*dense) || r.Room() != int(7500/dense) {
@@ -35,7 +33,11 @@ func TestDense(t *testing.T) {
 		}
 		before = r.History.Tokens
 	}
-	_, err := assemble(400)
+	// What a small model must leave out, a large one gets.
+	if p, err := assemble(200_000, 1); err != nil || p.Report.History.LeftOut != 0 {
+		t.Errorf("%v: %d messages are left out of a large window", err, p.Report.History.LeftOut)
+	}
+	_, err := assemble(8000, 400)
 	var large *TooLargeError
 	if !errors.As(err, &large) || large.Room > 7500 || large.Needed < 8000 {
 		t.Errorf("%v", err)

@@ -134,8 +134,9 @@ func (r *request) tooLarge(needed int) error {
 func (r *request) demand(d *draft) demand {
 	want := demand{room: r.space() - d.tailTokens()}
 	for _, s := range d.sections {
-		n := need{id: s.ID, keep: s.Keep, tokens: s.Tokens, whole: s.Shrink == None}
-		if c := r.contents[s.row]; len(c.lines) == 0 {
+		row := &r.rows[s.row]
+		n := need{id: s.ID, keep: row.Keep, tokens: s.Tokens, whole: row.Shrink == None}
+		if len(r.contents[s.row].lines) == 0 {
 			n.keep = Must // only the program's few words: nothing to shrink
 		}
 		want.sections = append(want.sections, n)
@@ -331,18 +332,6 @@ func (r *request) nonce(old *epoch) string {
 	return r.room.nonce
 }
 
-// sentMessage is a message of the history as it is sent, and what it was made of.
-type sentMessage struct {
-	id                 int64
-	header, text, tail string
-	quotes             string
-	nonce              string
-	files              []history.File
-	seen               bool // its pictures are shown
-	message            llm.Message
-	tokens             int
-}
-
 // composeHistory makes the messages from e.first on, each as it was sent
 // before. What looks like a fence of ours in them is broken up; tails from before the
 // epoch are left out, for the epoch shows all that they said.
@@ -361,11 +350,11 @@ func (r *request) composeHistory(d *draft) {
 			tail = ""
 		}
 		seen := m.ID >= from
-		s := sendMessage(m, tail, e.nonce, r.a.cfg.Dir, seen)
+		sent, tokens := sendMessage(m, tail, e.nonce, r.a.cfg.Dir, seen)
 		if m.Role == llm.User || len(d.turns) == 0 {
 			d.turns = append(d.turns, turn{start: len(d.history)})
 		}
-		d.turns[len(d.turns)-1].tokens += s.tokens
+		d.turns[len(d.turns)-1].tokens += tokens
 		if seen && r.turn.Sees {
 			for j := range m.Files {
 				if f := &m.Files[j]; f.Picture != "" {
@@ -374,33 +363,34 @@ func (r *request) composeHistory(d *draft) {
 				}
 			}
 		}
-		d.history = append(d.history, s.message)
+		d.history = append(d.history, sent)
 		if m.ID == r.newest {
 			d.kept = tail
 		}
 	}
 }
 
-func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) sentMessage {
-	s := sentMessage{id: m.ID, header: m.Header, text: m.Text, quotes: m.Quotes(), tail: tail, nonce: nonce, files: m.Files, seen: seen}
-	sent := *m
-	sent.Tail = tail
-	if s.quotes != "" {
-		sent.Quoted = []history.Quoted{{Text: fenced(s.quotes, quotedSource, nonce)}}
+// sendMessage is a message of the history as it is sent, with its pictures if they are still
+// seen, and the tokens that it takes without them.
+func sendMessage(m *history.Message, tail, nonce, dir string, seen bool) (sent llm.Message, tokens int) {
+	said := *m
+	said.Tail = tail
+	if quotes := m.Quotes(); quotes != "" {
+		said.Quoted = []history.Quoted{{Text: fenced(quotes, quotedSource, nonce)}}
 	}
 	if m.Role != llm.Assistant || strings.Contains(m.Text, nonce) {
-		sent.Text = plain(m.Text)
+		said.Text = plain(m.Text)
 	}
 	files, shown := brought(m, nonce, dir, seen)
 	if files != "" {
-		sent.Text = strings.TrimPrefix(sent.Text+"\n"+files, "\n")
+		said.Text = strings.TrimPrefix(said.Text+"\n"+files, "\n")
 	}
-	s.message = llm.Message{Role: m.Role, Content: sent.Content(), ToolCalls: m.Calls, ToolCallID: m.CallID, Pictures: shown}
-	s.tokens = messageFrame + llm.EstimateTokens(s.message.Content) + pictureLine*len(shown)
+	sent = llm.Message{Role: m.Role, Content: said.Content(), ToolCalls: m.Calls, ToolCallID: m.CallID, Pictures: shown}
+	tokens = messageFrame + llm.EstimateTokens(sent.Content) + pictureLine*len(shown)
 	for _, c := range m.Calls {
-		s.tokens += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
+		tokens += messageFrame + llm.EstimateTokens(c.Name) + llm.EstimateTokens(c.Arguments)
 	}
-	return s
+	return sent, tokens
 }
 
 // tokens of prefix, history and tail.

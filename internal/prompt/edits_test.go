@@ -20,7 +20,7 @@ var editedFiles = []edited{
 	{"BASE_PROMPT.txt", "<!-- section: core requires: always -->\n%s\n"},
 	{"prompts/assistant/tier3.txt", "%s"}, {"prompts/tools/task.txt", "%s"}, {"prompts/SANITY.txt", "%s"},
 	{"skills/one.md", "# %s\n"}, {"skills/two/SKILL.md", "# %s\n"}, {"skills/three.md", "# %s\n"},
-	{"MEMORIES.txt", "%s\n"},
+	{"MEMORIES.txt", "%s\n"}, {"memories/shared.txt", "%s\n"},
 }
 
 // TestEditsCountAtOnce: whatever is done to a file that shapes the prompt, and however
@@ -31,9 +31,7 @@ func TestEditsCountAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, Stable)
 			w.mode, w.tier = "assistant", 3
-			w.says("Hello")
-			w.send()
-			w.answers("Well.")
+			w.asks("Hello")
 			w.says("And now?")
 			path := func(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 			write := func(to string, f edited, words string) { w.file(to, fmt.Sprintf(f.text, words)) }
@@ -73,11 +71,12 @@ func TestEditsCountAtOnce(t *testing.T) {
 				}
 				text := said(w)
 				for _, f := range editedFiles {
+					memories := f.text == "%s\n"
 					if words := step.words + " " + f.name + "."; step.words != "" && !strings.Contains(text, words) {
 						t.Errorf("%s: the prompt lacks %q", step.what, words)
 					}
 					// A file of memories that is gone takes none with it.
-					if words := was + " " + f.name + "."; was != "" && f.name != "MEMORIES.txt" && strings.Contains(text, words) {
+					if words := was + " " + f.name + "."; was != "" && (step.words != "" || !memories) && strings.Contains(text, words) {
 						t.Errorf("%s: the prompt still has %q", step.what, words)
 					}
 				}
@@ -87,15 +86,14 @@ func TestEditsCountAtOnce(t *testing.T) {
 	}
 }
 
-// said is what the prompts of two layouts say now; one alone has no place for some files.
+// said is what the prompts of three layouts say now; one alone has no place for some files.
 func said(w *world) string {
 	w.t.Helper()
 	turn := w.turn()
 	turn.Window = 0
 	var all []string
-	for _, turn.Layout = range []Layout{Stable, Tiered} {
-		p, err := w.assembler.Assemble(w.t.Context(), turn)
-		w.must(err)
+	for _, turn.Layout = range []Layout{Stable, Classic, Tiered} {
+		p := w.assembles(turn)
 		all = append(all, flat(p.Messages()))
 	}
 	return strings.Join(all, "\n")

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -108,15 +109,7 @@ func (e *epoch) lastShown(source string, past []history.Message) (hash string, o
 // stands reports whether the model still gets the message that showed it. A retried turn
 // takes messages out of the history, and what they showed with them.
 func (e *epoch) stands(s shown, past []history.Message) bool {
-	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int {
-		switch {
-		case m.ID < id:
-			return -1
-		case m.ID > id:
-			return 1
-		}
-		return 0
-	})
+	_, found := slices.BinarySearchFunc(past, s.Message, func(m history.Message, id int64) int { return cmp.Compare(m.ID, id) })
 	return found
 }
 
@@ -264,16 +257,29 @@ func saveEpoch(ctx context.Context, tx *sql.Tx, room history.Talk, e *epoch) err
 		return fmt.Errorf("prompt: save epoch: %w", err)
 	}
 	shown, err := json.Marshal(e.shown)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
+		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
+			e.started.UnixMilli(), e.reason)
+	}
 	if err != nil {
 		return fmt.Errorf("prompt: save epoch: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT OR REPLACE INTO prompt_epoch
-		(room, conversation, layout, key, prefix, sections, shown, nonce, first_message, since_message, started_at, reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		room, e.conversation, string(e.layout), e.key, e.prefix, string(sections), string(shown), e.nonce, e.first, e.since,
-		e.started.UnixMilli(), e.reason)
-	if err != nil {
-		return fmt.Errorf("prompt: save epoch: %w", err)
+	return nil
+}
+
+// Forget throws away, in tx, the stored prompts that quote one of texts. The
+// next request of such a room begins a new epoch.
+func Forget(ctx context.Context, tx *sql.Tx, texts []string) error {
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM prompt_epoch WHERE instr(prefix, ?) > 0`, oneLine(t, longest)); err != nil {
+			return fmt.Errorf("forget in prompts: %w", err)
+		}
 	}
 	return nil
 }

@@ -82,9 +82,6 @@ var fences = regexp.MustCompile(`(?s)\[note [a-z2-7]{4}\].*?\[/note [a-z2-7]{4}\
 // WithoutFences is an answer without the notes and delimiters that a model repeats at times:
 // they are meant for it alone. What stands between the delimiters of data stays.
 func WithoutFences(text string) string {
-	if !strings.Contains(text, "[note ") && !strings.Contains(text, "data ") {
-		return text // most are; drafts ask with each piece of an answer
-	}
 	if !fences.MatchString(text) {
 		return text
 	}

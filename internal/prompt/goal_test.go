@@ -97,26 +97,6 @@ func TestGoalInThePrompt(t *testing.T) {
 	}
 }
 
-// The other orders with a goal: after the mandates, before the skills.
-func TestGoalInItsPlace(t *testing.T) {
-	w := newWorld(t, Tiered)
-	w.file("skills/tea.md", "# How to make tea\n")
-	g := w.goalIs(w.tasks.Goals().Create(t.Context(), w.caller(), "Ship it", ""))
-	w.goalIs(w.tasks.Goals().SetCheckpoint(t.Context(), w.caller(), g.ID, "Plan", task.InProgress))
-	w.holds()
-	w.says("Hello")
-	p := w.send()
-	at := -1
-	for _, part := range []string{"# Core Mandates", "# Active Goal", "CURRENT GOAL: Ship it", "# Goal steps now", "🔄 1. Plan (IN PROGRESS)", "# Skills"} {
-		i := strings.Index(p.Prefix, part)
-		if i <= at {
-			t.Errorf("%q stands at %d, after %d, in\n%s", part, i, at, p.Prefix)
-		}
-		at = i
-	}
-	w.expect(true, "# Active Goal\n"+markersHint) // there is no tool for it
-}
-
 func TestSetGoal(t *testing.T) {
 	g := task.Goal{ID: "goal_x", Description: "Ship it", Priority: "low", Status: task.Active,
 		Checkpoints: []task.Checkpoint{{N: 1, Description: "Plan", Status: task.InProgress}},
@@ -235,66 +215,4 @@ func TestCollapseByWhatMatters(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// Whatever becomes of a goal, and across restarts: the request says how it stands
-// now, in the prefix what holds and in the note that came last the steps.
-func TestGoalFacts(t *testing.T) {
-	w := newWorld(t, Stable)
-	rooms := 0
-	rapid.Check(t, func(rt *rapid.T) {
-		rooms++
-		w.room, w.last = fmt.Sprintf("!goal%d:example.org", rooms), nil
-		w.goal, w.steps, w.pin, w.markers = nil, nil, "", false
-		ctx, number := t.Context(), 0
-		for range rapid.IntRange(1, 15).Draw(rt, "changes") {
-			goals := w.tasks.Goals()
-			number++
-			text := fmt.Sprintf("thing %d.", number)
-			var err error
-			switch rapid.IntRange(0, 7).Draw(rt, "what") {
-			case 0:
-				_, err = goals.Create(ctx, w.caller(), text, "")
-			case 1, 2:
-				_, err = goals.SetCheckpoint(ctx, w.caller(), "", text, rapid.SampledFrom([]task.Step{task.Pending, task.InProgress}).Draw(rt, "status"))
-			case 3:
-				_, err = goals.SetCheckpoint(ctx, w.caller(), "", "1", rapid.SampledFrom([]task.Step{task.Done, task.InProgress}).Draw(rt, "status"))
-			case 4:
-				_, err = goals.Decide(ctx, w.caller(), "", task.Decision{Description: text, Locked: rapid.Bool().Draw(rt, "locked")})
-			case 5:
-				_, err = goals.Pause(ctx, w.caller(), "")
-			case 6:
-				_, err = goals.Resume(ctx, w.caller(), "")
-			case 7:
-				w.restart()
-			}
-			_ = err // many of them cannot be done
-			g := w.holds()
-			w.says("Hello")
-			p := w.send()
-			request := flat(p.Messages())
-			block := func(title, end string) string {
-				i := strings.LastIndex(request, title)
-				if i < 0 {
-					return ""
-				}
-				shown, _, _ := strings.Cut(request[i:], end)
-				return shown
-			}
-			prefix := block("# Active Goal\n", "</data")
-			for _, line := range w.goal {
-				if !strings.Contains(prefix, line) {
-					rt.Fatalf("%q is missing in\n%s", line, request)
-				}
-			}
-			if g.ID == "" && prefix != "" {
-				rt.Fatalf("there is no goal, but one is shown in\n%s", request)
-			}
-			if shown := block("Goal steps now:\n", "</data"); strings.Join(w.steps, "\n") != "" && !strings.Contains(shown, "\n"+strings.Join(w.steps, "\n")+"\n") ||
-				len(w.steps) == 0 && strings.Contains(shown, "\n✅") {
-				rt.Fatalf("steps %q, shown last %q in\n%s", w.steps, shown, request)
-			}
-			w.answers("Well.")
-		}
-	})
 }

@@ -11,12 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"reverie/internal/history"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-
-	"reverie/internal/llm"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -90,6 +86,11 @@ func play(t *testing.T, layout Layout, a *txtar.Archive) string {
 
 // step runs one line of a script.
 func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
+	number := func(s string) int {
+		n, err := strconv.Atoi(s)
+		w.must(err)
+		return n
+	}
 	switch verb {
 	case "", "#":
 	case "at": // local time
@@ -108,16 +109,12 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	case "fails":
 		w.fails(rest)
 	case "compacted": // all but the newest N messages
-		n, err := strconv.Atoi(rest)
-		w.must(err)
-		w.compacts(n)
+		w.compacts(number(rest))
 	case "remember":
 		w.remembers(rest)
 	case "task":
 		priority, text, _ := strings.Cut(rest, " ")
-		n, err := strconv.Atoi(priority)
-		w.must(err)
-		w.addTask(n, text)
+		w.addTask(number(priority), text)
 	case "done":
 		_, err := w.tasks.Complete(w.t.Context(), w.caller(), rest, "it is done")
 		w.must(err)
@@ -129,9 +126,7 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	case "tools":
 		w.tools = strings.Split(rest, ",")
 	case "maxOutput":
-		n, err := strconv.Atoi(rest)
-		w.must(err)
-		w.maxOutput = n
+		w.maxOutput = number(rest)
 	case "preview": // LAYOUT
 		t := w.turn()
 		if t.Preview = true; rest != "full" {
@@ -142,17 +137,15 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 		show(out, rest, "", flat(p.Messages()), p.Report)
 	case "mode": // NAME TIER
 		mode, tier, _ := strings.Cut(rest, " ")
-		n, err := strconv.Atoi(tier)
-		w.must(err)
-		w.mode, w.tier = mode, n
+		w.mode, w.tier = mode, number(tier)
 	case "tier":
-		n, err := strconv.Atoi(rest)
-		w.must(err)
-		w.tier = n
+		w.tier = number(rest)
 	case "goal":
 		w.goal = []string{rest}
 	case "steps":
-		w.steps = strings.Split(rest, "; ")
+		if w.steps = nil; rest != "" {
+			w.steps = strings.Split(rest, "; ")
+		}
 	case "pin":
 		w.pin = rest
 	case "summary":
@@ -164,21 +157,11 @@ func step(w *world, a *txtar.Archive, verb, rest string, out *strings.Builder) {
 	case "instructions":
 		w.instruct(rest)
 	case "window":
-		n, err := strconv.Atoi(rest)
-		w.must(err)
-		w.window = n
+		w.window = number(rest)
 	case "new":
-		_, err := w.history.StartNew(w.t.Context(), history.Talk(w.room))
-		w.must(err)
+		w.startsNew()
 	case "retry":
-		past := w.turn().History
-		for i := len(past) - 1; i >= 0; i-- {
-			if past[i].Role == llm.User {
-				w.must(w.history.Retire(w.t.Context(), history.Talk(w.room), past[i].ID))
-				w.last = nil
-				break
-			}
-		}
+		w.retries()
 	case "restart":
 		w.restart()
 	case "send":

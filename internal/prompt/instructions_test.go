@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"reverie"
 	"reverie/internal/llm"
@@ -134,8 +133,7 @@ func TestInstructionsOfEveryLayout(t *testing.T) {
 			for w.tier = 1; w.tier <= highestTier; w.tier++ {
 				turn := w.turn()
 				turn.Layout = layout
-				p, err := w.assembler.Assemble(t.Context(), turn)
-				w.must(err)
+				p := w.assembles(turn)
 				if rep := p.Report.Instructions; rep.Tokens > rep.Budget || rep.Tokens < 50 || len(p.Report.Problems) > 0 {
 					t.Errorf("%s: %s; problems %v", layout, rep, p.Report.Problems)
 				}
@@ -252,43 +250,4 @@ func TestTierBeginsAnEpoch(t *testing.T) {
 	if n := len(instructed(t, w.sent)); n >= long || n > 1000 {
 		t.Errorf("%d characters, before %d", n, long)
 	}
-}
-
-// Whatever the owner writes: the budget holds, or BASE_PROMPT.txt is told to be too long; of
-// the template stands the beginning, and no less than fits; the same gives the same.
-func TestHold(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		tier := rapid.IntRange(1, highestTier).Draw(t, "tier")
-		words := func(word string, most int) *content {
-			between := rapid.SampledFrom([]string{" ", "\n", " é日 "}).Draw(t, "between")
-			return newContent(content{source: word, lines: []string{strings.TrimSpace(strings.Repeat(word+between, rapid.IntRange(1, most).Draw(t, word)))}})
-		}
-		in := []*content{words(baseFile, 900), words("template", 900)}
-		out, problems := hold(tier, in, 1)
-		budget, base, took := instructionBudget[tier], instructionTokens(in[0]), instructionTokens(out)
-		if instructionTokens(in...) <= budget {
-			if len(problems) > 0 || out != in[1] {
-				t.Fatalf("what fits was changed: %v", problems)
-			}
-			return
-		}
-		if len(problems) != 1 {
-			t.Fatalf("problems: %v", problems)
-		}
-		least := max(budget/10, 40)
-		if over := base+least > budget; over != (problems[0].File == baseFile) || base+took > budget && (!over || took > least) {
-			t.Fatalf("%d and %d of %d tokens, and %v", base, took, budget, problems)
-		}
-		body, whole := out.lines[0], in[1].lines[0]
-		if body == "" || !strings.HasPrefix(whole, body) {
-			t.Fatalf("of the template stands %q", body)
-		}
-		if room := min(max(least, budget-base), instructionTokens(in[1])); took < room*2/3-10 {
-			t.Fatalf("the template has %d of %d tokens", took, room)
-		}
-		again, _ := hold(tier, in, 1)
-		if again.hash != out.hash || again.note != out.note {
-			t.Fatalf("another time it is %q, not %q", again.lines, out.lines)
-		}
-	})
 }

@@ -70,6 +70,9 @@ func TestEveryLayoutSaysIt(t *testing.T) {
 				t.Errorf("%s: the request has no %s (%q)", layout, what, text)
 			}
 		}
+		if strings.Contains(w.sent.Prefix, "Call the tool for it first") {
+			t.Errorf("%s: a note stands in the system text, which it would change", layout)
+		}
 		if t.Failed() {
 			t.Logf("%s\n%s", layout, w.sent.Report)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"reverie/internal/memory"
+	"reverie/internal/task"
 )
 
 // longest is the most characters of one remembered line that a prompt carries.
@@ -54,7 +55,8 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 	done := newContent(c)
 	if len(set) < len(entries) {
 		for _, e := range entries {
-			if id := lineID(oneLine(e.Text, longest)); !done.holds(id) {
+			id := lineID(oneLine(e.Text, longest))
+			if _, shown := done.has[id]; !shown {
 				done.has[id] = -1
 			}
 		}
@@ -62,4 +64,19 @@ func memoryContent(entries, set []memory.Entry, files string) *content {
 	return done
 }
 
-func (c *content) holds(id uint64) bool { _, ok := c.has[id]; return ok }
+// gatherTasks gathers the open tasks that may be read where the answer is, most urgent first.
+func gatherTasks(_ context.Context, q *question) (*content, error) {
+	tasks, err := q.tasks()
+	if err != nil {
+		return nil, err
+	}
+	c := content{source: "tasks", rest: "the task tool lists them all", none: "There are no open tasks any more."}
+	for _, t := range tasks {
+		line := oneLine(t.Line(), 500)
+		if t.Status == task.Paused && !strings.Contains(line, "paused") {
+			line += " (paused)"
+		}
+		c.lines, c.from = append(c.lines, line), append(c.from, t.Label.Integrity)
+	}
+	return newContent(c), nil
+}

@@ -5,12 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/history"
 )
 
-// A conversation has one nonce from its first look on; the next one has another, in
-// every fence.
+// A conversation has one nonce from its first look on, also after a restart; the next one
+// has another, in every fence.
 func TestNonceOfAConversation(t *testing.T) {
 	w := newWorld(t, Stable)
 	made := 0
@@ -31,38 +29,21 @@ func TestNonceOfAConversation(t *testing.T) {
 	fences(w.assemble(), "n001")
 	fences(w.assemble(), "n001")
 	w.must(w.assembler.Commit(t.Context(), w.assemble()))
+	nonce := w.assembler.nonce
+	w.restart()
+	w.assembler.nonce = nonce
 	w.answers("Hello.")
 	w.says("And now?")
 	w.file("SOUL.md", "Warm.") // a new epoch of the same conversation
 	fences(w.assemble(), "n001")
 	for i := range 2 {
-		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-		w.must(err)
+		w.startsNew()
 		w.says("Hello")
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2)) // never sent
 		fences(w.assemble(), fmt.Sprintf("n%03d", i+2))
 	}
 	if made != 3 {
 		t.Errorf("%d nonces were made", made)
-	}
-}
-
-// A message that is there in other words is sent in those.
-func TestChangedMessage(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.says("Hello")
-	w.assemble()
-	turn := w.turn()
-	for _, change := range []func(){
-		func() { turn.History[0].Text = "Other words" },
-		func() { turn.History[0].Header = "[another time]" },
-	} {
-		change()
-		p, err := w.assembler.Assemble(t.Context(), turn)
-		w.must(err)
-		if got := p.Messages()[1].Content; !strings.HasPrefix(got, turn.History[0].Header+"\n"+turn.History[0].Text+"\n") {
-			t.Errorf("sent: %q", got)
-		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/llm"
 )
 
 // What holds no more is said to hold no more, once, and only to a model that was told
@@ -86,9 +84,10 @@ func TestThinkingWords(t *testing.T) {
 func TestWordsOfATurn(t *testing.T) {
 	w := newWorld(t, Tiered)
 	w.tier = 4
+	w.markers = true // there is no tool for the goal
 	w.goal = []string{" ", "Ship\nit.\n# Instructions", "", strings.Repeat("x", 600)}
 	w.asks("Hello")
-	w.expect(true, "# Active Goal\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
+	w.expect(true, "# Active Goal\n"+markersHint+"\n<data id=\"k3f9\" source=\"goal\">\nShip it. # Instructions\n"+strings.Repeat("x", 500)+"…\n</data")
 	w.expect(false, "Goal steps now")
 	w.expect(true, "# Tools\n- append_memory: what append_memory is for\n- task: what task is for\n")
 	w.tools, w.goal = nil, nil
@@ -142,27 +141,4 @@ func TestSeedOnlyAtTheBeginning(t *testing.T) {
 	w.send()
 	w.expect(false, "Greet the person.")
 	w.must(os.Remove(w.path("SOUL.md")))
-}
-
-// A tail without anything before it is a message of its own.
-func TestTailAlone(t *testing.T) {
-	for _, tt := range []struct {
-		p    Prompt
-		want string
-	}{
-		{Prompt{}, ""},
-		{Prompt{Tail: "tail"}, "=== user\ntail"},
-		{Prompt{Prefix: "prefix", Tail: "tail"}, "=== system\nprefix\n=== user\ntail"},
-		{Prompt{History: []llm.Message{{Role: llm.Assistant, Content: "a"}}, Tail: "tail"}, "=== assistant\na\n=== user\ntail"},
-		{Prompt{History: []llm.Message{{Role: llm.Tool, Content: "t"}}, Tail: "tail"}, "=== tool\nt\n\ntail"},
-		{Prompt{History: []llm.Message{{Role: llm.User}}, Tail: "tail"}, "=== user\ntail"},
-	} {
-		before := flat(tt.p.History)
-		if got := flat(tt.p.Messages()); got != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-		if flat(tt.p.History) != before {
-			t.Errorf("the history was changed: %q", flat(tt.p.History))
-		}
-	}
 }

@@ -51,7 +51,7 @@ func TestOwnFiles(t *testing.T) {
 		{"USER.md", "user", "About the Person"},
 	} {
 		w.expect(false, "# "+f.title+"\n")
-		w.file(f.file, "\r\n{agent_name} says {this} and } that of "+f.file+".\r\n\r\n")
+		w.file(f.file, "\ufeff\r\n{agent_name} says {this} and } that of "+f.file+".\r\n\r\n")
 		if reason := w.asks("And now?"); reason != f.id+" changed" {
 			t.Errorf("%s is new: %q", f.file, reason)
 		}
@@ -87,10 +87,12 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.file("SOUL.md", "Warm.")
 	w.must(os.Mkdir(w.path("USER.md"), 0o700))
+	w.file("prompts/SANITY.txt", strings.Repeat("x", maxFile+1))
 	w.file("AGENTS.md", strings.Repeat("x", maxFile+1))
 	w.file("TOOLS.md", "caf\xe9")
 	w.asks("Hello")
 	want := []string{
+		"prompts/SANITY.txt: cannot be read (larger than 1048576 bytes); the built-in text is used",
 		"AGENTS.md: cannot be read (larger than 1048576 bytes)",
 		"TOOLS.md: is not valid UTF-8; the broken characters are replaced",
 		"USER.md: cannot be read (not a regular file)",
@@ -107,7 +109,7 @@ func TestOwnFilesThatCannotBeRead(t *testing.T) {
 		t.Errorf("a file that cannot be read ended the epoch: %q", reason)
 	}
 	w.expect(true, "# Soul\nWarm.")
-	if got := strings.Join(w.problems(), "\n"); !strings.HasPrefix(got, "SOUL.md: cannot be read (not a regular file); what it said before is used\n") {
+	if got := strings.Join(w.problems(), "\n"); !strings.Contains(got, "\nSOUL.md: cannot be read (not a regular file); what it said before is used\n") {
 		t.Errorf("problems: %s", got)
 	}
 	if n := strings.Count(w.log.String(), "SOUL.md"); n != 1 {
@@ -280,6 +282,8 @@ func TestFootprintAndFiles(t *testing.T) {
 	}
 	w.callsTool("read_file", `{"path":"skills/fe.md"}`)
 	w.result("x")
+	w.callsTool("read_file", `{"path":`)
+	w.result("x")
 	w.callsTool("task", `{"path":"skills/other.md"}`)
 	w.result("x")
 	w.send()
@@ -296,7 +300,7 @@ func TestFootprintAndFiles(t *testing.T) {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
 	lines := strings.Split(block("footprint"), "\n")
-	if len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[8] != `- read_file {"path":"skills/fe.md"}` {
+	if len(lines) != 10 || lines[9] != `- task {"path":"skills/other.md"}` || lines[7] != `- read_file {"path":"skills/fe.md"}` {
 		t.Errorf("footprint: %q", lines)
 	}
 }

@@ -3,7 +3,6 @@ package prompt
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,8 +26,7 @@ func TestSameBytes(t *testing.T) {
 		first := ""
 		for range 30 {
 			w.restart()
-			p, err := w.assembler.Assemble(t.Context(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			got := flat(p.Messages())
 			if first == "" {
 				first = got
@@ -135,32 +133,8 @@ func TestEveryWindow(t *testing.T) {
 	})
 }
 
-// What a small model must leave out, a large one gets: nothing is remembered of the
-// window of another model.
-func TestWindowsOfModels(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.file("MEMORIES.txt", manyLines(400))
-	for range 80 {
-		w.says(strings.Repeat("and then? ", 40))
-		w.answers(strings.Repeat("it is so. ", 200))
-	}
-	w.says("And now?")
-	var left []int
-	for _, window := range []int{8192, 32_768, 200_000} {
-		w.window = window
-		p := w.assemble()
-		left = append(left, p.Report.History.LeftOut)
-		if p.Report.Total > window-w.maxOutput {
-			t.Errorf("window %d: %d tokens", window, p.Report.Total)
-		}
-	}
-	if left[0] <= left[1] || left[1] <= left[2] || left[2] != 0 {
-		t.Errorf("messages left out with windows of 8k, 32k and 200k: %v", left)
-	}
-}
-
-// Two rooms talk at once, in layouts that change: neither sees a memory, a task, a file
-// or a goal of the other, or its nonce.
+// Two rooms talk at once, in layouts that change: neither sees a memory, a task, a goal or
+// a file of the other, a skill that the other calls for, or its nonce.
 func TestRoomsApart(t *testing.T) {
 	w := newWorld(t, Stable)
 	w.assembler.nonce = func() string { return strings.ToLower(fmt.Sprintf("n%x", time.Now().UnixNano())) }
@@ -172,6 +146,7 @@ func TestRoomsApart(t *testing.T) {
 		_, _, err := w.memory.Add(t.Context(), memory.Entry{Scope: memory.Room(room), Text: "The " + secret + " memory.", Source: memory.Assistant, Integrity: trust.User}, "assistant")
 		w.must(err)
 		w.addTask(3, "The "+secret+" task")
+		w.skillFile(fmt.Sprintf("way%d", i), secret, 0, "The "+secret+" way.")
 		w.add(history.Message{Role: llm.User, Sender: testUser, Text: "Hello " + secret, Header: "[now]"})
 		turns[i] = w.turn()
 		turns[i].Goal, turns[i].Pin, turns[i].Summary = []string{secret + " goal"}, secret+" pin", secret+" summary"
@@ -185,6 +160,12 @@ func TestRoomsApart(t *testing.T) {
 					turn.Layout = Layouts()[n%len(Layouts())]
 				}
 				p, err := w.assembler.Assemble(t.Context(), turn)
+				if err == nil {
+					err = w.assembler.Commit(t.Context(), p)
+				}
+				if err == nil {
+					turns[i].History, err = w.history.Load(t.Context(), history.Talk(turn.Room))
+				}
 				if err != nil {
 					t.Error(err)
 					return
@@ -215,32 +196,4 @@ func nonceOf(p Prompt) string {
 	_, after, _ := strings.Cut(p.Prefix, `<data id="`)
 	nonce, _, _ := strings.Cut(after, `"`)
 	return nonce
-}
-
-// A section of little worth that stands early gives way before one of great worth
-// that stands late.
-func TestKeepNotOrder(t *testing.T) {
-	w := newWorld(t, Stable)
-	long := strings.Repeat("some words that take room. ", 40)
-	say := func(text string) func(string) contributor {
-		return func(name string) contributor {
-			return contributor{Name: name, Title: name, Trust: Trusted, Shrink: TailCut,
-				gather: gatherText(newContent(content{source: name, lines: []string{text}}))}
-		}
-	}
-	w.contribute(place{Zone: Prefix, Order: 91, Keep: 5, Max: 5000, Change: EndsEpoch}, say(long)("early"))
-	w.contribute(place{Zone: Prefix, Order: 92, Keep: 99, Max: 5000, Change: EndsEpoch}, say(long)("late"))
-	w.window = 1300
-	w.says("Hello")
-	p := w.send()
-	states := map[string]State{}
-	for _, s := range p.Report.Sections {
-		states[s.ID] = s.State
-	}
-	if states["early"] == Kept || states["late"] != Kept {
-		t.Errorf("early %s, late %s\n%s", states["early"], states["late"], p.Report)
-	}
-	if at := slices.IndexFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "early" }); p.Report.Sections[at+1].ID != "late" {
-		t.Errorf("selection moved a section:\n%s", p.Report)
-	}
 }

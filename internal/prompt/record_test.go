@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"reverie/internal/history"
-
 	"reverie/internal/llm"
 )
 
@@ -73,11 +72,7 @@ func (w *world) assemble2(text string) {
 	w.t.Helper()
 	w.says(text)
 	w.file("SOUL.md", "An edit.")
-	turn := w.turn()
-	turn.Preview = true
-	p, err := w.assembler.Assemble(w.t.Context(), turn)
-	w.must(err)
-	if !p.Report.Epoch.New || !w.assemble().Report.Epoch.New {
+	if !w.previews().Report.Epoch.New || !w.assemble().Report.Epoch.New {
 		w.t.Error("no epoch would begin")
 	}
 	w.must(os.Remove(w.path("SOUL.md")))
@@ -140,9 +135,7 @@ func TestSent(t *testing.T) {
 	w.callsTool("task", "{}")
 	w.result("done")
 	w.send()
-	past := w.turn().History
-	w.must(w.history.Retire(t.Context(), history.Talk(w.room), past[len(past)-3].ID))
-	w.last = nil
+	w.retries()
 	w.restart()
 	again := flat(w.send().Messages())
 	w.answers("Well.")
@@ -151,9 +144,7 @@ func TestSent(t *testing.T) {
 	}
 	w.window = 1100
 	for range 8 {
-		w.says(strings.Repeat("What about it? ", 30))
-		w.send()
-		w.answers("Well.")
+		w.asks(strings.Repeat("What about it? ", 30))
 	}
 	if w.sent.Report.History.LeftOut == 0 {
 		t.Error("nothing was left out: this test says nothing")
@@ -161,8 +152,7 @@ func TestSent(t *testing.T) {
 	if got := sent(); got != flat(w.last) {
 		t.Errorf("with a part of the history:\n%s", got)
 	}
-	_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-	w.must(err)
+	w.startsNew()
 	if got := sent(); got != "not kept" {
 		t.Errorf("after !new: %s", got)
 	}

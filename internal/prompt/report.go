@@ -181,7 +181,7 @@ func reports(sections []*Section, zone Zone) []SectionReport {
 	var out []SectionReport
 	for _, s := range sections {
 		if s.Zone == zone {
-			out = append(out, SectionReport{ID: s.ID, Zone: s.Zone, Tokens: s.Tokens, State: s.State, Note: s.Note, Integrity: s.Integrity})
+			out = append(out, s.SectionReport)
 		}
 	}
 	return out
@@ -310,65 +310,41 @@ func hashOf(prefix string) string {
 }
 
 // reused is the share of now's bytes that last begins with.
-func reused(last, now []llm.Message) float64 {
-	all, same, going := 0, 0, true
-	for i := range now {
-		n := size(now[i])
-		all += n
-		if !going {
-			continue
-		}
-		if i >= len(last) || last[i].Role != now[i].Role {
-			going = false
-			continue
-		}
-		if going = equal(last[i], now[i]); going {
-			same += n
-		} else {
-			same += common(last[i].Content, now[i].Content)
-		}
-	}
+func reused(last, now []llm.Message) float64 { return share(last, now, now) }
+
+// Repeated is the share of the request last that now begins with: what a server
+// that still has last need not read again.
+func Repeated(last, now []llm.Message) float64 { return share(last, now, last) }
+
+// share is how much of the request of is what last and now begin with.
+func share(last, now, of []llm.Message) float64 {
+	all := size(of...)
 	if all == 0 {
 		return 0
+	}
+	same := 0
+	for i := range min(len(last), len(now)) {
+		a, b := last[i], now[i]
+		if a.Role != b.Role {
+			break
+		}
+		if a.Content != b.Content || !slices.Equal(a.ToolCalls, b.ToolCalls) || !slices.Equal(a.Pictures, b.Pictures) {
+			same += common(a.Content, b.Content)
+			break
+		}
+		same += size(b)
 	}
 	return float64(same) / float64(all)
 }
 
-// Repeated is the share of the request last that now begins with: what a server
-// that still has last need not read again.
-func Repeated(last, now []llm.Message) float64 {
-	all, same := 0, reused(last, now)
-	for i := range last {
-		all += size(last[i])
-	}
-	if all == 0 {
-		return 0
-	}
-	of := 0
-	for i := range now {
-		of += size(now[i])
-	}
-	return same * float64(of) / float64(all)
-}
-
-func size(m llm.Message) int {
-	n := len(m.Content)
-	for _, c := range m.ToolCalls {
-		n += len(c.Name) + len(c.Arguments)
-	}
-	return n
-}
-
-func equal(a, b llm.Message) bool {
-	if a.Content != b.Content || len(a.ToolCalls) != len(b.ToolCalls) || !slices.Equal(a.Pictures, b.Pictures) {
-		return false
-	}
-	for i := range a.ToolCalls {
-		if a.ToolCalls[i] != b.ToolCalls[i] {
-			return false
+func size(messages ...llm.Message) (n int) {
+	for _, m := range messages {
+		n += len(m.Content)
+		for _, c := range m.ToolCalls {
+			n += len(c.Name) + len(c.Arguments)
 		}
 	}
-	return true
+	return n
 }
 
 // common is the length of the longest common prefix.

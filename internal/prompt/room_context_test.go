@@ -48,8 +48,7 @@ func TestRoomContextOfJobs(t *testing.T) {
 	w.says("Do it.")
 	turn := w.turn()
 	turn.Job()
-	p, err := w.assembler.Assemble(t.Context(), turn)
-	w.must(err)
+	p := w.assembles(turn)
 	if !slices.ContainsFunc(p.Report.Sections, func(s SectionReport) bool { return s.ID == "context" }) {
 		t.Errorf("a job is not told:\n%s", p.Prefix)
 	}

@@ -86,12 +86,9 @@ func (c *content) only(index []int) *content {
 }
 
 func lineID(line string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, without an allocation per line
-	h := uint64(offset)
-	for i := 0; i < len(line); i++ {
-		h = (h ^ uint64(line[i])) * prime
-	}
-	return h
+	h := fnv.New64a()
+	h.Write([]byte(line))
+	return h.Sum64()
 }
 
 // State says what became of a section.
@@ -107,19 +104,8 @@ const (
 
 // Section is a contributor's share of one prompt.
 type Section struct {
-	ID     string
-	Zone   Zone
-	Order  int
-	Keep   int
-	Max    int // characters
-	Shrink Shrink
-	Trust  Trust
-	Text   string // as sent, with its fence, without its title
-	Tokens int
-	State  State
-	Note   i18n.Text
-
-	Integrity trust.Integrity // of Text
+	SectionReport
+	Text string // as sent, with its fence, without its title
 
 	row int // in the layout
 }
@@ -127,9 +113,7 @@ type Section struct {
 // render makes the section of a row from its content, in at most most
 // characters of the source's own words.
 func render(row *row, c *content, most int, nonce string) *Section {
-	s := &Section{ID: row.ID, Zone: row.Zone, Order: row.Order, Keep: row.Keep, Max: most,
-		Shrink: row.Shrink, Trust: row.Trust, State: Kept}
-	s.Integrity = trust.Owner
+	s := &Section{SectionReport: SectionReport{ID: row.ID, Zone: row.Zone, State: Kept, Integrity: trust.Owner}}
 	if row.Trust == Data && len(c.lines) > 0 {
 		s.Integrity = c.integrity
 	}

@@ -10,21 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestKeepLines(t *testing.T) {
-	c := newContent(content{lines: []string{"old mine", "new mine", "ours"}, ranks: []int{1, 0, 0}})
-	if got := strings.Join(keepLines(c, 13), "|"); got != "new mine|ours" {
-		t.Errorf("by rank: %q, want the newest of every scope", got)
-	}
-	c = newContent(content{lines: []string{"c", "b", "a"}, ranks: []int{2, 1, 0}})
-	if got := strings.Join(keepLines(c, 3), "|"); got != "b|a" {
-		t.Errorf("by rank: %q, want them in their order", got)
-	}
-	c = newContent(content{lines: []string{"first", "second", "third"}})
-	if got := strings.Join(keepLines(c, 12), "|"); got != "first|second" {
-		t.Errorf("without ranks: %q, want the first ones", got)
-	}
-}
-
 func TestShrinkRespectsItsCap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := rapid.SliceOfN(rapid.StringOfN(rapid.SampledFrom([]rune("ab é水\t")), 0, 30, -1), 1, 30).Draw(t, "lines")
@@ -42,57 +27,44 @@ func TestShrinkRespectsItsCap(t *testing.T) {
 	})
 }
 
-// A line that could never fit is passed over; one that does not fit any more ends the list.
-func TestKeepLinesPassesOverLongOnes(t *testing.T) {
-	c := newContent(content{lines: []string{"far too long", "a", "fits", "late", "b"}})
-	for most, want := range map[int]string{0: "", 1: "a", 4: "a", 5: "a", 6: "a|fits", 11: "a|fits|late", 13: "far too long", 26: "far too long|a|fits|late|b"} {
-		if got := strings.Join(keepLines(c, most), "|"); got != want {
-			t.Errorf("%d: %q, want %q", most, got, want)
+// Lines of the lowest rank are kept, in their order. One that could never fit is passed over;
+// one that does not fit any more ends the list.
+func TestKeepLines(t *testing.T) {
+	odd := []string{"far too long", "a", "fits", "late", "b"}
+	for _, tt := range []struct {
+		lines []string
+		ranks []int
+		most  int
+		want  string
+	}{
+		{[]string{"old mine", "new mine", "ours"}, []int{1, 0, 0}, 13, "new mine|ours"},
+		{[]string{"c", "b", "a"}, []int{2, 1, 0}, 3, "b|a"},
+		{[]string{"first", "second", "third"}, nil, 12, "first|second"},
+		{odd, nil, 0, ""}, {odd, nil, 1, "a"}, {odd, nil, 4, "a"}, {odd, nil, 5, "a"}, {odd, nil, 6, "a|fits"}, {odd, nil, 11, "a|fits|late"},
+		{odd, nil, 13, "far too long"}, {odd, nil, 26, "far too long|a|fits|late|b"},
+	} {
+		if got := strings.Join(keepLines(newContent(content{lines: tt.lines, ranks: tt.ranks}), tt.most), "|"); got != tt.want {
+			t.Errorf("%q in %d: %q, want %q", tt.lines, tt.most, got, tt.want)
 		}
 	}
 }
 
-// What is cut in the middle keeps its beginning and its end, says what is missing, and
-// uses the room that it has but for what whole lines cost.
+// What is cut in the middle keeps its beginning and its end, at lines, and says what is missing.
 func TestCutMiddle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOfN(rapid.SampledFrom([]rune("ab é水\n\t😀")), 1, 200, -1).Draw(t, "text")
-		most := rapid.IntRange(0, 200).Draw(t, "most")
-		body, note := shrink(HeadTail, newContent(content{lines: []string{text}}), most)
-		size := utf8.RuneCountInString(text)
-		if size <= most {
-			if body != text || note != "" {
-				t.Fatalf("all of it fits, and is %q (%s)", body, note)
-			}
-			return
-		}
-		const mark = "\n[…]\n"
-		if want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(body), size); note.String() != want {
-			t.Fatalf("note %q, want %q", note, want)
-		}
-		if most <= 5 {
-			if body != "" {
-				t.Fatalf("%d characters for %q", most, body)
-			}
-			return
-		}
-		head, tail, ok := strings.Cut(body, mark)
-		if !ok || !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) || !utf8.ValidString(body) || utf8.RuneCountInString(body) > most {
-			t.Fatalf("%q was cut to %q", text, body)
-		}
-		if short := most - 5 - utf8.RuneCountInString(head) - utf8.RuneCountInString(tail); !strings.Contains(text, "\n") && short != 0 {
-			t.Fatalf("%d of %d characters are not used for %q", short, most, body)
-		}
-		if long := utf8.RuneCountInString(head); long > (most-5)*3/5 || most > 8 && len(head) == 0 {
-			t.Fatalf("%d of %d characters are the beginning", long, most)
-		}
-	})
-	if got := cutMiddle(strings.Repeat("a", 30)+"bbbbbbb\nc", 25); got != strings.Repeat("a", 12)+"\n[…]\nbbbbbb\nc" {
-		t.Errorf("the end was cut at its last line: %q", got)
-	}
-	for most, want := range map[int]string{25: "one\ntwo\n[…]\nseven", 20: "one\ntwo\n[…]\nseven", 5: "", 6: "\n[…]\nn"} {
-		if got := cutMiddle("one\ntwo\nthree\nfour\nfive\nsix\nseven", most); got != want {
-			t.Errorf("%d: %q, want %q", most, got, want)
+	const numbers, letters = "one\ntwo\nthree\nfour\nfive\nsix\nseven", "aébcdefghijklmnopqrstuvwxyz"
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{numbers, 25, "one\ntwo\n[…]\nseven"}, {numbers, 20, "one\ntwo\n[…]\nseven"}, {numbers, 5, ""}, {numbers, 6, "\n[…]\nn"},
+		{letters, 15, "aébcde\n[…]\nwxyz"}, {letters, 26, "aébcdefghijk\n[…]\nrstuvwxyz"},
+		{strings.Repeat("a", 30) + "bbbbbbb\nc", 25, strings.Repeat("a", 12) + "\n[…]\nbbbbbb\nc"}, // not at the last line of the end
+	} {
+		got, note := shrink(HeadTail, newContent(content{lines: []string{tt.text}}), tt.most)
+		want := fmt.Sprintf("the middle is left out; %d of %d characters shown", utf8.RuneCountInString(got), utf8.RuneCountInString(tt.text))
+		if got != tt.want || note.String() != want {
+			t.Errorf("%d: %q (%s), want %q", tt.most, got, note, tt.want)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"reverie/internal/history"
-
 	"reverie/internal/llm"
 )
 
@@ -46,13 +45,15 @@ func (a *Assembler) Sent(ctx context.Context, room history.Talk) ([]llm.Message,
 	from := shownFrom(past, e.since)
 	for i := range past {
 		m := &past[i]
-		switch {
-		case m.ID < e.first:
-		case m.ID < e.since:
-			out = append(out, sendMessage(m, "", e.nonce, a.cfg.Dir, m.ID >= from).message)
-		default:
-			out = append(out, sendMessage(m, m.Tail, e.nonce, a.cfg.Dir, m.ID >= from).message)
+		if m.ID < e.first {
+			continue
 		}
+		tail := m.Tail
+		if m.ID < e.since {
+			tail = ""
+		}
+		sent, _ := sendMessage(m, tail, e.nonce, a.cfg.Dir, m.ID >= from)
+		out = append(out, sent)
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,173 +108,91 @@ func (w *world) talks(text, want string) {
 	w.answers("Well.")
 }
 
+// plays is what happens in a room, and after "=" the notes that the model gets then; none
+// elsewhere. See world.happens for the words.
+var plays = map[string]string{
+	"repeat":           "ask Look.; tool a; tool a = repeat; tool a; tool a = repeat; tool a; reply Well.; ask Look again.; tool a",
+	"repeat, by turns": "ask Look.; tool 0; tool 1; tool 0; tool 1; tool 0 = repeat; tool 1",
+	"errors":           "ask Look.; fail 0; fail 1 = errors; fail 2; fail 3; fail 4 = errors; tool x; fail y",
+	"rounds":           "ask Look.; 9*tool; tool = rounds; 5*tool; tool = rounds; tool",
+	"recovered": "talk Hello.; compacted 1; talk And? = recovered; talk And now?; ask Look.; call read_file a; compacted 2; work = recovered; tool b; reply Well.; " +
+		"new; talk Hello.; compacted 1; talk And? = recovered; new; talk Hello.; compacted 1; talk And? = recovered",
+	"recovered, and taken back": "ask Look.; call read_file a; compacted 2; work = recovered; retry; tool a = recovered",
+	"keep": "talk Remember that my sister is Jana. = keep; talk Merk dir, dass sie in Brno wohnt.; talk 请记住她喜欢茶。 = keep; talk Well?; " +
+		"talk Do you remember that film?; tools read_file; talk Please remember: tea.",
+	"promised": "ask My sister is Jana.; reply I'll remember that.; talk Fine. = promised; ask And her son is Tom.; memory; reply I'll remember that.; " +
+		"talk Fine.; event; reply I have saved it.; talk Fine.", // nobody heard that
+	"act": "steps one; 4*talk Go on.; talk Go on. = act; 4*talk Go on.; talk Go on. = act; talk Go on.; steps; 6*talk Go on.",
+	"remember": "4*talk My cat is hungry.; talk My cat is hungry. = remember; 7*talk My cat is hungry.; talk My cat is hungry. = remember; talk My cat is hungry.; " +
+		"ask My cat is thirsty.; memory; reply Well.; 5*talk My cat is hungry.; talk My cat is hungry. = remember; 2*talk My cat is hungry.",
+	"tasks":            "task 5 Call Jana; 11*talk Hello.; talk Hello. = tasks; 11*talk Hello.; talk Hello. = tasks; 2*talk Hello.",
+	"tasks, none open": "14*talk Hello.",
+	"brief": "2*long Why?; long Why? = brief; 5*long Why?; long Why? = brief; 7*talk Why?; " +
+		"2*long " + longQuestion + "; talk Why?", // which may have a long answer
+	"brief, code": "4*code Why?",
+	"the most important three": "steps one; 3*talk My cat is hungry.; ask My cat is hungry.; reply I'll remember that.; compacted 4; " +
+		"ask Remember that my cat is hungry. = recovered keep promised; reply Well.; talk My cat. = act remember", // what found no room rests not
+}
+
+var longQuestion = strings.TrimSpace(strings.Repeat("Why? ", 60))
+
 // Each rule comes when its time has come, not before, and rests then.
 func TestRules(t *testing.T) {
-	for name, play := range map[string]func(w *world){
-		"repeat": func(w *world) {
-			w.says("Look.")
-			w.send()
-			for i, want := range []string{"", "repeat", "", "repeat", ""} {
-				w.callsTool("read_file", `{"path":"a"}`)
-				w.result("b")
-				w.send()
-				if got := strings.Join(w.notes(), " "); got != want {
-					w.t.Errorf("call %d: %q, want %q", i+1, got, want)
-				}
+	for name, script := range plays {
+		t.Run(name, func(t *testing.T) { newWorld(t, Stable).play(script) })
+	}
+}
+
+// play has the steps of a script happen, N*STEP N times.
+func (w *world) play(script string) {
+	w.t.Helper()
+	for line := range strings.SplitSeq(script, "; ") {
+		what, notes, _ := strings.Cut(line, " = ")
+		times := 1
+		if n, rest, ok := strings.Cut(what, "*"); ok {
+			fmt.Sscan(n, &times)
+			what = rest
+		}
+		for range times {
+			if w.happens(what) {
+				w.got(notes)
 			}
-			w.answers("Well.")
-			w.says("Look again.")
-			w.got("")
-			w.callsTool("read_file", `{"path":"a"}`) // in another turn it is no repetition
-			w.result("b")
-			w.got("")
-		},
-		"repeat, by turns": func(w *world) {
-			w.says("Look.")
-			w.send()
-			for i := range 6 {
-				w.callsTool("read_file", fmt.Sprintf(`{"path":"%d"}`, i%2))
-				w.result("b")
-				w.got(map[int]string{4: "repeat"}[i])
-			}
-		},
-		"errors": func(w *world) {
-			w.says("Look.")
-			w.send()
-			for i, want := range []string{"", "errors", "", "", "errors"} {
-				w.callsTool("read_file", fmt.Sprintf(`{"path":"%d"}`, i))
-				w.fails("no such file")
-				w.got(want)
-			}
-			w.callsTool("read_file", `{"path":"x"}`)
-			w.result("fine")
-			w.got("")
-			w.callsTool("read_file", `{"path":"y"}`)
-			w.fails("no such file")
-			w.got("")
-		},
-		"rounds": func(w *world) {
-			w.says("Look.")
-			w.send()
-			for i := range 17 {
-				w.callsTool("read_file", fmt.Sprintf(`{"path":"%d"}`, i))
-				w.result("fine")
-				w.got(map[int]string{9: "rounds", 15: "rounds"}[i])
-			}
-		},
-		"recovered": func(w *world) {
-			w.talks("Hello.", "")
-			w.compacts(1)
-			w.talks("And?", "recovered")
-			w.talks("And now?", "")
-			w.says("Look.")
-			w.got("")
-			w.callsTool("read_file", "{}")
-			w.compacts(2)
-			w.result("fine")
-			w.got("recovered")
-			w.callsTool("task", "{}")
-			w.result("fine")
-			w.got("")
-			w.answers("Well.")
-			for range 2 {
-				_, err := w.history.StartNew(w.t.Context(), history.Talk(w.room))
-				w.must(err)
-				w.last = nil
-				w.talks("Hello.", "")
-				w.compacts(1)
-				w.talks("And?", "recovered")
-			}
-		},
-		"keep": func(w *world) {
-			w.talks("Remember that my sister is Jana.", "keep")
-			w.talks("Merk dir, dass sie in Brno wohnt.", "")
-			w.talks("请记住她喜欢茶。", "keep")
-			w.talks("Well?", "")
-			w.talks("Do you remember that film?", "")
-			w.tools = []string{"read_file"}
-			w.talks("Please remember: tea.", "")
-		},
-		"promised": func(w *world) {
-			w.says("My sister is Jana.")
-			w.got("")
-			w.answers("I'll remember that.")
-			w.talks("Fine.", "promised")
-			w.says("And her son is Tom.")
-			w.got("")
-			w.callsTool("append_memory", `{"entry":"Tom"}`)
-			w.result("Remembered: Tom")
-			w.got("")
-			w.answers("I'll remember that.")
-			w.talks("Fine.", "")
-			w.event("Tidy up.")
-			w.got("")
-			w.answers("I have saved it.") // which nobody heard
-			w.talks("Fine.", "")
-		},
-		"act": func(w *world) {
-			w.goal, w.steps = []string{"Ship it."}, []string{"one"}
-			for i := range 11 {
-				w.talks("Go on.", map[int]string{4: "act", 9: "act"}[i])
-			}
-			w.steps = nil
-			for range 6 {
-				w.talks("Go on.", "")
-			}
-		},
-		"remember": func(w *world) {
-			for i := range 14 {
-				w.talks("My cat is hungry.", map[int]string{4: "remember", 12: "remember"}[i])
-			}
-			w.says("My cat is thirsty.")
-			w.got("")
-			w.callsTool("append_memory", `{}`)
-			w.result("Remembered.")
-			w.answers("Well.")
-			for i := range 8 {
-				w.talks("My cat is hungry.", map[int]string{5: "remember"}[i])
-			}
-		},
-		"tasks": func(w *world) {
-			w.addTask(5, "Call Jana")
-			for i := range 26 {
-				w.talks("Hello.", map[int]string{11: "tasks", 23: "tasks"}[i])
-			}
-		},
-		"tasks, none open": func(w *world) {
-			for range 14 {
-				w.talks("Hello.", "")
-			}
-		},
-		"brief": func(w *world) {
-			long := strings.Repeat("words, ", 300)
-			for _, want := range []string{"", "", "brief", "", "", "", "", "", "brief"} {
-				w.says("Why?")
-				w.got(want)
-				w.answers(long)
-			}
-			w.talks("Why?", "") // and this answer was short
-			for range 6 {
-				w.talks("Why?", "")
-			}
-			w.says(strings.Repeat("Why? ", 60)) // a long message may have a long answer
-			w.got("")
-			w.answers(long)
-			w.says(strings.Repeat("Why? ", 60))
-			w.got("")
-			w.answers(long)
-			w.talks("Why?", "")
-		},
-		"brief, code": func(w *world) {
-			for range 4 {
-				w.says("Why?")
-				w.got("")
+			switch verb, _, _ := strings.Cut(what, " "); verb {
+			case "talk":
+				w.answers("Well.")
+			case "long":
+				w.answers(strings.Repeat("words, ", 300))
+			case "code":
 				w.answers("```" + strings.Repeat("words, ", 300) + "```")
 			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) { play(newWorld(t, Stable)) })
+		}
 	}
+}
+
+// happens has one thing happen, in a word of its own or of a golden script, and reports
+// whether the model is asked then.
+func (w *world) happens(what string) (asked bool) {
+	switch verb, text, _ := strings.Cut(what, " "); verb {
+	case "ask", "talk", "long", "code":
+		w.says(text)
+	case "tool": // with the argument, or another one each time
+		w.callsTool("read_file", cmp.Or(text, fmt.Sprint(w.calls)))
+		w.result("fine")
+	case "fail":
+		w.callsTool("read_file", text)
+		w.fails("no such file")
+	case "memory":
+		w.callsTool("append_memory", "{}")
+		w.result("Remembered.")
+	case "work":
+		w.result("fine")
+	case "event":
+		w.event("Tidy up.")
+	default:
+		step(w, nil, verb, text, nil)
+		return verb == "retry"
+	}
+	return true
 }
 
 // A window that is nearly full asks for short answers.
@@ -291,20 +210,4 @@ func TestBriefWhenFull(t *testing.T) {
 		t.Fatalf("used %d %%", used)
 	}
 	w.talks("So?", "brief")
-}
-
-// Where many rules hold, the most important ones come.
-func TestMostNotes(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.goal, w.steps = []string{"Ship it."}, []string{"one"}
-	for i := range 4 {
-		w.says("My cat is hungry.")
-		w.send()
-		w.answers([]string{"Well.", "I'll remember that."}[i/3])
-	}
-	w.compacts(4)
-	w.says("Remember that my cat is hungry.")
-	w.got("recovered keep promised")
-	w.answers("Well.")
-	w.talks("My cat.", "act remember") // what found no room rests not
 }

@@ -14,7 +14,7 @@ import (
 
 // TestSteeringCounters: whatever happens in a room, with messages that a summary or a
 // small window takes away, with restarts, retries, new conversations and answers that
-// never come, the counters are what a list of all that ever happened says; no message
+// never come, the counters are what a tally of all that ever happened says; no message
 // gets more than three notes; and none comes again before it has rested.
 func TestSteeringCounters(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -50,10 +50,14 @@ func TestSteeringCounters(t *testing.T) {
 	}
 }
 
-// what happened, in words that differ from the counters'.
-type happened struct {
-	what string // said, event, called, worked, failed, answered, compacted, retried
-	text string // said; called and worked: the call
+// tally is what the counters should say: it is kept as things happen, in one go, and nothing
+// of it is ever stored, taken away or counted again.
+type tally struct {
+	counters
+	open       bool // the turn has no answer yet
+	personally bool // the person spoke of themself in it
+	call       string
+	loop       int // times that rounds of tools began
 }
 
 // when a note came last.
@@ -64,18 +68,59 @@ type when struct {
 
 type course struct {
 	*world
-	rt     *rapid.T
-	all    []happened // in this conversation, nothing ever taken away
-	before int        // turns of earlier conversations
-	noted  map[string]int
-	last   map[string]when
-	cut    int
-	seen   int // so much of all had happened when a model was asked last
+	rt    *rapid.T
+	now   tally
+	seen  tally // when a model was asked last
+	noted map[string]int
+	last  map[string]when
+	cut   int
 }
 
 func (c *course) draw(what string, most int) int { return rapid.IntRange(0, most).Draw(c.rt, what) }
 
-func (c *course) note(what, text string) { c.all = append(c.all, happened{what, text}) }
+// note counts what happened: something was said, an event, called, worked, failed, answered,
+// compacted or retried. text is what was said, or the call.
+func (c *course) note(what, text string) {
+	n := &c.now
+	if what == "event" || what == "retried" || what == "said" && !n.open {
+		n.loop++
+		n.Rounds, n.Errors, n.Same, n.call = 0, 0, 0, ""
+	}
+	switch what {
+	case "said":
+		if !n.open {
+			n.Asked, n.personally = false, false
+			for _, count := range []*int{&n.Turn, &n.Turns, &n.SinceTool, &n.SinceMemory, &n.SinceTask} {
+				*count++
+			}
+		}
+		n.Asked = n.Asked || strings.HasPrefix(text, "Remember")
+		if !n.personally && strings.HasPrefix(text, "My") {
+			n.personally = true
+			n.Personal++
+		}
+	case "called":
+		n.Rounds++
+		if n.call != text {
+			n.call, n.Same = text, 0
+		}
+		n.Same++
+	case "worked":
+		n.Errors, n.SinceTool = 0, 0
+		switch text {
+		case "append_memory {}":
+			n.SinceMemory, n.Personal = 0, 0
+		case "task {}":
+			n.SinceTask = 0
+		}
+	case "failed":
+		n.Errors++
+	case "compacted":
+		n.Compactions++
+		return
+	}
+	n.open = what == "said" || what == "retried"
+}
 
 func (c *course) step() {
 	switch c.draw("step", 11) {
@@ -84,7 +129,7 @@ func (c *course) step() {
 	case 6:
 		if len(c.turn().History) > 0 {
 			c.note("compacted", "")
-			c.seen = len(c.all)
+			c.seen = c.now
 			c.compacts(1 + c.draw("keep", 5))
 		}
 	case 7:
@@ -100,22 +145,16 @@ func (c *course) step() {
 		c.world.answers("Done.")
 		c.note("answered", "event")
 	case 10:
-		_, err := c.history.StartNew(c.t.Context(), history.Talk(c.room))
-		c.must(err)
-		c.all = c.all[:c.seen] // what no model was asked about is no turn
-		c.before += c.turns()
-		c.seen = 0
-		c.all, c.world.last = nil, nil
+		c.startsNew()
+		c.seen = tally{counters: counters{Turn: c.seen.Turn}, loop: c.now.loop} // what no model was asked about is no turn
+		c.now = c.seen
 		for _, r := range rules {
 			if r.phase == inLoop || r.once != nil {
 				delete(c.last, r.name)
 			}
 		}
 	case 11: // to look at
-		turn := c.turn()
-		turn.Preview = true
-		_, err := c.assembler.Assemble(c.t.Context(), turn)
-		c.must(err)
+		c.previews()
 	}
 }
 
@@ -166,7 +205,7 @@ func (c *course) loop() {
 // request sends, and compares.
 func (c *course) request() {
 	c.send()
-	c.seen = len(c.all)
+	c.seen = c.now
 	c.cut += c.sent.Report.History.LeftOut
 	if c.draw("crash", 9) == 0 { // and the same again
 		c.restart()
@@ -175,15 +214,12 @@ func (c *course) request() {
 		}
 		return
 	}
-	got := *c.counted()
-	want := counters{Turn: c.before + c.turns(), Turns: c.turns(), Compactions: c.count(0, "compacted"),
-		SinceTool: c.turnsFrom(c.latest("worked", "")), SinceMemory: c.turnsFrom(c.latest("worked", "append_memory {}")),
-		SinceTask: c.turnsFrom(c.latest("worked", "task {}")), Personal: c.personalTurns(), Asked: c.asked(),
-		Rounds: c.count(c.loopStart(), "called"), Errors: c.errorsInARow(), Same: c.sameInARow()}
-	got = counters{Turn: got.Turn, Turns: got.Turns, Compactions: got.Compactions, SinceTool: got.SinceTool, SinceMemory: got.SinceMemory,
-		SinceTask: got.SinceTask, Personal: got.Personal, Asked: got.Asked, Rounds: got.Rounds, Errors: got.Errors, Same: got.Same}
-	if diff := cmp.Diff(want, got); diff != "" {
-		c.rt.Fatalf("counters (-want +got):\n%s\nafter %v", diff, c.all)
+	seen := func(c *counters) counters {
+		return counters{Turn: c.Turn, Turns: c.Turns, Compactions: c.Compactions, SinceTool: c.SinceTool, SinceMemory: c.SinceMemory,
+			SinceTask: c.SinceTask, Personal: c.Personal, Asked: c.Asked, Rounds: c.Rounds, Errors: c.Errors, Same: c.Same}
+	}
+	if diff := cmp.Diff(seen(&c.now.counters), seen(c.counted())); diff != "" {
+		c.rt.Fatalf("counters (-want +got):\n%s", diff)
 	}
 	c.rest()
 }
@@ -195,7 +231,7 @@ func (c *course) rest() {
 		c.rt.Fatalf("%d notes: %v", len(notes), notes)
 	}
 	past := c.turn().History
-	now := when{c.before + c.turns(), c.loopStart(), c.count(c.loopStart(), "called"), past[len(past)-1].ID}
+	now := when{c.now.Turn, c.now.loop, c.now.Rounds, past[len(past)-1].ID}
 	for _, name := range notes {
 		r := rules[rank(name)]
 		last, came := c.last[name]
@@ -206,7 +242,7 @@ func (c *course) rest() {
 		switch {
 		case !came || again:
 		case r.once != nil:
-			if last.loop == c.count(0, "compacted") {
+			if last.loop == c.now.Compactions {
 				c.rt.Fatalf("%s came twice after one summary", name)
 			}
 		case r.phase == inLoop:
@@ -220,117 +256,7 @@ func (c *course) rest() {
 			c.last[name] = now
 		}
 		if r.once != nil {
-			c.last[name] = when{turn: now.turn, loop: c.count(0, "compacted"), message: now.message}
+			c.last[name] = when{turn: now.turn, loop: c.now.Compactions, message: now.message}
 		}
 	}
-}
-
-// starts is where the turns of persons begin: with what is said after anything but
-// what was said, or after it was to be answered anew.
-func (c *course) starts() (at []int) {
-	before := ""
-	for i, h := range c.all {
-		if h.what == "compacted" {
-			continue
-		}
-		if h.what == "said" && before != "said" && before != "retried" {
-			at = append(at, i)
-		}
-		before = h.what
-	}
-	return at
-}
-
-func (c *course) turns() int { return len(c.starts()) }
-
-// turnsFrom counts the turns that began after all[i].
-func (c *course) turnsFrom(i int) (n int) {
-	for _, at := range c.starts() {
-		if at > i {
-			n++
-		}
-	}
-	return n
-}
-
-// latest is the index of what happened last, -1 if it did not; call "" is any.
-func (c *course) latest(what, call string) int {
-	for i, h := range slices.Backward(c.all) {
-		if h.what == what && (call == "" || h.text == call) {
-			return i
-		}
-	}
-	return -1
-}
-
-func (c *course) count(from int, what string) (n int) {
-	for _, h := range c.all[from:] {
-		if h.what == what {
-			n++
-		}
-	}
-	return n
-}
-
-// loopStart is where the newest rounds of tools began.
-func (c *course) loopStart() int {
-	from := max(0, c.latest("event", ""), c.latest("retried", ""))
-	if at := c.starts(); len(at) > 0 {
-		from = max(from, at[len(at)-1])
-	}
-	return from
-}
-
-func (c *course) errorsInARow() (n int) {
-	for _, h := range c.all[c.loopStart():] {
-		switch h.what {
-		case "failed":
-			n++
-		case "worked":
-			n = 0
-		}
-	}
-	return n
-}
-
-func (c *course) sameInARow() (n int) {
-	call := ""
-	for _, h := range slices.Backward(c.all[c.loopStart():]) {
-		if h.what != "called" {
-			continue
-		}
-		if call != "" && h.text != call {
-			return n
-		}
-		call = h.text
-		n++
-	}
-	return n
-}
-
-// personalTurns counts the turns since the last memory in which the person first spoke
-// of themself after it.
-func (c *course) personalTurns() (n int) {
-	at := c.starts()
-	memory := c.latest("worked", "append_memory {}")
-	for i, from := range at {
-		to := len(c.all)
-		if i+1 < len(at) {
-			to = at[i+1]
-		}
-		first := slices.IndexFunc(c.all[from:to], func(h happened) bool { return h.what == "said" && strings.HasPrefix(h.text, "My") })
-		if first >= 0 && from+first > memory {
-			n++
-		}
-	}
-	return n
-}
-
-// asked reports whether the newest turn asks to keep something.
-func (c *course) asked() bool {
-	at := c.starts()
-	if len(at) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(c.all[at[len(at)-1]:], func(h happened) bool { return h.what == "said" && strings.HasPrefix(h.text, "Remember") })
 }

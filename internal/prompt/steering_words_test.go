@@ -1,12 +1,11 @@
 package prompt
 
 import (
-	"context"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -155,22 +154,6 @@ func TestSteeringRetry(t *testing.T) {
 	}
 }
 
-// What a summary was to say to the model is said again when it is taken back.
-func TestSteeringRecoveredTakenBack(t *testing.T) {
-	w := newWorld(t, Stable)
-	w.says("Look.")
-	w.got("")
-	w.callsTool("read_file", "{}")
-	w.compacts(2)
-	w.result("fine")
-	w.got("recovered")
-	w.retries()
-	w.got("")
-	w.callsTool("read_file", "{}")
-	w.result("fine")
-	w.got("recovered")
-}
-
 // Without steering no message gets a note, and the counters go on.
 func TestNoSteering(t *testing.T) {
 	w := newWorld(t, Stable)
@@ -182,21 +165,6 @@ func TestNoSteering(t *testing.T) {
 	w.talks("Fine.", "promised")
 	if c := w.counted(); c.Turns != 2 {
 		t.Errorf("counted %+v", c)
-	}
-}
-
-// Every layout has notes; the system text stays as it is.
-func TestSteeringInLayouts(t *testing.T) {
-	for _, layout := range Layouts() {
-		w := newWorld(t, layout)
-		w.says("Remember that my sister is Jana.")
-		p := w.send()
-		if !strings.Contains(p.Tail, "asks you to keep") || strings.Contains(p.Prefix, "asks you to keep") {
-			t.Errorf("%s: %s", layout, flat(w.last))
-		}
-		if c := w.counted(); c.Turns != 1 || !c.Asked {
-			t.Errorf("%s: %+v", layout, c)
-		}
 	}
 }
 
@@ -292,23 +260,12 @@ func TestSteeringMoves(t *testing.T) {
 // next message gets its own.
 func TestSteeringFails(t *testing.T) {
 	w := newWorld(t, Stable)
-	at := slices.IndexFunc(w.assembler.contributors, func(c contributor) bool { return c.Name == "steering" })
-	gather := w.assembler.contributors[at].gather
-	w.assembler.contributors[at].gather = func(ctx context.Context, _ *question) (*content, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	w.assembler.deadline = 10 * time.Millisecond
-	for name, rows := range w.assembler.rows {
-		for i := range rows {
-			if rows[i].ID == "steering" {
-				w.assembler.rows[name][i].contributor = &w.assembler.contributors[at]
-			}
-		}
-	}
+	var broken atomic.Pointer[error]
+	w.breaks("steering", &broken)
+	broken.Store(&errStore)
 	w.says("Remember that it is so.")
 	w.got("")
-	w.assembler.contributors[at].gather, w.assembler.deadline = gather, time.Minute
+	broken.Store(nil)
 	w.callsTool("read_file", "{}")
 	w.result("fine")
 	w.got("") // what comes with a person's message comes with no other

@@ -1,32 +1,8 @@
 package prompt
 
 import (
-	"context"
 	"testing"
-	"testing/fstest"
-
-	"reverie/internal/history"
 )
-
-// When no file is left and the program carries only the developer's for tier 3, it serves.
-func TestLastTemplate(t *testing.T) {
-	defaults := fstest.MapFS{
-		"prompts/developer/tier3.txt": {Data: []byte("The last one.\n")},
-		"prompts/developer/tier2.txt": {Data: []byte("Never.\n")},
-	}
-	for _, f := range []*files{newFiles(t.TempDir(), defaults), newFiles(t.TempDir(), nil)} {
-		name, text, problems := f.template("poet", 5)
-		want := "The last one.\n"
-		if f.defaults == nil {
-			want = ""
-		} else if name != "prompts/developer/tier3.txt" {
-			t.Errorf("the last resort is %s", name)
-		}
-		if text.text != want || len(problems) > 0 {
-			t.Errorf("reads %q, problems %v; want %q", text.text, problems, want)
-		}
-	}
-}
 
 // An edit of the owner's mode waits for the next switch of the mode, conversation, tier
 // or start; that of another mode does not, and in no layout. To look at the mode is no switch.
@@ -50,8 +26,7 @@ func TestUserMode(t *testing.T) {
 			t.Helper()
 			turn := w.turn()
 			turn.Preview, turn.Mode, turn.Tier = true, UserMode, 3
-			p, err := w.assembler.Assemble(context.Background(), turn)
-			w.must(err)
+			p := w.assembles(turn)
 			w.last = p.Messages()
 			w.expect(true, "# Mode\n"+text+"\n\n---")
 			w.last = w.sent.Messages()
@@ -78,9 +53,7 @@ func TestUserMode(t *testing.T) {
 		w.mode = UserMode
 		shows(edited)
 		edited = edit(UserMode)
-		_, err := w.history.StartNew(t.Context(), history.Talk(w.room))
-		w.must(err)
-		w.last = nil
+		w.startsNew()
 		shows(edited)
 		edited = edit(UserMode)
 		w.tier = 4

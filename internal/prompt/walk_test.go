@@ -2,14 +2,10 @@ package prompt
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"reverie/internal/history"
 
 	"pgregory.net/rapid"
 
@@ -162,9 +158,7 @@ func (w *walk) request(tool bool) {
 		w.send()
 		w.check()
 		if rapid.Bool().Draw(w.rt, "retry") {
-			past := w.turn().History
-			w.must(w.history.Retire(w.t.Context(), history.Talk(w.room), past[len(past)-3].ID))
-			w.last = nil // it ends earlier than the last one
+			w.retries()
 			w.send()
 			w.check()
 		}
@@ -214,44 +208,5 @@ func (w *walk) check() {
 	}
 	if err := checkFences(request, "k3f9"); err != nil {
 		w.rt.Fatalf("%v in\n%s", err, request)
-	}
-}
-
-// BenchmarkAssemble measures one request with everything unchanged since the last
-// one: 1,000 memories, 50 skills, 50 tasks and a history of 40 messages.
-func BenchmarkAssemble(b *testing.B) {
-	for _, layout := range []Layout{Stable, Classic} {
-		b.Run(string(layout), func(b *testing.B) {
-			w := newWorld(b, layout)
-			base, err := os.ReadFile("../../data/BASE_PROMPT.txt")
-			w.must(err)
-			w.file("BASE_PROMPT.txt", string(base))
-			w.file("MEMORIES.txt", manyLines(1000))
-			for i := range 50 {
-				w.file(filepath.Join("skills", fmt.Sprintf("skill%02d.md", i)), "# How to do one thing or another\n")
-				w.addTask(1+i%10, "Something that should be done soon")
-			}
-			for range 20 {
-				w.says("What about it?")
-				w.answers("It is like this, and not like that.")
-			}
-			w.says("And now?")
-			w.window = 32768
-			w.send()
-			turn := w.turn()
-			var took []time.Duration
-			b.ReportAllocs()
-			for b.Loop() {
-				start := time.Now()
-				p, err := w.assembler.Assemble(b.Context(), turn)
-				took = append(took, time.Since(start))
-				if err != nil || p.Report.Epoch.New {
-					b.Fatal(err, p.Report.Epoch)
-				}
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-		})
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"reverie/internal/history"
-
 	"reverie/internal/llm"
 )
 
@@ -127,8 +125,7 @@ func TestTooLargeIsAnError(t *testing.T) {
 		if large.Window != 1500 || large.Output != 500 || large.Tools != 100 || large.Needed <= large.Room || large.Room > 900 {
 			t.Errorf("%s: %+v", layout, large)
 		}
-		_, err = w.history.StartNew(t.Context(), history.Talk(w.room))
-		w.must(err)
+		w.startsNew()
 		w.says("Hello")
 		w.send() // a shorter message works
 	}

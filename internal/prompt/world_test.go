@@ -197,9 +197,30 @@ func (w *world) turn() Turn {
 
 func (w *world) assemble() Prompt {
 	w.t.Helper()
-	p, err := w.assembler.Assemble(context.Background(), w.turn())
+	return w.assembles(w.turn())
+}
+
+func (w *world) assembles(t Turn) Prompt {
+	w.t.Helper()
+	p, err := w.assembler.Assemble(context.Background(), t)
 	w.must(err)
 	return p
+}
+
+// previews looks at the prompt of the world's turn.
+func (w *world) previews() Prompt {
+	w.t.Helper()
+	turn := w.turn()
+	turn.Preview = true
+	return w.assembles(turn)
+}
+
+// startsNew begins another conversation in the room.
+func (w *world) startsNew() {
+	w.t.Helper()
+	_, err := w.history.StartNew(context.Background(), history.Talk(w.room))
+	w.must(err)
+	w.last = nil
 }
 
 // send assembles and commits. It fails the test when a request of the stable

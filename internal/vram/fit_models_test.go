@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	gguf "github.com/gpustack/gguf-parser-go"
@@ -16,18 +17,29 @@ import (
 // model is a model file of a test: a real header over weights that are not there.
 type model struct {
 	arch    string
-	values  map[string]any // without the architecture, unless general.* or tokenizer.*
+	values  map[string]any // without the architecture, unless general.* or split.*
 	tensors []made
 }
 
 type made struct {
 	name string
 	kind gguf.GGMLType
-	dims []uint64
+	dims dims
 }
+
+type dims []uint64
 
 func (m *model) tensor(name string, kind gguf.GGMLType, dims ...uint64) {
 	m.tensors = append(m.tensors, made{name, kind, dims})
+}
+
+// blocks adds the same tensors to each of n layers.
+func (m *model) blocks(n int, each []made) {
+	for i := range n {
+		for _, t := range each {
+			m.tensor(fmt.Sprintf("blk.%d.%s", i, t.name), t.kind, t.dims...)
+		}
+	}
 }
 
 const f32, q4K, q6K, q8, mxfp4 = gguf.GGMLTypeF32, gguf.GGMLTypeQ4_K, gguf.GGMLTypeQ6_K, gguf.GGMLTypeQ8_0, gguf.GGMLTypeMXFP4
@@ -39,7 +51,7 @@ func (m model) header() []byte {
 	text := func(s string) { put(uint64(len(s))); b.WriteString(s) }
 	values := map[string]any{"general.architecture": m.arch}
 	for key, v := range m.values {
-		if !bytes.Contains([]byte(key), []byte("general.")) && !bytes.HasPrefix([]byte(key), []byte("tokenizer.")) && !bytes.HasPrefix([]byte(key), []byte("split.")) {
+		if !strings.HasPrefix(key, "general.") && !strings.HasPrefix(key, "split.") {
 			key = m.arch + "." + key
 		}
 		values[key] = v
@@ -54,38 +66,9 @@ func (m model) header() []byte {
 		case string:
 			put(uint32(8))
 			text(v)
-		case bool:
-			put(uint32(7))
-			put(v)
-		case float32:
-			put(uint32(6))
-			put(v)
 		case int:
 			put(uint32(4))
 			put(uint32(v))
-		case int32:
-			put(uint32(5))
-			put(v)
-		case uint64:
-			put(uint32(10))
-			put(v)
-		case int64:
-			put(uint32(11))
-			put(v)
-		case []int32:
-			put([]uint32{9, 5})
-			put(uint64(len(v)))
-			put(v)
-		case []bool:
-			put([]uint32{9, 7})
-			put(uint64(len(v)))
-			put(v)
-		case []string:
-			put([]uint32{9, 8})
-			put(uint64(len(v)))
-			for _, s := range v {
-				text(s)
-			}
 		default:
 			panic(fmt.Sprintf("a value of type %T", v))
 		}
@@ -162,19 +145,17 @@ func dense(arch string, layers int, embedding, heads, kv, width, feed, words uin
 	}
 	m.tensor("output_norm.weight", f32, embedding)
 	for i := range layers {
-		blk, kind := fmt.Sprintf("blk.%d.", i), q4K
+		kind := q4K
 		if finer(i, layers) {
 			kind = q6K
 		}
-		m.tensor(blk+"attn_norm.weight", f32, embedding)
-		m.tensor(blk+"attn_q.weight", q4K, embedding, heads*width)
-		m.tensor(blk+"attn_k.weight", q4K, embedding, kv*width)
-		m.tensor(blk+"attn_v.weight", kind, embedding, kv*width)
-		m.tensor(blk+"attn_output.weight", q4K, heads*width, embedding)
-		m.tensor(blk+"ffn_norm.weight", f32, embedding)
-		m.tensor(blk+"ffn_gate.weight", q4K, embedding, feed)
-		m.tensor(blk+"ffn_up.weight", q4K, embedding, feed)
-		m.tensor(blk+"ffn_down.weight", kind, feed, embedding)
+		for _, t := range []made{
+			{"attn_norm", f32, dims{embedding}}, {"attn_q", q4K, dims{embedding, heads * width}}, {"attn_k", q4K, dims{embedding, kv * width}},
+			{"attn_v", kind, dims{embedding, kv * width}}, {"attn_output", q4K, dims{heads * width, embedding}}, {"ffn_norm", f32, dims{embedding}},
+			{"ffn_gate", q4K, dims{embedding, feed}}, {"ffn_up", q4K, dims{embedding, feed}}, {"ffn_down", kind, dims{feed, embedding}},
+		} {
+			m.tensor(fmt.Sprintf("blk.%d.%s.weight", i, t.name), t.kind, t.dims...)
+		}
 	}
 	return m
 }
@@ -190,13 +171,8 @@ func llama() model {
 func gemma() model {
 	m := dense("gemma3", 48, 3840, 16, 8, 256, 15360, 262208, true)
 	m.values["attention.sliding_window"] = 1024
-	for i := range 48 {
-		for _, norm := range []string{"post_attention_norm", "post_ffw_norm"} {
-			m.tensor(fmt.Sprintf("blk.%d.%s.weight", i, norm), f32, 3840)
-		}
-		m.tensor(fmt.Sprintf("blk.%d.attn_q_norm.weight", i), f32, 256)
-		m.tensor(fmt.Sprintf("blk.%d.attn_k_norm.weight", i), f32, 256)
-	}
+	m.blocks(48, []made{{"post_attention_norm.weight", f32, dims{3840}}, {"post_ffw_norm.weight", f32, dims{3840}},
+		{"attn_q_norm.weight", f32, dims{256}}, {"attn_k_norm.weight", f32, dims{256}}})
 	return m
 }
 
@@ -211,26 +187,15 @@ func gptOSS() model {
 	m.tensor("token_embd.weight", q8, embedding, words)
 	m.tensor("output.weight", q8, embedding, words)
 	m.tensor("output_norm.weight", f32, embedding)
-	for i := range 24 {
-		blk := fmt.Sprintf("blk.%d.", i)
-		m.tensor(blk+"attn_norm.weight", f32, embedding)
-		m.tensor(blk+"attn_q.weight", q8, embedding, 4096)
-		m.tensor(blk+"attn_q.bias", f32, 4096)
-		for _, name := range []string{"attn_k", "attn_v"} {
-			m.tensor(blk+name+".weight", q8, embedding, 512)
-			m.tensor(blk+name+".bias", f32, 512)
-		}
-		m.tensor(blk+"attn_output.weight", q8, 4096, embedding)
-		m.tensor(blk+"attn_output.bias", f32, embedding)
-		m.tensor(blk+"attn_sinks.weight", f32, 64)
-		m.tensor(blk+"post_attention_norm.weight", f32, embedding)
-		m.tensor(blk+"ffn_gate_inp.weight", f32, embedding, experts)
-		m.tensor(blk+"ffn_gate_inp.bias", f32, experts)
-		for _, name := range []string{"ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"} {
-			m.tensor(blk+name+".weight", mxfp4, embedding, 2880, experts)
-			m.tensor(blk+name+".bias", f32, 2880, experts)
-		}
-	}
+	m.blocks(24, []made{
+		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q.weight", q8, dims{embedding, 4096}}, {"attn_q.bias", f32, dims{4096}},
+		{"attn_k.weight", q8, dims{embedding, 512}}, {"attn_k.bias", f32, dims{512}}, {"attn_v.weight", q8, dims{embedding, 512}}, {"attn_v.bias", f32, dims{512}},
+		{"attn_output.weight", q8, dims{4096, embedding}}, {"attn_output.bias", f32, dims{embedding}}, {"attn_sinks.weight", f32, dims{64}},
+		{"post_attention_norm.weight", f32, dims{embedding}}, {"ffn_gate_inp.weight", f32, dims{embedding, experts}}, {"ffn_gate_inp.bias", f32, dims{experts}},
+		{"ffn_gate_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_gate_exps.bias", f32, dims{2880, experts}},
+		{"ffn_up_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_up_exps.bias", f32, dims{2880, experts}},
+		{"ffn_down_exps.weight", mxfp4, dims{embedding, 2880, experts}}, {"ffn_down_exps.bias", f32, dims{2880, experts}},
+	})
 	return m
 }
 
@@ -246,17 +211,11 @@ func latentModel() model {
 	m.tensor("token_embd.weight", q4K, embedding, words)
 	m.tensor("output.weight", q6K, embedding, words)
 	m.tensor("output_norm.weight", f32, embedding)
-	for i := range 47 {
-		blk := fmt.Sprintf("blk.%d.", i)
-		m.tensor(blk+"attn_norm.weight", f32, embedding)
-		m.tensor(blk+"attn_q_a.weight", q4K, embedding, 768)
-		m.tensor(blk+"attn_q_b.weight", q4K, 768, 20*256)
-		m.tensor(blk+"attn_kv_a_mqa.weight", q4K, embedding, 576)
-		m.tensor(blk+"attn_output.weight", q4K, 20*256, embedding)
-		m.tensor(blk+"ffn_norm.weight", f32, embedding)
-		m.tensor(blk+"ffn_gate_inp.weight", f32, embedding, 64)
-		m.tensor(blk+"ffn_up_exps.weight", q4K, embedding, 1536, 64)
-	}
+	m.blocks(47, []made{
+		{"attn_norm.weight", f32, dims{embedding}}, {"attn_q_a.weight", q4K, dims{embedding, 768}}, {"attn_q_b.weight", q4K, dims{768, 20 * 256}},
+		{"attn_kv_a_mqa.weight", q4K, dims{embedding, 576}}, {"attn_output.weight", q4K, dims{20 * 256, embedding}}, {"ffn_norm.weight", f32, dims{embedding}},
+		{"ffn_gate_inp.weight", f32, dims{embedding, 64}}, {"ffn_up_exps.weight", q4K, dims{embedding, 1536, 64}},
+	})
 	return m
 }
 

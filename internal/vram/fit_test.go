@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -236,7 +237,11 @@ func TestReadShapeSaysWhatIsWrong(t *testing.T) {
 	if err := os.WriteFile(text, bytes.Repeat([]byte("no model "), 1000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{second.file(t): "set the window yourself", adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF", t.TempDir(): "not a plain file"} {
+	pipe := filepath.Join(t.TempDir(), "pipe.gguf") // to open it would wait for ever
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{pipe: "not a plain file", second.file(t): "set the window yourself", adapter.file(t): "goes with a model", cut: "downloaded to its end", text: "format GGUF", t.TempDir(): "not a plain file"} {
 		if _, err := ReadShape(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%v, want %q", err, want)
 		}

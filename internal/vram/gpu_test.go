@@ -2,7 +2,6 @@ package vram
 
 import (
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,15 +26,13 @@ func TestOnThisMachine(t *testing.T) {
 	if !ok {
 		t.Fatal("nvidia-smi is not found")
 	}
-	cmd := exec.Command(tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits")
-	cmd.Env = append(os.Environ(), environment(tool, nil)...)
-	raw, err := cmd.Output()
+	out, err := runTool(t.Context(), tool, []string{"--query-gpu=memory.total", "--format=csv,noheader,nounits"}, environment(tool))
 	if err != nil {
 		t.Fatalf("nvidia-smi by itself: %v", err)
 	}
-	t.Logf("nvidia-smi by itself: %q", raw)
+	t.Logf("nvidia-smi by itself: %q", out.text)
 	var total uint64
-	for line := range strings.Lines(string(raw)) {
+	for line := range strings.Lines(string(out.text)) {
 		mib, err := strconv.ParseUint(strings.TrimSpace(line), 10, 64)
 		if err != nil {
 			t.Fatalf("nvidia-smi by itself: %v", err)
@@ -45,10 +42,7 @@ func TestOnThisMachine(t *testing.T) {
 	if difference := max(r.Total, total) - min(r.Total, total); difference > total/100 {
 		t.Errorf("%s found, nvidia-smi says %s", Size(r.Total), Size(total))
 	}
-	began := time.Now()
-	again := p.Probe(t.Context())
-	t.Logf("asked again: %v after %v", again.State, time.Since(began))
-	if again.Asked != r.Asked {
+	if again := p.Probe(t.Context()); again.Asked != r.Asked {
 		t.Error("a fresh answer was asked again")
 	}
 }

@@ -220,17 +220,3 @@ func FuzzNvidiaSMI(f *testing.F) {
 		invariants(t, all.conclude(time.Now()))
 	})
 }
-
-func FuzzKernelFiles(f *testing.F) {
-	f.Add([]byte("MemTotal: 100 kB\nMemAvailable: 50 kB\n"))
-	f.Add([]byte("hw.memsize: 17179869184\nhw.optional.arm64: 1\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if total, available, ok := parseMeminfo(text); available > total || ok != (total > 0) {
-			t.Errorf("%d of %d available, %v", available, total, ok)
-		}
-		d, err := parseSysctl(text)
-		if (err == nil) != (d.Total > 0) || d.Total > most {
-			t.Errorf("%+v, %v", d, err)
-		}
-	})
-}

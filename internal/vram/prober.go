@@ -25,15 +25,10 @@ type Config struct {
 	GOOS string
 	// Root is the machine's file system; nil = "/".
 	Root fs.FS
-	// SMI is the path of nvidia-smi; "" = LookPath, then Places.
-	SMI string
 	// LookPath finds a program in PATH; nil = exec.LookPath.
 	LookPath func(name string) (string, error)
 	// Places are paths where nvidia-smi may be besides; nil = the usual ones.
 	Places []string
-	// Env is added to what the tools get, which is little: their language, and
-	// where the NVIDIA libraries lie. Nothing is inherited.
-	Env []string
 
 	Deadline time.Duration // of one asking, all tools together; 0 = 3 s
 
@@ -199,9 +194,6 @@ func (p *Prober) keep(r Report, silent bool) {
 
 // find tells where nvidia-smi is.
 func (c Config) find() (path string, ok bool) {
-	if c.SMI != "" {
-		return c.SMI, true
-	}
 	// A program in the working directory is nobody's nvidia-smi.
 	if path, err := c.LookPath("nvidia-smi"); err == nil && filepath.IsAbs(path) {
 		return path, true
@@ -214,13 +206,13 @@ func (c Config) find() (path string, ok bool) {
 	return "", false
 }
 
-// environment is all that a tool at path gets to see: no secret of ours is in it.
-// Where the driver is mounted into a container, its libraries lie beside it and
-// not where the loader looks.
-func environment(path string, more []string) []string {
+// environment is all that a tool at path gets to see, its language and where the NVIDIA
+// libraries lie: no secret of ours is in it. Where the driver is mounted into a container,
+// they lie beside it and not where the loader looks.
+func environment(path string) []string {
 	env := []string{"LC_ALL=C", "LANG=C"}
 	if base := filepath.Dir(filepath.Dir(path)); filepath.Base(base) == "nvidia" {
 		env = append(env, "LD_LIBRARY_PATH="+filepath.Join(base, "lib64")+":"+filepath.Join(base, "lib"))
 	}
-	return append(env, more...)
+	return env
 }

@@ -27,6 +27,11 @@ type bench struct {
 	reply func(ctx context.Context) (output, error)
 }
 
+// inPath is what exec.LookPath says.
+func inPath(path string, err error) func(string) (string, error) {
+	return func(string) (string, error) { return path, err }
+}
+
 func newBench(t *testing.T, config Config) *bench {
 	t.Helper()
 	b := &bench{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
@@ -35,7 +40,7 @@ func newBench(t *testing.T, config Config) *bench {
 		defer b.mu.Unlock()
 		return b.now
 	}
-	config.GOOS, config.SMI, config.Log = "linux", "/usr/bin/nvidia-smi", slog.New(slog.DiscardHandler)
+	config.GOOS, config.LookPath, config.Log = "linux", inPath("/usr/bin/nvidia-smi", nil), slog.New(slog.DiscardHandler)
 	if config.Root == nil {
 		config.Root = noGPU
 	}
@@ -251,35 +256,32 @@ func (u unreadable) Open(name string) (fs.File, error) {
 func TestUnreadable(t *testing.T) {
 	m, _ := load(t, "testdata/machines/amd-7900xtx.txtar")
 	const device = "sys/class/drm/card1/device/"
+	card := m.root
 	cases := []struct {
+		root  fs.FS
 		name  string
 		state State
 		free  bool
 	}{
-		{"nothing at all", Known, true},
-		{device + "mem_info_vram_used", Known, false},
-		{device + "mem_info_vram_total", Unknown, false},
-		{device + "vendor", Unknown, false},
-		{device + "product_name", Known, true},
-		{device, Known, true},      // the PCI bus lists it too
-		{"sys/class", Known, true}, // the PCI bus lists it too
-		{"sys/bus", Known, true},
-		{"sys", Unknown, false},
-		{"proc", Known, true},
+		{card, "nothing at all", Known, true},
+		{card, device + "mem_info_vram_used", Known, false},
+		{card, device + "mem_info_vram_total", Unknown, false},
+		{card, device + "vendor", Unknown, false},
+		{card, device + "product_name", Known, true},
+		{card, device, Known, true},      // the PCI bus lists it too
+		{card, "sys/class", Known, true}, // the PCI bus lists it too
+		{card, "sys/bus", Known, true},
+		{card, "sys", Unknown, false},
+		{card, "proc", Known, true},
+		{noGPU, "sys/bus/pci/devices/0000:00:00.0/class", Unknown, false}, // a device that does not tell what it is
 	}
 	for _, c := range cases {
-		p := New(Config{GOOS: "linux", Root: unreadable{m.root, c.name}, LookPath: func(string) (string, error) { return "", os.ErrNotExist },
+		p := New(Config{GOOS: "linux", Root: unreadable{c.root, c.name}, LookPath: inPath("", os.ErrNotExist),
 			Places: []string{}, Log: slog.New(slog.DiscardHandler)})
 		if r := p.Probe(t.Context()); r.State != c.state || r.FreeKnown != c.free {
 			t.Errorf("%s unreadable: %v, free known %v; want %v, %v (%s)", c.name, r.State, r.FreeKnown, c.state, c.free, r.Reason)
 		}
 		p.Close()
-	}
-	p := New(Config{GOOS: "linux", Root: unreadable{noGPU, "sys/bus/pci/devices/0000:00:00.0/class"}, LookPath: func(string) (string, error) { return "", os.ErrNotExist },
-		Places: []string{}, Log: slog.New(slog.DiscardHandler)})
-	defer p.Close()
-	if r := p.Probe(t.Context()); r.State != Unknown {
-		t.Errorf("a device that does not tell what it is: %v, want unknown (%s)", r.State, r.Reason)
 	}
 }
 
@@ -302,20 +304,16 @@ func TestFind(t *testing.T) {
 	if err := os.WriteFile(place, nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	in := func(path string, err error) func(string) (string, error) {
-		return func(string) (string, error) { return path, err }
-	}
 	cases := []struct {
 		name   string
 		config Config
 		want   string
 	}{
-		{"set", Config{SMI: "/a/smi", LookPath: in("/b/smi", nil)}, "/a/smi"},
-		{"in PATH", Config{LookPath: in("/b/smi", nil), Places: []string{place}}, "/b/smi"},
-		{"in the working directory", Config{LookPath: in("./nvidia-smi", exec.ErrDot), Places: []string{}}, ""},
-		{"by a relative PATH", Config{LookPath: in("bin/nvidia-smi", nil), Places: []string{}}, ""},
-		{"in a usual place", Config{LookPath: in("", exec.ErrNotFound), Places: []string{dir, filepath.Join(dir, "no"), place}}, place},
-		{"nowhere", Config{LookPath: in("", exec.ErrNotFound), Places: []string{dir}}, ""},
+		{"in PATH", Config{LookPath: inPath("/b/smi", nil), Places: []string{place}}, "/b/smi"},
+		{"in the working directory", Config{LookPath: inPath("./nvidia-smi", exec.ErrDot), Places: []string{}}, ""},
+		{"by a relative PATH", Config{LookPath: inPath("bin/nvidia-smi", nil), Places: []string{}}, ""},
+		{"in a usual place", Config{LookPath: inPath("", exec.ErrNotFound), Places: []string{dir, filepath.Join(dir, "no"), place}}, place},
+		{"nowhere", Config{LookPath: inPath("", exec.ErrNotFound), Places: []string{dir}}, ""},
 	}
 	for _, c := range cases {
 		if got, ok := c.config.find(); got != c.want || ok != (c.want != "") {
@@ -324,7 +322,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The whole way, with real children.
+// The whole way, with real children, none of which outlives the deadline.
 func TestProbeWithRealTools(t *testing.T) {
 	cases := []struct {
 		name, body string
@@ -338,30 +336,31 @@ func TestProbeWithRealTools(t *testing.T) {
 		{"2 MiB of garbage", "head -c 2097152 /dev/zero | tr '\\0' x", Unknown, "and said"},
 		{"2 MiB after the table", "printf '" + goodRow + "'; head -c 2097152 /dev/zero | tr '\\0' x", Known, "RTX 4090"},
 		{"a grandchild holds the pipe", "printf '" + goodRow + "'; sleep 20 &", Known, "RTX 4090"},
-		{"hangs", "printf '" + goodRow + "'; exec sleep 600", Unknown, "no answer in time"},
+		{"hangs", "printf '" + goodRow + "'; echo $$ >PID; exec sleep 600", Unknown, "no answer in time"},
+		{"ignores SIGTERM", "trap '' TERM; echo $$ >PID; while :; do sleep 1; done", Unknown, "no answer in time"},
+		{"writes for ever", "echo $$ >PID; exec yes", Unknown, "no answer in time"},
 		{"nothing, and a bad status", "exit 3", Unknown, "status 3 and said: nothing"},
 		{"nothing", "exit 0", None, "no GPU"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			deadline := 30 * time.Second
-			if c.name == "hangs" {
+			deadline, hangs := 30*time.Second, strings.Contains(c.body, "PID")
+			if hangs {
 				deadline = time.Second
 			}
-			p := New(Config{GOOS: "linux", Root: noGPU, SMI: fake(t, c.body), Env: []string{"PATH=/usr/bin:/bin"}, Deadline: deadline, Log: slog.New(slog.DiscardHandler)})
+			pid := filepath.Join(t.TempDir(), "pid")
+			tool := fake(t, strings.ReplaceAll(c.body, "PID", pid))
+			p := New(Config{GOOS: "linux", Root: noGPU, LookPath: inPath(tool, nil), Deadline: deadline, Log: slog.New(slog.DiscardHandler)})
 			defer p.Close()
 			r := p.Probe(t.Context())
+			if hangs {
+				gone(t, pid)
+			}
 			if r.State != c.state || !strings.Contains(r.Reason, c.reason) {
 				t.Errorf("got %v: %s\nwant %v: …%s…", r.State, r.Reason, c.state, c.reason)
 			}
 			invariants(t, r)
 		})
-	}
-}
-
-func TestStateText(t *testing.T) {
-	if new(Report).State != Unknown {
-		t.Error("a report that nobody filled in claims something")
 	}
 }

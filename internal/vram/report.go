@@ -7,7 +7,7 @@
 // like, a server in another container or on another machine are not seen here.
 //
 // From the header of a model file (ReadShape) it works out how long a window fits
-// into that memory (Fit), and whether a given one goes beyond it (Spills).
+// into that memory (Fit).
 package vram
 
 import (

@@ -38,7 +38,7 @@ func (a *asking) look(ctx context.Context) {
 }
 
 func (a *asking) apple(ctx context.Context) {
-	out, err := a.run(ctx, sysctlPath, sysctlNames, environment(sysctlPath, a.config.Env))
+	out, err := a.run(ctx, sysctlPath, sysctlNames, environment(sysctlPath))
 	if err != nil {
 		a.silent = errors.Is(err, errSilent)
 		a.doubt("sysctl: %v", err)
@@ -166,7 +166,7 @@ func (a *asking) nvidia(ctx context.Context) answer {
 	if !ok {
 		return absent
 	}
-	out, err := a.run(ctx, tool, query, environment(tool, a.config.Env))
+	out, err := a.run(ctx, tool, query, environment(tool))
 	if err != nil {
 		a.silent = a.silent || errors.Is(err, errSilent)
 		a.doubt("%s: %v", tool, err)
